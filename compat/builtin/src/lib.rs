@@ -6,14 +6,15 @@
 //!                                               run: threads, clock, ──┘──▶ Records
 //! ```
 //! A test defines an event and its report; [`mod@run`] starts and counts the events of all tests.
-//! Every user is an operating system thread, because these tests measure threads; users of a database share event loops.
+//! Each user is an operating system thread, because these tests measure threads; in database workloads, many users
+//! share one event loop.
 //!
 //! # Layout
 //! - [`test`](mod@test): the interface of a test. [`TESTS`]: the tests.
 //! - [`mod@run`]: threads, phases, intervals, rate and limits.
 //! - [`cpu`], [`memory`], [`threads`], [`mutex`], [`fileio`]: one file or folder per test.
 
-// Only dbdyno-compat uses this crate, so a comment that repeats a name helps nobody.
+// Only dbdyno-compat uses this crate, so items with a clear name need no doc comment.
 #![allow(missing_docs)]
 // The tests time events and use files, unlike the other crates below `runner` (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
@@ -30,7 +31,7 @@ pub mod threads;
 
 pub use test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 
-/// In sysbench's order.
+/// The tests, in sysbench's order.
 pub const TESTS: [&dyn Test; 5] =
     [&fileio::FileIo, &cpu::Cpu, &memory::Memory, &threads::Threads, &mutex::Mutexes];
 

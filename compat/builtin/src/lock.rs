@@ -28,7 +28,7 @@ impl Locks {
 }
 
 impl Lock {
-    /// Runs `work`, which must not panic, under the lock.
+    /// Runs `work` while holding the lock. `work` must not panic.
     #[inline]
     pub(crate) fn hold(&self, work: impl FnOnce()) {
         // SAFETY: the mutex is initialised, has not moved since, and this thread does not hold it.
@@ -41,7 +41,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // SAFETY: nobody holds the lock, because a holder would have a reference.
+        // SAFETY: no thread holds the lock, because a holder would have a reference to it.
         unsafe { libc::pthread_mutex_destroy(self.0.get()) };
     }
 }

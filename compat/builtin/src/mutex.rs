@@ -61,7 +61,7 @@ impl ConfiguredTest for Options {
 struct Shared {
     options: Options,
     locks: Locks,
-    /// Incremented under whichever lock the thread holds.
+    /// Each thread increments it while it holds one of the locks.
     counter: AtomicU64,
 }
 

@@ -9,7 +9,7 @@ use dbdyno_sysbench::registry::Registry;
 use dbdyno_sysbench::report::{Tally, TestReport};
 use dbdyno_sysbench::settings::Settings;
 
-/// A line for the log, without its level's prefix.
+/// A line of the log. The log adds the prefix for its level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub level: Level,
@@ -40,14 +40,14 @@ pub enum TestError {
     /// One line for standard error, without a log prefix, for example about an invalid number.
     Usage(String),
     Log(Vec<Line>),
-    /// A required option is missing: a fatal line, followed by the list of the test's options.
+    /// A required option is missing. The message is a fatal line, followed by the list of the test's options.
     Missing(String),
     /// The test does not have the command.
     NoCommand,
 }
 
 impl TestError {
-    /// One fatal line.
+    /// An error that consists of one fatal line.
     pub fn fatal(text: impl Into<String>) -> Self {
         TestError::Log(vec![Line::fatal(text)])
     }
@@ -75,7 +75,7 @@ pub struct Parameters<'a> {
 
 /// A test before its options are known.
 pub trait Test: Sync {
-    /// On the command line.
+    /// The test's name on the command line.
     fn name(&self) -> &'static str;
 
     fn declared(&self) -> Vec<Declaration>;
@@ -93,7 +93,7 @@ pub trait Test: Sync {
     }
 }
 
-/// A test with its options.
+/// A test whose options are known.
 pub trait ConfiguredTest: Send + Sync {
     /// Lines that describe the settings, printed before a run.
     fn mode_lines(&self) -> Vec<Line> {
@@ -121,30 +121,32 @@ pub trait OpenTest: Send + Sync {
 
 /// The work of one thread. An error ends the run without a report.
 pub trait Runner {
-    /// Chooses the next event, outside its latency; false if there is none.
+    /// Chooses the next event; returns false if there is none. The event's latency does not include this call.
     fn next(&mut self) -> bool {
         true
     }
 
     fn event(&mut self) -> Result<Work, Vec<Line>>;
 
-    /// Completes remaining work after the last event; not counted as an event.
+    /// Completes work that is pending after the last event, such as asynchronous requests. This does not count as an
+    /// event.
     fn finish(&mut self) -> Result<Work, Vec<Line>> {
         Ok(Work::default())
     }
 }
 
+/// What a thread has done: numbers of reads, writes and syncs, and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     pub reads: u64,
     pub writes: u64,
-    /// Calls such as fsync.
+    /// Number of fsync and fdatasync calls.
     pub syncs: u64,
     pub read_bytes: u64,
     pub written_bytes: u64,
 }
 
-/// A failed system call in sysbench's form.
+/// The text for a failed system call, in sysbench's format.
 pub(crate) fn errno(error: &std::io::Error) -> String {
     let text = error.to_string();
     let message = text.split(" (os error").next().unwrap_or_default();

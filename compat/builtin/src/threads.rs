@@ -57,7 +57,7 @@ impl ConfiguredTest for Yields {
 struct Shared {
     yields: u32,
     locks: Locks,
-    /// Number of the next event.
+    /// Number of the next event, from which the event's lock is chosen.
     turn: AtomicUsize,
 }
 

@@ -1,5 +1,6 @@
-//! `dbdyno-compat`: sysbench, mysqlslap and mariadb-slap on the engine, selected by the program's name or the first argument.
-//! It also has the commands of `dbdyno-engine`, for plans whose workload is a Lua script.
+//! `dbdyno-compat`: command lines of sysbench, mysqlslap and mariadb-slap on dbdyno's engine. The program's name or its
+//! first argument selects the emulated program. `dbdyno-compat` also has the commands of `dbdyno-engine`, for plans
+//! whose workload is a Lua script.
 
 // Besides `engine/cli`, this is the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
@@ -43,7 +44,8 @@ fn main() -> ExitCode {
     USAGE.into()
 }
 
-/// The program to emulate, by this process's name or by its first argument, and the arguments after that name.
+/// Returns the program to emulate, named by this process's name or by its first argument, and the arguments after that
+/// name.
 fn emulated(arguments: &[OsString]) -> Option<(String, Vec<String>)> {
     let named = |argument: &OsString| {
         let name = Path::new(argument).file_name()?.to_str()?;

@@ -22,7 +22,7 @@ pub(crate) fn workers(requested: u32) -> u32 {
     cpus.div_ceil(4).clamp(1, 64)
 }
 
-/// The text of a file, or the system's error message as perror(3) prints it.
+/// Reads a file, or returns the system's error message as perror(3) prints it.
 pub(crate) fn read_text(path: &str) -> Result<String, String> {
     let bytes = std::fs::read(path)
         .map_err(|error| error.to_string().split(" (os error").next().unwrap_or_default().to_owned())?;

@@ -1,7 +1,8 @@
-//! Compiles Lua code; a shared state compiles a chunk once for all its users.
+//! Compiles Lua code. A state that several users share compiles a chunk once for all of them.
 //!
-//! A shared state wraps the chunk in a function that returns it, and calls that once per user with the user's globals as
-//! environment: each user gets a new function, and all share its code.
+//! A shared state wraps the chunk in a function that returns the chunk as a new function. It calls this wrapper once
+//! per user, with the user's globals as environment: each user gets a function of its own, and all users share the
+//! code.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use mlua::{Function, Lua};
 
 /// The chunks that a shared state has compiled.
 pub(crate) struct CompiledChunks {
-    /// By name and text; `None` if the chunk cannot be shared.
+    /// The compiled wrappers by name and text of the chunk; `None` if the chunk cannot be shared.
     makers: HashMap<String, HashMap<Vec<u8>, Option<Function>>>,
     file_loader: Function,
 }
@@ -23,10 +24,10 @@ impl CompiledChunks {
 /// The first byte of LuaJIT's bytecode.
 const BYTECODE: u8 = 0x1b;
 
-/// Compiles `text` for the current globals. `name` is a chunk name of Lua: `@` and a path, or `=` and a word.
+/// Compiles `text` for the current globals. `name` is a chunk name in Lua's form: `@` and a path, or `=` and a word.
 ///
 /// # Errors
-/// The text is not Lua; LuaJIT's message.
+/// LuaJIT's message, if the text is not valid Lua.
 pub(crate) fn load(lua: &Lua, name: &str, text: &[u8]) -> mlua::Result<Function> {
     let plain = || lua.load(text).set_name(name).into_function();
     let known = match lua.app_data_ref::<CompiledChunks>() {
@@ -36,7 +37,7 @@ pub(crate) fn load(lua: &Lua, name: &str, text: &[u8]) -> mlua::Result<Function>
     let maker = match known {
         Some(maker) => maker,
         None => {
-            // Compile the chunk alone, so that messages do not refer to the function around it.
+            // Compile the chunk without the wrapper first, so that error messages do not refer to the wrapper.
             plain()?;
             let maker = maker(lua, name, text);
             let mut chunks = lua.app_data_mut::<CompiledChunks>().expect("it was read above");
@@ -57,7 +58,7 @@ fn maker(lua: &Lua, name: &str, text: &[u8]) -> Option<Function> {
     if text.first() == Some(&BYTECODE) {
         return None;
     }
-    // On the chunk's first line, to keep line numbers.
+    // The wrapper begins on the chunk's first line, to keep line numbers.
     let wrapped = [b"return function(...) ".as_slice(), text, b"\nend"].concat();
     lua.load(wrapped).set_name(name).into_function().ok()
 }
@@ -81,7 +82,7 @@ pub(crate) fn file_loader(lua: &Lua) -> mlua::Result<Function> {
     }
 }
 
-/// Removes a first line that begins with `#`, but not its line break, to keep line numbers.
+/// Removes a first line that begins with `#`. Keeps its line break, so that line numbers stay the same.
 pub(crate) fn without_first_line(text: &[u8]) -> &[u8] {
     if text.first() != Some(&b'#') {
         return text;

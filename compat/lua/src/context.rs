@@ -1,4 +1,4 @@
-//! Data of one user, for the functions that scripts call, and which user is current.
+//! The data of one user, for the functions that scripts call; and the user that a state currently runs.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -12,25 +12,25 @@ use crate::host::ScriptHost;
 use crate::program::Program;
 use crate::sql::{Answer, Request, Sql};
 
-/// Handles the calls of a user's script that do not yield.
+/// Handles a script's calls that do not yield.
 pub trait RequestHandler {
-    /// Executes `request` and blocks the thread until the result is there.
+    /// Executes `request` and blocks the thread until the result is available.
     fn handle(&self, context: &Context, request: Request) -> Answer;
 
-    /// Called when the script uses a database driver: from then on, reports count statements.
+    /// Called when the script requests a database driver: from then on, reports count statements.
     fn use_database(&self);
 
     /// Counts an event that restarts after an error.
     fn restart_event(&self);
 
-    /// `sb_event_start`.
+    /// Handles `sb_event_start`.
     fn start_event(&self);
 
-    /// `sb_event_stop`.
+    /// Handles `sb_event_stop`.
     fn stop_event(&self);
 }
 
-/// sysbench's counters per user, by sysbench's numbers.
+/// sysbench's counters of each user, with sysbench's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Counter {
@@ -67,7 +67,7 @@ pub struct Context {
     pub(crate) ranges: RangeCache,
     pub handler: Rc<dyn RequestHandler>,
     counters: [Cell<u64>; Counter::COUNT],
-    /// Counts made by the script, until the next [`Self::take_counted`].
+    /// Counts made by the script since the last [`Self::take_counted`].
     counted: [Cell<u64>; Counter::COUNT],
     has_counted: Cell<bool>,
     /// Whether the script declared a function that makes a thread wait (`usleep`, `sleep`, `poll`).
@@ -104,7 +104,7 @@ impl Context {
         }
     }
 
-    /// Counts for the script: `sb_counter_inc`.
+    /// Increments a counter for the script's `sb_counter_inc`.
     pub fn count(&self, counter: Counter) {
         self.add(counter, 1);
         let counted = &self.counted[counter as usize];
@@ -112,14 +112,14 @@ impl Context {
         self.has_counted.set(true);
     }
 
-    /// Adds the driver's counts to the value of `sb_counter_val`.
+    /// Adds counts of the driver, which `sb_counter_val` returns too.
     #[inline]
     pub fn add(&self, counter: Counter, count: u64) {
         let value = &self.counters[counter as usize];
         value.set(value.get() + count);
     }
 
-    /// `sb_counter_val`: the counts of driver and script.
+    /// The value of `sb_counter_val`: the sum of the driver's and the script's counts.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters[counter as usize].get()
     }
@@ -134,7 +134,7 @@ impl Context {
     }
 }
 
-/// The context of the user that a state runs.
+/// The context of the user that a state currently runs.
 #[repr(transparent)]
 pub(crate) struct Current(Cell<*const Context>);
 
@@ -156,15 +156,16 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Context>>> = const { RefCell::new(None) };
 }
 
-/// The current context of this thread, for functions that Lua calls through `ffi` and that get only their arguments.
+/// The context that is current on this thread, for functions that Lua calls through `ffi` and that get only their
+/// arguments.
 pub fn current() -> Option<Rc<Context>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Runs `work` while `context` is current on this thread and in its state.
+/// Runs `work` while `context` is current on this thread and in the state.
 #[inline]
 pub(crate) fn with_current<T>(state: &Current, context: &Rc<Context>, work: impl FnOnce() -> T) -> T {
-    // A state may run inside a call of another, for example for a report hook.
+    // A state may run inside a call of another state, for example for a report hook.
     let thread_before = CURRENT.replace(Some(Rc::clone(context)));
     let state_before = state.set(Rc::as_ptr(context));
     let result = work();

@@ -20,53 +20,53 @@ pub trait ScriptHost: Send + Sync {
     /// Reports a problem that makes the command slower.
     fn warn(&self, warning: &Warning);
 
-    /// Reads the options of the command line, including those that the script declares. `None` if the script has no
-    /// declarations: then 1.0 accepts unknown options as strings.
+    /// Reads the options of the command line, including those that the script declares. `declared` is `None` if the
+    /// script declares no options; sysbench 1.0 then accepts unknown options as strings.
     ///
     /// # Errors
-    /// The line to print.
+    /// The message to print.
     fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String>;
 
-    /// Every registered option with its value, for `sysbench.opt`; names with underscores.
+    /// Every registered option with its value, for `sysbench.opt`; the names contain underscores instead of hyphens.
     fn options(&self) -> Vec<(String, Value)>;
 
-    /// Lists the options that a script declares, as `help` does.
+    /// Prints the options that a script declares, for the command `help`.
     fn print_options(&self, declared: &[Declaration]);
 
-    /// The command line; the first is the program's name.
+    /// The command line; the first element is the program's name.
     fn argv(&self) -> &[String];
 
-    /// `run`, `prepare` and so on.
+    /// The command, such as `run` or `prepare`.
     fn command(&self) -> Option<&str>;
 
-    /// The script as the command line names it; `None` for standard input.
+    /// The script's path on the command line; `None` for standard input.
     fn script_path(&self) -> Option<&str>;
 }
 
 /// The argument of a report hook: counts since the last report, times in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stat {
-    /// Users that have not ended.
+    /// Number of users that have not ended.
     pub threads_running: u32,
-    /// Length of the interval.
+    /// Length of the interval in seconds.
     pub time_interval: f64,
-    /// Time since the start.
+    /// Time since the start in seconds.
     pub time_total: f64,
-    /// The latency at the first of `--percentile`.
+    /// The percentile of the latencies at the first value of `--percentile`.
     pub latency_pct: f64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Statements that returned rows.
+    /// Number of statements that returned rows.
     pub reads: u64,
-    /// Statements that changed rows.
+    /// Number of statements that changed rows.
     pub writes: u64,
-    /// Other statements.
+    /// Number of other statements.
     pub other: u64,
-    /// Ignored errors.
+    /// Number of ignored errors.
     pub errors: u64,
-    /// Reopened connections.
+    /// Number of times a connection was reopened.
     pub reconnects: u64,
-    /// In interval reports: waiting and running events.
+    /// In interval reports: the numbers of waiting and of running events.
     pub queue: Option<(u64, u64)>,
     /// In cumulative reports: minimum, maximum, mean and sum of the latencies.
     pub latency: Option<[f64; 4]>,

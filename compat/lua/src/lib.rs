@@ -5,9 +5,10 @@
 //!                                                   ├─▶ Progress::Returned(ReturnValue)
 //!                                                   └─▶ Progress::Failed(ScriptError)
 //! ```
-//! States never wait. A script's call to the server yields with a [`Request`](sql::Request); [`play`] awaits the answer and
-//! resumes the coroutine. If a coroutine cannot yield, for example inside a callback of `string.gsub`, the call goes to
-//! [`RequestHandler::handle`](context::RequestHandler), which waits for the answer.
+//! States never wait. When a script calls the server, its coroutine yields with a [`Request`](sql::Request); [`play`]
+//! awaits the answer and resumes the coroutine. If a coroutine cannot yield, for example inside a callback of
+//! `string.gsub`, the call goes to [`RequestHandler::handle`](context::RequestHandler), which blocks the thread until
+//! the answer arrives.
 //!
 //! # Layout
 //! - [`host`]: the interface to the program that runs a script; [`program`]: a script and its settings.

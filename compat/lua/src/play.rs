@@ -6,9 +6,9 @@
 //!    │  commands, hooks, done()              │
 //!    └────────────── UserSession: executes the script's requests on connections ──────────────┘
 //! ```
-//! A script's request yields its coroutine; its task awaits the result like a native user and then resumes the coroutine. If
-//! a coroutine cannot yield (a query inside a callback of `string.gsub`), the request blocks the thread, which `blocking`
-//! detects; with `lua_threads` every user has its own thread.
+//! A script's request yields its coroutine. The user's task awaits the result like that of a native workload, and then
+//! resumes the coroutine. If a coroutine cannot yield (a query inside a callback of `string.gsub`), the request blocks
+//! the thread, which `blocking` detects; with `lua_threads` every user has its own thread.
 //!
 //! # Layout
 //! - `interface`: [`Script`]; `main_state`: its implementation, on the caller's thread; `parallel`: commands that run on all

@@ -18,15 +18,15 @@ pub struct Program {
     pub version: String,
     /// `sysbench.version_string`, such as `sysbench 1.0.20`.
     pub version_string: String,
-    /// The version of the interface; 1.0 includes that of 0.5.
+    /// The version of sysbench's interface; 1.0 includes that of 0.5.
     pub compat: Compat,
-    /// Random numbers.
+    /// Settings of the random numbers.
     pub random: RandomSettings,
     /// The first of `--percentile`, for reports; 0 if there is none.
     pub percentile: f64,
     /// Number of users of a run, `--threads`.
     pub threads: u32,
-    /// Whether traces are compiled.
+    /// Whether LuaJIT compiles traces.
     pub jit: Jit,
     /// Database settings.
     pub database: Database,
@@ -35,7 +35,7 @@ pub struct Program {
 /// Where a script comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Standard input, or a test's text.
+    /// Standard input, or the text of a test.
     Text {
         /// A first line that begins with `#` is skipped.
         text: Vec<u8>,
@@ -44,7 +44,7 @@ pub enum Source {
     },
     /// A file, which Lua loads.
     File(String),
-    /// A module found by `require`.
+    /// A module that `require` finds.
     Module(String),
 }
 
@@ -59,7 +59,7 @@ pub struct RandomSettings {
     pub pareto_h: f64,
     /// `--rand-zipfian-exp`.
     pub zipfian_exponent: f64,
-    /// `--rand-spec-iter`, for `gaussian` too.
+    /// `--rand-spec-iter`, which the `gaussian` distribution uses too.
     pub iterations: u32,
     /// `--rand-spec-pct`.
     pub special_percent: u32,
@@ -70,12 +70,12 @@ pub struct RandomSettings {
 /// Whether LuaJIT compiles traces. Thousands of states on one core evict each other's machine code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jit {
-    /// If a worker has few states.
+    /// Compile traces if a worker has few states.
     #[default]
     Auto,
-    /// Always.
+    /// Always compile traces.
     On,
-    /// Never.
+    /// Never compile traces.
     Off,
 }
 
@@ -88,7 +88,7 @@ pub struct Database {
     pub prepared: bool,
     /// `--mysql-dry-run`: statements are not sent.
     pub dry_run: bool,
-    /// Why there is no driver: the message for a script that requests one.
+    /// Why there is no driver: the message if a script requests one. `None` if there is a driver.
     pub fault: Option<String>,
     /// Names of the target's endpoints in messages of MySQL's driver.
     pub places: Vec<String>,
@@ -102,7 +102,7 @@ impl Default for Database {
 }
 
 impl Database {
-    /// Whether statements go to PostgreSQL.
+    /// Whether the driver is PostgreSQL's.
     pub fn is_pgsql(&self) -> bool {
         self.driver == "pgsql"
     }

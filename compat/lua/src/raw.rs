@@ -24,12 +24,13 @@ use mlua::{Function, Lua, Value};
 use crate::context::{Context, Current};
 use crate::sql::Answer;
 
-/// How a raw function ends, or the text of the error that it raises.
+/// How a raw function ends. An error is the text that it raises in Lua.
 pub(crate) type CallResult = Result<Pushed, String>;
 
+/// How a raw function returns to Lua.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// The call returns this many values, which were pushed last.
+    /// The call returns this many values: those pushed last.
     Values(c_int),
     /// The coroutine yields; the call returns the values with which it is resumed.
     Yield,
@@ -53,7 +54,7 @@ unsafe extern "C" {
     fn lua_isyieldable(lua: *mut ffi::lua_State) -> c_int;
 }
 
-/// A coroutine that yields for a request yields this address, which distinguishes it from a yield of the script.
+/// A coroutine that yields for a request yields this address, so that the yield differs from those of the script.
 static MARK: u8 = 0;
 
 fn mark() -> *mut c_void {
@@ -61,7 +62,7 @@ fn mark() -> *mut c_void {
 }
 
 impl Call {
-    /// The context of the user that runs.
+    /// The context of the current user.
     #[inline]
     pub(crate) fn context(&self) -> &Context {
         // SAFETY: `function` stored the address of a cell that the state's `Functions` own; a user is current before any
@@ -92,20 +93,20 @@ impl Call {
         unsafe { ffi::lua_gettop(self.lua) }
     }
 
-    /// Argument `index`, from 1, as a number; strings are converted. 0 for anything else.
+    /// Argument `index`, counted from 1, as a number. Strings are converted; other types are 0.
     #[inline]
     pub(crate) fn number(&self, index: c_int) -> f64 {
         // SAFETY: any index is acceptable to lua_tonumber.
         unsafe { ffi::lua_tonumber(self.lua, index) }
     }
 
-    /// [`Call::number`] without its fraction.
+    /// [`Call::number`] without the fraction.
     #[inline]
     pub(crate) fn integer(&self, index: c_int) -> i64 {
         self.number(index) as i64
     }
 
-    /// Whether argument `index` is a number, or a string that is one.
+    /// Whether argument `index` is a number or a string that contains one.
     #[inline]
     pub(crate) fn is_number(&self, index: c_int) -> bool {
         // SAFETY: any index is acceptable.
@@ -173,7 +174,7 @@ impl Call {
         unsafe { ffi::lua_toboolean(self.lua, index) != 0 }
     }
 
-    /// Argument `index`, a 64-bit integer of `ffi`.
+    /// Argument `index` if it is a 64-bit integer of `ffi`.
     pub(crate) fn wide_integer(&self, index: c_int) -> Option<i64> {
         // SAFETY: this metamethod cannot fail; it returns digits and a suffix for the type.
         let text = unsafe {
@@ -194,7 +195,7 @@ impl Call {
         text.strip_suffix("LL")?.parse().ok()
     }
 
-    /// Argument `index` as bytes if it is a string or a number; a number becomes a string in place.
+    /// Argument `index` as bytes if it is a string or a number. A number on the stack becomes a string.
     #[inline]
     pub(crate) fn bytes(&self, index: c_int) -> Option<&[u8]> {
         let mut length = 0;
@@ -354,9 +355,9 @@ pub(crate) enum Stop {
     Requested,
     /// The script itself yielded, and nothing can resume it.
     Yielded,
-    /// The results are on the coroutine's stack.
+    /// The function returned; its results are on the coroutine's stack.
     Returned,
-    /// The error is on top of the stack, and the coroutine cannot be resumed.
+    /// The function failed; the error is on top of the stack, and the coroutine cannot be resumed.
     Failed,
 }
 

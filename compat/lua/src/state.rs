@@ -38,7 +38,7 @@ impl State {
         Ok(state)
     }
 
-    /// The LuaJIT state, after making this user's globals current.
+    /// The LuaJIT state, after this user's globals have become current.
     pub fn lua(&self) -> &Lua {
         self.vm.activate(&self.context, &self.globals)
     }
@@ -85,7 +85,7 @@ impl State {
         self.function(name).map(|function| self.task(function)).transpose()
     }
 
-    /// The function that runs one event, and repeats it while it fails with RESTART_EVENT.
+    /// The function that runs one event, and repeats the event while it fails with RESTART_EVENT.
     pub fn event(&self) -> Result<Task, ScriptError> {
         self.task(api::events::play_event(&self.context))
     }
@@ -96,7 +96,8 @@ impl State {
         function.map(|function| self.task(function)).transpose()
     }
 
-    /// The command `name` of `sysbench.cmdline.commands`, which returns a boolean, and whether it runs in parallel.
+    /// The command `name` of `sysbench.cmdline.commands`, which returns a boolean. The second value says whether it
+    /// runs in parallel.
     pub fn command(&self, name: &str) -> Result<Option<(Task, bool)>, ScriptError> {
         let command = api::cmdline::command(self.lua(), name)?;
         command.map(|(function, parallel)| Ok((self.task(function)?, parallel))).transpose()

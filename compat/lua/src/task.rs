@@ -21,7 +21,7 @@ pub enum Progress {
 
 /// A function in a coroutine; it can be called any number of times.
 pub struct Task {
-    // Dropped before the state, which closes with its last user.
+    // Dropped before the state, which closes when its last user is dropped.
     function: Function,
     thread: Thread,
     coroutine: Coroutine,

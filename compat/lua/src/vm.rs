@@ -1,12 +1,12 @@
-//! A LuaJIT state of one user, or of many users that each have their own globals.
+//! A LuaJIT state for one user, or for many users with separate globals.
 //!
-//! Thousands of states would be thousands of copies of the same code, none of it cached when its user runs. Users that share a
-//! state share bytecode, strings and compiled traces. Everything else belongs to one user: globals, the libraries' tables,
-//! loaded modules, random numbers, the `sysbench` table, and every function and local of the script, because its chunk runs
-//! once per user ([`compile`](crate::compile)).
+//! With one state per user, the same code would exist thousands of times, and the CPU caches would not hold a user's
+//! copy when that user runs. Users that share a state share bytecode, strings and compiled traces. Each user has
+//! separate globals, library tables, loaded modules, random numbers, a `sysbench` table, and all functions and locals
+//! of the script, because the chunk runs once per user ([`compile`](crate::compile)).
 //!
-//! Users also share the table `string` (strings find their methods there), types declared to `ffi`, and data of C modules. A
-//! script that calls `ffi.metatype` gets one state per user.
+//! Users also share the table `string` (where strings find their methods), types declared to `ffi`, and data of C
+//! modules. A script that calls `ffi.metatype` therefore gets one state per user.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -20,11 +20,12 @@ use crate::error::ScriptError;
 use crate::program::Program;
 use crate::raw::Functions;
 
-/// Maximum users of one state: each takes some of mlua's slots for references.
+/// Maximum users of one state. mlua has a limited number of slots for references, and each user takes some.
 const USERS_MAX: usize = 1024;
-/// Minimum users of a thread that share states. The code of fewer users fits the caches anyway.
+/// Minimum number of users per thread for sharing states. The code of fewer users fits the CPU caches anyway.
 const SHARED_FROM: usize = 17;
 
+/// A LuaJIT state.
 pub struct Vm {
     // Dropped before the contexts, because its functions hold their addresses.
     lua: Lua,
@@ -35,7 +36,7 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// The states of a thread's users, by position; users share states if `share` is set and they are many.
+    /// The state of each user of a thread. Users share states if `share` is set and there are many users.
     pub fn for_users(users: usize, share: bool, jit: bool) -> Result<Vec<Rc<Self>>, ScriptError> {
         if !share || users < SHARED_FROM {
             return (0..users).map(|_| Self::own(jit)).collect();
@@ -87,7 +88,7 @@ impl Vm {
         &self.lua
     }
 
-    /// Makes the user of [`Vm::add_user`] current outside coroutines.
+    /// Makes a user of [`Vm::add_user`] current, with its globals, for calls outside coroutines.
     pub(crate) fn activate(&self, context: &Rc<Context>, globals: &Table) -> &Lua {
         self.current.set(Rc::as_ptr(context));
         if self.is_shared() {
@@ -96,8 +97,9 @@ impl Vm {
         &self.lua
     }
 
-    /// Collects the garbage of a state's only user, after its creation and after `thread_init`, to free memory for the next
-    /// state. In a shared state each collection would scan the memory of all users, so [`Vm::collect_shared`] runs once.
+    /// Collects the garbage in the state of a single user, to free memory for the next state. Called after the user's
+    /// creation and after `thread_init`. In a shared state each collection would scan the memory of all users, so
+    /// [`Vm::collect_shared`] runs once.
     pub fn collect_own(&self) -> Result<(), ScriptError> {
         if self.is_shared() { Ok(()) } else { Ok(self.lua.gc_collect()?) }
     }
@@ -124,7 +126,7 @@ fn open(jit: bool) -> mlua::Result<(Lua, Rc<Current>)> {
     Ok((lua, current))
 }
 
-/// `math.random` and `math.randomseed` with their own generator, as in a new state.
+/// `math.random` and `math.randomseed` with a new generator, as in a new state.
 #[allow(unsafe_code)]
 fn fresh_random(lua: &Lua) -> mlua::Result<(Function, Function)> {
     unsafe extern "C-unwind" fn open(state: *mut ffi::lua_State) -> c_int {

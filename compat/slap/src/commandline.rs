@@ -1,5 +1,5 @@
-//! The command line, parsed as in MySQL's clients: combined short options, values after a letter, `=` or a space,
-//! `--skip-`, `--loose-`, and in MariaDB's client abbreviated names.
+//! The command line, parsed as in MySQL's clients: combined short options, values after a letter, `=` or a space, and
+//! the prefixes `--skip-` and `--loose-`. In MariaDB's client, option names can be abbreviated.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct OptionValues {
     /// The program's name in messages.
     pub program: String,
     pub verbose: u32,
-    /// Lines for standard error; none of them ends the program.
+    /// Lines for standard error about problems that do not end the program.
     pub notes: Vec<String>,
     texts: BTreeMap<&'static str, Option<String>>,
     numbers: BTreeMap<&'static str, u64>,
@@ -28,7 +28,7 @@ pub struct OptionValues {
 }
 
 impl OptionValues {
-    /// `None` if the option or its text is missing.
+    /// The text of an option; `None` if the option or its text is missing.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts.get(name)?.as_deref()
     }
@@ -42,7 +42,7 @@ impl OptionValues {
         self.numbers.get(name).copied()
     }
 
-    /// `None` if the switch is missing.
+    /// The value of a switch; `None` if the switch is missing.
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.flags.get(name).copied()
     }
@@ -52,7 +52,7 @@ impl OptionValues {
     }
 }
 
-/// Parses the arguments of the option files and then of the command line; later ones override.
+/// Parses the arguments from the option files, then those of the command line; later arguments override earlier ones.
 ///
 /// # Errors
 /// An unknown option or an invalid value.
@@ -75,12 +75,12 @@ pub fn read(flavour: Flavour, program: &str, arguments: &[String]) -> Result<Opt
         } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             values.letters(letters, &mut rest)?;
         }
-        // The clients ignore other arguments.
+        // Like MySQL's clients, ignore arguments that are not options.
     }
     Ok(values)
 }
 
-/// The flavour from `--compat`, or else from the program's name.
+/// The client to emulate: the one that `--compat` names, or else the one that the program's name means.
 ///
 /// # Errors
 /// An unknown client.

@@ -7,10 +7,11 @@ use super::random::Random;
 pub enum Key {
     None,
     AutoIncrement,
-    /// The server's UUIDs.
+    /// UUIDs that the server generates.
     Guid,
 }
 
+/// The kind of queries, `--auto-generate-sql-load-type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadType {
     /// INSERT and SELECT alternate.
@@ -42,30 +43,33 @@ pub struct Columns {
     pub indexed: bool,
 }
 
+/// The options of `--auto-generate-sql`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
     pub ints: Columns,
     pub chars: Columns,
     pub key: Key,
-    /// UUID columns with an index each.
+    /// Number of additional UUID columns, each with an index.
     pub secondary: u32,
     pub load: LoadType,
-    /// Different rows to load.
+    /// Number of different rows to load.
     pub unique_writes: u64,
-    /// Rows to load plus one, as in mysqlslap.
+    /// Number of rows to load plus one, as mysqlslap counts.
     pub writes: u64,
-    /// Different queries minus one, as in mysqlslap.
+    /// Number of different queries minus one, as mysqlslap counts.
     pub unique_queries: u64,
 }
 
+/// A query that the clients execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Without the key at the end, if `keyed`.
+    /// The query; if `keyed`, without the key at its end.
     pub sql: String,
     /// Whether a row's key must be appended.
     pub keyed: bool,
 }
 
+/// The generated SQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
     /// CREATE TABLE.

@@ -10,7 +10,7 @@
 //! - [`rounds`]: the steps of the program. [`plan`]: the clients of one round as the engine's plan.
 //! - [`report`]: the text of the measured times.
 
-// Only dbdyno-compat uses this crate, so a comment that repeats a name helps nobody.
+// Only dbdyno-compat uses this crate, so items with a clear name need no doc comment.
 #![allow(missing_docs)]
 
 pub mod commandline;

@@ -1,4 +1,5 @@
-//! Option files: `[client]` and the program's groups in `my.cnf`, as arguments before those of the command line.
+//! Option files: reads `[client]` and the program's groups from `my.cnf`, as arguments that precede those of the
+//! command line.
 
 use super::{Flavour, UsageError};
 
@@ -6,12 +7,12 @@ use super::{Flavour, UsageError};
 pub trait Files {
     fn text(&self, path: &str) -> Result<String, String>;
     fn exists(&self, path: &str) -> bool;
-    /// The option files of a folder, sorted.
+    /// The paths of the option files in a folder, sorted.
     fn folder(&self, path: &str) -> Vec<String>;
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// Read unless `--defaults-file` names another file.
+/// The files to read unless `--defaults-file` names another one.
 const DEFAULT: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 /// The maximum nesting of included files.
 const DEPTH_MAX: u32 = 10;
@@ -26,16 +27,17 @@ struct Defaults {
     suffix: Option<String>,
 }
 
+/// The result of reading the option files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
-    /// First those of option files, then those of the command line.
+    /// The arguments from option files, followed by those of the command line.
     pub arguments: Vec<String>,
-    /// `--print-defaults`.
+    /// Whether `--print-defaults` is present.
     pub print: bool,
 }
 
 /// # Errors
-/// A named file cannot be read.
+/// A file that an option names cannot be read.
 pub fn collect(
     flavour: Flavour,
     program: &str,
@@ -140,7 +142,7 @@ fn without_comment(text: &str) -> &str {
     text.split_once(" #").map_or(text, |(before, _)| before).trim()
 }
 
-/// Removes quotes and the comment, and replaces escapes.
+/// Removes quotes and a trailing comment, and replaces escape sequences.
 fn unquoted(value: &str) -> String {
     let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
     let bare = match quote.and_then(|quote| value[1..].split_once(quote)) {

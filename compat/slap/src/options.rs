@@ -1,4 +1,4 @@
-//! Every option, as data: the content of `--help`, in its order, with our own descriptions.
+//! Every option as data, in the order of the clients' `--help`. The descriptions are dbdyno's.
 
 use super::Flavour;
 
@@ -7,22 +7,23 @@ use super::Flavour;
 pub enum Kind {
     /// No value, or `=0` or `=1`.
     Flag,
-    /// No value; repeatable.
+    /// No value; counts how often the option is present.
     Count,
-    /// A number with this minimum, and a suffix K, M, G, T, P or E.
+    /// A number with this minimum, and an optional suffix K, M, G, T, P or E.
     Number(u64),
     Text,
     /// An optional text.
     MaybeText,
 }
 
+/// The definition of an option.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub name: &'static str,
     pub short: Option<char>,
     pub kind: Kind,
     pub help: &'static str,
-    /// The only client that has it.
+    /// The only client that has the option; `None` for both.
     only: Option<Flavour>,
 }
 
@@ -46,7 +47,7 @@ const fn mariadb(row: Row) -> Row {
 
 const NOTHING: &str = "no effect";
 
-/// The last four exist only in this drop-in.
+/// All options. The last four exist only in this drop-in.
 const ALL: [Row; 75] = [
     short('?', row("help", Flag, "list the options and exit")),
     short('a', row("auto-generate-sql", Flag, "generate tables, rows and queries")),

@@ -15,7 +15,7 @@ use dbdyno_sysbench::plan::scheduling;
 use super::settings::Settings;
 use super::statements::title;
 
-/// The parameter that holds a row's key.
+/// The name of the plan's parameter with a row's key.
 const KEY: &str = "slap_key";
 /// The maximum length of a query's name in reports.
 const TITLE: usize = 70;
@@ -100,7 +100,7 @@ fn workload(settings: &Settings, each: u64, keys: &[String]) -> SqlWorkload {
     }
 }
 
-/// The list that every client repeats: up to the common period of queries and commits.
+/// The list of transactions that every client repeats. Its length is the common period of queries and commits.
 fn transactions(settings: &Settings, each: u64) -> Vec<SqlTransaction> {
     let (count, commit) = (settings.queries.len() as u64, settings.commit);
     let period = if commit == 0 { count } else { count / gcd(count, commit) * commit };
@@ -130,7 +130,7 @@ fn transactions(settings: &Settings, each: u64) -> Vec<SqlTransaction> {
 fn names(settings: &Settings) -> Vec<String> {
     let name = |query: &super::generate::Query| match (settings.latency, &settings.generated) {
         (false, _) => QUERY.to_owned(),
-        // Generated queries differ only in their values.
+        // Generated queries differ only in their values, so the verb names them.
         (true, Some(_)) => {
             let verb = query.sql.split(' ').next().unwrap_or_default();
             if query.keyed { format!("{verb} by key") } else { verb.to_owned() }

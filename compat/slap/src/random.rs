@@ -1,10 +1,11 @@
 //! The random numbers of the generated SQL: those of the GNU C library's `random()` with its default seed.
 //!
-//! The clients do not seed it, so their generated SQL is the same in every run, and here. The method is additive feedback,
-//! r(i) = r(i-3) + r(i-31) modulo 2^32, of which it returns the upper 31 bits; the minimal standard generator (Park and
-//! Miller, 1988) fills the state, and the first 310 numbers are discarded (random(3), TYPE_3).
+//! The clients do not seed it, so their generated SQL is the same in every run, and here. The method is additive
+//! feedback: r(i) = r(i-3) + r(i-31) modulo 2^32, and the result is the upper 31 bits of r(i). The minimal standard
+//! generator (Park and Miller, 1988) fills the initial state, and the first 310 numbers are discarded (random(3),
+//! TYPE_3).
 
-/// The characters of generated strings; U and V are missing, as in the clients.
+/// The characters of generated strings. U and V are missing, as in the strings of the clients.
 const LETTERS: &[u8; 60] = b"0123456789ABCDEFGHIJKLMNOPQRSTWXYZabcdefghijklmnopqrstuvwxyz";
 /// Length of a string; the columns are two characters longer.
 const LENGTH: usize = 126;
@@ -31,7 +32,7 @@ impl Random {
         random
     }
 
-    /// Below 2^31.
+    /// The next random number, below 2^31.
     pub(super) fn number(&mut self) -> u32 {
         let before = self.state[(self.at + STATE - LAG) % STATE];
         let here = &mut self.state[self.at];

@@ -8,10 +8,10 @@ use dbdyno_schema::record::{PhaseName, Record};
 
 use super::settings::Settings;
 
-/// The percentiles of `--latency`, per mille: integers keep ranks exact.
+/// The percentiles of `--latency` in per mille; integers avoid rounding errors in ranks.
 const PER_MILLE: [u64; 5] = [500, 900, 950, 990, 999];
 
-/// Latencies by the name of the statement: `[bucket_lower_us, count]`.
+/// For each statement name, the number of latencies in each bucket, by the bucket's lower bound in microseconds.
 pub type Latencies = BTreeMap<String, BTreeMap<u64, u64>>;
 
 /// The result of one round.
@@ -65,7 +65,7 @@ pub struct Labels<'a> {
     pub engine: Option<&'a str>,
     pub load_type: &'a str,
     pub clients: u32,
-    /// Queries of each client.
+    /// Number of queries of each client.
     pub per_client: u64,
     /// Whether to report percentiles.
     pub latency: bool,
@@ -117,7 +117,7 @@ impl Times {
         text + "\n"
     }
 
-    /// The CSV line; with `--latency` it ends with percentiles over all queries, in milliseconds.
+    /// The CSV line. With `--latency` it ends with the percentiles over all queries, in milliseconds.
     pub fn csv(&self, labels: &Labels<'_>) -> String {
         let [mean, min, max] = self.figures();
         let (engine, load) = (labels.engine.unwrap_or_default(), labels.load_type);
@@ -151,7 +151,8 @@ impl Times {
     }
 }
 
-/// Percentiles by nearest rank, then the maximum, in milliseconds: each is the middle of its bucket. Zeros without values.
+/// The percentiles by nearest rank and the maximum, in milliseconds. Each value is the middle of its bucket; without
+/// latencies, all are 0.
 fn columns(buckets: &BTreeMap<u64, u64>) -> [f64; PER_MILLE.len() + 1] {
     let all: u64 = buckets.values().sum();
     let middle_ms = |lower: u64| {

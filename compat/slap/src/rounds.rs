@@ -1,31 +1,32 @@
-//! The steps of a benchmark: statements on the main connection, shell commands, clients and reports.
+//! The steps of a benchmark: statements on the main connection, shell commands, rounds of clients, and reports.
 
 use super::Flavour;
 use super::generate::{Key, LoadType};
 use super::settings::{Engine, Settings};
 
-/// The level of `--verbose` that announces each part.
+/// The level of `--verbose` that announces each part of the benchmark.
 pub const PARTS: u32 = 2;
 /// The level of `--verbose` that prints statements.
 pub const STATEMENTS: u32 = 3;
-/// The key in a printed query: `--only-print` has no table to read keys from.
+/// The key in queries that `--only-print` prints, because there is no table to read keys from.
 pub const PRINTED_KEY: &str = "796c4422-1d94-102a-9d6d-00e0812d";
 
+/// A step of a benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A line at the level [`PARTS`].
+    /// Print a line at the verbosity [`PARTS`].
     Announce(&'static str),
-    /// A statement on the main connection.
+    /// Execute a statement on the main connection.
     Statement(String),
     CreateSchema(String),
     Use(String),
-    /// An option and its shell command.
+    /// Run the shell command of an option.
     System(&'static str, String),
-    /// A query on the main connection that reads the rows' keys.
+    /// Read the rows' keys by a query on the main connection.
     Keys(&'static str),
-    /// A round of this many clients.
+    /// Run a round with this many clients.
     Clients(u32),
-    /// A report on all iterations with this number of clients.
+    /// Report all iterations with this number of clients.
     Report {
         engine: Option<String>,
         clients: u32,
@@ -125,7 +126,8 @@ fn load(settings: &Settings, engine: Option<&Engine>, steps: &mut Vec<Step>) {
     }
 }
 
-/// Appends the engine's option, and for mariadb-slap the engine; mysqlslap has set the engine in the session before.
+/// Appends the engine's option to CREATE TABLE. For mariadb-slap, also appends the engine; mysqlslap has set the engine
+/// in the session before.
 fn with_engine(sql: &str, engine: &Engine, flavour: Flavour) -> String {
     let name = match flavour {
         Flavour::Mariadb => format!(" Engine = {}", engine.name),
@@ -135,7 +137,7 @@ fn with_engine(sql: &str, engine: &Engine, flavour: Flavour) -> String {
     format!("{sql}{name}{option}")
 }
 
-/// The statements of one client for printing; `key` stands for a row's key.
+/// The statements of one client for `--only-print`; `key` replaces a row's key.
 pub fn client_statements(settings: &Settings, clients: u32, key: &str) -> Vec<String> {
     let mut sent = Vec::new();
     if settings.commit > 0 {

@@ -11,11 +11,11 @@ use super::{Flavour, UsageError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Engine {
     pub name: String,
-    /// Appended to CREATE TABLE.
+    /// Text to append to CREATE TABLE.
     pub option: Option<String>,
 }
 
-/// Where CSV goes.
+/// The destination of CSV reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Csv {
     Output,
@@ -23,14 +23,14 @@ pub enum Csv {
     File(String),
 }
 
-/// How many queries the clients run.
+/// How many queries the clients execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// Every query once.
+    /// Every client executes every query once.
     Once,
-    /// In total.
+    /// The clients share this number of queries.
     Shared(u64),
-    /// Per client.
+    /// Each client executes this number of queries.
     Each(u64),
 }
 
@@ -40,7 +40,7 @@ pub struct Settings {
     /// Numbers of clients, run in sequence.
     pub concurrencies: Vec<u32>,
     pub iterations: u64,
-    /// Run in sequence; empty for the server's default.
+    /// The storage engines, tested in sequence; empty for the server's default.
     pub engines: Vec<Engine>,
     pub schema: String,
     pub create: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Settings {
     pub commit: u64,
     /// Queries between two reconnects; 0 for none.
     pub detach: u32,
-    /// As printed in CSV.
+    /// The load type as CSV reports print it.
     pub load_type: String,
     pub key: Key,
     pub no_drop: bool,
@@ -66,7 +66,7 @@ pub struct Settings {
     pub verbose: u32,
     pub csv: Option<Csv>,
     pub latency: bool,
-    /// 0 for the default.
+    /// Number of event loops; 0 for the default.
     pub workers: u32,
     pub init_command: Option<String>,
     pub sql_mode: Option<String>,
@@ -74,7 +74,7 @@ pub struct Settings {
 
 impl Settings {
     /// # Errors
-    /// All conflicts, invalid values and unreadable files at once.
+    /// All conflicts, invalid values and unreadable files.
     pub fn read(values: &OptionValues, files: &dyn Files) -> Result<Self, UsageError> {
         let mut faults = Vec::new();
         let auto = values.is_on("auto-generate-sql");
@@ -136,14 +136,14 @@ impl Settings {
             _ if once == 0 => 0,
             Amount::Once => once,
             Amount::Each(each) => each,
-            // As in mysqlslap, fewer queries than clients set no limit.
+            // As in mysqlslap, a total below the number of clients sets no limit.
             Amount::Shared(all) => {
                 Some(all / u64::from(concurrency)).filter(|&each| each > 0).unwrap_or(once)
             }
         }
     }
 
-    /// [`Self::per_client`] as mysqlslap reports it.
+    /// The value of [`Self::per_client`] that mysqlslap reports.
     pub fn reported_per_client(&self, concurrency: u32) -> u64 {
         match self.amount {
             Amount::Shared(all) => all / u64::from(concurrency),
@@ -224,7 +224,7 @@ fn engines(values: &OptionValues) -> Vec<Engine> {
     named.filter(|name| !name.is_empty()).map(engine).collect()
 }
 
-/// The statements of an option, or of the file it names.
+/// The statements in an option's value, or in the file that the value names.
 fn statements(
     values: &OptionValues,
     name: &str,
@@ -269,7 +269,7 @@ fn generator(values: &OptionValues, key: Key, load_type: &str, faults: &mut Vec<
     }
 }
 
-/// Parses `N`, or `N:1` for columns with an index each.
+/// Parses `N`, or `N:1` for N columns with an index each.
 fn columns(values: &OptionValues, name: &str, faults: &mut Vec<String>) -> Columns {
     let text = values.text(name).unwrap_or("1");
     let (count, indexed) = text.split_once(':').unwrap_or((text, "0"));

@@ -1,6 +1,6 @@
 //! Splits a text into statements.
 
-/// Removes one whitespace character after each delimiter, and empty statements.
+/// Splits `text` at each delimiter, removes one whitespace character after it, and omits empty statements.
 pub fn split(text: &str, delimiter: &str) -> Vec<String> {
     let mut statements = Vec::new();
     for (number, piece) in text.split(delimiter).enumerate() {

@@ -10,7 +10,7 @@ use super::{Flavour, UsageError};
 const PORT: u64 = 3306;
 const SECOND_US: u64 = 1_000_000;
 
-/// The target, without schema and password.
+/// The target, without the schema and the password.
 ///
 /// # Errors
 /// All invalid values, and all options that the engine does not support.
@@ -46,7 +46,7 @@ pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageE
     })
 }
 
-/// As in MySQL's clients, localhost means the socket unless `--protocol` is TCP.
+/// The server's address. As in MySQL's clients, localhost means the socket unless `--protocol` is TCP.
 fn endpoint(values: &OptionValues, files: &dyn Files, faults: &mut Vec<String>) -> Endpoint {
     let host = values.text("host").filter(|host| !host.is_empty()).unwrap_or("localhost");
     let by_socket = match values.text("protocol").map(str::to_ascii_uppercase).as_deref() {
@@ -86,7 +86,7 @@ fn tls(values: &OptionValues, faults: &mut Vec<String>) -> Tls {
         Flavour::Mariadb => TlsMode::Preferred,
         Flavour::Mysql => mode(values, ca.is_some(), faults),
     };
-    // MySQL's clients ignore a CA that the mode does not use.
+    // Like MySQL's clients, ignore a CA file if the TLS mode does not use it.
     let ca = ca.filter(|_| mode.verifies());
     let encrypts = mode != TlsMode::Disabled;
     Tls {

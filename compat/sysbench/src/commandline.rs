@@ -1,7 +1,7 @@
 //! The command line: `sysbench [options]... [testname] [command]`, in two passes.
 //!
-//! The first pass sets sysbench's own options and keeps the others for the test, which declares its options later. An option
-//! file is read at its position among the arguments, so later arguments override it.
+//! The first pass sets sysbench's options and keeps the others for the test, which declares its options later. An
+//! option file is read at its position among the arguments, so that later arguments override it.
 
 use crate::declaration::{Declaration, Kind};
 
@@ -11,6 +11,7 @@ use super::{Compat, config_file};
 /// Reads the text of a file, or returns the system's message, such as `No such file or directory`.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
+/// The name of an option with the value that an argument or a line of an option file assigns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// Without leading hyphens.
@@ -25,17 +26,18 @@ pub struct CommandLine {
     pub registry: Registry,
     /// The first argument that is not an option.
     pub test: Option<String>,
-    /// The second such argument.
+    /// The second argument that is not an option.
     pub command: Option<String>,
-    /// Options that the test may declare.
+    /// Options that the test may declare later.
     unknown: Vec<Assignment>,
-    /// Values of options that exist only in this drop-in; a test that declares an option of the same name gets the value.
+    /// Values of options that exist only in this drop-in. If a test declares an option of the same name, the test gets
+    /// the value.
     extensions: Vec<Assignment>,
-    /// Lines for standard error; none of them ends the program.
+    /// Lines for standard error about problems that do not end the program.
     pub notes: Vec<String>,
 }
 
-/// The first pass over the arguments; they do not include the program's name.
+/// The first pass over the arguments, which do not include the program's name.
 ///
 /// # Errors
 /// A third argument that is not an option, or an unknown `--compat`.
@@ -101,7 +103,7 @@ impl CommandLine {
         self.notes.extend(error);
     }
 
-    /// `--test=X` of 0.5: X is the test, and the first argument the command.
+    /// Handles `--test=X` of sysbench 0.5: X becomes the test, and the first argument becomes the command.
     fn move_test_option(&mut self) {
         if self.compat == Compat::V11 {
             return;
@@ -117,7 +119,7 @@ impl CommandLine {
         self.test = self.unknown.remove(at).text();
     }
 
-    /// Declares unknown options as strings: a test of 1.0 that declares no options accepts any.
+    /// Declares unknown options as strings. In 1.0, a test that declares no options accepts any option.
     pub fn declare_unknown(&mut self) {
         for option in &self.unknown {
             if self.registry.kind(&option.name).is_none() {
@@ -129,8 +131,8 @@ impl CommandLine {
         self.unknown.retain(|option| self.registry.assign(&option.name, &option.value).is_err());
     }
 
-    /// The second pass: declares the test's options and assigns the remaining values. An unknown name is an error on the
-    /// command line, and a note in an option file.
+    /// The second pass: declares the test's options and assigns the remaining values. An unknown name is an error if it
+    /// is on the command line, and a note if it is in an option file.
     ///
     /// # Errors
     /// An unknown option, or a boolean that is neither on nor off.
@@ -153,7 +155,7 @@ impl CommandLine {
 }
 
 impl Assignment {
-    /// The text after `=`; in an option file the first word.
+    /// The text after `=`; for a line of an option file, the first word.
     fn text(&self) -> Option<String> {
         match &self.value {
             RawValue::Argument(text) => text.clone(),

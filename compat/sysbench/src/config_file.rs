@@ -19,7 +19,7 @@ pub fn read(text: &str) -> (Vec<(String, Vec<String>)>, Option<String>) {
     (lines, None)
 }
 
-/// `None` if a quote is not closed.
+/// Splits `text` into values, up to a comment; `None` if a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();

@@ -1,5 +1,6 @@
 //! Options that a script or a built-in test declares, and their values.
 
+/// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Bool,
@@ -11,16 +12,17 @@ pub enum Kind {
     String,
     /// Strings separated by commas.
     List,
-    /// An option file, which is read immediately.
+    /// An option file, which is read at its position among the arguments.
     File,
 }
 
+/// The definition of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
-    /// `-` and `_` are equal in names.
+    /// The name; `-` and `_` are equal in it.
     pub name: String,
     pub kind: Kind,
-    /// As on the command line; `None` for no value.
+    /// The default, written as on the command line; `None` for no value.
     pub default: Option<String>,
     pub help: Option<String>,
 }

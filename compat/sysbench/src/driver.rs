@@ -39,13 +39,14 @@ pub(super) fn init_timeout_s(registry: &Registry) -> Result<u64, OptionError> {
     }
 }
 
-/// Longer than a run waits for its users, so that the run reports the timeout.
+/// The time limit for connecting. It exceeds the time for which a run waits for its users, so that the run reports the
+/// timeout.
 pub(super) fn connect_timeout_us(registry: &Registry) -> Result<u64, OptionError> {
     Ok((init_timeout_s(registry)? + 1) * 1_000_000)
 }
 
-/// MySQL's servers with their names in the driver's messages: all sockets, or else every host with every port. As in MySQL's
-/// clients, localhost means the default socket; messages still name its port.
+/// MySQL's servers, each with its name in the driver's messages: all sockets, or, without sockets, every host with
+/// every port. As in MySQL's clients, localhost means the default socket; messages still show the port.
 ///
 /// # Errors
 /// An invalid port, or no host or port at all.

@@ -1,5 +1,6 @@
 //! Errors in the command line; the exit code is 1.
 
+/// An invalid option, and where sysbench prints the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
     /// A line for standard error.

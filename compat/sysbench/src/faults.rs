@@ -1,6 +1,6 @@
 //! Errors in a plan, in terms of the options that produced it.
 
-/// Keys of a plan and their options; a longer key precedes its prefixes.
+/// Keys of a plan and the options that set them. A longer key precedes its prefixes.
 const OPTIONS: [(&str, &str); 17] = [
     ("the plan is not usable:\n  ", ""),
     ("workload.keys.iterations", "--rand-spec-iter"),
@@ -21,7 +21,8 @@ const OPTIONS: [(&str, &str); 17] = [
     ("target.tls", "--mysql-ssl"),
 ];
 
-/// Replaces the plan's keys by option names. PostgreSQL's certificates are set by libpq's variables.
+/// Replaces the plan's keys in a message by option names. For PostgreSQL's certificates, the names are those of libpq's
+/// environment variables.
 pub fn by_option(fault: &str, postgresql: bool) -> String {
     let libpq = [
         ("target.tls.ca", "PGSSLROOTCERT"),

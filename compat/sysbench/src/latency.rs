@@ -1,4 +1,5 @@
-//! sysbench's latency buckets. The engine fills them besides its finer histogram, so that printed percentiles match sysbench's.
+//! sysbench's latency buckets. The engine fills them in addition to its finer histogram, so that printed percentiles
+//! match sysbench's.
 
 use dbdyno_schema::log_buckets::LogScale;
 

@@ -13,7 +13,7 @@
 //! - [`log`]: filters lines by level and collapses repeated ones.
 //! - [`report`]: the reports of a run.
 
-// Only dbdyno-compat uses this crate, so a comment that repeats a name helps nobody.
+// Only dbdyno-compat uses this crate, so items with a clear name need no doc comment.
 #![allow(missing_docs)]
 
 pub mod commandline;
@@ -59,7 +59,7 @@ impl Compat {
     }
 }
 
-/// The first line of every command but `--help` and `--version`, and the blank one after it.
+/// The first line of the output of every command except `--help` and `--version`, and the blank line after it.
 pub fn header(compat: Compat) -> String {
     format!("sysbench {} (using bundled LuaJIT 2.1)\n\n", compat.version())
 }

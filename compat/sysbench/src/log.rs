@@ -1,6 +1,6 @@
-//! The log: omits lines beyond its level and collapses repeated ones.
+//! The log: omits lines that the log level hides, and collapses repeated lines.
 
-/// In sysbench's order.
+/// The levels, in sysbench's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Fatal,
@@ -54,12 +54,12 @@ impl Log {
         text
     }
 
-    /// The same for a line that is never collapsed because it starts with a time.
+    /// As [`Self::line`], for a line that is never collapsed because it starts with a time.
     pub fn timestamped(&mut self, level: Level, text: &str) -> String {
         if self.shows(level) { format!("{}{text}\n", level.prefix()) } else { String::new() }
     }
 
-    /// The line that says how often the last line was repeated; empty if it was not.
+    /// The line that reports how often the last line was repeated; empty if it was not repeated.
     pub fn flush(&mut self) -> String {
         match std::mem::take(&mut self.repeated) {
             0 => String::new(),

@@ -1,4 +1,4 @@
-//! The options of the bundled database workloads, with our own descriptions.
+//! The options of the bundled database workloads. The descriptions are dbdyno's.
 
 use crate::declaration::{Declaration, Kind};
 use dbdyno_schema::plan::{OltpOptions, WorkloadName};
@@ -46,7 +46,7 @@ const STRINGS: [(&str, Option<&str>, &str); 2] = [
     ("pgsql_variant", None, "No effect, as in sysbench"),
 ];
 
-/// A workload's options, sorted by name as in its `help`.
+/// A workload's options, sorted by name as in sysbench's `help`.
 pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declaration> {
     if workload == WorkloadName::BulkInsert {
         return Vec::new();
@@ -77,7 +77,7 @@ pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declaration> {
     all
 }
 
-/// Events between two reconnects, an option of 1.1. `select_random_*` accept and ignore it, as in sysbench.
+/// Number of events between two reconnects, an option of 1.1. As in sysbench, `select_random_*` accept and ignore it.
 pub fn reconnect_every(workload: WorkloadName, registry: &Registry) -> u32 {
     match workload {
         WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges | WorkloadName::BulkInsert => 0,

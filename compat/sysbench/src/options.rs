@@ -1,9 +1,10 @@
-//! sysbench's own options as data: the content of `--help`, in its order, with our own descriptions.
+//! sysbench's options as data, in the order of `--help`. The descriptions are dbdyno's.
 
 use crate::declaration::Kind;
 
 use super::Compat;
 
+/// The definition of one of sysbench's options.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub name: &'static str,
@@ -126,7 +127,7 @@ pub fn rows(group: &[Row], compat: Compat) -> impl Iterator<Item = &Row> {
     group.iter().filter(move |row| row.only.is_none_or(|only| only == compat))
 }
 
-/// All of sysbench's own options.
+/// All options of sysbench itself.
 pub fn all(compat: Compat) -> Vec<Row> {
     let groups: [&[Row]; 7] = [&GENERAL, &RANDOM, &VERBOSITY, &LATENCY, &DATABASE, &MYSQL, &PGSQL];
     groups.into_iter().flat_map(|group| rows(group, compat).copied()).collect()

@@ -1,6 +1,7 @@
 //! The options of the pgsql driver: server, account, encryption, and the errors after which an event is repeated.
 //!
-//! The driver passes its options to libpq, so they mean what they mean in libpq. The caller reads libpq's variables and files.
+//! The driver passes its options to libpq, so they have the same meaning as there. The caller reads libpq's environment
+//! variables and files.
 
 use crate::declaration::{Declaration, Kind};
 use dbdyno_schema::plan::{Endpoint, ErrorCode, Retry, Target, Tls, TlsMode};
@@ -14,7 +15,7 @@ const FOLDER: &str = "/var/run/postgresql";
 /// The errors that the driver ignores: deadlock, unique violation, serialization failure.
 const IGNORED: [&str; 3] = ["40P01", "23505", "40001"];
 
-/// Options, and the environment variables that libpq reads if an option has no value.
+/// Options, each with the environment variable that libpq reads if the option has no value.
 const VARIABLES: [(&str, &str); 5] = [
     ("pgsql-host", "PGHOST"),
     ("pgsql-port", "PGPORT"),
@@ -23,11 +24,11 @@ const VARIABLES: [(&str, &str); 5] = [
     ("pgsql-sslmode", "PGSSLMODE"),
 ];
 
-/// Sets options without a value from libpq's variables, which `variable` reads.
+/// Sets options without a value from libpq's environment variables, which `variable` returns.
 pub fn take_variables(registry: &mut Registry, variable: impl Fn(&str) -> Option<String>) {
     for (option, name) in VARIABLES {
         let Some(value) = variable(name).filter(|_| registry.string(option).is_none()) else { continue };
-        // 1.0 has no --pgsql-sslmode.
+        // This declares the option instead of setting it, because 1.0 does not have --pgsql-sslmode.
         registry.declare(Declaration::new(option, Kind::String, Some(&value), ""));
     }
 }
@@ -63,11 +64,11 @@ fn endpoint(registry: &Registry) -> Result<Endpoint, OptionError> {
     })
 }
 
-/// The default is libpq's, `prefer`; 1.0 has no option.
+/// The TLS mode. The default is libpq's, `prefer`; 1.0 has no option for it.
 fn mode(registry: &Registry) -> Result<TlsMode, OptionError> {
     let mode = registry.string("pgsql-sslmode").unwrap_or("prefer");
     Ok(match mode {
-        // `allow` tries an unencrypted connection first.
+        // `allow` tries an unencrypted connection first, so dbdyno never encrypts.
         "disable" | "allow" => TlsMode::Disabled,
         "prefer" => TlsMode::Preferred,
         "require" => TlsMode::Required,
@@ -77,7 +78,7 @@ fn mode(registry: &Registry) -> Result<TlsMode, OptionError> {
     })
 }
 
-/// The errors after which an event is repeated. The driver sends a ROLLBACK first and does not count it.
+/// The errors after which an event is repeated. The driver first sends a ROLLBACK, which it does not count.
 pub(super) fn retry(registry: &Registry) -> Result<Retry, OptionError> {
     let ignored = registry.list("db-ignore-errors");
     let all = ignored.iter().any(|code| code == "all");

@@ -18,9 +18,9 @@ use super::settings::Settings;
 use super::tables::Tables;
 use super::{Compat, latency, oltp, pgsql};
 
-/// Length of sysbench's event queue; one more event ends the run.
+/// Length of sysbench's event queue. An event that does not fit ends the run.
 pub const QUEUE: u32 = 131_072;
-/// MySQL's default.
+/// MySQL's default compression level.
 const ZSTD_LEVEL: u8 = 3;
 const SECOND_US: u64 = 1_000_000;
 const DAY_US: u64 = 86_400 * SECOND_US;
@@ -31,8 +31,8 @@ pub enum TestKind<'a> {
     Script(&'a str),
 }
 
-/// The plan of a database test, for all its commands. It contains neither the password, which the caller sets, nor a script's
-/// options, which the script reads itself.
+/// The plan of a database test, for all its commands. The plan does not contain the password, which the caller sets,
+/// nor a script's options, which the script reads itself.
 ///
 /// # Errors
 /// An invalid port, error number or mode.
@@ -115,7 +115,7 @@ pub fn options(plan: &Plan, registry: &Registry) -> Options {
     }
 }
 
-/// The extra counts of every test: percentiles come from sysbench's buckets.
+/// The extra counts of every test: sysbench's latency buckets, from which it prints percentiles.
 pub fn extra_counts() -> ExtraCounts {
     ExtraCounts { log_buckets: Some(latency::scale()), users: true }
 }
@@ -144,7 +144,8 @@ pub fn report(settings: &Settings) -> Report {
     }
 }
 
-/// Clamps the rate to the engine's maximum: such a rate overflows the queue either way.
+/// The load shape for a rate. A rate above the engine's maximum is reduced to the maximum; the queue overflows at both
+/// rates.
 fn shape(rate: u32) -> Shape {
     if rate == 0 {
         Shape::Closed
@@ -178,7 +179,7 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, OptionError> {
     })
 }
 
-/// The list of algorithms of 1.1: the first one applies.
+/// The compression. In 1.1, the option lists algorithms, and the first one applies.
 fn compression(registry: &Registry) -> Result<Compression, OptionError> {
     if !registry.bool("mysql-compression") {
         return Ok(Compression::None);
@@ -227,7 +228,7 @@ fn retry(registry: &Registry) -> Result<Retry, OptionError> {
     Ok(Retry { codes: numbers.map(read).collect::<Result<_, _>>()?, all, rollback: false })
 }
 
-/// SCHED_BATCH if the server shares this machine's CPUs.
+/// The scheduling class: SCHED_BATCH if the server shares this machine's CPUs.
 pub fn scheduling(target: &Target) -> Scheduling {
     let endpoints = target.endpoints();
     let is_local = |endpoint: &Endpoint| match endpoint {

@@ -1,7 +1,7 @@
 //! The known options and their values.
 //!
-//! Values are kept as text and converted when a caller asks for a type. As in sysbench, an invalid number is an error of the
-//! first caller that asks for it.
+//! Values are stored as text and converted when a caller requests a type. As in sysbench, an invalid number is reported
+//! to the first caller that requests it.
 
 use crate::declaration::{Declaration, Kind, Value};
 
@@ -17,16 +17,17 @@ pub enum SetError {
     NotBool,
 }
 
+/// A value before it is converted to the type of the option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawValue {
-    /// From the command line: the text after `=`, or `None` without `=`.
+    /// A value from the command line: the text after `=`, or `None` without `=`.
     Argument(Option<String>),
-    /// From an option file.
+    /// Values from a line in an option file.
     Words(Vec<String>),
 }
 
-/// Integer options that accept K, M, G and T like sizes do. Seconds do not, because `10m` would read as minutes; nor do
-/// ports, percentages and seeds.
+/// Integer options that accept K, M, G and T as sizes do. Options in seconds do not, because `10m` would read as
+/// minutes; neither do ports, percentages and seeds.
 const COUNTS: [&str; 16] = [
     "threads",
     "events",
@@ -45,9 +46,10 @@ const COUNTS: [&str; 16] = [
     "file-fsync-freq",
     "file-merged-requests",
 ];
-/// Accepts a list; in sysbench a single number.
+/// The option that accepts a list; in sysbench it accepts a single number.
 const PERCENTILE: &str = "percentile";
 
+/// An option with its value.
 #[derive(Clone, Debug)]
 struct Entry {
     declared: Declaration,
@@ -95,7 +97,7 @@ impl Registry {
         self.position(name).map(|position| self.entries[position].declared.kind)
     }
 
-    /// Sets an option to the text after `=`; `None` means without `=`.
+    /// Sets an option to the text after `=`; `None` means that there is no `=`.
     pub fn set(&mut self, name: &str, text: Option<&str>) -> Result<(), SetError> {
         let position = self.position(name).ok_or(SetError::Unknown)?;
         let entry = &mut self.entries[position];
@@ -115,8 +117,8 @@ impl Registry {
         }
     }
 
-    /// Sets an option from a line of an option file: a list takes all words, other kinds the first. A boolean is on unless
-    /// that word means off or is missing.
+    /// Sets an option from a line of an option file. A list takes all words, other types take the first. A boolean is
+    /// on unless the first word means off or is missing.
     fn set_words(&mut self, name: &str, words: &[String]) -> Result<(), SetError> {
         let position = self.position(name).ok_or(SetError::Unknown)?;
         let entry = &mut self.entries[position];
@@ -149,7 +151,7 @@ impl Registry {
         self.first(name).map_or(0, size)
     }
 
-    /// The longest prefix that is a floating-point number; 0 if there is none.
+    /// The longest prefix of the value that is a floating-point number; 0 if there is none.
     pub fn double(&self, name: &str) -> f64 {
         self.first(name).map_or(0.0, double)
     }
@@ -186,7 +188,7 @@ impl Registry {
             .collect()
     }
 
-    /// The percentile as scripts expect it: truncated to an integer, at least 1, because 0 disables it.
+    /// The percentile that scripts get: truncated to an integer, but at least 1, because 0 disables percentiles.
     fn percentile(&self) -> Result<i32, String> {
         self.int(PERCENTILE).or_else(|error| {
             let number = self.first(PERCENTILE).and_then(|text| text.parse::<f64>().ok());
@@ -228,12 +230,13 @@ fn switch(text: &str) -> Option<&'static str> {
     }
 }
 
-/// For words of an option file; in sysbench every other word means on.
+/// Whether a word of an option file means off. In sysbench, every other word means on.
 fn means_off(word: &str) -> bool {
     ["off", "false", "0", "no"].contains(&word)
 }
 
-/// Digits and an optional suffix K, M, G or T (powers of 1024). Text after the suffix is ignored; an invalid size is 0.
+/// Parses digits and an optional suffix K, M, G or T (powers of 1024). Text after the suffix is ignored; an invalid
+/// size is 0.
 fn size(text: &str) -> u64 {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let Ok(number) = text[..digits].parse::<u64>() else { return 0 };
@@ -248,7 +251,7 @@ fn size(text: &str) -> u64 {
     number.saturating_mul(1 << (10 * power))
 }
 
-/// The power of 1024 of a suffix: K, M, G or T, optionally followed by `B` or `iB`.
+/// The power of 1024 that a suffix means: K, M, G or T, optionally followed by `B` or `iB`.
 fn power(suffix: &str) -> Option<u32> {
     let suffix = suffix.to_ascii_lowercase();
     let unit = suffix.strip_suffix("ib").or(suffix.strip_suffix('b')).unwrap_or(&suffix);
@@ -259,14 +262,14 @@ fn is_count(name: &str) -> bool {
     COUNTS.contains(&name.replace('_', "-").as_str())
 }
 
-/// Digits and a suffix; `None` if invalid or beyond 32 bits.
+/// Parses digits and an optional suffix; `None` if the text is invalid or the number exceeds 32 bits.
 fn count(text: &str) -> Option<i32> {
     let (digits, suffix) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit())?);
     let number = digits.parse::<i64>().ok()?.checked_mul(1 << (10 * power(suffix)?))?;
     number.try_into().ok()
 }
 
-/// Parsed like strtod, plus the suffix of a size: `1M` rows are 1,048,576, not 1.
+/// Parses a number like strtod, but accepts the suffix of a size: `1M` rows are 1,048,576, not 1.
 fn double(text: &str) -> f64 {
     let text = text.trim_start();
     let longest = (1..=text.len())

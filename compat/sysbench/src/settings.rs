@@ -20,41 +20,41 @@ pub enum Format {
 pub struct Settings {
     pub compat: Compat,
     pub threads: u32,
-    /// 0 for no limit.
+    /// Maximum number of events; 0 for no limit.
     pub events: u64,
-    /// 0 for no limit.
+    /// Time limit in seconds; 0 for no limit.
     pub time_s: u32,
     pub warmup_s: u32,
     pub init_timeout_s: u64,
-    /// Seconds after the start; `None` for no forced shutdown.
+    /// Time of the forced shutdown in seconds after the start; `None` for no forced shutdown.
     pub forced_shutdown_s: Option<u64>,
-    /// Events per second; 0 for no limit.
+    /// Events per second; 0 for no limit (a closed loop).
     pub rate: u32,
-    /// As given, possibly negative; printed before the run.
+    /// The rate as the option states it, possibly negative; it is printed before the run.
     pub raw_rate: i32,
-    /// 0 for no interval lines.
+    /// Seconds between interval lines; 0 for no interval lines.
     pub report_interval_s: u32,
-    /// Seconds after the start, ascending.
+    /// Times of the checkpoints in seconds after the start, ascending.
     pub checkpoints_s: Vec<u32>,
     pub debug: bool,
     pub validate: bool,
     pub verbosity: Level,
-    /// Empty if switched off. sysbench supports only one.
+    /// The percentiles to report; empty if switched off. sysbench supports only one.
     pub percentiles: Vec<f64>,
     pub histogram: bool,
-    /// 0 for the time of day.
+    /// The seed; 0 for a seed from the time of day.
     pub seed: i32,
     pub keys: Distribution,
     pub driver: Driver,
-    /// MySQL's servers with their names in the driver's messages.
+    /// MySQL's servers, each with its name in the driver's messages.
     pub places: Vec<(Endpoint, String)>,
     pub format: Format,
     pub report_errors: bool,
-    /// 0 for the default.
+    /// Number of event loops; 0 for the default.
     pub workers: u32,
     /// Whether every user of a script has its own thread; `None`: the script's declarations decide.
     pub own_threads: Option<bool>,
-    /// Whether LuaJIT compiles; `None`: the number of Lua states decides.
+    /// Whether LuaJIT compiles traces; `None`: the number of Lua states decides.
     pub jit: Option<bool>,
     pub warnings: Vec<String>,
 }
@@ -110,7 +110,7 @@ impl Settings {
             histogram,
             seed: registry.int("rand-seed")?,
             keys: keys(registry, compat)?,
-            // Errors are reported when the driver is needed.
+            // An invalid driver is reported when the driver is needed.
             driver: driver::driver(registry).unwrap_or(Driver::Mysql),
             places: driver::places(registry).unwrap_or_default(),
             format: format(registry)?,
@@ -169,7 +169,7 @@ fn verbosity(registry: &Registry, debug: bool) -> Result<Level, OptionError> {
     level.copied().ok_or_else(|| OptionError::Plain(format!("Invalid value for verbosity: {number}")))
 }
 
-/// The value of an option, or of its old name if that is above `unused`.
+/// The value of an option, or of its old name if that value is above `unused`.
 fn renamed(
     registry: &Registry,
     warnings: &mut Vec<String>,
@@ -195,7 +195,7 @@ fn forced_shutdown(registry: &Registry, time_s: u32) -> Result<Option<u64>, Opti
         return Ok(Some(limit + limit * 5 / 100));
     }
     let (digits, percent) = text.strip_suffix('%').map_or((text, false), |digits| (digits, true));
-    // 32 bits like all times, so that sums and products cannot overflow.
+    // 32 bits, like all times, so that sums and products cannot overflow.
     let grace: u32 = digits
         .parse()
         .map_err(|_| OptionError::Fatal(format!("Invalid value for --forced-shutdown: '{text}'")))?;
@@ -213,7 +213,7 @@ fn checkpoints(registry: &Registry) -> Result<Vec<u32>, OptionError> {
     Ok(seconds)
 }
 
-/// A list; in sysbench a single number.
+/// The percentiles: a list; in sysbench a single number.
 fn percentiles(registry: &Registry) -> Result<Vec<f64>, OptionError> {
     let list = registry.list("percentile");
     if list == ["0"] || list.is_empty() {
@@ -261,7 +261,7 @@ fn format(registry: &Registry) -> Result<Format, OptionError> {
     }
 }
 
-/// Parses auto, on or off; without a value the option is on.
+/// Parses auto, on or off. An option without a value is on.
 fn choice(registry: &Registry, name: &str) -> Result<Option<bool>, OptionError> {
     match registry.string(name).unwrap_or("on") {
         "auto" => Ok(None),

@@ -1,11 +1,11 @@
-//! Creates tables exactly as sysbench's `prepare` does: tables prepared by one tool work with the other, and error messages
-//! show sysbench's statements.
+//! Creates tables exactly as sysbench's `prepare` does. Tables prepared by one of the two tools therefore work with the
+//! other, and error messages show sysbench's statements.
 
 use dbdyno_runner::TableStatements;
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::{Distribution, OltpOptions, WorkloadName};
 
-/// sysbench's settings before it scans tables: temporary tables stay in memory.
+/// sysbench's session settings before it scans tables. They keep temporary tables in memory.
 const BEFORE_SCANS: [&str; 2] =
     ["SET tmp_table_size=2*1024*1024*1024", "SET max_heap_table_size=2*1024*1024*1024"];
 
@@ -15,7 +15,7 @@ pub struct Tables {
     options: OltpOptions,
     keys: Distribution,
     postgresql: bool,
-    /// Appended to CREATE TABLE, after the storage engine.
+    /// Text to append to CREATE TABLE, after the storage engine.
     create_options: String,
 }
 
@@ -50,7 +50,7 @@ impl TableStatements for Tables {
     fn rows(&self) -> u64 {
         match self.workload {
             WorkloadName::BulkInsert => 0,
-            // Loaded ids could collide with those that the run inserts.
+            // Loaded ids could collide with those that the run inserts, so no rows are loaded.
             WorkloadName::OltpInsert if !self.options.auto_inc => 0,
             _ => self.options.table_size,
         }

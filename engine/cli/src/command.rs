@@ -7,8 +7,8 @@ use dbdyno_schema::plan::{Plan, Start};
 
 use crate::{exit, input, signals};
 
-/// Reads the plan, calls `work`, and returns the exit code. If `work` cannot use the plan, it returns a message and writes no
-/// record. `program` is the name in messages.
+/// Reads the plan, calls `work`, and returns the exit code. If `work` cannot use the plan, `work` returns a message and
+/// writes no record. `program` is the program's name in messages.
 pub fn with_plan(
     program: &'static str,
     sink: &mut dyn Sink,
@@ -42,7 +42,7 @@ pub fn with_plan(
     exit::code(ended.reason).into()
 }
 
-/// Prints the description of the plan. `check` rejects plans for another program. Does not read secrets.
+/// Prints the description of the plan, without reading secrets. `check` rejects plans for another program.
 pub fn describe(program: &str, check: impl FnOnce(&Plan) -> Result<(), String>) -> ExitCode {
     match input::read_plan().and_then(|plan| check(&plan).map(|()| plan)) {
         Ok(plan) => {

@@ -1,4 +1,4 @@
-//! Exit codes, as in the lab.
+//! Exit codes, the same as those of `dbdyno`.
 
 use dbdyno_schema::record::EndReason;
 

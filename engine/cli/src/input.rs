@@ -1,4 +1,4 @@
-//! Reads standard input, and the passwords and files that the plan names.
+//! Reads the plan from standard input, and the passwords and files to which the plan refers.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use dbdyno_workload::Contents;
 use dbdyno_workload::replay;
 use dbdyno_workload::sql::columns;
 
-/// Reads the plan from the first line of standard input. The error lists everything that is wrong with it.
+/// Reads the plan from the first line of standard input. An error lists all problems of the plan.
 pub fn read_plan() -> Result<Plan, String> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("standard input: {error}"))?;
@@ -34,7 +34,7 @@ fn refuse(faults: &[String]) -> Result<(), String> {
     }
 }
 
-/// Reads the values that the plan only names. The error lists all problems.
+/// Reads the values to which the plan refers only by name. An error lists all problems.
 pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
     let mut faults = Vec::new();
     let mut secrets = Secrets { contents: read_files(plan, &mut faults), ..Secrets::default() };
@@ -56,7 +56,7 @@ pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
     refuse(&faults).map(|()| secrets)
 }
 
-/// The content of the files that custom SQL names.
+/// The content of the files that the workload reads.
 fn read_files(plan: &Plan, faults: &mut Vec<String>) -> Contents {
     let Some(custom) = plan.workload.own_sql() else { return Contents::default() };
     let recorded = custom.replay.as_ref().and_then(|replay| {
@@ -72,7 +72,7 @@ fn read_files(plan: &Plan, faults: &mut Vec<String>) -> Contents {
     Contents { columns, recorded }
 }
 
-/// The target's password; empty if the plan names none.
+/// The target's password; empty if the plan does not refer to one.
 fn password(named: Option<&Secret>) -> Result<String, String> {
     match named {
         None => Ok(String::new()),
@@ -115,12 +115,12 @@ fn public_key(path: Option<&str>, faults: &mut Vec<String>) -> Option<PublicKey>
     .ok()
 }
 
-/// The bytes of a file that the plan names by `key`.
+/// The content of the file at `path`, to which the plan's key `key` refers.
 fn contents(key: &str, path: &str, faults: &mut Vec<String>) -> Option<Vec<u8>> {
     std::fs::read(path).map_err(|error| faults.push(format!("{key}: {path}: {error}"))).ok()
 }
 
-/// Starts a thread that executes the commands after the plan. The end of standard input stops the run.
+/// Starts a thread that executes the commands that follow the plan. The end of standard input stops the run.
 pub fn follow_commands(program: &'static str, control: Control) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {

@@ -1,6 +1,7 @@
 //! `dbdyno-engine`: measures one run.
 
-// This is the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
+// Besides `compat/cli`, this is the only crate that uses arguments, environment, files and the terminal
+// (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;

@@ -5,7 +5,7 @@ use std::io::{self, StdoutLock, Write};
 use dbdyno_runner::Sink;
 use dbdyno_schema::Record;
 
-/// Writes and flushes a line per record, so that a reader sees it immediately and a crash loses nothing.
+/// Writes one line per record and flushes it, so that a reader sees it immediately and a crash does not lose it.
 pub struct JsonLines<W> {
     out: W,
     line: Vec<u8>,
@@ -30,7 +30,7 @@ impl<W: Write> Sink for JsonLines<W> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, record).expect("a record is JSON");
         self.line.push(b'\n');
-        // If the reader is gone, the run ends without an error.
+        // False if the reader is gone; the run then ends without an error.
         self.out.write_all(&self.line).and_then(|()| self.out.flush()).is_ok()
     }
 }

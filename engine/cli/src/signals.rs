@@ -1,7 +1,7 @@
-//! SIGINT, SIGTERM and SIGHUP end a run gracefully: it still reports.
+//! SIGINT, SIGTERM and SIGHUP stop a run, which still writes its reports.
 //!
-//! Signals within [`BURST`] of the first count as one: GNU timeout signals its child and then the child's process group, so a
-//! second SIGINT arrives microseconds after the first.
+//! Signals within [`BURST`] after the first one count as one signal. GNU timeout signals its child and then the child's
+//! process group, so a second SIGINT arrives microseconds after the first.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -15,7 +15,8 @@ use signal_hook::iterator::Signals;
 
 use crate::exit::INTERRUPTED;
 
-/// Signals this soon after the first belong to the same burst. Two key presses are further apart.
+/// Signals that arrive this soon after the first one belong to the same burst. The interval between two key presses is
+/// longer.
 const BURST: Duration = Duration::from_millis(500);
 
 /// The signal that ended the run.
@@ -24,7 +25,7 @@ static FIRST: AtomicI32 = AtomicI32::new(0);
 static DEFAULT_ACTION: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Whether Ctrl-C was pressed; the signal handler itself sets it.
 static INTERRUPTED_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// Whether the burst of the first signal is over. Held while `DEFAULT_ACTION` is set.
+/// Whether the burst of the first signal is over. This mutex is held while `DEFAULT_ACTION` changes.
 static BURST_IS_OVER: Mutex<bool> = Mutex::new(false);
 
 /// Ends the process by the signal that ended the run, if there was one.
@@ -35,28 +36,28 @@ pub fn die_of_signal() {
     }
 }
 
-/// From now on Ctrl-C ends the process immediately. If Ctrl-C has just ended the run, only from the end of its burst on, so that
-/// the rest of the burst does not end the process before its report.
+/// Makes Ctrl-C end the process immediately from now on. If Ctrl-C has just ended the run, this takes effect only after
+/// its burst, so that the rest of the burst does not end the process before its report.
 pub fn stop_handling() {
     let is_over = BURST_IS_OVER.lock().unwrap_or_else(PoisonError::into_inner);
     if *is_over || !INTERRUPTED_ONCE.load(Ordering::SeqCst) {
         DEFAULT_ACTION.store(true, Ordering::SeqCst);
     }
-    // A signal that arrived in between starts a burst, too.
+    // A signal that arrived between the check and the store starts a burst too.
     if !*is_over && INTERRUPTED_ONCE.load(Ordering::SeqCst) {
         DEFAULT_ACTION.store(false, Ordering::SeqCst);
     }
 }
 
-/// Turns the first signal into a stop command; a signal after its burst ends the process immediately.
+/// Turns the first signal into a stop command. The next signal after its burst ends the process immediately.
 pub fn stop_on_signal(control: Control) -> io::Result<()> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     follow(signals, move |reason| control.stop(reason), |_| std::process::exit(INTERRUPTED.into()));
     Ok(())
 }
 
-/// Calls `stop` at the first Ctrl-C; one after its burst kills the process. Does nothing if SIGINT is ignored, as shells do for
-/// background processes. Prints a message if the system refuses the handler.
+/// Calls `stop` at the first Ctrl-C; the next one after its burst ends the process. Does nothing if SIGINT is ignored,
+/// as shells do for background processes. Prints a message if the system refuses the handler.
 pub fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) {
     if let Err(error) = handle_interrupt(stop) {
         eprintln!("signals cannot be handled: {error}");
@@ -69,22 +70,23 @@ fn handle_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result
         return Ok(());
     }
     let signals = Signals::new([SIGINT])?;
-    // In the handler itself, because the interrupted work may otherwise finish first. For the order see `stop_handling`.
+    // Set in the signal handler itself, because otherwise the interrupted work could finish first. `stop_handling`
+    // depends on the order of these two handlers.
     signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED_ONCE))?;
     signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&DEFAULT_ACTION))?;
-    // The handlers above usually end the process before this thread does.
+    // The handlers above usually end the process before this thread can.
     follow(signals, stop, |signal| drop(signal_hook::low_level::emulate_default_handler(signal)));
     Ok(())
 }
 
-/// Whether a process ignores a signal, by its /proc/PID/status.
+/// Whether a process ignores a signal, according to the text of its /proc/PID/status.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Calls `stop` at the first signal, and `end`, which ends the process, at the first one after its burst.
+/// Calls `stop` at the first signal. At the first signal after its burst, calls `end`, which ends the process.
 fn follow(
     mut signals: Signals,
     stop: impl FnOnce(EndReason) + Send + 'static,
@@ -96,7 +98,7 @@ fn follow(
         stop(EndReason::Interrupted);
         std::thread::sleep(BURST);
         end_burst();
-        signals.pending().for_each(drop); // The rest of the burst.
+        signals.pending().for_each(drop); // Ignore the rest of the burst.
         end(signals.forever().next().unwrap_or(SIGINT));
     });
 }

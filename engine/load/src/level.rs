@@ -1,15 +1,15 @@
 //! A piecewise linear level over time: a rate, or a number of busy connections.
 //!
-//! A level is a list of pieces; the last one has no end. Open loops need the inverse of the area under the level (the
-//! number of events due by an instant): the instant by which that many are due. With it, arrivals at any
-//! variable rate are arrivals at rate 1 on another clock (Lewis & Shedler 1979, Nav. Res. Logist. Q. 26:403), and
+//! A level is a list of pieces; the last one has no end. The area under the level is the number of events due by an
+//! instant. Open loops need its inverse: the instant by which a given number of events are due. With it, arrivals at
+//! any variable rate are arrivals at rate 1 on another clock (Lewis & Shedler 1979, Nav. Res. Logist. Q. 26:403), and
 //! their distribution over the workers does not depend on the shape.
 
 use crate::Nanos;
 
 pub(crate) const NS_PER_S: f64 = 1e9;
 
-/// A level over time; time is nanoseconds since the start of the run, areas are level times seconds.
+/// A level over time. Times are nanoseconds since the start of the run; areas are levels multiplied by seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
     pieces: Vec<Piece>,
@@ -42,7 +42,7 @@ impl Level {
         Self { pieces: vec![Piece { start_s: 0.0, before: 0.0, from: level, slope_per_s: 0.0 }] }
     }
 
-    /// Ends the last piece at `start_s` and begins another at level `from`.
+    /// Ends the last piece at `start_s` and begins another one at the level `from`.
     pub(crate) fn then(mut self, start_s: f64, from: f64, slope_per_s: f64) -> Self {
         let last = self.pieces[self.pieces.len() - 1];
         let before = last.before + last.area_to(start_s);
@@ -59,11 +59,11 @@ impl Level {
 
     /// The instant at which the area reaches `area`; `Nanos::MAX` if it never does.
     pub fn when(&self, area: f64) -> Nanos {
-        // The first piece that reaches `area`; pieces of level 0 add nothing and are skipped.
+        // The first piece that reaches `area`. This skips pieces of level 0, which add nothing.
         let piece = self.pieces.partition_point(|piece| piece.before <= area).max(1) - 1;
         let Piece { start_s, before, from, slope_per_s } = self.pieces[piece];
         let rest = area - before;
-        // from * x + slope * x^2 / 2 = rest, solved in the form that stays exact for small slopes.
+        // Solves from * x + slope * x^2 / 2 = rest, in the form that stays exact for small slopes.
         let root = (from * from + 2.0 * slope_per_s * rest).max(0.0).sqrt();
         if from + root <= 0.0 {
             return if rest > 0.0 { Nanos::MAX } else { nanos(start_s) };
@@ -71,8 +71,8 @@ impl Level {
         nanos(start_s + 2.0 * rest / (from + root))
     }
 
-    /// The first instant from `time` on at which the level is at least `threshold`, which is above 0; `None` if it
-    /// never is.
+    /// The first instant from `time` on at which the level is at least `threshold`, which must be above 0; `None` if
+    /// there is none.
     pub fn first_reaching(&self, threshold: f64, time: Nanos) -> Option<Nanos> {
         let time_s = time as f64 / NS_PER_S;
         for (number, piece) in self.pieces.iter().enumerate() {

@@ -1,12 +1,12 @@
 //! Load shapes and the timeline of a run.
 //!
-//! Pure arithmetic on nanoseconds since the start of the run. This crate reads no clock, so a day of load is
-//! tested in a millisecond.
+//! Only arithmetic on nanoseconds since the start of the run: this crate reads no clock, so a test of a day's load
+//! takes a millisecond.
 //!
 //! # Layout
 //! - [`plan`] and [`report`]: the plan's keys for connections, phases and intervals.
 //! - [`shapes`]: one file per load shape; [`level`]: their common arithmetic.
-//! - [`arrivals`]: the due times of an open loop, one file per kind of gap.
+//! - [`arrivals`]: the due times of an open loop, one file per distribution of the gaps.
 //! - [`pauses`]: think time and a changing number of busy connections in a closed loop.
 //! - [`timeline`]: phases, and the boundaries of ticks, intervals and statement windows.
 

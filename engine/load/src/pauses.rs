@@ -1,5 +1,5 @@
-//! When a connection of a closed loop begins its next event, if not immediately: think time, and a variable number
-//! of busy connections.
+//! When a connection of a closed loop begins its next event if it does not begin immediately: after a think time, or
+//! when the number of busy connections includes it.
 
 use dbdyno_random::Rng;
 
@@ -17,8 +17,8 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The pauses of worker `index` of `count`; `None` in an open loop, and if no connection ever pauses. A shape
-    /// that changes does so from `begin` on.
+    /// The pauses of worker `index` of `count`; `None` in an open loop, and if no connection ever pauses. A shape that
+    /// changes over time starts at `begin`.
     pub fn new(load: &Load, begin: Nanos, index: u64, count: u64, seed: u64) -> Option<Self> {
         if load.shape.is_open() {
             return None;
@@ -28,19 +28,19 @@ impl Pauses {
         (think.is_some() || busy.is_some()).then_some(Self { think, busy, rng })
     }
 
-    /// When a connection begins its first event: at the start of the run it is at a random point of a pause.
+    /// When a connection begins its first event. At the start of the run, it is at a random point of a pause.
     pub fn first(&mut self, user: u64) -> Nanos {
         let rest = match self.think {
             Some(ThinkTime::Constant { us }) => self.rng.unit() * us as f64 * 1000.0,
-            // The rest of an exponential pause has the same distribution.
+            // The rest of an exponentially distributed pause has the same distribution as the whole pause.
             Some(ThinkTime::Exponential { mean_us }) => exponential(&mut self.rng) * mean_us as f64 * 1000.0,
             None => 0.0,
         };
         self.busy_from(user, rest as Nanos)
     }
 
-    /// When a connection that became free at `now` begins its next event; `Nanos::MAX` for never. `user` counts
-    /// connections over the complete fleet.
+    /// When a connection that became free at `now` begins its next event; `Nanos::MAX` for never. `user` is the
+    /// connection's number in the complete fleet.
     pub fn next(&mut self, user: u64, now: Nanos) -> Nanos {
         let pause = match self.think {
             Some(ThinkTime::Constant { us }) => us * 1000,
@@ -52,10 +52,10 @@ impl Pauses {
         self.busy_from(user, now.saturating_add(pause))
     }
 
-    /// The first instant from `time` on at which connection `user` is among the busy ones.
+    /// The first instant from `time` on at which connection `user` is one of the busy connections.
     fn busy_from(&self, user: u64, time: Nanos) -> Nanos {
         let Some(busy) = &self.busy else { return time };
-        // The level is rounded, so the first connection is busy from a level of 0.5 on.
+        // The level is rounded to a number of connections, so the first connection is busy at levels from 0.5 on.
         busy.first_reaching(user as f64 + 0.5, time).unwrap_or(Nanos::MAX)
     }
 }

@@ -1,16 +1,16 @@
-//! The timeline of a run: phases, and the boundaries at which workers hand over their counters.
+//! The timeline of a run: phases, and the boundaries at which workers report their counters.
 //!
 //! ```text
 //! 0        warm-up        warmup_us          measure            warmup_us + measure_us
 //! |--+--+--+--+--+--+--+--|--+--+--+--+--+--+--+--+--+--+--+--+--|   ticks
 //! |-----------|-----------|-----------|-----------|-------------|    intervals, counted from each phase
 //! ```
-//! A phase's last span may be shorter than the others. Every interval boundary is also a tick boundary, and every
-//! boundary of a statement window is also an interval boundary, whatever lengths the plan contains: lengths are
-//! rounded up to a multiple of the shorter kind. A mark is an additional interval boundary; it does not shift others.
+//! The last span of a phase may be shorter than the others. Every interval boundary is also a tick boundary, and every
+//! boundary of a statement window is also an interval boundary. For this, the lengths in the plan are rounded up to a
+//! multiple of the next shorter kind. A mark is an additional interval boundary; it does not shift the others.
 //!
-//! If the last events are counted, the end of the measurement is not known in advance: the timeline extends to the drain
-//! limit, if any, and is truncated when the last event ends.
+//! If the last events count, the end of the measurement is not known in advance. The timeline then extends to the drain
+//! limit, if there is one, and is truncated when the last event ends.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,39 +46,39 @@ pub enum LastEvents {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
     phases: Vec<PhaseSpan>,
-    /// Lengths of the spans; 0 for none.
+    /// Lengths of the spans, in nanoseconds; 0 for none.
     tick: Nanos,
     interval: Nanos,
     window: Nanos,
-    /// Ascending.
+    /// Times of the marks, ascending.
     marks: Vec<Nanos>,
 }
 
 /// One phase of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseSpan {
-    /// Warm-up or measurement.
+    /// Whether this is the warm-up or the measurement.
     pub name: PhaseName,
-    /// First instant.
+    /// The first instant of the phase.
     pub start: Nanos,
-    /// First instant after the phase.
+    /// The first instant after the phase.
     pub end: Nanos,
 }
 
-/// The end of the span that contains an instant, and what else ends at it.
+/// The end of a span, and what else ends at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// Instant of the boundary.
+    /// The instant of the boundary.
     pub at: Nanos,
-    /// The phase before the boundary.
+    /// The phase that contains the span.
     pub phase: PhaseName,
-    /// An interval ends here.
+    /// Whether an interval ends.
     pub interval: bool,
-    /// A mark, or the end of the phase.
+    /// Whether this is a mark, or the end of the phase.
     pub mark: bool,
-    /// A window of statement statistics ends here.
+    /// Whether a window of statement statistics ends.
     pub window: bool,
-    /// The phase ends here.
+    /// Whether the phase ends.
     pub phase_end: bool,
 }
 
@@ -99,7 +99,7 @@ impl Timeline {
         Self { phases: spans, tick, interval, window, marks: marks.collect() }
     }
 
-    /// First instant after the last phase.
+    /// The first instant after the last phase.
     pub fn end(&self) -> Nanos {
         self.phases.last().map_or(0, |phase| phase.end)
     }

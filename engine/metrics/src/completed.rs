@@ -1,4 +1,4 @@
-//! Reports of a worker to its recorder: events and statements that completed without error.
+//! What a worker reports to its recorder: events and statements that completed without error.
 
 use dbdyno_load::Nanos;
 use dbdyno_schema::record::StatementClass;
@@ -6,7 +6,7 @@ use dbdyno_schema::record::StatementClass;
 /// One event that completed without error.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// When it was due; in a closed loop the same as `start`.
+    /// When the event was due; in a closed loop this equals `start`.
     pub due: Nanos,
     /// When it started.
     pub start: Nanos,
@@ -23,13 +23,13 @@ pub struct Statement {
     pub start: Nanos,
     /// When the last byte of its result arrived.
     pub end: Nanos,
-    /// How it is counted; `None`: by its result.
+    /// The class by which it is counted; `None`: its result determines the class.
     pub class: Option<StatementClass>,
     /// Whether it returned a result set.
     pub returns_rows: bool,
     /// Rows returned or changed.
     pub rows: u64,
-    /// Rows that the workload expects; `None` if the number is unknown.
+    /// Number of rows that the workload expects; `None` if unknown.
     pub rows_expected: Option<u64>,
     /// Bytes received.
     pub bytes: u64,

@@ -7,9 +7,9 @@ use dbdyno_schema::record::UserTotals;
 /// Which additional counters to keep.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExtraCounts {
-    /// A second histogram of latencies, on this scale in milliseconds.
+    /// A second histogram of latencies in milliseconds, with the buckets of this scale.
     pub log_buckets: Option<LogScale>,
-    /// Totals of each user.
+    /// Whether to keep totals of each user.
     pub users: bool,
 }
 
@@ -26,14 +26,14 @@ struct LogBuckets {
     counts: Box<[u64]>,
 }
 
-/// Totals of the users, by index in the worker.
+/// Totals of the users, by a user's index in the worker.
 #[derive(Clone, Debug)]
 struct Users {
     /// Fleet-wide numbers of the users.
     numbers: Vec<u64>,
-    /// Since the last mark.
+    /// Totals since the last mark: a time in `report.marks_us`, or the end of a phase.
     part: Vec<User>,
-    /// Up to the last mark.
+    /// Totals from the start to the last mark.
     before: Vec<User>,
 }
 
@@ -62,7 +62,7 @@ impl ExtraCounters {
     /// An event of `user` completed without error.
     pub(crate) fn event(&mut self, user: usize, latency: Nanos) {
         if let Some(LogBuckets { scale, counts }) = &mut self.buckets {
-            // Unlike the HDR histogram, this one does not round to microseconds.
+            // Unlike the HDR histogram, this histogram does not round to microseconds.
             counts[scale.bucket(latency as f64 / 1e6)] += 1;
         }
         if let Some(user) = self.users.as_mut().and_then(|users| users.part.get_mut(user)) {
@@ -79,7 +79,7 @@ impl ExtraCounters {
         taken
     }
 
-    /// Numbers and totals of the users since the last mark, which is now; empty unless requested.
+    /// Numbers and totals of the users since the last mark; the next period begins now. Empty unless requested.
     pub(crate) fn take_users(&mut self) -> Vec<(u64, UserTotals)> {
         let Some(Users { numbers, part, before }) = &mut self.users else { return Vec::new() };
         let taken = numbers.iter().zip(part.iter()).map(|(&number, user)| (number, user.totals())).collect();

@@ -1,12 +1,12 @@
-//! Latency histograms: recorded as HDR histograms, exported as the sparse buckets of the records.
+//! Latency histograms: recorded as HDR histograms, exported as the non-empty buckets in the records.
 //!
-//! The bucket rule is that of `dbdyno_schema::histogram`; a test compares the two.
+//! The bucket limits are those of `dbdyno_schema::histogram`; a test compares the two.
 
 pub use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::histogram::{HIGHEST_US, SIGNIFICANT_DIGITS, bucket_lower_us};
 use hdrhistogram::Histogram as Hdr;
 
-/// A histogram during recording, with exact sum, minimum and maximum.
+/// A histogram to which values are added, with exact sum, minimum and maximum.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     hdr: Hdr<u64>,
@@ -18,7 +18,7 @@ pub struct Histogram {
 /// A histogram in the format of the records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LatencySummary {
-    /// Sparse buckets in microseconds.
+    /// The non-empty buckets, in microseconds.
     pub buckets: Buckets,
     /// Exact sum, in microseconds.
     pub sum_us: f64,
@@ -36,7 +36,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one value, rounded to the nearest microsecond: truncation would bias means of the buckets downwards.
+    /// Counts one value, rounded to the nearest microsecond. Truncation would bias the means of buckets downwards.
     #[inline]
     pub fn record_ns(&mut self, value_ns: u64) {
         self.hdr.saturating_record((value_ns + 500) / 1000);

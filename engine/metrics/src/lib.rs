@@ -1,8 +1,9 @@
 //! Counters and latency histograms.
 //!
-//! A [`Recorder`] belongs to one worker thread and is never shared, so the hot path takes no lock. The caller passes the
-//! time with every call, and the recorder closes a span by that time, not by a timer: an event that ends at `t` is always
-//! counted in the interval that contains `t`, however late the thread wakes up.
+//! A [`Recorder`] belongs to one worker thread and is never shared, so the hot path needs no lock. Its counts up to the
+//! end of an interval or a phase are a span. The caller passes the time with every call, and this time, not a timer,
+//! closes a span: an event that ends at `t` always counts in the interval that contains `t`, even if the thread wakes
+//! up late.
 //!
 //! # Layout
 //! - [`Recorder`]: the counters of one worker.

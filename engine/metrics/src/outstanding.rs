@@ -1,4 +1,4 @@
-//! Events that are due and have not ended: they wait in the queue or run on a connection.
+//! Events that are due and have not ended. They wait in the queue or run on a connection.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use dbdyno_load::Nanos;
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     waiting: VecDeque<Nanos>,
-    /// Per user of the worker: the due time of the event on its connection.
+    /// For each user of the worker, the due time of the event on its connection.
     running: Vec<Option<Nanos>>,
     in_flight: u64,
 }
@@ -27,7 +27,7 @@ impl Outstanding {
         Some(due)
     }
 
-    /// Records that an event that was due at `due` begins on the connection of `user`.
+    /// Records that an event with the due time `due` begins on the connection of `user`.
     #[inline]
     pub fn begin(&mut self, user: usize, due: Nanos) {
         if user >= self.running.len() {
@@ -46,12 +46,12 @@ impl Outstanding {
         Some(due)
     }
 
-    /// Events in the queue.
+    /// Number of events in the queue.
     pub fn waiting(&self) -> u64 {
         self.waiting.len() as u64
     }
 
-    /// Events on a connection.
+    /// Number of events on a connection.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }

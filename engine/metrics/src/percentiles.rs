@@ -1,20 +1,21 @@
-//! Percentiles of samples in which some values are censored: only a lower bound is known.
+//! Percentiles of samples in which some values are censored: only a lower bound of them is known.
 //!
-//! An event that had not ended when the measurement was over has a latency of at least the time since it was due: its
-//! latency is censored. No assumption is made about the time it would have taken. A percentile is the value of rank
-//! ceil(p n) among all n events (nearest rank). Whatever the true values of the censored events, it is
+//! If an event has not ended when the measurement is over, only a lower bound of its latency is known: the time since
+//! it was due. Its latency is censored. No assumption is made about the remaining time. A percentile is the value of
+//! rank ceil(p n) among all n events (nearest rank). Whatever the true latencies of the censored events, the percentile
+//! is
 //!
 //! - at least the value of that rank with every censored value at its bound, and
 //! - at most the value of that rank with every censored value at infinity.
 //!
-//! Both limits are possible. If both are in the same bucket, the percentile is known; otherwise the result is
-//! "more than" the lower limit, the largest certain bound.
+//! Both limits can occur. If both are in the same bucket, the percentile is known; otherwise the result is "more than"
+//! the lower limit.
 
 use dbdyno_schema::histogram::{Buckets, bucket_width_us};
 use dbdyno_schema::record::{Percentile, Percentiles};
 
-/// The percentiles of `known` values and `censored` ones, whose buckets are lower bounds. `range_us` holds the
-/// exact minimum and maximum of the known values. `None` without values.
+/// The percentiles of the `known` values and the `censored` ones, whose buckets are lower bounds. `range_us` contains
+/// the exact minimum and maximum of the known values. `None` if there are no values.
 pub fn percentiles(
     known: &Buckets,
     range_us: (Option<f64>, Option<f64>),
@@ -32,7 +33,7 @@ pub fn percentiles(
     Some(Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p99_9: at(99.9), max })
 }
 
-/// One percentile; `all` contains the known values and the bounds, and is not empty.
+/// One percentile. `all` contains the known values and the lower bounds, and is not empty.
 fn percentile(known: &Buckets, all: &Buckets, percent: f64, (low_us, high_us): (f64, f64)) -> Percentile {
     let rank = rank(percent, all.count());
     let least = bucket_of(all, rank).expect("the rank is at most the count");
@@ -43,14 +44,14 @@ fn percentile(known: &Buckets, all: &Buckets, percent: f64, (low_us, high_us): (
     Percentile { value_us: middle.max(low_us).min(high_us), censored: false }
 }
 
-/// The rank of a percentile among `count` values, from 1.
+/// The rank of a percentile among `count` values, counted from 1.
 fn rank(percent: f64, count: u64) -> u64 {
     // Rounding prevents 0.95 * 100 = 95.00000000000001 from becoming rank 96.
     let exact = (percent / 100.0 * count as f64 * 1e6).round() / 1e6;
     (exact.ceil() as u64).clamp(1, count.max(1))
 }
 
-/// The bucket that holds the value of that rank.
+/// The bucket that contains the value with that rank.
 fn bucket_of(buckets: &Buckets, rank: u64) -> Option<u64> {
     let mut seen = 0;
     buckets.0.iter().find_map(|&(lower, count)| {
@@ -59,8 +60,8 @@ fn bucket_of(buckets: &Buckets, rank: u64) -> Option<u64> {
     })
 }
 
-/// Distance from the lower edge of a bucket to its middle. Values were rounded to the nearest microsecond, so a bucket that is
-/// one microsecond wide has distance 0.
+/// Distance from the lower limit of a bucket to its middle. Values are rounded to the nearest microsecond, so the
+/// distance is 0 for a bucket of one microsecond.
 fn middle_us(lower: u64) -> f64 {
     (bucket_width_us(lower) - 1) as f64 / 2.0
 }

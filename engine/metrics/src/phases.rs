@@ -10,23 +10,23 @@ use crate::histogram::LatencySummary;
 use crate::percentiles;
 use crate::spans::{DrainedEvents, PhaseAccounting, Span, add_counts};
 
-/// Totals of every phase so far.
+/// The totals of all phases so far.
 #[derive(Debug, Default)]
 pub struct Phases {
-    /// Intervals recorded.
+    /// Number of intervals recorded.
     seq: u64,
     open: BTreeMap<PhaseName, Totals>,
     closed: BTreeMap<PhaseName, PhaseAccounting>,
 }
 
-/// Totals of a phase, built from its intervals.
+/// The totals of a phase, added up from its intervals.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     start: Nanos,
     end: Nanos,
     /// Counters.
     pub counts: Counts,
-    /// Time from due to end.
+    /// Time from due to end of the events.
     pub latency: LatencySummary,
     /// The latency in buckets of a logarithmic scale, if requested.
     pub log_buckets: Vec<(u16, u64)>,
@@ -43,7 +43,8 @@ impl Totals {
 }
 
 impl Phases {
-    /// Adds the next interval and returns its record; `generator` is the load generator's own resource use in it.
+    /// Adds the next interval and returns its record. `generator` is the load generator's measurement of itself in this
+    /// interval.
     pub fn interval(&mut self, span: Span, generator: Generator) -> Interval {
         let empty = || Totals { start: span.start, ..Totals::default() };
         self.open.entry(span.phase).or_insert_with(empty).add(&span);
@@ -83,10 +84,10 @@ impl Phases {
         self.open.get(&phase)
     }
 
-    /// Totals of every phase that ended; `drained` belongs to the last one.
+    /// Totals of every phase that has ended. `drained` belongs to the last phase.
     ///
     /// # Panics
-    /// If the accounting identity does not hold: wrong numbers must not be written.
+    /// If an event was lost or counted twice (see `Accounting`): wrong numbers must not be written.
     pub fn totals(&self, drained: &DrainedEvents) -> BTreeMap<PhaseName, PhaseTotals> {
         let last = self.closed.last_key_value().map(|(&phase, _)| phase);
         let ended =
@@ -124,7 +125,7 @@ fn phase_totals(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEven
         log_buckets,
         drained_us: drained.latency.buckets.clone(),
         censored_us,
-        generator: Default::default(), // Only the caller knows it.
+        generator: Default::default(), // The caller sets it.
     }
 }
 

@@ -23,11 +23,11 @@ struct KindCounters {
 
 /// Counters and histograms of one worker.
 ///
-/// Closed spans are appended to `closed` in chronological order; the worker sends them on.
+/// Closed spans are appended to `closed` in chronological order; the worker takes them from there.
 #[derive(Debug)]
 pub struct Recorder {
     timeline: Timeline,
-    /// End of the open span; `None` after the run, when the recorder ignores reports.
+    /// End of the current span; `None` after the run, when the recorder ignores all reports.
     bound: Option<Bound>,
     tick_start: Nanos,
     span_start: Nanos,
@@ -35,23 +35,23 @@ pub struct Recorder {
     tick_events: u64,
     counts: Counts,
     latency: Histogram,
-    /// `None` in a closed loop, where the service time equals the latency.
+    /// Time from start to end of the events; `None` in a closed loop, where it equals the latency.
     service: Option<Histogram>,
     kinds: Vec<KindCounters>,
     accounting: Accounting,
     outstanding: Outstanding,
-    /// Due times of the events that were dropped in the phase.
+    /// Due times of the events dropped during the phase.
     dropped: Vec<Nanos>,
-    /// Latency of events that ended after the run, in an open loop.
+    /// Latency of the events that ended after the end of an open loop's run.
     drained: Histogram,
     extras: Option<Box<ExtraCounters>>,
-    /// Users that have not finished their last event.
+    /// Number of users that have not finished their last event.
     users: u32,
     closed: Vec<(Nanos, ClosedSpans)>,
 }
 
 impl Recorder {
-    /// A recorder for `kinds` statement kinds over `timeline`.
+    /// A recorder for a workload with `kinds` statement kinds, with the spans of `timeline`.
     pub fn new(timeline: Timeline, kinds: usize, open_loop: bool) -> Self {
         Self {
             bound: timeline.bound_after(0),
@@ -74,7 +74,8 @@ impl Recorder {
         }
     }
 
-    /// Adds the counters in `requested`. `numbers` are the fleet-wide numbers of this worker's users.
+    /// Adds the counters in `requested`. `numbers` are the fleet-wide numbers (over all engines) of this worker's
+    /// users.
     pub fn counting(mut self, requested: &ExtraCounts, numbers: &[u64]) -> Self {
         self.extras = ExtraCounters::new(requested, numbers);
         self.users = numbers.len() as u32;
@@ -86,12 +87,12 @@ impl Recorder {
         self.bound.is_none()
     }
 
-    /// When the open span ends; `None` after the run.
+    /// When the current span ends; `None` after the run.
     pub fn next_bound(&self) -> Option<Nanos> {
         self.bound.map(|bound| bound.at)
     }
 
-    /// An event became due and began immediately on the connection of `user`, as in a closed loop.
+    /// An event became due and began immediately on the connection of `user`, as every event of a closed loop does.
     #[inline]
     pub fn begin(&mut self, user: usize, now: Nanos) {
         self.advance(now);
@@ -101,7 +102,7 @@ impl Recorder {
         }
     }
 
-    /// An event became due and waits for a connection. The caller reports arrivals in order.
+    /// An event became due and waits for a connection. The caller must report arrivals in order.
     pub fn arrive(&mut self, due: Nanos) {
         self.advance(due);
         if self.bound.is_some() {
@@ -129,7 +130,7 @@ impl Recorder {
         self.outstanding.take(user)
     }
 
-    /// Events that wait for a connection.
+    /// Number of events that wait for a connection.
     pub fn waiting(&self) -> u64 {
         self.outstanding.waiting()
     }
@@ -139,7 +140,7 @@ impl Recorder {
         self.advance(event.end);
         let due = self.outstanding.end(user);
         if self.bound.is_none() {
-            // It was in flight at the end of the run and counted as unfinished, but now its latency is known.
+            // The event was in flight at the end of the run and counted as unfinished; now its latency is known.
             if due.is_some() && self.service.is_some() {
                 self.drained.record_ns(event.end - event.due);
             }
@@ -171,7 +172,7 @@ impl Recorder {
         }
         let class = statement.class.unwrap_or(match (statement.returns_rows, statement.rows) {
             (true, _) => StatementClass::Read,
-            // A change that found no row does not count as a write.
+            // A changing statement that found no row does not count as a write.
             (false, 0) => StatementClass::Other,
             (false, _) => StatementClass::Write,
         });
@@ -193,7 +194,7 @@ impl Recorder {
         }
     }
 
-    /// The runner sent a statement that is not part of the workload: ROLLBACK.
+    /// The runner sent a ROLLBACK, which is not part of the workload.
     pub fn other_statement(&mut self, now: Nanos) {
         self.count(now, |counts| counts.other += 1);
     }
@@ -244,7 +245,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the run at `at`, before its planned end. Closed spans stay as they are.
+    /// Ends the run at `at`, before its planned end. Spans that are closed do not change.
     pub fn stop_at(&mut self, at: Nanos) {
         self.timeline.truncate(at);
         // `tick_start` is the end of the last closed tick.
@@ -261,7 +262,7 @@ impl Recorder {
         self.extras.as_ref().map(|extras| extras.users()).unwrap_or_default()
     }
 
-    /// The events that were in flight at the end of an open loop's run, after the drain time.
+    /// The outcome of the events that were in flight at the end of an open loop's run, after the drain time.
     pub fn drained(&mut self) -> DrainedEvents {
         let end = self.timeline.end();
         if self.service.is_none() {

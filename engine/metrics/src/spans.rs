@@ -1,7 +1,8 @@
-//! Spans that a recorder has closed, and the sums over several workers.
+//! The spans that recorders close (the counts up to the end of an interval or a phase), and their sums over several
+//! workers.
 //!
-//! Every worker closes the same spans at the same boundaries, because the plan determines them. Merging is
-//! therefore a sum per field, in any order.
+//! Every worker closes the same spans at the same times, because the plan determines them. To merge the spans of
+//! several workers, their fields are therefore added up, in any order.
 
 use dbdyno_load::Nanos;
 use dbdyno_schema::histogram::{Buckets, merge_counts};
@@ -9,16 +10,16 @@ use dbdyno_schema::record::{Accounting, Counts, ErrorClass, PhaseName, UserTotal
 
 use crate::histogram::LatencySummary;
 
-/// The counters of one worker up to a boundary.
+/// The counters of one worker up to the end of a span.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClosedSpans {
-    /// Events since the previous boundary.
+    /// Number of events since the end of the previous span.
     pub tick_events: u64,
-    /// Present if an interval ends.
+    /// Set if an interval ends.
     pub interval: Option<Span>,
-    /// Present if a window of statement statistics ends.
+    /// Set if a window of statement statistics ends.
     pub window: Option<Window>,
-    /// Present if a phase ends.
+    /// Set if a phase ends.
     pub phase: Option<PhaseAccounting>,
 }
 
@@ -27,16 +28,16 @@ pub struct ClosedSpans {
 pub struct PhaseAccounting {
     /// Number of events by outcome.
     pub accounting: Accounting,
-    /// Open loop: for each event that will not end, the time since it was due.
+    /// Open loop: for each event that will never end, the time since it was due.
     pub censored: Buckets,
 }
 
 /// The events in flight at the end of an open loop's run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainedEvents {
-    /// Latency of those that ended within the drain time.
+    /// Latency of the events that ended within the drain time.
     pub latency: LatencySummary,
-    /// For each of the others, the time from its due time to the end of the run.
+    /// For each of the other events, the time from its due time to the end of the run.
     pub censored: Buckets,
 }
 
@@ -51,53 +52,54 @@ impl DrainedEvents {
 /// The counters of an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The phase that contains it.
+    /// The phase that contains the interval.
     pub phase: PhaseName,
-    /// First instant.
+    /// The first instant of the interval.
     pub start: Nanos,
-    /// First instant after it.
+    /// The first instant after the interval.
     pub end: Nanos,
     /// Counters.
     pub counts: Counts,
-    /// Time from due to end.
+    /// Time from due to end of the events.
     pub latency: LatencySummary,
-    /// Time from start to end; empty in a closed loop.
+    /// Time from start to end of the events; empty in a closed loop.
     pub service: LatencySummary,
-    /// Due events that had not started at the end.
+    /// Number of events that were due but had not started at the end of the interval.
     pub backlog: u64,
-    /// Events that had started but not ended at the end.
+    /// Number of events that had started but not ended at the end of the interval.
     pub in_flight: u64,
-    /// Users that had not finished their last event.
+    /// Number of users that had not finished their last event.
     pub users_active: u32,
-    /// Number and totals of each user since the last mark; at marks, if requested.
+    /// Number and totals of each user since the last mark, if requested; only in an interval that ends at a mark (a
+    /// time in `report.marks_us`, or the end of a phase).
     pub users: Vec<(u64, UserTotals)>,
-    /// Time from due to end, in buckets of a logarithmic scale, if requested.
+    /// Time from due to end of the events, in the buckets of a logarithmic scale, if requested.
     pub log_buckets: Vec<(u16, u64)>,
 }
 
 /// Statement statistics over a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// The phase that contains it.
+    /// The phase that contains the window.
     pub phase: PhaseName,
-    /// First instant.
+    /// The first instant of the window.
     pub start: Nanos,
-    /// First instant after it.
+    /// The first instant after the window.
     pub end: Nanos,
-    /// By statement kind, in the workload's order.
+    /// Statistics by statement kind, in the workload's order.
     pub kinds: Vec<StatementSummary>,
 }
 
 /// Statistics of one statement kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatementSummary {
-    /// Rows returned or changed.
+    /// Number of rows returned or changed.
     pub rows: u64,
-    /// Rows expected.
+    /// Number of rows expected.
     pub rows_expected: u64,
-    /// Statements whose number of rows differs from the expected one.
+    /// Number of statements that returned or changed another number of rows than expected.
     pub row_count_mismatches: u64,
-    /// Latency; its count is the number of statements.
+    /// Latency of the statements; its count is the number of statements.
     pub latency: LatencySummary,
 }
 
@@ -114,7 +116,7 @@ impl ClosedSpans {
     }
 }
 
-/// Adds `other` to `value` if both are present; otherwise keeps the present one.
+/// Adds `other` to `value` if both are present. If only one is present, keeps that one.
 fn join<T>(value: &mut Option<T>, other: Option<T>, add: impl FnOnce(&mut T, T)) {
     match (value, other) {
         (Some(value), Some(other)) => add(value, other),

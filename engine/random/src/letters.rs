@@ -7,15 +7,15 @@ use crate::Rng;
 pub struct Letters {
     /// The characters in UTF-8, concatenated.
     bytes: Vec<u8>,
-    /// End offset of each character; empty if all are single bytes.
+    /// End offset of each character; empty if every character is a single byte.
     ends: Vec<u32>,
     count: u64,
-    /// Characters per 64 random bits.
+    /// Number of characters to select by 64 random bits.
     per_draw: u32,
 }
 
 impl Letters {
-    /// `alphabet` must not be empty.
+    /// Strings of the characters in `alphabet`, which must not be empty.
     pub fn new(alphabet: &str) -> Self {
         assert!(!alphabet.is_empty(), "an alphabet without characters");
         let count = alphabet.chars().count() as u64;
@@ -28,9 +28,9 @@ impl Letters {
         Self { bytes: alphabet.into(), ends, count, per_draw: (32 / bits).max(1) }
     }
 
-    /// Appends `length` characters. 64 random bits are a fraction of 1, whose leading digits in the base of the alphabet's
-    /// size select characters (Lemire 2019, without the rejection step); at least 32 bits remain unused, so
-    /// every character's bias is below 2^-32.
+    /// Appends `length` characters. 64 random bits are a fraction below 1; its leading digits, in the base of the
+    /// alphabet's size, select characters (Lemire 2019, without the rejection step). At least 32 bits remain unused, so
+    /// the bias of every character is below 2^-32.
     #[inline]
     pub fn write(&self, rng: &mut Rng, length: u32, out: &mut Vec<u8>) {
         let mut left = length;

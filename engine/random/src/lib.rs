@@ -1,6 +1,6 @@
-//! Seeded keys, strings and rows.
+//! Random ids, strings and rows, reproducible by a seed.
 //!
-//! All randomness in the engine comes from here, so a run can be repeated and a row has the same bytes
+//! All randomness in the engine comes from this crate. A run can therefore be repeated, and a row has the same bytes
 //! whichever connection writes it. This crate reads no clock and shares no state between users.
 //!
 //! # Layout
@@ -25,8 +25,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The stream of `seed` and `path`. Streams with different paths are independent in practice:
-    /// every step of the path goes through the SplitMix64 finaliser, so adjacent users or rows are uncorrelated.
+    /// The stream of `seed` and `path`. Every number of the path goes through the SplitMix64 finaliser, so streams with
+    /// different paths, such as those of adjacent users or rows, are independent in practice.
     pub fn new(seed: u64, path: &[u64]) -> Self {
         let start = path.iter().fold(mix(seed), |state, &step| mix(state ^ mix(step)));
         Self(Xoshiro256PlusPlus::seed_from_u64(start))
@@ -38,8 +38,8 @@ impl Rng {
         self.0.next_u64()
     }
 
-    /// A number below `bound`, which must not be 0. Multiply and shift (Lemire 2019) without its rejection step:
-    /// with 64 bits the bias is below 2^-32 for tables with 32-bit ids.
+    /// A number below `bound`, which must not be 0. The method is multiply and shift (Lemire 2019) without the
+    /// rejection step; with 64 bits the bias is below 2^-32 for tables with 32-bit ids.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64

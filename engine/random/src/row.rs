@@ -1,7 +1,7 @@
 //! The content of one row of an OLTP table.
 //!
-//! It depends on (seed, table, id) only, so tables loaded with any number of streams, by INSERT or by a bulk
-//! load, have the same checksum.
+//! The content depends only on (seed, table, id). Tables therefore have the same checksum, whether they are loaded by
+//! INSERT or in bulk and with any number of streams.
 
 use crate::Rng;
 use crate::key::Keys;
@@ -10,11 +10,11 @@ use crate::text::{self, C_LENGTH, PAD_LENGTH};
 /// Columns k, c and pad of one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The indexed integer.
+    /// The indexed integer column.
     pub k: u64,
-    /// The long string.
+    /// The long string column.
     pub c: [u8; C_LENGTH],
-    /// The short string.
+    /// The short string column.
     pub pad: [u8; PAD_LENGTH],
 }
 

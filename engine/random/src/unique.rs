@@ -1,8 +1,9 @@
-//! All 32-bit numbers, each once, in pseudo-random order.
+//! All 32-bit numbers in a pseudo-random order, each once.
 //!
-//! A counter goes through a permutation by quadratic residues: for a prime p = 3 mod 4, x² mod p is different for all x up
-//! to p/2, and p - x² mod p gives the others (Preshing, "How to generate a sequence of unique random integers", 2012).
-//! Numbers from p on map to themselves. Two passes with an offset between them hide the pattern of adjacent squares.
+//! A permutation by quadratic residues maps a counter to the numbers: for a prime p = 3 mod 4, x² mod p is different
+//! for all x up to p/2, and p - x² mod p gives the other numbers (Preshing, "How to generate a sequence of unique
+//! random integers", 2012). Numbers that are not below p map to themselves. The permutation is applied twice, with an
+//! offset between, to hide the pattern of adjacent squares.
 
 /// The largest prime below 2^32 that is 3 mod 4.
 const PRIME: u32 = 4_294_967_291;

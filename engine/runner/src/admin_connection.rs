@@ -1,4 +1,4 @@
-//! A connection that is not part of the load, for programs that keep one open besides their clients.
+//! A connection that is not part of the load, for programs that need one in addition to their clients.
 
 use dbdyno_schema::record::Failure;
 use dbdyno_wire::mysql::MysqlConnection;
@@ -51,7 +51,7 @@ impl AdminConnection {
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 
-    /// Closes the connection with the protocol's goodbye message.
+    /// Closes the connection with the protocol's quit message.
     pub fn close(mut self) {
         self.runtime.block_on(self.connection.close());
     }

@@ -1,11 +1,11 @@
-//! Pauses between attempts to connect: they double, with random jitter.
+//! Pauses between attempts to connect. They double with each attempt and have random jitter.
 
 use std::time::Duration;
 
 use dbdyno_random::Rng;
 use dbdyno_schema::plan::Reconnect;
 
-/// The pauses of one outage.
+/// The pauses between attempts to connect during one outage.
 pub(crate) struct Backoff {
     next_us: u64,
     max_us: u64,
@@ -16,7 +16,7 @@ impl Backoff {
         Self { next_us: settings.first_us, max_us: settings.max_us }
     }
 
-    /// The next pause: random between half of its upper bound and the bound.
+    /// The next pause: a random time between half of the current upper bound and the bound.
     pub(crate) fn pause(&mut self, rng: &mut Rng) -> Duration {
         let bound_us = self.next_us.min(self.max_us);
         self.next_us = bound_us.saturating_mul(2);

@@ -1,4 +1,5 @@
-//! Failures in the words of the databases' client libraries, which users know and search for: MariaDB's library and libpq.
+//! Failures with the messages of the databases' client libraries (MariaDB's library and libpq), which users know and
+//! search for.
 
 use dbdyno_schema::plan::{Endpoint, Target};
 use dbdyno_schema::record::{FailedAction, ServerFailure};
@@ -7,9 +8,9 @@ use dbdyno_wire::mysql::errors;
 
 mod libpq;
 
-/// Maximum bytes of a statement in a record: a bulk insert has half a MiB.
+/// Maximum bytes of a statement in a record; a bulk insert has half a MiB.
 const STATEMENT_BYTES: usize = 4096;
-/// The SQLSTATE of an error that is not from a server.
+/// The SQLSTATE of an error that does not come from a server.
 const NO_STATE: &str = "HY000";
 
 /// The endpoint of connection `number` of a run; `None` without a server.
@@ -18,7 +19,7 @@ fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
     endpoints.get((number % endpoints.len().max(1) as u64) as usize)
 }
 
-/// Connection `number` of a run could not be opened.
+/// The failure to open connection `number` of a run.
 pub fn connect_failure(error: &WireError, target: &Target, number: u64) -> ServerFailure {
     let endpoint = endpoint(target, number);
     let (code, message) = match error {
@@ -36,7 +37,7 @@ pub fn connect_failure(error: &WireError, target: &Target, number: u64) -> Serve
     }
 }
 
-/// A statement failed.
+/// The failure of a statement.
 pub(crate) fn statement_failure(action: FailedAction, error: &WireError, statement: &str) -> ServerFailure {
     let (code, message) = code_and_message(error);
     let mut end = statement.len().min(STATEMENT_BYTES);
@@ -72,8 +73,8 @@ fn code_and_message(error: &WireError) -> (u16, String) {
     }
 }
 
-/// Number and message for an unreachable endpoint. The library connects over TCP in non-blocking mode, so its system error is
-/// always EINPROGRESS (115).
+/// Number and message for an unreachable endpoint. MariaDB's library connects over TCP in non-blocking mode, so the
+/// system error in its message is always EINPROGRESS (115).
 fn unreachable(text: &str, endpoint: Option<&Endpoint>) -> (u16, String) {
     match endpoint {
         Some(Endpoint::Tcp { host, .. }) if text.contains("lookup address") => {

@@ -26,13 +26,13 @@ impl Clock {
     }
 }
 
-/// Wall time now, microseconds since 1970.
+/// The current time in microseconds since 1970.
 pub fn unix_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
-/// The instant of the wall time `at_unix_us`, or now if that has passed. Converted once, so that changes of the system clock
-/// during the run have no effect.
+/// The instant at which the system clock shows `at_unix_us`, or now if that time has passed. Converted once, so that
+/// changes of the system clock during the run have no effect.
 pub(crate) fn instant_of(at_unix_us: u64) -> Instant {
     let (instant, wall) = (Instant::now(), unix_us());
     instant + Duration::from_micros(at_unix_us.saturating_sub(wall))

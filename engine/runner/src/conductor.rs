@@ -27,13 +27,14 @@ use crate::worker::Worker;
 use crate::worker_context::{WorkerContext, share};
 use crate::{RunEnd, RunSpec, Sink};
 
-/// A stop takes effect this much later, so that no worker has closed a span beyond it.
+/// A stop takes effect this much later than the request, so that no worker has already closed a span that ends after
+/// the stop.
 const STOP_AHEAD: Duration = Duration::from_millis(50);
 /// Connections per worker on which the delay inside the client is sampled.
 const SAMPLED_PER_WORKER: u64 = 32;
-/// How long after the end of a run the conductor waits for workers whose users have not left.
+/// How long the conductor waits after the end of a run for workers whose users have not left.
 const LATE_WORKER_MAX: Duration = Duration::from_secs(1);
-/// An immediate start takes effect this much later, so that every worker takes part.
+/// An immediate start takes effect this much later, so that every worker receives the start command in time.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
 /// Runs a plan and writes its records; the last one is always an `End`. The caller must have checked the plan
@@ -89,7 +90,7 @@ fn conduct<C: ScriptedConnector>(spec: &RunSpec, connector: C, inbox: Inbox, sin
     play(spec, program.describe(), before, spawn, &inbox, sink)
 }
 
-/// The warning about recorded statements that are not replayed, if there are any.
+/// The warning about statements of a recording that are not replayed, if there are any.
 fn omissions(recorded: &Recorded) -> Option<Record> {
     let (statements, skipped) = recorded.counts();
     let what: Vec<String> = skipped.iter().map(|(what, count)| format!("{what} {count}")).collect();
@@ -104,8 +105,8 @@ fn omissions(recorded: &Recorded) -> Option<Record> {
     })
 }
 
-/// Conducts a run. `spawn` starts a worker by its number within this engine; records, signals and sums do not depend on the
-/// kind of worker. `before` runs between the first record and the start of the first worker.
+/// Runs the conductor. `spawn` starts a worker by its number within this engine; the conductor treats all kinds of
+/// workers alike. `before` runs between the first record and the start of the first worker.
 pub fn play(
     spec: &RunSpec,
     statements: Vec<StatementKind>,
@@ -147,7 +148,7 @@ pub fn play(
         Some(start) => conductor.play(start),
         None => conductor.quit(),
     };
-    // Late workers are not joined: they end with the process.
+    // Late workers are not joined; they end when the process ends.
     if !conductor.given_up {
         threads.into_iter().for_each(|thread| thread.join().expect("a worker does not panic"));
     }
@@ -162,20 +163,20 @@ struct Conductor<'a> {
     sink: &'a mut dyn Sink,
     signal: watch::Sender<Signal>,
     finish: Arc<Finish>,
-    /// `None` before the start is known.
+    /// The clock; `None` until the start is known.
     clock: Option<Clock>,
-    /// The first reason to end early.
+    /// Why the run ends early; the first reason is kept.
     ended: Option<RunEnd>,
-    /// Workers that have not finished.
+    /// Number of workers that have not finished.
     working: u32,
-    /// Whether the conductor has stopped waiting for them.
+    /// Whether the conductor no longer waits for them.
     given_up: bool,
-    /// Whether the sink still takes records.
+    /// Whether the sink still accepts records.
     listening: bool,
 }
 
 impl Conductor<'_> {
-    /// Collects the workers' reports and waits for the start command; returns `None` if the run ends before.
+    /// Collects the workers' reports and waits for the start command. Returns `None` if the run ends before the start.
     fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
         let mut waiting = self.spec.plan.client.workers;
         let mut ready =
@@ -236,7 +237,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Starts the clock and returns when the run has ended. Returns the CPU time that the process had used at the start.
+    /// Starts the clock, and returns when the run has ended. Returns the CPU time that the process had used at the
+    /// start.
     fn play(&mut self, start: Instant) -> Duration {
         let clock = Clock::starting_at(start);
         self.clock = Some(clock);
@@ -257,7 +259,7 @@ impl Conductor<'_> {
         cpu_before
     }
 
-    /// How long to wait for the next message.
+    /// Maximum time to wait for the next message.
     fn patience(&self, clock: Clock) -> Duration {
         match self.finish.counts_last_events() && self.finish.users() > 0 {
             true => (clock.instant(self.end()) + LATE_WORKER_MAX).saturating_duration_since(Instant::now()),
@@ -297,7 +299,7 @@ impl Conductor<'_> {
         machine::process_cpu()
     }
 
-    /// Handles messages that are treated alike before and after the start.
+    /// Handles the messages whose handling does not depend on whether the run has started.
     fn handle(&mut self, message: Message) {
         match message {
             Message::Stop(reason) => self.end_early(RunEnd { reason, failure: None }),
@@ -323,7 +325,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// Makes every worker read the shared end of the run now instead of at its next span boundary.
+    /// Makes every worker check the end of the run now instead of at its next span boundary.
     fn signal_look(&self) {
         self.signal.send_modify(|signal| {
             if let Signal::Go { looks, .. } = signal {

@@ -20,21 +20,21 @@ const STOP_POLL: Duration = Duration::from_millis(50);
 pub(crate) enum Message {
     /// From outside: start the clock at this instant.
     Start(Instant),
-    /// From outside: stop.
+    /// From outside: stop the run.
     Stop(EndReason),
     /// A worker has opened all its connections.
     Ready(WorkerReady),
-    /// A worker has closed a span; with an interval comes its own usage.
+    /// A worker has closed a span. If the span ends an interval, `usage` is the worker's own resource usage.
     Closed {
         bound: Nanos,
         closed: Box<ClosedSpans>,
         usage: Option<GeneratorUsage>,
     },
-    /// The last event allowed by the plan's limit has begun.
+    /// The last event that the plan's event limit allows has begun.
     Full,
     /// The last user of all workers has left, so the end of the run is known.
     AllLeft,
-    /// The outcome of a worker's events that were in progress at the end, and the totals of its users by number.
+    /// The outcome of the worker's events that were in progress at the end, and the totals of its users by user number.
     Drained(Box<DrainedEvents>, Vec<(u64, UserTotals)>),
     Warning(Warning),
     /// A worker failed.
@@ -43,29 +43,29 @@ pub(crate) enum Message {
     Finished,
 }
 
-/// A worker's report once it is connected.
+/// A worker's report when it has opened its connections.
 pub struct WorkerReady {
-    /// Connections, or users that open their own.
+    /// Number of connections, or of users that open their own connections.
     pub connections: u32,
-    /// The settings of this engine's first connection, from the worker that has it.
+    /// The settings of this engine's first connection; only the worker with that connection reports them.
     pub session: Option<Session>,
-    /// On all of its connections.
+    /// Number of prepared statements on all of the worker's connections.
     pub prepared_statements: u64,
 }
 
 /// A command of the conductor to the workers.
 #[derive(Clone, Copy, Debug)]
 pub enum Signal {
-    /// Connect and wait.
+    /// Connect, and wait for the next command.
     Wait,
-    /// Start the clock at `start`, and read the shared end of the run again whenever `looks` changes.
+    /// Start the clock at `start`. Whenever `looks` changes, check the shared end of the run again.
     Go {
         /// First instant of the warm-up.
         start: Instant,
-        /// A counter of changes.
+        /// Incremented to make the workers check the end of the run.
         looks: u32,
     },
-    /// End before the start.
+    /// End without starting the clock.
     Quit,
 }
 
@@ -104,13 +104,13 @@ impl ConductorLink {
 pub struct Control(pub(crate) Sender<Message>);
 
 impl Control {
-    /// Starts the clock of a waiting run at a wall time in microseconds since 1970, or at once if that has passed.
+    /// Starts the clock of a waiting run at a time in microseconds since 1970, or immediately if that time has passed.
     pub fn start(&self, at_unix_us: u64) {
         // The run may have ended already.
         let _ = self.0.send(Message::Start(crate::clock::instant_of(at_unix_us)));
     }
 
-    /// Ends a run early; it still reports.
+    /// Ends a run early; the run still writes its reports.
     pub fn stop(&self, reason: EndReason) {
         let _ = self.0.send(Message::Stop(reason));
     }
@@ -123,7 +123,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The stop command, if one has arrived. Leaves an early start command for the run.
+    /// The stop command, if one has arrived. A start command that arrives first stays in the channel for the run.
     pub fn requested_stop(&self) -> Option<EndReason> {
         let early: Vec<Message> = self.messages.try_iter().collect();
         for message in early {
@@ -136,7 +136,7 @@ impl Inbox {
         None
     }
 
-    /// Waits for a stop command, while the caller waits for a server that may take hours to answer.
+    /// Waits for a stop command while the caller waits for a server, which may take hours to answer.
     pub(crate) async fn wait_for_stop(&self) -> EndReason {
         loop {
             if let Some(reason) = self.requested_stop() {
@@ -147,7 +147,7 @@ impl Inbox {
     }
 }
 
-/// A connected pair.
+/// The two ends of a channel for commands to one run.
 pub fn channel() -> (Control, Inbox) {
     let (sender, messages) = std::sync::mpsc::channel();
     (Control(sender.clone()), Inbox { messages, sender })

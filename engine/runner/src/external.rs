@@ -1,10 +1,10 @@
-//! Runs whose users another program provides, such as scripts.
+//! Runs whose users are provided by another program, such as the Lua scripts of `dbdyno-compat`.
 //!
-//! [`play`] is the counterpart of [`crate::run`]: it starts the workers that the program creates, adds up their measurements,
-//! and writes the same records. A worker is a thread that calls [`run_worker`], sets up its users, calls
-//! [`ConductorLink::report_ready`], waits for [`Signal::Go`], and hands its users to [`WorkerContext::play`]. A user asks its
-//! [`WorkerState`] when the next event is due and reports the result. [`run_command`] writes the records of a command
-//! without measurements.
+//! [`play`] corresponds to [`crate::run`]: it starts the workers that the program creates, adds up their measurements,
+//! and writes the same records. A worker is a thread that calls [`run_worker`], creates its users, calls
+//! [`ConductorLink::report_ready`], waits for [`Signal::Go`], and passes its users to [`WorkerContext::play`]. A user
+//! asks its [`WorkerState`] when its next event is due, and reports the result. [`run_command`] writes the records of a
+//! command without measurements.
 
 pub use crate::command::run_command;
 pub use crate::conductor::play;

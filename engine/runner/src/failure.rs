@@ -8,7 +8,7 @@ use dbdyno_wire::postgres::errors as postgres_errors;
 
 use crate::client_errors;
 
-/// What ends a run or a command early.
+/// The reason and the failure that end a run or a command early.
 pub(crate) type RunFailure = (EndReason, Failure);
 
 /// Connection `number` of the run could not be opened to `target`, or the login failed.
@@ -31,7 +31,8 @@ pub fn is_lost(error: &WireError) -> bool {
     error.class() == ErrorClass::Lost
 }
 
-/// A connection was lost with `lost` and could not be opened again for `after_us`; `error` is from the last attempt.
+/// A connection was lost with the error `lost` and could not be reopened for `after_us`; `error` is from the last
+/// attempt.
 pub(crate) fn to_reconnect(lost: &WireError, error: &WireError, after_us: u64) -> RunFailure {
     let mut failure = failure(error, ErrorClass::Lost);
     let after_s = after_us as f64 / 1e6;
@@ -55,12 +56,12 @@ pub(crate) fn to_execute(error: &WireError, statement: &str) -> RunFailure {
     of_statement(FailedAction::Execute, error, statement, statement)
 }
 
-/// A statement that was `sent` as text failed; the plan calls it `statement`.
+/// A statement failed that was sent as the text `sent`; in the plan it is `statement`.
 pub(crate) fn to_send(error: &WireError, statement: &str, sent: &str) -> RunFailure {
     of_statement(FailedAction::Query, error, statement, sent)
 }
 
-/// A statement that was sent unchanged failed.
+/// A statement failed that was sent as the plan contains it.
 pub(crate) fn to_query(error: &WireError, statement: &str) -> RunFailure {
     to_send(error, statement, statement)
 }
@@ -85,7 +86,7 @@ pub(crate) fn panic() -> RunFailure {
     (EndReason::Abandoned, Failure { text, hint: Some(hint), ..Failure::default() })
 }
 
-/// An event became due while `waiting` others waited, which is `load.queue_limit`.
+/// An event became due while `waiting` others waited, the maximum that `load.queue_limit` allows.
 pub(crate) fn queue_full(waiting: u64) -> RunFailure {
     let text = format!(
         "{waiting} events wait for a connection, the maximum allowed: the server cannot keep up with the rate"
@@ -105,7 +106,8 @@ pub(crate) fn to_load(error: &WireError, statement: &str) -> RunFailure {
     (reason, failure)
 }
 
-/// The code under which an error is counted: the server's number or SQLSTATE, or that of the database's client library.
+/// The code by which an error is counted: the server's number or SQLSTATE, or the code of the database's client
+/// library.
 pub fn error_code(error: &WireError, target: &Target) -> ErrorCode {
     match error {
         WireError::Server { code: 0, state, .. } => ErrorCode::State(state.clone()),

@@ -3,7 +3,7 @@
 //! ```text
 //!                     a limit of time or events is reached        the last user has left
 //!   events begin ─────────────┬──────── no event begins ─────────────────┬──── over
-//!                             └─ over, by the time limit                 └ or earlier, if they are given up
+//!                             └─ over, by the time limit                 └ or earlier, without late users
 //! ```
 //! A run with an event limit ends with the last event. A run with a time limit ends at that instant, unless the events in
 //! progress count too ([`LastEvents`]).
@@ -19,37 +19,39 @@ use dbdyno_load::timeline::LastEvents;
 use dbdyno_schema::plan::Phases;
 use dbdyno_schema::record::EndReason;
 
-/// How long idle users may take to close their connections.
+/// How long users may take to close their connections after they have left.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// The end of the run, shared by all workers of an engine.
 #[derive(Debug)]
 pub(crate) struct Finish {
-    /// The instant at which every worker stops; `Nanos::MAX` while it is open. No worker has closed a span after it.
+    /// The instant at which every worker stops; `Nanos::MAX` until it is known. No worker has closed a span that ends
+    /// later.
     stop_at: AtomicU64,
     /// Maximum number of events that may begin in the measurement.
     events: Option<u64>,
+    /// Number of events that have begun in the measurement.
     begun: AtomicU64,
-    /// Whether all these events have begun.
+    /// Whether all the events that the limit allows have begun.
     full: AtomicBool,
-    /// The instant from which on no event begins, if those in progress then count.
+    /// The time limit after which no event begins, if events in progress at the limit count; otherwise `Nanos::MAX`.
     limit: Nanos,
     /// Whether events in progress at the time limit count.
     counted: bool,
     open_end: Mutex<OpenEnd>,
 }
 
-/// The state that determines the end.
+/// The state that determines the end of the run while it is not known.
 #[derive(Debug)]
 struct OpenEnd {
-    /// Users of all workers that have not left.
+    /// Number of users of all workers that have not left.
     users: u32,
-    /// The instant up to which some worker may have closed spans.
+    /// No worker has closed a span that ends after this instant.
     closed_to: Nanos,
 }
 
 impl Finish {
-    /// For the `users` of all workers of this engine.
+    /// The end of a run with `users` on all workers of this engine.
     pub(crate) fn new(phases: &Phases, last_events: LastEvents, users: u32) -> Self {
         let counted = last_events == LastEvents::Counted;
         Self {
@@ -63,7 +65,7 @@ impl Finish {
         }
     }
 
-    /// The instant from which on no event begins, though the run may continue.
+    /// The instant after which no event begins, although the run may continue.
     pub(crate) fn limit(&self) -> Nanos {
         self.limit
     }
@@ -72,13 +74,13 @@ impl Finish {
         self.events.is_some()
     }
 
-    /// Whether one more event may begin; the caller then must begin one.
+    /// Whether one more event may begin. If so, the caller must begin one.
     pub(crate) fn admit(&self) -> bool {
-        // Once full, each user calls this at most once more, so the counter cannot overflow.
+        // After the limit is reached, each user calls this at most once more, so the counter cannot overflow.
         self.events.is_none_or(|most| self.begun.fetch_add(1, Ordering::Relaxed) < most)
     }
 
-    /// Stops the start of events. Returns whether this is the first call.
+    /// Prevents new events from starting. Returns whether this is the first call.
     pub(crate) fn set_full(&self) -> bool {
         !self.full.swap(true, Ordering::AcqRel)
     }
@@ -87,12 +89,12 @@ impl Finish {
         self.full.load(Ordering::Acquire)
     }
 
-    /// Whether the events under way at the time limit are counted.
+    /// Whether events in progress at the time limit count.
     pub(crate) fn counts_last_events(&self) -> bool {
         self.counted
     }
 
-    /// When every worker stops; `Nanos::MAX` while that is open.
+    /// The instant at which every worker stops; `Nanos::MAX` until it is known.
     pub(crate) fn stop_at(&self) -> Nanos {
         self.stop_at.load(Ordering::Acquire)
     }
@@ -102,7 +104,7 @@ impl Finish {
         self.stop_at.fetch_min(at, Ordering::AcqRel);
     }
 
-    /// Called before a worker closes its spans up to `now`. Returns when every worker stops, as in [`Finish::stop_at`].
+    /// Called before a worker closes its spans up to `now`. Returns the same instant as [`Finish::stop_at`].
     pub(crate) fn closing(&self, now: Nanos) -> Nanos {
         let mut open_end = self.open_end();
         let stop_at = self.stop_at();
@@ -112,7 +114,8 @@ impl Finish {
         stop_at
     }
 
-    /// Called when a user leaves at `at`, after its last event. Returns whether the run ends with it.
+    /// Called when a user leaves at `at`, after its last event. Returns whether it was the last user, so that the run
+    /// ends.
     pub(crate) fn leave(&self, at: Nanos) -> bool {
         let mut open_end = self.open_end();
         open_end.users = open_end.users.saturating_sub(1);
@@ -124,23 +127,23 @@ impl Finish {
         last
     }
 
-    /// Users that have not left.
+    /// Number of users that have not left.
     pub(crate) fn users(&self) -> u32 {
         self.open_end().users
     }
 
-    /// How long a worker waits for its users once the run is over.
+    /// How long a worker waits for its users after the end of the run.
     pub(crate) fn drain(&self, drain_us: u64) -> Duration {
         if self.open_end().users == 0 {
             CLOSING
         } else if self.counted {
-            Duration::ZERO // Given up.
+            Duration::ZERO // The conductor does not wait for them either.
         } else {
             Duration::from_micros(drain_us)
         }
     }
 
-    /// The reason of a run that was not stopped early.
+    /// The reason for the end of a run that was not stopped early.
     pub(crate) fn reason(&self) -> EndReason {
         if self.counted && self.open_end().users > 0 {
             EndReason::ForcedShutdown

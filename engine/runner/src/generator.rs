@@ -1,4 +1,4 @@
-//! The load generator's measurement of itself, per interval and per phase. The judge decides what its figures mean.
+//! The load generator's measurements of itself, per interval and per phase. The lab's checks interpret them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::usage::GeneratorUsage;
 #[derive(Debug)]
 pub(crate) struct GeneratorTotals {
     workers: usize,
-    /// CPU time the hypervisor gave to others, and all of it, at the end of the last interval.
+    /// CPU time that the hypervisor gave to other machines, and total CPU time, at the end of the last interval.
     stolen: Option<(u64, u64)>,
     phases: BTreeMap<PhaseName, PhaseUsage>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct GeneratorTotals {
 #[derive(Debug, Default)]
 struct PhaseUsage {
     length: f64,
-    /// Sums over the intervals of share times length.
+    /// Sum of the CPU share times the length of each interval; `steal` likewise.
     cpu: f64,
     steal: f64,
     usage: GeneratorUsage,
@@ -33,7 +33,7 @@ impl GeneratorTotals {
         Self { workers, stolen: machine::stolen(), phases: BTreeMap::new() }
     }
 
-    /// Adds an interval with the usage of all workers. Returns its record.
+    /// Adds an interval with the usage of all workers. Returns the interval's record.
     pub(crate) fn interval(&mut self, phase: PhaseName, length: Nanos, usage: &GeneratorUsage) -> Generator {
         let interval = record(usage, usage.cpu / self.workers as f64, self.steal());
         let total = self.phases.entry(phase).or_default();
@@ -53,7 +53,7 @@ impl GeneratorTotals {
         })
     }
 
-    /// The share of the machine's CPU time stolen since the last call; 0 if the kernel does not report it.
+    /// The share of the machine's CPU time that was stolen since the last call; 0 if the kernel does not report it.
     fn steal(&mut self) -> f64 {
         let Some((stolen, all)) = machine::stolen() else { return 0.0 };
         let (stolen_before, all_before) = self.stolen.replace((stolen, all)).unwrap_or((stolen, all));

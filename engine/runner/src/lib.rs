@@ -8,8 +8,9 @@
 //!                     ▼
 //!                    Sink
 //! ```
-//! The conductor runs on the caller's thread: it starts the workers, adds up the spans they close, and passes the
-//! records to a sink. It does not use SQL and does not measure anything itself.
+//! The conductor runs on the caller's thread. It starts the workers, adds up the spans that they close (the counts up
+//! to the end of an interval or a phase), and passes the records to a sink. It does not use SQL and does not measure
+//! anything itself.
 //!
 //! # Layout
 //! - [`RunSpec`]: a plan, its [`Options`] and its [`Secrets`].
@@ -20,9 +21,10 @@
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
 //! - [`AdminConnection`]: a connection outside any load.
-//! - `failure`, `server_limits`: why a run failed and how to fix it; `client_errors`: as the databases' own clients report it.
+//! - `failure`, `server_limits`: why a run failed and how to fix it; `client_errors`: the messages of the databases'
+//!   own client libraries.
 
-// Besides `wire`, this is the only crate that reads the clock (ARCHITECTURE.md, rule 2).
+// Besides `wire`, this is the only crate of the engine that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
 mod admin_connection;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Puts the calling thread into SCHED_BATCH, so that it does not preempt the server at every reply.
+/// Puts the calling thread into SCHED_BATCH, so that it does not preempt the server whenever a reply arrives.
 ///
 /// # Errors
 /// The system refuses SCHED_BATCH.
@@ -20,15 +20,16 @@ pub(crate) fn schedule_batch() -> std::io::Result<()> {
     }
 }
 
-/// Raises the limit on open files of this process to the maximum that the system allows, and returns it.
+/// Raises this process's limit on open files to the maximum that the system allows, and returns the new limit.
 pub fn raise_open_files() -> u64 {
     let limits = getrlimit(Resource::Nofile);
-    // Fails only if the limit is that high already.
+    // This fails only if the limit is already that high.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Returns free memory to the system, if the C library can: creating thousands of Lua states needs far more than they keep.
+/// Returns free memory to the system if the C library can: creating thousands of Lua states temporarily needs far more
+/// memory than they keep.
 #[allow(unsafe_code)] // A function of the C library.
 pub fn release_memory() {
     // SAFETY: it takes no pointer and touches only free memory.
@@ -38,17 +39,17 @@ pub fn release_memory() {
     }
 }
 
-/// Removes the timer slack of 50 µs from the calling thread.
+/// Removes the default timer slack of 50 µs from the calling thread.
 pub(crate) fn exact_timers() {
     // If this fails, timers are up to 50 µs late, which the measured lag includes.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// CPU time of the whole machine that the hypervisor gave to others, and all CPU time, in kernel ticks since boot; `None` if the
-/// kernel does not report them.
+/// CPU time that the hypervisor gave to other machines, and total CPU time of all CPUs, in kernel ticks since boot;
+/// `None` if the kernel does not report them.
 pub(crate) fn stolen() -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    // Fields: user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user already (proc_stat(5)).
+    // Fields: user, nice, system, idle, iowait, irq, softirq, steal; user already includes guest time (proc_stat(5)).
     let fields: Vec<u64> =
         stat.lines().next()?.split_ascii_whitespace().skip(1).take(8).flat_map(str::parse).collect();
     Some((*fields.get(7)?, fields.iter().sum()))
@@ -68,7 +69,7 @@ fn cpu(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How long the calling thread was runnable and waited for a CPU; zero if the kernel does not count it.
+/// How long the calling thread was runnable but waited for a CPU; zero if the kernel does not report it.
 pub fn thread_run_queue_wait() -> Duration {
     // Fields: time on CPU, time waiting, slices (kernel documentation, scheduler/sched-stats).
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

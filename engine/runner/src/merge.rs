@@ -13,7 +13,7 @@ use dbdyno_schema::record::{
 use crate::generator::GeneratorTotals;
 use crate::usage::GeneratorUsage;
 
-/// The spans of all workers, until each is complete.
+/// The spans of all workers. A span is complete when every worker has closed it.
 pub(crate) struct Merge {
     workers: usize,
     /// Names of the statement kinds.
@@ -26,7 +26,7 @@ pub(crate) struct Merge {
     users: Vec<(u64, UserTotals)>,
     generator: GeneratorTotals,
     written_to: Nanos,
-    /// Whether substitutes replace spans of late workers.
+    /// Whether spans of late workers were replaced by substitutes.
     incomplete: bool,
 }
 
@@ -37,11 +37,11 @@ struct Partial {
     usage: GeneratorUsage,
 }
 
-/// A span of all workers.
+/// A span that every worker has closed.
 pub(crate) struct Complete {
-    /// In the order in which they are written.
+    /// The records of the span, in the order in which they are written.
     pub(crate) records: Vec<Record>,
-    /// The instant of the end of a phase that ended with this span.
+    /// The end of the phase, if a phase ends with the span.
     pub(crate) phase_end: Option<Nanos>,
 }
 
@@ -71,13 +71,14 @@ impl Merge {
         self.written_to
     }
 
-    /// Events in progress at the end of the last span that any worker has closed, on the workers that have closed it.
+    /// Number of events in progress at the end of the latest span that any worker has closed, on the workers that have
+    /// closed it.
     pub(crate) fn in_flight(&self) -> u64 {
         let last = self.open.last_key_value().and_then(|(_, partial)| partial.closed.interval.as_ref());
         last.map_or(0, |span| span.in_flight)
     }
 
-    /// Completes every open span, with `spans` as substitutes for those of late workers.
+    /// Completes every open span; `spans` are the substitutes for the spans of late workers.
     pub(crate) fn complete_all(&mut self, spans: Vec<(Nanos, ClosedSpans)>) -> Vec<Complete> {
         self.incomplete = true;
         for (bound, closed) in spans {
@@ -87,7 +88,7 @@ impl Merge {
         open.into_iter().map(|(bound, partial)| self.complete(bound, partial)).collect()
     }
 
-    /// Adds one worker's span. Returns the span of all workers if that was the last one.
+    /// Adds one worker's span. Returns the complete span if this worker was the last one.
     pub(crate) fn add(
         &mut self,
         bound: Nanos,
@@ -127,7 +128,7 @@ impl Merge {
         Complete { records, phase_end }
     }
 
-    /// Derives the accounting from the intervals, which contain everything a late worker has reported.
+    /// Derives the accounting from the intervals, which contain everything that late workers have reported.
     fn settle_accounts(&self, phase: PhaseName, accounting: &mut Accounting) {
         let counted = self.phases.of(phase).map(|totals| &totals.counts);
         accounting.done = counted.map_or(0, |counts| counts.events);
@@ -160,7 +161,8 @@ impl Merge {
         (!statements.kinds.is_empty()).then_some(Record::Statements(statements))
     }
 
-    /// Adds the outcome of one worker's events that were in progress at the end, and the totals of its users.
+    /// Adds the outcome of the events that were in progress on one worker at the end, and the totals of the worker's
+    /// users.
     pub(crate) fn drained(&mut self, drained: &DrainedEvents, users: Vec<(u64, UserTotals)>) {
         self.drained.merge(drained);
         self.users.extend(users);
@@ -171,7 +173,7 @@ impl Merge {
         by_number(std::mem::take(&mut self.users))
     }
 
-    /// Totals of every phase that ended.
+    /// Totals of every completed phase.
     pub(crate) fn totals(&self) -> BTreeMap<PhaseName, PhaseTotals> {
         let mut totals = self.phases.totals(&self.drained);
         totals.iter_mut().for_each(|(&phase, totals)| totals.generator = self.generator.phase(phase));

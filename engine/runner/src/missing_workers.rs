@@ -1,5 +1,5 @@
-//! Substitutes for the spans of workers that do not respond: a script may block its thread for any time, and a forced shutdown
-//! does not wait for it. The users of such workers count as being in the middle of an event.
+//! Substitutes for the spans of workers that do not respond. A script may block its thread for any time, and a forced
+//! shutdown does not wait for it. Each user of such a worker counts as running one event all the time.
 
 use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Timeline;
@@ -7,7 +7,7 @@ use dbdyno_metrics::{ClosedSpans, Recorder};
 
 use crate::RunSpec;
 
-/// The spans from `since` to `end` with their boundaries, for `users` that are in one event all the time.
+/// The spans from `since` to `end` with their boundaries, for `users` that run a single event all the time.
 pub(crate) fn substitute_spans(
     spec: &RunSpec,
     kinds: usize,
@@ -17,7 +17,7 @@ pub(crate) fn substitute_spans(
 ) -> Vec<(Nanos, ClosedSpans)> {
     let mut timeline = Timeline::new(&spec.plan.phases, &spec.plan.report, spec.options.last_events);
     timeline.truncate(end);
-    // After all known users.
+    // User numbers above all known ones, so that these users are sorted last.
     let numbers: Vec<u64> = (0..u64::from(users)).map(|user| u64::MAX - user).collect();
     let mut recorder = Recorder::new(timeline, kinds, false).counting(&spec.options.extra_counts, &numbers);
     for user in 0..users as usize {

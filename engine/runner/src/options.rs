@@ -1,5 +1,5 @@
-//! Options of programs that embed the engine. People write and store plans; these options exist only in Rust, for programs
-//! that emulate another tool.
+//! Options of programs that embed the engine to emulate another tool. They exist only in Rust; the plan, which users
+//! write and store, does not contain them.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct RunSpec {
     pub plan: Arc<Plan>,
     /// Options of the embedding program.
     pub options: Options,
-    /// Values that the plan only names.
+    /// Values to which the plan refers only by name.
     pub secrets: Secrets,
 }
 
@@ -43,14 +43,14 @@ impl RunSpec {
 pub struct Options {
     /// The ids of rows that the load inserts, if the table does not generate them.
     pub new_rows: NewRows,
-    /// Statements for tables that differ from dbdyno's own. Stream t of n creates, fills and indexes the tables t, t + n, … one
-    /// after the other and reports the start of every step; `cleanup` drops them without checking for dbdyno's mark.
+    /// Statements for tables without dbdyno's mark. Stream t of n creates, fills and indexes the tables t, t + n, … one
+    /// after the other, and reports the start of every step. `cleanup` drops these tables without looking for a mark.
     pub tables: Option<Arc<dyn TableStatements>>,
     /// Whether events in progress at the time limit count.
     pub last_events: LastEvents,
     /// Counts per event in addition to the usual ones.
     pub extra_counts: ExtraCounts,
-    /// The action if the queue is full.
+    /// What happens to an event that becomes due when the queue is full.
     pub queue_overflow: QueueOverflow,
     /// When a connection is renewed after `load.reconnect_every` events.
     pub renewal: Renewal,
@@ -58,12 +58,12 @@ pub struct Options {
     pub uncounted_rollback: bool,
     /// MySQL and MariaDB: whether a text may contain several statements, separated by semicolons.
     pub multi_statements: bool,
-    /// Without a server: whether no statement returns or changes rows. Otherwise the results have the rows that the OLTP
-    /// workloads expect.
+    /// Without a server: whether every statement neither returns nor changes rows. If false, results have the rows that
+    /// the OLTP workloads expect.
     pub empty_answers: bool,
 }
 
-/// The action if an event becomes due while `load.queue_limit` others wait.
+/// What happens to an event that becomes due while `load.queue_limit` others wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueOverflow {
     /// Count the event as dropped.
@@ -73,12 +73,12 @@ pub enum QueueOverflow {
     Abort,
 }
 
-/// When a connection is renewed after `load.reconnect_every` events.
+/// When a connection is replaced by a new one after `load.reconnect_every` events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Renewal {
-    /// Before the next event, as a part of it.
+    /// Before the next event; the time counts as part of that event.
     #[default]
     BeforeNextEvent,
-    /// At the end of the last of those events, as a part of it.
+    /// At the end of the last of these events; the time counts as part of it.
     WithinLastEvent,
 }

@@ -1,7 +1,7 @@
-//! Reads every table before the load, so that the first minutes do not measure the disk.
+//! Reads every table before the load, so that the first minutes of a run do not measure reads from the disk.
 //!
-//! It scans the rows (by a sum over a column without an index) and each secondary index (by a sum over only its column). No
-//! optimiser can compute such a sum from anything smaller.
+//! It reads the rows (by a sum over a column without an index) and each secondary index (by a sum over only its
+//! column). No optimiser can compute these sums from anything smaller.
 
 use std::time::Instant;
 
@@ -15,7 +15,8 @@ use crate::control::Inbox;
 use crate::failure::{self, RunFailure};
 use crate::{RunEnd, RunSpec};
 
-/// Reads the tables as the plan requires, and passes a record per table to `write`. Returns why it ended early, if it did.
+/// Reads the tables if the plan requires it, and passes one record per table to `write`. An error says why it ended
+/// early.
 pub(crate) fn prewarm<C: Connector>(
     spec: &RunSpec,
     connector: &C,

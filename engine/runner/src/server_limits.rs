@@ -1,5 +1,5 @@
-//! Explains failures caused by a limit of the server on connections or prepared statements: how many the run needs, how many
-//! fit, and the statement that raises the limit.
+//! Explains failures caused by a server's limit on connections or prepared statements: how many the run needs, how many
+//! are available, and which statement raises the limit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,11 +14,11 @@ use crate::failure::RunFailure;
 pub(crate) struct Demand {
     /// Connections of all workers and engines.
     pub(crate) connections: u64,
-    /// Prepared statements on each.
+    /// Prepared statements on each connection.
     pub(crate) statements: u64,
 }
 
-/// The connections and statements of all workers of this engine.
+/// The numbers of connections and prepared statements that all workers of this engine have.
 #[derive(Debug, Default)]
 pub(crate) struct Holdings {
     pub(crate) connections: AtomicU64,
@@ -31,14 +31,14 @@ enum Limit {
     Statements,
     Connections,
     AccountConnections,
-    /// PostgreSQL's three.
+    /// The limit on connections to a PostgreSQL server; the next two limit a role and a database.
     Slots,
     RoleConnections,
     DatabaseConnections,
 }
 
-/// PostgreSQL's limits, each with the number reserved for administrators and the number in use. A session of the same account
-/// whose state is NULL is being refused and does not count.
+/// PostgreSQL's connection limits, each with the number reserved for administrators and the number in use. A session of
+/// the same account with state NULL is about to be refused and does not count.
 const ROOM: &str = "WITH held AS (SELECT datname, usename FROM pg_stat_activity \
         WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND NOT (usename = session_user AND state IS NULL)) \
     SELECT 'slots', current_setting('max_connections')::int, \
@@ -49,13 +49,13 @@ const ROOM: &str = "WITH held AS (SELECT datname, usename FROM pg_stat_activity 
     UNION ALL SELECT 'database', datconnlimit, 0, (SELECT COUNT(*) FROM held WHERE datname = current_database()) \
         FROM pg_database WHERE datname = current_database() AND datconnlimit >= 0";
 
-/// A limit as the server reports it.
+/// A limit and its use, as the server reports them.
 #[derive(Clone, Copy, Debug)]
 struct LimitUsage {
     limit: u64,
-    /// Reserved for administrators.
+    /// Connections reserved for administrators.
     reserved: u64,
-    /// In use by other sessions.
+    /// Number in use by other sessions.
     others: u64,
 }
 
@@ -75,7 +75,7 @@ impl Limit {
             mysql_errors::ER_MAX_PREPARED_STMT_COUNT_REACHED => Some(Limit::Statements),
             mysql_errors::ER_CON_COUNT_ERROR => Some(Limit::Connections),
             mysql_errors::ER_TOO_MANY_USER_CONNECTIONS => Some(Limit::AccountConnections),
-            // This code means any limit of an account, such as queries per hour.
+            // This code is used for every limit of an account, such as queries per hour.
             mysql_errors::ER_USER_LIMIT_REACHED => {
                 error.to_string().contains("max_user_connections").then_some(Limit::AccountConnections)
             }
@@ -83,7 +83,8 @@ impl Limit {
         }
     }
 
-    /// PostgreSQL has one SQLSTATE for all three. An English message says which; see [`tightest`] for other languages.
+    /// PostgreSQL has one SQLSTATE for its three limits. An English message shows which one; for other languages, see
+    /// [`tightest`].
     fn of_state(error: &WireError) -> Option<Self> {
         if error.state()? != TOO_MANY_CONNECTIONS {
             return None;
@@ -119,7 +120,7 @@ impl Limit {
         }
     }
 
-    /// The statement that raises it to `value`.
+    /// The statement that raises the limit to `value`.
     fn raise_to(self, value: u64) -> String {
         match self {
             Limit::Statements | Limit::Connections => format!("SET GLOBAL {} = {value}", self.name()),
@@ -138,13 +139,13 @@ impl Limit {
     }
 }
 
-/// Whether the error reports a limit, against which attempts in progress still count.
+/// Whether the error reports a limit. Connection attempts that are still in progress count against such a limit.
 pub(crate) fn is_limit(error: &WireError) -> bool {
     Limit::of(error).is_some()
 }
 
-/// Adds the numbers to `failure` if a limit of the server stopped the run. `connection` reads the limit; no other attempt may
-/// be in progress.
+/// Adds the numbers to `failure` if a server's limit ended the run. `connection` reads the limit. No other connection
+/// attempt may be in progress.
 pub(crate) async fn explain<C: Connection>(
     (reason, mut failure): RunFailure,
     error: &WireError,
@@ -182,7 +183,7 @@ async fn read<C: Connection>(connection: &mut C, limit: Limit, own: u64) -> Opti
     Some((limit, LimitUsage { limit: number(&value)?, reserved: 0, others }))
 }
 
-/// PostgreSQL's limit with the fewest free connections, independent of the language of the error message.
+/// The PostgreSQL limit with the fewest free connections. It does not depend on the language of the error message.
 fn tightest(rows: &[TextRow], own: u64) -> Option<(Limit, LimitUsage)> {
     let read = |row: &TextRow| {
         let [Some(name), Some(value), Some(reserved), Some(in_use)] = &row[..] else {

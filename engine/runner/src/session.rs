@@ -1,4 +1,5 @@
-//! Sessions: connections on which every statement of the run is prepared; opened at the start, and reopened after a loss.
+//! Sessions: connections on which every statement of the run is prepared. They are opened at the start, and reopened
+//! after a loss.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use crate::failure::{self, RunFailure};
 use crate::server_limits::Holdings;
 use crate::worker_state::UserId;
 
-/// Connections a worker opens at the same time. More would overrun the server's listen queue.
+/// Maximum connections that a worker opens at the same time. More would overflow the server's listen queue.
 pub const OPENING_MAX: usize = 64;
 
 /// How a statement is sent on a session.
@@ -23,15 +24,16 @@ pub const OPENING_MAX: usize = 64;
 pub(crate) enum StatementHandle {
     /// The number of a prepared statement.
     Prepared(usize),
-    /// Text, if the plan requires it or the server cannot prepare the statement (MySQL refuses BEGIN).
+    /// Sent as text, because the plan requires it or the server cannot prepare the statement (MySQL refuses BEGIN).
     Text(String),
 }
 
-/// A connection that is ready to play events.
+/// A connection that is ready to run events.
 pub(crate) struct Session<C> {
     pub(crate) user: UserId,
     pub(crate) connection: C,
-    /// By statement number; see `Program::statements`. Sessions with the same handles share them.
+    /// How each statement is sent, by statement number (see `Program::statements`). Sessions with equal handles share
+    /// one list.
     pub(crate) handles: Rc<[StatementHandle]>,
 }
 
@@ -39,13 +41,13 @@ pub(crate) struct Session<C> {
 pub(crate) struct OpenFailure<C> {
     pub(crate) error: WireError,
     pub(crate) user: UserId,
-    /// The refused statement, if the connection itself was opened.
+    /// The refused statement; `None` if the connection itself was not opened.
     pub(crate) statement: Option<String>,
     pub(crate) connection: Option<C>,
 }
 
 impl<C> OpenFailure<C> {
-    /// The failure of a run that must end without this session.
+    /// The failure that ends a run which cannot continue without this session.
     pub(crate) fn failure(&self, target: &Target) -> RunFailure {
         match &self.statement {
             Some(sql) => failure::to_prepare(&self.error, sql),
@@ -60,7 +62,7 @@ pub(crate) type OpenResult<C> = Result<Session<C>, OpenFailure<C>>;
 pub(crate) struct Opener<C> {
     connector: C,
     holdings: Arc<Holdings>,
-    /// Statements for every new connection.
+    /// Statements to execute on every new connection.
     setup: Vec<String>,
     statements: Vec<Statement>,
     /// Statement numbers in the order of preparation.
@@ -68,9 +70,9 @@ pub(crate) struct Opener<C> {
     /// The handles of the session opened last.
     handles: RefCell<Rc<[StatementHandle]>>,
     permits: Semaphore,
-    /// Users whose lost connection could not be reopened so far.
+    /// Number of users whose lost connection has not been reopened so far.
     disconnected: Cell<usize>,
-    /// The error of the last attempt by any of them.
+    /// The last error of an attempt to reopen a connection.
     last_error: RefCell<Option<WireError>>,
 }
 
@@ -89,7 +91,7 @@ impl<C: Connector> Opener<C> {
         }
     }
 
-    /// Like [`Opener::open`], but at most [`OPENING_MAX`] at the same time.
+    /// Like [`Opener::open`], but opens at most [`OPENING_MAX`] connections at the same time.
     pub(crate) async fn open_in_turn(&self, user: UserId) -> OpenResult<C::Connection> {
         let Ok(_permit) = self.permits.acquire().await else {
             let error = WireError::Lost("no more connections are opened".into());
@@ -145,7 +147,8 @@ impl<C: Connector> Opener<C> {
         Ok(handles)
     }
 
-    /// The number of prepared statements of each session; before one is open, the number that the plan requires.
+    /// Number of prepared statements on each session; before the first session is open, the number that the plan
+    /// requires.
     pub(crate) fn prepared_statements(&self) -> u64 {
         let handles = self.handles.borrow();
         let prepared = match handles.len() {
@@ -174,7 +177,7 @@ impl<C: Connector> Opener<C> {
         self.disconnected.set(self.disconnected.get() - 1);
     }
 
-    /// The error if none of `users` has a connection; `None` while one of them has.
+    /// The last error if none of `users` has a connection; `None` while any of them has one.
     pub(crate) fn all_lost(&self, users: usize) -> Option<WireError> {
         self.last_error.borrow().clone().filter(|_| self.disconnected.get() == users)
     }
@@ -184,7 +187,7 @@ pub(crate) fn count_prepared(handles: &[StatementHandle]) -> usize {
     handles.iter().filter(|handle| matches!(handle, StatementHandle::Prepared(_))).count()
 }
 
-/// Prepares a statement; returns false when the server does not prepare it, so that it is sent as text.
+/// Prepares a statement. Returns false if the server cannot prepare it, so that it is sent as text.
 async fn prepare(connection: &mut impl Connection, sql: &str, types: &[Type]) -> Result<bool, WireError> {
     match connection.prepare(sql, types).await {
         Ok(()) => Ok(true),

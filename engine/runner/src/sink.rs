@@ -10,11 +10,11 @@ use crate::machine;
 
 /// A destination of records.
 pub trait Sink {
-    /// Writes one record. Returns false if the reader is gone; the run then stops.
+    /// Writes one record. Returns false if the reader of the records is gone; the run then stops.
     fn record(&mut self, record: &Record) -> bool;
 }
 
-/// How a command ended, as its last record says.
+/// How a command ended, as in its last record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunEnd {
     /// Why it ended.

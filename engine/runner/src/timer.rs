@@ -29,7 +29,7 @@ impl Timer {
         loop {
             let left = at.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                // A timer that is always late must still let other tasks run.
+                // Yield first: otherwise a timer that is always late would never let other tasks run.
                 tokio::task::yield_now().await;
                 return Ok(());
             }

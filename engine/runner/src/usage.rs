@@ -1,4 +1,4 @@
-//! A worker's measurement of itself, per interval: its CPU time and how late it was.
+//! A worker's measurements of itself, per interval: its CPU time and its delays.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use dbdyno_metrics::histogram::{Histogram, LatencySummary};
 
 use crate::machine;
 
-/// Shorter intervals give no usable CPU share: those that end while the worker sleeps are all closed at one instant.
+/// Shorter intervals give no usable CPU share: intervals that end while the worker sleeps are closed at the same
+/// instant.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Measures one worker.
@@ -17,24 +18,24 @@ pub(crate) struct UsageMeter {
     cpu: Duration,
     run_queue_wait: Duration,
     lag: Histogram,
-    /// CPU time over wall time of the last interval that was long enough.
+    /// CPU time divided by elapsed time, in the last interval that was long enough.
     share: f64,
 }
 
 /// The resources and delays of one worker, or of several, in an interval.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GeneratorUsage {
-    /// CPU time over wall time.
+    /// CPU time divided by elapsed time.
     pub(crate) cpu: f64,
     pub(crate) run_queue_wait: Duration,
-    /// Lateness: of its timer in a closed loop, of the start of events in an open one.
+    /// Delays of the worker's timer in a closed loop, and of the start of events in an open loop.
     pub(crate) lag: LatencySummary,
     /// The time between the arrival of sampled replies and their reading.
     pub(crate) delay: LatencySummary,
 }
 
 impl UsageMeter {
-    /// Starts now; must be called on the worker's thread.
+    /// Starts the measurement. Must be called on the worker's thread.
     pub(crate) fn new() -> Self {
         Self {
             at: 0,
@@ -50,7 +51,7 @@ impl UsageMeter {
         self.lag.record_ns(lag);
     }
 
-    /// The usage since the last call, at `now`. Soon after a call the CPU share is the previous one.
+    /// The usage from the last call to `now`. If that is too short, the CPU share is that of the previous call.
     pub(crate) fn take(&mut self, now: Nanos) -> GeneratorUsage {
         let wall = Duration::from_nanos(now.saturating_sub(self.at));
         let mut waited = Duration::ZERO;
@@ -65,7 +66,7 @@ impl UsageMeter {
 }
 
 impl GeneratorUsage {
-    /// Adds another worker; `cpu` becomes a sum.
+    /// Adds another worker's usage. `cpu` becomes the sum over the workers.
     pub(crate) fn merge(&mut self, other: &GeneratorUsage) {
         self.cpu += other.cpu;
         self.run_queue_wait += other.run_queue_wait;

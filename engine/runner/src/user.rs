@@ -1,4 +1,4 @@
-//! One virtual user: a session and the event loop.
+//! One user: a session and the loop that runs its events.
 //!
 //! ```text
 //! next due ──▶ [renew after reconnect_every events] ──▶ attempt ──▶ done
@@ -33,23 +33,23 @@ pub(crate) struct Script {
     pub(crate) options: Options,
 }
 
-/// Plays the script on its session until the run is over.
+/// Runs the events of one user on its session until the run is over.
 pub(crate) struct User<C: ScriptedConnector> {
     pub(crate) session: Session<C::Connection>,
     pub(crate) opener: Rc<Opener<C>>,
     pub(crate) worker: Rc<WorkerState>,
     pub(crate) script: Rc<Script>,
     pub(crate) event: dbdyno_workload::Event,
-    /// Spreads the pauses between attempts to connect.
+    /// Randomises the pauses between attempts to connect.
     pub(crate) rng: Rng,
 }
 
-/// Events after which a user that never waits yields to the others of its thread: about 50 µs.
+/// Number of events after which a user that never waits yields to the other users of its thread: about 50 µs.
 const EVENTS_ALONE: u32 = 256;
 
 /// Why a user stops.
 enum Halt {
-    /// The run is over, and this user is without a connection.
+    /// The run is over while this user has no connection.
     Over,
     /// The run must end.
     Failed(RunFailure),
@@ -77,7 +77,7 @@ impl<C: ScriptedConnector> User<C> {
             }
             played = if wears { 0 } else { 1 + if worn { 0 } else { played } };
             if self.event.collects() {
-                // An event that only collects a row never waits, and would block the other users.
+                // An event that only collects a row never waits, so the user must yield explicitly for the other users.
                 alone += 1;
                 if alone.is_multiple_of(EVENTS_ALONE) {
                     tokio::task::yield_now().await;
@@ -110,8 +110,8 @@ impl<C: ScriptedConnector> User<C> {
         Ok(())
     }
 
-    /// Sends the remaining collected rows; the statement counts if the run is not over. Returns the time of the reply, or
-    /// `None` after an error.
+    /// Sends the remaining collected rows. The statement counts if the run is not over. Returns the time of the reply,
+    /// or `None` after an error.
     async fn send_rest(&mut self, free_since: Option<Nanos>) -> Option<Nanos> {
         let sent = free_since.unwrap_or_else(|| self.worker.now());
         let Some(call) = self.event.rest() else { return Some(sent) };
@@ -128,8 +128,8 @@ impl<C: ScriptedConnector> User<C> {
         }
     }
 
-    /// Plays one event, and restarts it after errors that the plan retries. Opens a new session before the event if the old one
-    /// is `worn`, and after it if this event `wears` it out. Returns the end of the event.
+    /// Runs one event, and restarts it after errors that the plan retries. Before the event, replaces the session if it
+    /// is `worn`; after the event, if this event `wears` it out. Returns the end of the event.
     async fn play_event(&mut self, due: Nanos, worn: bool, wears: bool) -> Result<Nanos, Halt> {
         let start = self.worker.now();
         // Rare futures are boxed to keep those of thousands of users small.
@@ -148,7 +148,8 @@ impl<C: ScriptedConnector> User<C> {
         }
     }
 
-    /// Plays the statements of one transaction, the first sent at `start`. Returns the time of the last reply.
+    /// Executes the statements of one transaction. The first statement is sent at `start`. Returns the time of the last
+    /// reply.
     async fn attempt(&mut self, start: Nanos) -> Result<Nanos, WireError> {
         self.event.restart();
         let mut sent = start;
@@ -165,7 +166,8 @@ impl<C: ScriptedConnector> User<C> {
         Ok(sent)
     }
 
-    /// Plays the event's last statement and passes the first row of the result to the event. Returns the time of the reply.
+    /// Executes the current statement and passes the first row of its result to the event. Returns the time of the
+    /// reply.
     async fn send_and_keep(&mut self, sent: Nanos) -> Result<Nanos, WireError> {
         let call = self.event.last();
         let Session { handles, connection, .. } = &mut self.session;
@@ -225,7 +227,8 @@ impl<C: ScriptedConnector> User<C> {
     /// Makes the session ready to restart the event; sends a ROLLBACK if `rollback` is set.
     async fn roll_back(&mut self, rollback: bool) -> Result<(), WireError> {
         if rollback {
-            // A lock wait timeout rolls back only one statement: without ROLLBACK a new BEGIN would commit the others.
+            // A lock wait timeout rolls back only one statement; without a ROLLBACK, a new BEGIN would commit the other
+            // statements.
             self.session.connection.query(b"ROLLBACK").await?;
             if !self.script.options.uncounted_rollback {
                 self.worker.count_other_statement(self.worker.now());
@@ -235,11 +238,12 @@ impl<C: ScriptedConnector> User<C> {
         Ok(())
     }
 
-    /// Replaces an intact session by a new one.
+    /// Replaces an intact session by a new one, as `load.reconnect_every` requires.
     #[cold]
     async fn renew(&mut self) -> Result<Nanos, Halt> {
         self.session.connection.close().await;
-        // One after the other: `WorkerContext::raise_open_files` allows for one renewal per connection.
+        // `open_in_turn` limits the number of concurrent renewals, for which `WorkerContext::raise_open_files` reserves
+        // files.
         match self.worker.unless_over(self.opener.open_in_turn(self.session.user)).await {
             None => Err(Halt::Over),
             Some(Ok(session)) => Ok(self.replace_session(session)),
@@ -247,7 +251,7 @@ impl<C: ScriptedConnector> User<C> {
         }
     }
 
-    /// Handles the failure to open a session in place of one that was closed.
+    /// Handles the failure to open a session that replaces a closed one.
     async fn recover_renewal(&mut self, error: WireError) -> Result<Nanos, Halt> {
         let now = self.worker.now();
         self.count_connect_error(now, &error);
@@ -305,7 +309,7 @@ impl<C: ScriptedConnector> User<C> {
         now
     }
 
-    /// The failure of a run whose last statement failed with `error`.
+    /// The failure of a run that ends because a statement failed with `error`.
     fn failure(&self, error: &WireError) -> RunFailure {
         let call = self.event.last();
         let statements = self.script.program.statements();
@@ -315,7 +319,7 @@ impl<C: ScriptedConnector> User<C> {
             Some(StatementHandle::Text(template)) => {
                 let quoting = self.script.plan.target.quoting();
                 let sent = placeholders::filled(template, &call.values, quoting);
-                // The text of a recorded statement is its parameter.
+                // For recorded statements, the text is the parameter of the statement `?`.
                 failure::to_send(error, if sql == "?" { &sent } else { &sql }, &sent)
             }
             _ => failure::to_execute(error, &sql),

@@ -1,4 +1,4 @@
-//! Users that wait for an instant: for think time, or until a load shape uses their connection.
+//! Users that wait for an instant: during think time, or until the load shape uses their connection.
 //!
 //! The worker's nanosecond timer wakes them, because tokio's timer has a resolution of 1 ms.
 
@@ -19,7 +19,7 @@ impl WakeQueue {
         self.by_time.insert((at, user), waker);
     }
 
-    /// The instant of the first wake-up; `Nanos::MAX` for never.
+    /// The instant of the first wake-up; `Nanos::MAX` if no user waits.
     pub(crate) fn first(&self) -> Nanos {
         self.by_time.first_key_value().map_or(Nanos::MAX, |((at, _), _)| *at)
     }

@@ -82,7 +82,8 @@ impl<C: ScriptedConnector> Worker<C> {
         while let Some(joined) = opening.join_next().await {
             match joined.expect("opening a connection does not panic") {
                 Ok(session) => sessions.push(session),
-                // Attempts in progress count against the limit too, so all must end before the usage is read.
+                // Attempts in progress count against the limit too, so all attempts must end before the limit's use is
+                // read.
                 Err(failure) if !failures.is_empty() || server_limits::is_limit(&failure.error) => {
                     opener.stop();
                     failures.push(failure);
@@ -93,7 +94,7 @@ impl<C: ScriptedConnector> Worker<C> {
         if !failures.is_empty() {
             return Err(self.explain_limit(opener, &mut sessions, &mut failures).await);
         }
-        // Connections finish in any order; a user's position is its number on this worker.
+        // Connections finish in any order; sort them, because a user's position is its number on this worker.
         sessions.sort_unstable_by_key(|session| session.user.local);
         Ok(sessions)
     }
@@ -140,7 +141,7 @@ impl<C: ScriptedConnector> Worker<C> {
         };
         let over = |worker: &WorkerState, users: usize| {
             if let Some(error) = opener.all_lost(users) {
-                // None of them has waited long enough to give up on its own.
+                // No user has waited long enough for its own attempts to end the run.
                 worker.fail_run(failure::all_connections_lost(&error));
             }
         };

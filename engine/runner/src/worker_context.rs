@@ -1,5 +1,5 @@
-//! Shared by all kinds of workers: the thread's event loop, the limit on open files, the schedule, the clock, and the end of
-//! the run.
+//! What all kinds of workers share: the thread's event loop, the limit on open files, the schedule, the clock, and the
+//! end of the run.
 
 use std::io;
 use std::rc::Rc;
@@ -24,11 +24,11 @@ use crate::timer::Timer;
 use crate::worker_state::{Schedule, UserId, WorkerState};
 use crate::{Options, RunSpec};
 
-/// Tasks that the event loop polls between two calls of epoll. Many small batches cost more than a few large ones; a timer
-/// that comes due meanwhile waits for at most these.
+/// Number of tasks that the event loop runs between two calls of epoll. Many small batches cost more than a few large
+/// ones; a timer that expires meanwhile waits for at most this many tasks.
 const POLLS_BETWEEN_WAITS: u32 = 256;
 
-/// Reports the end of a worker even if it panics, so that the conductor does not wait for it.
+/// Reports the end of a worker even if the worker panics, so that the conductor does not wait for it.
 struct ExitGuard(ConductorLink);
 
 impl Drop for ExitGuard {
@@ -41,7 +41,7 @@ impl Drop for ExitGuard {
     }
 }
 
-/// Ends the run if a user panics, because that user would never report its end.
+/// Ends the run if a user panics, because this user would never report its end.
 struct PanicGuard(Rc<WorkerState>);
 
 impl Drop for PanicGuard {
@@ -65,7 +65,7 @@ pub fn spawn_user(
     });
 }
 
-/// The plan, the number and the conductor of one worker.
+/// The plan of a run, the number of a worker, and its channel to the conductor.
 pub struct WorkerContext {
     /// The plan of the run.
     pub plan: Arc<Plan>,
@@ -80,7 +80,7 @@ pub struct WorkerContext {
 /// Runs a worker on the calling thread until it ends.
 pub fn run_worker(conductor: ConductorLink, work: impl Future<Output = io::Result<()>>) {
     let _guard = ExitGuard(conductor.clone());
-    // A LocalSet inside a runtime wakes its own thread through the kernel after every 61 tasks.
+    // `build_local`, because a LocalSet inside a runtime wakes its own thread through the kernel after every 61 tasks.
     let runtime = Builder::new_current_thread()
         .enable_all()
         .event_interval(POLLS_BETWEEN_WAITS)
@@ -95,7 +95,7 @@ pub fn run_worker(conductor: ConductorLink, work: impl Future<Output = io::Resul
 }
 
 impl WorkerContext {
-    /// For worker `number` of this engine.
+    /// The context of worker `number` of this engine.
     pub fn new(spec: &RunSpec, number: u32, conductor: ConductorLink) -> Self {
         let (plan, options) = (Arc::clone(&spec.plan), spec.options.clone());
         let (segment, own) = (plan.segment, plan.client.workers);
@@ -103,13 +103,13 @@ impl WorkerContext {
         Self { plan, options, worker, workers, conductor }
     }
 
-    /// Whether it is the first of this engine.
+    /// Whether this is the first worker of this engine.
     pub fn is_first(&self) -> bool {
         self.worker == self.plan.segment.index * self.plan.client.workers
     }
 
-    /// Sets the thread up, before anything is opened. Fails the run and returns false if the system does not allow enough
-    /// open files.
+    /// Configures the thread before it opens connections. If the system does not allow enough open files, fails the run
+    /// and returns false.
     pub fn prepare(&self) -> bool {
         machine::exact_timers();
         self.set_scheduling();
@@ -139,7 +139,7 @@ impl WorkerContext {
         }
         let segment = self.plan.segment;
         let connections = share(self.plan.load.connections, segment.index, segment.count);
-        // Each worker and the process need a few more files, and a connection that is being renewed counts twice.
+        // Each worker and the process itself need a few more files. A connection that is being renewed counts twice.
         let renewing = if self.plan.load.reconnect_every == 0 { 0 } else { connections.min(64) };
         let needed = u64::from(connections + self.plan.client.workers * 8 + renewing + 16);
         let limit = machine::raise_open_files();
@@ -160,8 +160,8 @@ impl WorkerContext {
         UserId { global: local as u64 * u64::from(self.workers) + u64::from(self.worker), local }
     }
 
-    /// Starts the clock at `start`, starts the users by `spawn`, and returns when the run is over. At the end calls `over` with
-    /// the number of users that have not ended.
+    /// Starts the clock at `start`, starts the users by `spawn`, and returns when the run is over. At the end, calls
+    /// `over` with the number of users that have not ended.
     pub async fn play(
         self,
         start: Instant,
@@ -222,7 +222,7 @@ impl WorkerContext {
         }
     }
 
-    /// This worker's share of a total over all engines.
+    /// This worker's share of `total`, which is divided among the workers of all engines.
     pub fn share(&self, total: u32) -> u32 {
         let (segment, workers) = (self.plan.segment, self.plan.client.workers);
         let engine = share(total, segment.index, segment.count);
@@ -230,7 +230,7 @@ impl WorkerContext {
     }
 }
 
-/// The share of `total` of number `index` of `count`; the shares add up to the total.
+/// The share that number `index` of `count` has of `total`. The shares add up to the total.
 pub(crate) fn share(total: u32, index: u32, count: u32) -> u32 {
     total / count + u32::from(index < total % count)
 }

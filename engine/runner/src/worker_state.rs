@@ -1,7 +1,8 @@
 //! The state that the users of one worker share.
 //!
-//! A user asks when its next event is due and reports the result. The state owns the metrics, and the arrivals of an open loop
-//! or the pauses of a closed one. Everything runs on one thread: no locks, and no await while the state is borrowed.
+//! A user asks when its next event is due, and reports the result. The state owns the metrics, and the arrivals of an
+//! open loop or the pauses of a closed loop. Everything runs on one thread, so there are no locks; no code awaits while
+//! it borrows the state.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -23,20 +24,20 @@ use crate::wake_queue::WakeQueue;
 
 /// When events are due on one worker.
 pub(crate) enum Schedule {
-    /// When the previous event on the same connection has ended.
+    /// As soon as the previous event on the same connection has ended.
     Closed,
-    /// A think time after that.
+    /// After the previous event on the same connection and a think time.
     Paced(Pauses),
-    /// Independently of earlier events; at most `queue_limit` wait.
+    /// Independently of earlier events. At most `queue_limit` events wait; `overflow` says what happens to others.
     Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
 }
 
-/// A user and its connection.
+/// The number of a user, which is also that of its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct UserId {
-    /// Its number over all workers of all engines, from 0.
+    /// The number over all workers of all engines, from 0.
     pub global: u64,
-    /// Its number on this worker, from 0.
+    /// The number on this worker, from 0.
     pub local: usize,
 }
 
@@ -48,7 +49,7 @@ pub struct WorkerState {
     arrival: Notify,
     /// Notified when the run is over, for users that wait for something other than an arrival.
     over: Notify,
-    /// Notified when something is due before the timekeeper's timer.
+    /// Notified when something becomes due before the instant for which the timekeeper has set its timer.
     earlier_deadline: Notify,
     /// First instant of the measurement.
     measured_from: Nanos,
@@ -60,11 +61,11 @@ struct State {
     schedule: Schedule,
     /// When the next arrival becomes due.
     next_due: Nanos,
-    /// Users that wait for an arrival.
+    /// Number of users that wait for an arrival.
     idle: u64,
     wake_queue: WakeQueue,
     usage: UsageMeter,
-    /// No arrival or interval needs handling before this instant.
+    /// No arrival and no end of an interval needs handling before this instant.
     settle_at: Nanos,
     /// Whether no further event may begin.
     closing: bool,
@@ -109,8 +110,8 @@ impl WorkerState {
         self.clock.now()
     }
 
-    /// Waits until the next event of `user` is due and begins it. `free_since` is the end of the user's last event. Returns
-    /// the due time, or `None` when no further event may begin: the user then calls [`Self::leave`].
+    /// Waits until the next event of `user` is due, and begins it. `free_since` is the end of the user's last event.
+    /// Returns the due time, or `None` if no further event may begin; then the user must call [`Self::leave`].
     pub async fn next_due(&self, user: UserId, free_since: Option<Nanos>) -> Option<Nanos> {
         let now = free_since.unwrap_or_else(|| self.now());
         let pause_ends = {
@@ -135,7 +136,7 @@ impl WorkerState {
         }
     }
 
-    /// Waits for the next arrival when none is waiting.
+    /// Waits for the next arrival if no event is waiting.
     async fn wait_for_arrival(&self, user: UserId) -> Option<Nanos> {
         loop {
             self.state.borrow_mut().idle += 1;
@@ -146,7 +147,7 @@ impl WorkerState {
             if state.recorder.is_over() || state.closing {
                 return None;
             }
-            // Another user may have become free in between and taken the event.
+            // Another user may have become free meanwhile and taken the event.
             if state.recorder.waiting() > 0 {
                 let due = self.take(&mut state, user, now);
                 due.into_iter().for_each(|due| state.usage.record_lag(now - due));
@@ -155,7 +156,7 @@ impl WorkerState {
         }
     }
 
-    /// Waits until `at` and begins an event that is due then, so that the pause is not part of its latency.
+    /// Waits until `at` and begins an event that is due at that time, so that the pause is not part of its latency.
     async fn wait_until(&self, user: UserId, at: Nanos) -> Option<Nanos> {
         poll_fn(|context| {
             let now = self.now();
@@ -191,7 +192,7 @@ impl WorkerState {
         self.settled(now).recorder.begin(user.local, now);
     }
 
-    /// Begins the event that has waited longest, unless the limit is reached. Returns its due time.
+    /// Begins the event that has waited longest, unless the limit is reached. Returns the event's due time.
     #[inline]
     fn take(&self, state: &mut State, user: UserId, now: Nanos) -> Option<Nanos> {
         if !self.admits(state, now) {
@@ -214,7 +215,7 @@ impl WorkerState {
         false
     }
 
-    /// Stops the start of events, and wakes every user that waits for one.
+    /// Prevents new events from starting, and wakes every user that waits for one.
     #[cold]
     fn stop_admitting(&self, state: &mut State) {
         if !state.closing {
@@ -225,7 +226,7 @@ impl WorkerState {
         }
     }
 
-    /// Called at `at` by a user that got `None` from [`Self::next_due`]: it has ended.
+    /// Called at time `at` by a user that got `None` from [`Self::next_due`]: the user has ended.
     pub fn leave(&self, at: Nanos) {
         self.settled(at).recorder.leave(at);
         if self.conductor.finish.leave(at) {
@@ -234,7 +235,7 @@ impl WorkerState {
         }
     }
 
-    /// Makes the timekeeper read the shared end of the run again.
+    /// Makes the timekeeper check the shared end of the run again.
     pub(crate) fn settle_soon(&self) {
         self.state.borrow_mut().settle_at = 0;
         self.earlier_deadline.notify_one();
@@ -270,7 +271,7 @@ impl WorkerState {
         self.settled(now).recorder.reconnect(now);
     }
 
-    /// Counts an event that is no longer retried.
+    /// Counts an event that failed and is not retried any more.
     pub fn abandon_event(&self, user: UserId, now: Nanos) {
         self.settled(now).recorder.failed(user.local, now);
     }
@@ -285,13 +286,13 @@ impl WorkerState {
         self.conductor.send(Message::Failed(reason, failure));
     }
 
-    /// Handles everything that is due now and returns the next instant at which something is due; `None` when the run is
-    /// over. `planned` is the instant for which the caller had set its timer, if the timer woke it.
+    /// Handles everything that is due now. Returns the next instant at which something is due, or `None` if the run is
+    /// over. `planned` is the instant for which the caller had set its timer, if the timer woke the caller.
     pub fn keep_time(&self, planned: Option<Nanos>) -> Option<Nanos> {
         let now = self.now();
         if let Some(planned) = planned {
             let mut state = self.state.borrow_mut();
-            // In an open loop the lag of the events themselves counts.
+            // In an open loop, the lag of the events counts instead.
             if !matches!(state.schedule, Schedule::Open { .. }) {
                 state.usage.record_lag(now.saturating_sub(planned));
             }
@@ -300,19 +301,19 @@ impl WorkerState {
         (!state.recorder.is_over()).then_some(state.settle_at)
     }
 
-    /// Returns when something is due earlier than [`Self::keep_time`] returned.
+    /// Returns when something becomes due earlier than the instant that [`Self::keep_time`] returned.
     pub(crate) async fn earlier_deadline(&self) {
         self.earlier_deadline.notified().await;
     }
 
-    /// Wakes every user that waits, so that it sees that the run is over.
+    /// Wakes every waiting user, so that it notices the end of the run.
     pub(crate) fn wake_all(&self) {
         self.arrival.notify_waiters();
         self.over.notify_waiters();
         self.state.borrow_mut().wake_queue.wake(Nanos::MAX);
     }
 
-    /// Returns the result of `work`, or `None` when the run is over first.
+    /// Returns the result of `work`, or `None` if the run ends first.
     pub async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let over = self.over.notified();
         if self.settled(self.now()).recorder.is_over() {
@@ -324,7 +325,7 @@ impl WorkerState {
         }
     }
 
-    /// Reports the events that were in progress at the end, and the totals of each user.
+    /// Reports the events that were in progress at the end of the run, and the totals of each user.
     pub(crate) fn report_end(&self) {
         let mut state = self.state.borrow_mut();
         let users = state.recorder.user_totals();
@@ -363,7 +364,7 @@ impl WorkerState {
         state.settle_at = state.next_due.min(bound).min(limit).min(state.wake_queue.first());
     }
 
-    /// Keeps the recorder from closing a span after the end of the run, which another worker may have set meanwhile.
+    /// Prevents the recorder from closing a span after the end of the run, which another worker may have set meanwhile.
     fn agree_on_end(&self, state: &mut State, now: Nanos) {
         let closes = state.recorder.next_bound().is_some_and(|bound| bound <= now);
         let finish = &self.conductor.finish;
@@ -373,12 +374,12 @@ impl WorkerState {
         }
     }
 
-    /// Queues the next arrival, or drops it when the queue is full.
+    /// Queues the next arrival, or drops it if the queue is full.
     fn arrive(&self, state: &mut State) {
         let Schedule::Open { arrivals, queue_limit, overflow } = &mut state.schedule else {
             return;
         };
-        // An event for a user that has been woken already does not count as waiting.
+        // An event for which an idle user exists does not count as waiting.
         let full = queue_limit.is_some_and(|limit| state.recorder.waiting() >= state.idle + limit);
         if full {
             state.recorder.drop_arrival(state.next_due);

@@ -1,8 +1,8 @@
-//! Where a server listens.
+//! The address at which a server listens.
 
 use std::path::PathBuf;
 
-/// Where a server listens.
+/// The address at which a server listens.
 #[derive(Clone, Debug)]
 pub enum Address {
     /// Host and port.

@@ -1,7 +1,7 @@
 //! Sockets that block the thread in poll(2) instead of suspending the task.
 //!
-//! A script may execute a statement in a callback of one of Lua's C functions (`string.gsub`), which cannot yield. Then
-//! nothing else on the thread can run, not even the runtime, so it never reports that a socket is ready.
+//! A script may execute a statement in a callback of one of Lua's C functions (`string.gsub`), which cannot yield.
+//! Nothing else on the thread can then run; the runtime cannot run either, so it never reports that a socket is ready.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -16,12 +16,12 @@ use tokio::io::ReadBuf;
 /// A socket whose reads and writes block the thread.
 pub(crate) struct BlockingSocket<S> {
     pub(crate) socket: S,
-    /// When waiting fails.
+    /// The time at which waiting fails; `None` for no limit.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl<S> BlockingSocket<S> {
-    /// Reads what has arrived, or waits for the first byte.
+    /// Reads the bytes that have arrived. If there are none, waits for the first byte.
     pub(crate) fn read(&self, descriptor: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let count = self.retry(descriptor, PollFlags::POLLIN, |descriptor| {
             recv(descriptor, buffer.initialize_unfilled(), MsgFlags::MSG_DONTWAIT)
@@ -29,7 +29,7 @@ impl<S> BlockingSocket<S> {
         Poll::Ready(count.map(|count| buffer.advance(count)))
     }
 
-    /// Writes as many bytes as fit, and waits until at least one does.
+    /// Writes as many bytes as fit, at least one: waits if the socket has no room.
     pub(crate) fn write(&self, descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         Poll::Ready(self.retry(descriptor, PollFlags::POLLOUT, |descriptor| send(descriptor, bytes, flags)))
@@ -41,7 +41,7 @@ impl<S> BlockingSocket<S> {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        // Rounded up to a millisecond, because zero would not wait.
+        // Rounded up to the next millisecond, because a timeout of zero would not wait.
         Ok(PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX))
     }
 

@@ -5,22 +5,23 @@ use crate::{Connection, Outcome, WireError};
 /// Why rows were not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The server refuses the statement before any data.
+    /// The server refused the statement before it requested any data.
     Refused(WireError),
-    /// The server failed after it had asked for the data.
+    /// The server failed after it had requested the data.
     Failed(WireError),
 }
 
 /// A connection that can load rows in bulk.
 pub trait BulkLoad: Connection {
-    /// Sends `sql`, for which the server requests data from the client, and then the data.
+    /// Sends `sql`, to which the server replies with a request for data, and then the data.
     ///
-    /// `rows` appends about as many bytes of rows as its second argument requests, and returns whether there are more; the
-    /// next call follows when the socket has accepted them. The outcome's rows are those that the server stored.
+    /// `rows` appends rows of about as many bytes as its second argument requests, and returns whether there are more.
+    /// It is called again when the socket has accepted these rows. The rows in the outcome are those that the server
+    /// stored.
     ///
     /// # Errors
-    /// The server's own, such as a deadlock; then the server stores no rows of this statement if the tables support
-    /// transactions.
+    /// An error of the server, such as a deadlock. If the tables support transactions, the server then stores no rows
+    /// of this statement.
     fn load(
         &mut self,
         sql: &str,

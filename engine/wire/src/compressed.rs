@@ -1,6 +1,6 @@
-//! A compressed socket: frames of [`compress`](crate::mysql::compress) over another socket.
+//! A compressed socket: transfers the frames of [`compress`](crate::mysql::compress) over another socket.
 //!
-//! It owns buffers only while a frame is partly sent or read.
+//! It holds buffers only while a frame is partly sent or read.
 
 use std::io;
 use std::pin::Pin;
@@ -11,21 +11,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::mysql::compress::{Unpacker, pack};
 
-/// Bytes read at once.
+/// Maximum bytes of one read.
 const INPUT_BYTES: usize = 16 * 1024;
 
-/// A compressed socket. Each write is one message of the protocol; a flush sends it.
+/// A compressed socket. Each write contains one message of the protocol; a flush sends it.
 pub(crate) struct Stream<S> {
     socket: S,
     compression: Compression,
     unpacker: Unpacker,
-    /// Bytes read; those from `taken` on are not unpacked yet.
+    /// Bytes read. Those from `taken` on are not decompressed yet.
     input: Vec<u8>,
     taken: usize,
-    /// Frames; those from `sent` on are not written yet.
+    /// Frames to send. The bytes from `sent` on are not written yet.
     output: Vec<u8>,
     sent: usize,
-    /// Number of the next frame of the current exchange.
+    /// Number of the next frame of the current exchange (a command and its answer).
     sequence: u8,
     continues: bool,
 }
@@ -50,7 +50,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
         &mut self.socket
     }
 
-    /// The next write belongs to the current exchange.
+    /// Makes the next write part of the current exchange.
     pub(crate) fn continue_exchange(&mut self) {
         self.continues = true;
     }
@@ -77,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
         let this = &mut *self;
         loop {
             let input = &this.input[this.taken..];
-            // An I/O error carries the protocol error; see `WireError`.
+            // The I/O error contains the protocol error, which `WireError` extracts.
             let (taken, written) =
                 this.unpacker.feed(input, buffer.initialize_unfilled()).map_err(io::Error::other)?;
             this.taken += taken;

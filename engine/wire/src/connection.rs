@@ -13,7 +13,7 @@ pub enum Value {
     Int(i64),
     /// A string.
     Text(Vec<u8>),
-    /// A piece of SQL, for statements sent as text.
+    /// A part of SQL text, for statements sent as text.
     Verbatim(Vec<u8>),
 }
 
@@ -30,7 +30,7 @@ pub enum Parameter<'a> {
     Text(&'a [u8]),
 }
 
-/// Type of a parameter, the same for all executions, so that the client sends it once.
+/// Type of a parameter. It is the same for all executions of a statement, so the client sends it only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A signed integer of 64 bits.
@@ -58,9 +58,9 @@ impl Parameter<'_> {
 pub struct Outcome {
     /// Whether it returned a result set, even an empty one.
     pub returns_rows: bool,
-    /// Rows returned, or rows changed where there is no result set.
+    /// Number of rows returned or, without a result set, changed.
     pub rows: u64,
-    /// Bytes received for it.
+    /// Bytes received as the result.
     pub bytes: u64,
 }
 
@@ -72,38 +72,38 @@ pub trait Connector: Clone + Send + 'static {
     /// The connections of this protocol.
     type Connection: Connection;
 
-    /// Opens connection `number` and logs in. Connections are numbered over all workers and engines of a
-    /// run, so that they spread evenly over a target's endpoints; a reopened connection keeps its number.
+    /// Opens connection `number` and logs in. The number counts connections over all workers and engines of a run, so
+    /// that connections spread evenly over a target's endpoints. A reopened connection keeps its number.
     fn connect(&self, number: u64) -> impl Future<Output = Result<Self::Connection, WireError>>;
 }
 
-/// One session with a server. At most one statement is under way at a time.
+/// One session with a server. It executes at most one statement at a time.
 pub trait Connection: 'static {
-    /// Server version, authentication, encryption and compression of the login.
+    /// Server version, authentication method, encryption and compression of the login.
     fn session(&self) -> &Session;
 
-    /// Prepares a statement with a `?` for each parameter, of these types; its number is counted from 0
-    /// in the order of the calls.
+    /// Prepares a statement that has a `?` for each parameter; `types` are the parameters' types. The statements are
+    /// numbered from 0 in the order of the calls.
     fn prepare(&mut self, sql: &str, types: &[Type]) -> impl Future<Output = Result<(), WireError>>;
 
-    /// Runs prepared statement number `statement` and skims its result.
+    /// Executes prepared statement number `statement` and skims its result: counts rows and bytes without storing them.
     fn execute(
         &mut self,
         statement: usize,
         values: &[Value],
     ) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Runs a statement given as text; the client writes each of `values` in place of a `?`.
+    /// Executes a statement given as text. The client writes one of `values` in place of each `?`.
     fn execute_text(
         &mut self,
         template: &str,
         values: &[Value],
     ) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Runs a statement given as text and skims its result.
+    /// Executes a statement given as text and skims its result.
     fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Runs a statement given as text and returns its rows. Only before and after the load.
+    /// Executes a statement given as text and returns its rows. Used only before and after the load.
     fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Vec<TextRow>, WireError>>;
 
     /// Ends the session.

@@ -1,9 +1,9 @@
 //! The delay inside the client: from a reply's arrival at this machine to the moment this process reads it.
 //!
-//! The kernel records when bytes arrive (SO_TIMESTAMPNS, see socket(7)) and returns the time of the last byte; the
-//! wall clock, read immediately afterwards, gives the delay. Every statement's latency includes it, whatever the server.
-//! The client samples every eighth read of some connections, so that the cost is negligible. Unix sockets
-//! have no timestamps.
+//! The kernel records when bytes arrive (SO_TIMESTAMPNS, see socket(7)) and returns the arrival time of the last byte;
+//! comparing it with the system clock immediately after the read gives the delay. The latency of every statement
+//! includes this delay, which the server does not cause. The client samples every eighth read of some connections, so
+//! the cost is negligible. Unix sockets have no timestamps.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,9 +19,9 @@ use nix::sys::time::TimeSpec;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A sampled connection records the delay of one in this many reads.
+/// On a sampled connection, one in this many reads records its delay.
 const EVERY: u32 = 8;
-/// Maximum delays that a thread keeps until [`take`]; later ones replace the oldest.
+/// Maximum number of delays that a thread keeps until [`take`]. Later delays replace the oldest.
 const KEPT: usize = 16_384;
 
 thread_local! {
@@ -35,7 +35,7 @@ fn add(delays: &mut VecDeque<u64>, delay_ns: u64) {
     delays.push_back(delay_ns);
 }
 
-/// Takes this thread's delays since the last call, in nanoseconds; at most the latest [`KEPT`].
+/// Takes the delays on this thread since the last call, in nanoseconds: at most the latest [`KEPT`].
 pub fn take() -> VecDeque<u64> {
     DELAYS.take()
 }
@@ -44,7 +44,7 @@ pub fn take() -> VecDeque<u64> {
 pub(crate) struct TimestampedStream {
     pub(crate) stream: TcpStream,
     reads: u32,
-    /// Room for one timestamp.
+    /// Buffer for the control message with one timestamp.
     control: Vec<u8>,
 }
 
@@ -82,7 +82,8 @@ impl TimestampedStream {
             let tried = stream.try_io(Interest::READABLE, || {
                 let (count, arrived) = receive(stream, room, control)?;
                 received = Some((count, arrived));
-                // A short read has emptied the socket; this error clears tokio's readiness without another system call.
+                // After a short read, the socket is empty. This error clears tokio's readiness without another system
+                // call.
                 if count < room.len() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
             match (received, tried) {
@@ -100,7 +101,7 @@ impl TimestampedStream {
     }
 }
 
-/// Reads what has arrived; returns its length and the arrival time of the last byte, by the wall clock.
+/// Reads the bytes that have arrived. Returns their number, and the arrival time of the last byte by the system clock.
 fn receive(stream: &TcpStream, room: &mut [u8], control: &mut [u8]) -> io::Result<(usize, Option<Duration>)> {
     let mut parts = [IoSliceMut::new(room)];
     let message = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(control), MsgFlags::empty())?;
@@ -111,7 +112,7 @@ fn receive(stream: &TcpStream, room: &mut [u8], control: &mut [u8]) -> io::Resul
     Ok((message.bytes, arrived))
 }
 
-/// Records the delay since `arrived`, unless the wall clock was set back meanwhile.
+/// Records the delay since `arrived`, unless the system clock was set back meanwhile.
 fn record_delay(arrived: Option<Duration>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
     if let (Some(now), Some(arrived)) = (now, arrived)

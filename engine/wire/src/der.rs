@@ -1,11 +1,11 @@
-//! The part of DER that keys and certificates need; no length is trusted.
+//! A parser for the part of DER that keys and certificates use. It trusts no length in the input.
 
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const BIT_STRING: u8 = 0x03;
 pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
 pub(crate) const SEQUENCE: u8 = 0x30;
 
-/// The content of the first element, if it has this `tag`, and the remaining bytes.
+/// The content of the first element if its tag is `tag`, and the bytes that follow the element.
 pub(crate) fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[first, short], rest) = der.split_first_chunk()?;
     if first != tag {

@@ -13,7 +13,7 @@ pub enum WireError {
     /// The server answered with an error.
     #[error("the server answered with error {}: {message}", number_and_state(*code, state))]
     Server {
-        /// The server's error number; 0 for PostgreSQL, whose errors have none.
+        /// The server's error number; 0 for PostgreSQL, whose errors have no numbers.
         code: u16,
         /// SQLSTATE; `HY000` if the server sends none.
         state: String,
@@ -25,24 +25,24 @@ pub enum WireError {
     /// The server does not answer, or the connection broke.
     #[error("{0}")]
     Lost(String),
-    /// The server violated the protocol, or asked for data that dbdyno never sends.
+    /// The server violated the protocol, or requested data that dbdyno never sends.
     #[error("protocol error: {0}")]
     Protocol(String),
-    /// The client refuses to open a connection, or cannot open it, as requested.
+    /// The client cannot open the connection as requested, or refuses to open it.
     #[error("{text}")]
     Refused {
-        /// The error number that MySQL's own clients use.
+        /// The error number that MySQL's own clients use in this case.
         code: u16,
         /// What the client refuses, and why.
         text: String,
-        /// How to repair it.
+        /// How to fix it.
         fix: String,
     },
 }
 
 impl From<io::Error> for WireError {
     fn from(error: io::Error) -> Self {
-        // The compression layer passes protocol errors inside an I/O error.
+        // If an I/O error contains a protocol error of the compression layer, return that error.
         if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<WireError>()) {
             return inner.clone();
         }
@@ -74,7 +74,7 @@ impl WireError {
         }
     }
 
-    /// The class of a statement's error. The class of a failed connection attempt is [`ErrorClass::Refused`].
+    /// The class of an error of a statement. A failed connection attempt has the class [`ErrorClass::Refused`] instead.
     pub fn class(&self) -> ErrorClass {
         match self {
             WireError::Lost(_) | WireError::Server { is_fatal: true, .. } => ErrorClass::Lost,
@@ -85,12 +85,12 @@ impl WireError {
         }
     }
 
-    /// Whether the server cannot prepare this statement but can execute it as text.
+    /// Whether the server cannot prepare this statement, but can execute it as text.
     pub fn is_unsupported_prepared(&self) -> bool {
         self.code() == Some(mysql::errors::ER_UNSUPPORTED_PS)
     }
 
-    /// How to repair it, if known.
+    /// How to fix the error, if known.
     pub fn fix(&self) -> Option<&str> {
         match self {
             WireError::Server { code: 0, state, .. } => postgres::errors::fix(state),

@@ -7,16 +7,16 @@ use crate::error::WireError;
 use crate::socket::Socket;
 use crate::tls::{self, TlsClient};
 
-/// A socket with the bytes that have arrived during a login.
+/// A socket, with the bytes that have arrived during a login.
 pub(crate) struct LoginSocket {
     pub(crate) socket: Socket,
-    /// Bytes that no message has consumed yet.
+    /// Bytes that the login has not processed yet.
     pub(crate) bytes: BytesMut,
     messages_max: u32,
     messages_left: u32,
 }
 
-/// Properties of a TLS session that a login needs.
+/// The properties of a TLS session that a login uses.
 pub(crate) struct TlsSession {
     /// Version and cipher suite.
     pub(crate) description: String,
@@ -25,12 +25,12 @@ pub(crate) struct TlsSession {
 }
 
 impl LoginSocket {
-    /// A login in which the server may send `messages_max` messages.
+    /// The socket of a login in which the server may send at most `messages_max` messages.
     pub(crate) fn new(socket: Socket, messages_max: u32) -> Self {
         Self { socket, bytes: BytesMut::new(), messages_max, messages_left: messages_max }
     }
 
-    /// Counts a message of the server; an error beyond the limit.
+    /// Counts a message of the server. Fails if there are too many.
     pub(crate) fn count_message(&mut self) -> Result<(), WireError> {
         let too_many = || WireError::Protocol(format!("more than {} messages in a login", self.messages_max));
         self.messages_left = self.messages_left.checked_sub(1).ok_or_else(too_many)?;
@@ -57,7 +57,8 @@ impl LoginSocket {
         tls: &TlsClient,
         address: &Address,
     ) -> Result<(Self, TlsSession), WireError> {
-        // The server sends nothing between the request for TLS and TLS, so an attacker injected it (CVE-2021-23222).
+        // The server sends nothing between the client's request for TLS and the TLS handshake, so an attacker must have
+        // injected these bytes (CVE-2021-23222).
         if !self.bytes.is_empty() {
             return Err(WireError::Protocol("data between the request for TLS and TLS".into()));
         }

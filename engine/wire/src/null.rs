@@ -1,7 +1,8 @@
 //! A simulated server, without a network.
 //!
-//! It measures the limit of the load generator, and serves tests that need no database. It interprets just enough SQL for the
-//! row counts of the OLTP family: a range returns its length, an update changes one row.
+//! It measures the maximum rate of the load generator, and serves tests that need no database. It interprets only as
+//! much SQL as the row counts of the OLTP family require: a range returns as many rows as it is long, an update changes
+//! one row.
 
 use std::time::Duration;
 
@@ -13,11 +14,12 @@ use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 /// Opens null connections.
 #[derive(Clone, Debug)]
 pub struct NullConnector {
-    /// Response time; the runtime's timer rounds it up to 1 ms. Zero yields once.
+    /// Response time, which the runtime's timer rounds up to 1 ms. With zero, each statement yields to other tasks
+    /// once.
     pub answer: Duration,
     /// Largest id in its simulated tables; the smallest is 1.
     pub rows: u64,
-    /// Whether every statement neither returns nor changes a row.
+    /// Whether every statement neither returns nor changes rows.
     pub empty_answers: bool,
 }
 
@@ -27,7 +29,7 @@ pub struct NullConnection {
     options: NullConnector,
     statements: Vec<AnswerKind>,
     session: Session,
-    /// The answer to a script's next message, and its number of rows or parameters.
+    /// The answer to a script's next message, and the number of rows or parameters in it.
     next_answer: (AnswerKind, u64),
     blocking: bool,
 }
@@ -160,7 +162,7 @@ impl Scripted for NullConnection {
         Ok(Outcome { rows, ..kind.outcome(&[], self.options.rows) })
     }
 
-    /// The rows have one column, which is NULL.
+    /// Returns rows with one column, which is NULL.
     async fn fetch_rows(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
         rows.clear();
         let outcome = self.skim().await;

@@ -7,7 +7,7 @@ use crate::Value;
 /// Appends `template` with a literal of one of `values` in place of each `?`.
 ///
 /// # Panics
-/// If there are fewer values than placeholders: the workload has counted both.
+/// If there are fewer values than placeholders. The workload has counted both, so this does not happen.
 pub fn fill(out: &mut Vec<u8>, template: &str, values: &[Value], quoting: Quoting) {
     let mut pieces = template.split('?');
     out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
@@ -30,8 +30,8 @@ pub fn filled(template: &str, values: &[Value], quoting: Quoting) -> String {
     String::from_utf8_lossy(&sql).into_owned()
 }
 
-/// Appends a string literal for a server with default settings: MySQL reads backslash escapes, PostgreSQL since 9.1 does not
-/// (standard_conforming_strings).
+/// Appends a string literal for a server with default settings. MySQL interprets backslash escapes; PostgreSQL does not
+/// since 9.1 (standard_conforming_strings).
 fn quote(out: &mut Vec<u8>, text: &[u8], quoting: Quoting) {
     out.push(b'\'');
     for &byte in text {

@@ -3,9 +3,10 @@
 use crate::mysql::fields::Cursor;
 use crate::{TextRow, WireError};
 
-/// Maximum bytes of the rows of a statement outside the load, with [`ROW_COST`] for each.
+/// Maximum bytes of the rows of a statement outside the load; each row costs [`ROW_COST`] in addition.
 const BYTES_MAX: usize = 32 << 20;
-/// Maximum bytes of the rows that a script's statement fetches: more is probably a mistake, and would exhaust memory.
+/// Maximum bytes of the rows that a script's statement fetches. More is probably a mistake, and would exhaust the
+/// memory.
 pub(crate) const SCRIPT_BYTES_MAX: usize = 1 << 30;
 /// Memory of a row in addition to its bytes.
 const ROW_COST: usize = size_of::<Vec<u8>>() + 16;
@@ -17,37 +18,37 @@ pub struct Rows {
     pub bytes: Vec<u8>,
     /// End offset in `bytes` of each row.
     pub ends: Vec<usize>,
-    /// Columns of each row.
+    /// Number of columns in each row.
     pub columns: u32,
     /// Encoding of a row.
     pub form: Form,
 }
 
-/// One result of a statement with several, such as CALL.
+/// One of the results of a statement with several results, such as CALL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResultSet {
-    /// Whether it has columns; otherwise it reports changed rows.
+    /// Whether the result has columns; otherwise it reports the number of changed rows.
     pub returns_rows: bool,
     /// Rows returned or changed.
     pub rows: u64,
-    /// Columns of its rows, if rows are kept.
+    /// Number of columns in its rows, if rows are kept.
     pub columns: u32,
-    /// Index of its first row among the kept rows, which continue up to the first row of the next result.
+    /// Index of its first row among the kept rows; its rows end where those of the next result begin.
     pub first_row: usize,
 }
 
 /// Encoding of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// MySQL's text protocol: each column after its length.
+    /// MySQL's text protocol: the length precedes each column.
     #[default]
     LengthEncoded,
-    /// PostgreSQL's DataRow: the number of columns, then each column after its length.
+    /// PostgreSQL's DataRow: the number of columns, then the length and the value of each column.
     Counted,
 }
 
 impl Rows {
-    /// Row `index`, as it was sent.
+    /// Row `index` as the server sent it.
     pub fn row(&self, index: usize) -> Option<&[u8]> {
         let start = if index == 0 { 0 } else { *self.ends.get(index - 1)? };
         self.bytes.get(start..*self.ends.get(index)?)
@@ -60,7 +61,7 @@ impl Rows {
     /// Every row as text.
     ///
     /// # Errors
-    /// [`WireError::Protocol`] if a row has another number of columns than its result.
+    /// [`WireError::Protocol`] if the number of columns in a row differs from that of its result.
     pub(crate) fn to_text(&self) -> Result<Vec<TextRow>, WireError> {
         let text = |row| {
             let mut columns = TextRow::new();
@@ -86,7 +87,7 @@ impl Rows {
         }
     }
 
-    /// Removes the rows; keeps up to 64 KiB of the memory.
+    /// Removes the rows. Keeps up to 64 KiB of the buffer.
     pub fn clear(&mut self) {
         const KEEP: usize = 64 << 10;
         self.bytes.clear();
@@ -97,32 +98,33 @@ impl Rows {
     }
 }
 
-/// Rows that the reader of an answer keeps, if a caller needs them.
+/// The rows that the reader of an answer keeps, if the caller requests them.
 #[derive(Debug, Default)]
 pub(crate) struct RowBuffer {
     pub(crate) rows: Option<Rows>,
-    /// Bytes so far, with [`ROW_COST`] for each row.
+    /// Bytes kept so far, including [`ROW_COST`] for each row.
     pub(crate) bytes: usize,
     bytes_max: usize,
 }
 
 impl RowBuffer {
-    /// Keeps rows in `rows`, which is empty, up to `bytes_max` in total.
+    /// Keeps rows in `rows`, which must be empty; at most `bytes_max` bytes.
     pub(crate) fn new(rows: Rows, bytes_max: usize) -> Self {
         Self { rows: Some(rows), bytes: 0, bytes_max }
     }
 
-    /// Keeps the rows of a short result.
+    /// Keeps the rows of a result that is expected to be short.
     pub(crate) fn short() -> Self {
         Self::new(Rows::default(), BYTES_MAX)
     }
 
-    /// Bytes that still fit.
+    /// Number of bytes that still fit.
     pub(crate) fn room(&self) -> usize {
         self.bytes_max.saturating_sub(self.bytes)
     }
 
-    /// Appends a row of `length` bytes, if rows are kept; `payload` is shorter if the reader had no room.
+    /// Appends a row of `length` bytes, if rows are kept. `payload` is shorter than `length` if the row did not fit;
+    /// this fails.
     pub(crate) fn push(&mut self, payload: &[u8], length: usize) -> Result<(), WireError> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
         self.bytes += payload.len() + ROW_COST;

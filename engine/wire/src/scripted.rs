@@ -19,12 +19,14 @@ pub struct Prepared {
 
 /// A connection that scripts can use.
 ///
-/// Writing and sending a message are separate, so that the script is not borrowed while the client awaits the answer.
+/// Writing and sending a message are separate calls, so that the script is not borrowed while the client awaits the
+/// answer.
 pub trait Scripted: Connection {
     /// Writes the message that prepares `sql`.
     fn write_prepare(&mut self, sql: &[u8]);
 
-    /// Writes the message that executes prepared statement `id`. `types` means that the types have changed since the last time.
+    /// Writes the message that executes prepared statement `id`. `types` says whether the types have changed since the
+    /// last execution.
     fn write_execute<'a>(
         &mut self,
         id: u32,
@@ -41,22 +43,23 @@ pub trait Scripted: Connection {
     /// Sends the written message and skims the answer.
     fn skim(&mut self) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Sends the written message and keeps the rows of the first result in `rows`, which it returns even with an error;
-    /// after [`Scripted::track_result_sets`], the rows of all results.
+    /// Sends the written message and stores the rows of the first result in `rows`, or of all results after
+    /// [`Scripted::track_result_sets`]. Returns `rows` even with an error.
     fn fetch_rows(&mut self, rows: Rows) -> impl Future<Output = (Rows, Result<Outcome, WireError>)>;
 
-    /// Enables recording of each result of an answer with several, if the protocol has such answers.
+    /// Records each result of an answer that has several, if the protocol has such answers.
     fn track_result_sets(&mut self) {}
 
-    /// Takes all results of the last answer if there were several; empty if there was one.
+    /// Takes the results of the last answer if there were several; empty if there was only one.
     fn take_result_sets(&mut self) -> Vec<ResultSet> {
         Vec::new()
     }
 
-    /// Closes prepared statement `id`. The server does not answer.
+    /// Closes prepared statement `id`. The server does not reply.
     fn close_statement(&mut self, id: u32) -> impl Future<Output = Result<(), WireError>>;
 
-    /// Selects whether reads and writes of this connection block the thread instead of the task: see [`block_on`].
+    /// Selects whether reads and writes of this connection block the thread instead of suspending the task; see
+    /// [`block_on`].
     fn set_blocking(&mut self, blocking: bool);
 }
 

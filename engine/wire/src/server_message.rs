@@ -1,16 +1,16 @@
 //! Sanitising of server messages, which can contain any bytes.
 
-/// Maximum characters of a server message; the rest is cut off. A real message of MySQL has at most 512 bytes.
+/// Maximum characters of a server message; the rest is cut off. MySQL's own messages have at most 512 bytes.
 pub(crate) const CHARS_MAX: usize = 512;
 
-/// A server message of limited length and without control characters, which a terminal would interpret.
+/// A server message with limited length and without control characters, which could control a terminal.
 pub fn sanitize(bytes: &[u8]) -> String {
     // A character has at most four bytes.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * CHARS_MAX)]);
     text.chars().take(CHARS_MAX).map(|c| if is_visible(c) { c } else { ' ' }).collect()
 }
 
-/// Control characters drive terminals; format characters (U+202E, say) reverse the order of letters.
+/// Control characters control terminals, and format characters (such as U+202E) reverse the order of letters.
 fn is_visible(character: char) -> bool {
     !character.is_control()
         && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -9,10 +9,10 @@ use crate::scripted::Scripted;
 use crate::socket::Socket;
 use crate::tls::TlsClient;
 
-/// Options of the sessions with one server, or in turn with several.
+/// Options of the sessions with one server, or with several servers in turn.
 #[derive(Clone)]
 pub struct SessionOptions {
-    /// Where the server listens; at least one address.
+    /// The addresses of the servers; at least one.
     pub addresses: Vec<Address>,
     /// Account or role.
     pub user: String,
@@ -20,11 +20,11 @@ pub struct SessionOptions {
     pub password: String,
     /// Schema or database to use.
     pub database: String,
-    /// Time limit for connecting with login, and for preparing each statement.
+    /// Time limit for connecting and logging in, and for preparing each statement.
     pub timeout: Duration,
     /// Number of connections on which the delay inside the client is sampled (see [`crate::delay`]).
     pub sampled: u64,
-    /// Encryption; none means `disabled`.
+    /// The TLS client; `None` if the mode is `disabled`.
     pub tls: Option<TlsClient>,
 }
 
@@ -61,7 +61,8 @@ impl SessionOptions {
         Ok(connection)
     }
 
-    /// The TLS client for this address, if any. As in MySQL's own clients, mode `preferred` does not encrypt unix sockets.
+    /// The TLS client for this address; `None` for no encryption. As in MySQL's own clients, mode `preferred` does not
+    /// encrypt unix sockets.
     pub(crate) fn tls_at(&self, address: &Address) -> Option<&TlsClient> {
         self.tls.as_ref().filter(|tls| tls.is_required() || matches!(address, Address::Tcp(..)))
     }
@@ -75,7 +76,7 @@ fn unreachable(address: &Address, error: &io::Error) -> WireError {
     WireError::Lost(format!("{address}: {error}"))
 }
 
-/// Runs `attempt` for at most `limit`; `what` names it in the error.
+/// Runs `attempt` for at most `limit`. `what` names the attempt in the error.
 pub(crate) async fn with_timeout<T>(
     limit: Duration,
     what: &str,

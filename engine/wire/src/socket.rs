@@ -1,8 +1,8 @@
 //! The socket layer: tokio's TCP and unix sockets behind two operations, optionally encrypted or compressed.
 //!
-//! Reads use one scratch buffer per thread. A connection that waits for its answer needs no buffer, and a
-//! large buffer lets one system call fetch a complete result; after a short read tokio knows that the socket is
-//! empty and does not call the kernel again.
+//! Reads use one buffer per thread. A connection that waits for its answer therefore needs no buffer, and with a large
+//! buffer one system call can fetch a complete result. After a short read, tokio knows that the socket is empty and
+//! does not call the kernel again.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -37,11 +37,11 @@ pub(crate) enum Socket {
     /// TCP with kernel timestamps, which measure the delay inside the client.
     Timestamped(TimestampedStream),
     Unix(UnixStream),
-    /// TLS over one of the above.
+    /// TLS over one of the first three.
     Tls(Box<TlsStream<Socket>>),
-    /// Compressed, over one of the above.
+    /// Compressed data over one of the others.
     Compressed(Box<compressed::Stream<Socket>>),
-    /// One of the first three, which blocks the thread; `None` only while the mode is being switched.
+    /// One of the first three, whose calls block the thread; `None` only while the mode is being switched.
     Blocking(Option<BlockingSocket<Box<Socket>>>),
 }
 
@@ -78,7 +78,7 @@ impl Socket {
         Ok(Socket::Unix(UnixStream::connect(path).await?))
     }
 
-    /// Whether the peer is certainly on this machine.
+    /// Whether the server certainly runs on this machine.
     pub(crate) fn is_local(&self) -> bool {
         let peer = match self {
             Socket::Tcp(stream) => stream.peer_addr(),
@@ -118,7 +118,7 @@ impl Socket {
         }
     }
 
-    /// Selects whether reads and writes block the thread or the task.
+    /// Selects whether reads and writes block the thread instead of suspending the task.
     pub(crate) fn set_blocking(&mut self, blocking: bool) {
         match self {
             Socket::Tls(stream) => stream.get_mut().0.set_blocking(blocking),
@@ -136,7 +136,7 @@ impl Socket {
         }
     }
 
-    /// The next bytes belong to the current exchange, so compressed frames continue its numbering.
+    /// Makes the next bytes part of the current exchange, so that compressed frames continue its numbering.
     pub(crate) fn continue_exchange(&mut self) {
         if let Socket::Compressed(stream) = self {
             stream.continue_exchange();
@@ -217,7 +217,7 @@ impl AsyncWrite for Socket {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            // These have no buffer.
+            // These sockets have no output buffer.
             Socket::Tcp(_) | Socket::Timestamped(_) | Socket::Unix(_) | Socket::Blocking(_) => {
                 Poll::Ready(Ok(()))
             }

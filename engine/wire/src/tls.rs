@@ -1,8 +1,8 @@
 //! Encryption of a socket, by rustls: TLS 1.2 and 1.3.
 //!
-//! The modes are MySQL's. `preferred` and `required` verify nothing, so they also work with certificates that no
-//! library would accept; the authentication considers that before it sends a password. The client does not resume
-//! sessions, so every reconnect performs a full handshake.
+//! The modes are MySQL's. `preferred` and `required` verify nothing, so that they work even with certificates that no
+//! library would accept; the authentication takes this into account before it sends a password. The client does not
+//! resume sessions, so every reconnect performs a full handshake.
 
 use std::io;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl TlsClient {
     /// Creates a client from the contents of the plan's files.
     ///
     /// # Errors
-    /// All errors in the files, one sentence each.
+    /// All errors in the files, each as one sentence.
     pub fn new(mode: TlsMode, files: Files<'_>) -> Result<Self, Vec<String>> {
         let provider = Arc::new(ring::default_provider());
         let mut faults = Vec::new();
@@ -81,7 +81,7 @@ impl TlsClient {
         self.mode.verifies()
     }
 
-    /// The error for a server without TLS if the mode requires it.
+    /// The error for a server without TLS, if the mode requires TLS.
     pub(crate) fn not_offered(&self, address: &Address, fix: &str) -> WireError {
         let mode = self.mode.name();
         let text = format!("{address}: the server offers no TLS, and tls mode {mode} requires it");
@@ -93,7 +93,7 @@ impl TlsClient {
         let name = match ServerName::try_from(host.to_owned()) {
             Ok(name) => name,
             Err(_) if self.mode != TlsMode::VerifyIdentity => {
-                // The mode ignores the name; with an address the handshake contains no name either.
+                // The mode does not check the name. For an IP address, the handshake does not contain a name either.
                 ServerName::from(std::net::Ipv4Addr::UNSPECIFIED)
             }
             Err(_) => {
@@ -174,7 +174,7 @@ fn config(
 /// Verifies certificates as the mode requires.
 #[derive(Debug)]
 struct Verifier {
-    /// `None` verifies nothing.
+    /// The trusted CA certificates; `None` if the mode verifies nothing.
     roots: Option<RootCertStore>,
     identity: bool,
     algorithms: WebPkiSupportedAlgorithms,
@@ -207,7 +207,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<HandshakeSignatureValid, Error> {
         match self.roots {
             Some(_) => verify_tls12_signature(message, certificate, signature, &self.algorithms),
-            // Without a verified certificate the signature proves nothing.
+            // If the certificate is not verified, checking the signature proves nothing.
             None => Ok(HandshakeSignatureValid::assertion()),
         }
     }

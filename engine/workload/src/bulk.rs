@@ -1,9 +1,9 @@
-//! `bulk_insert`: the client collects rows (n, n) and sends them by one INSERT of half a MiB.
+//! `bulk_insert`: the client collects rows (n, n) and sends them by INSERTs of half a MiB.
 //!
-//! As in sysbench's script, every connection has its own table, and an event adds one row. If the row does not fit, the
-//! event first sends the earlier ones; the remaining rows follow the last event. So most events take no time
-//! and a few take the time of an INSERT. New rows follow the last stored one, so that two runs do not collide, unless the
-//! caller chooses another rule ([`NewRows`]).
+//! As in sysbench's script, every connection has a separate table, and an event adds one row. If the row does not fit,
+//! the event first sends the collected rows; the rows that remain are sent after the last event. Most events therefore
+//! take no time, and a few take the time of an INSERT. Ids continue after the last stored row, so that two runs do not
+//! collide, unless the caller chooses another rule ([`NewRows`]).
 
 use dbdyno_wire::Value;
 
@@ -11,14 +11,14 @@ use crate::new_ids::NewRows;
 
 /// Maximum bytes of one INSERT.
 const STATEMENT_BYTES: usize = 512 * 1024;
-/// Bytes of an INSERT without table name and rows.
+/// Bytes of an INSERT apart from the table name and the rows.
 const WORDS_BYTES: usize = "INSERT INTO  VALUES".len();
 
 /// The rows that one connection has collected.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
     table: String,
-    /// Whether ids continue after the stored rows.
+    /// Whether ids continue after those of the stored rows.
     follows: bool,
     /// Number of the next row.
     next: u64,
@@ -31,17 +31,17 @@ impl Bulk {
         Self { table, follows: new_rows == NewRows::Apart, next: 1, rows: 0 }
     }
 
-    /// Selects the id of the last stored row; `None` if ids do not continue after it.
+    /// The statement that selects the id of the last stored row; `None` if ids do not continue after it.
     pub(crate) fn last_row_sql(&self) -> Option<String> {
         self.follows.then(|| format!("SELECT COALESCE(MAX(id), 0) FROM {}", self.table))
     }
 
-    /// Continues row ids after `last`.
+    /// Continues ids after `last`.
     pub(crate) fn follow(&mut self, last: u64) {
         self.next = last + 1;
     }
 
-    /// The parameters of an INSERT with no rows yet: the table and the rows.
+    /// Begins an INSERT without rows: sets its two parameters, the table and the rows.
     pub(crate) fn begin(&mut self, values: &mut Vec<Value>) {
         self.rows = 0;
         match values.as_mut_slice() {
@@ -52,7 +52,7 @@ impl Bulk {
         }
     }
 
-    /// Adds a row; false if it does not fit, so that the caller must send the collected rows first.
+    /// Adds a row. Returns false if it does not fit, so that the caller must send the collected rows first.
     #[inline]
     pub(crate) fn add(&mut self, values: &mut [Value]) -> bool {
         let [_, Value::Verbatim(rows)] = values else { return true };

@@ -1,4 +1,4 @@
-//! One statement of a workload, as the runner sends it, and the user that sends it.
+//! One statement that a user of a workload sends, as the runner gets it.
 
 use dbdyno_schema::record::StatementClass;
 use dbdyno_wire::Value;
@@ -13,11 +13,11 @@ pub struct Call {
     pub statement: usize,
     /// Values of its parameters, in order.
     pub values: Vec<Value>,
-    /// Rows that it should return or change; `None` if unknown.
+    /// Number of rows that it should return or change; `None` if unknown.
     pub rows_expected: Option<u64>,
-    /// Read, write or other; `None` if the server's answer decides.
+    /// Read, write or other; `None` if the class depends on the server's answer.
     pub class: Option<StatementClass>,
-    /// Whether a later statement uses its first row; see [`Event::keep`](crate::Event::keep).
+    /// Whether a later statement uses the first row of its result; see [`Event::keep`](crate::Event::keep).
     pub keeps: bool,
 }
 
@@ -32,11 +32,11 @@ pub struct Statement {
     pub prepared: bool,
 }
 
-/// The number of a user among all users of the fleet.
+/// The number of a user among all users of the fleet (all engines of the run).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserIndex {
-    /// From 0 up to `users`, exclusive.
+    /// A number from 0 to `users` - 1.
     pub global: u64,
-    /// All users of the fleet.
+    /// Number of users of the fleet.
     pub users: u64,
 }

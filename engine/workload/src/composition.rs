@@ -1,4 +1,4 @@
-//! Number of statements of each kind in a transaction of each workload, in sysbench's order.
+//! The number of statements of each kind in a transaction of each workload, in sysbench's order.
 
 use dbdyno_schema::plan::{OltpOptions, WorkloadName};
 
@@ -8,9 +8,9 @@ use crate::kind::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindCount {
     pub(crate) kind: Kind,
-    /// 0 if only some transactions send it.
+    /// Statements of this kind in every transaction; 0 if only some transactions send it.
     pub(crate) per_event: u32,
-    /// Rows that each execution returns or changes; None if unknown.
+    /// Number of rows that each execution returns or changes; `None` if unknown.
     pub(crate) rows: Option<u64>,
 }
 

@@ -13,7 +13,8 @@ use crate::new_ids::NewRows;
 use crate::program::{Contents, Program};
 use crate::schema::Schema;
 
-/// The description of a plan without errors. Only a run knows the statements of a script or a replay.
+/// The description of a plan that has no errors. The statements of a script or a replay are known only during a run, so
+/// they are missing.
 pub fn describe(plan: &Plan) -> Description {
     let mut description = Description {
         schema: 1,

@@ -23,46 +23,46 @@ impl Dialect {
 /// A kind of statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Starts the transaction.
+    /// BEGIN: starts the transaction.
     Begin,
-    /// One row by key.
+    /// SELECT of one row by id.
     Point,
-    /// A range of rows.
+    /// SELECT of a range of rows.
     SimpleRange,
-    /// The sum over a range.
+    /// Sum over a range of rows.
     SumRange,
-    /// A range, sorted.
+    /// SELECT of a range of rows, sorted.
     OrderRange,
-    /// A range, sorted and without duplicates.
+    /// SELECT of a range of rows, sorted and without duplicates.
     DistinctRange,
-    /// Changes an indexed column.
+    /// UPDATE of an indexed column.
     IndexUpdate,
-    /// Changes a column without index.
+    /// UPDATE of a column without an index.
     NonIndexUpdate,
-    /// Removes a row.
+    /// DELETE of a row.
     Delete,
-    /// Inserts the deleted row again.
+    /// INSERT of the deleted row.
     Insert,
-    /// Adds a row; always sent as text.
+    /// INSERT of a new row; always sent as text.
     NewRow,
-    /// The rows with some values of k.
+    /// SELECT of the rows with some values of column k.
     RandomPoints,
-    /// The count over some ranges of k.
+    /// Count of the rows in some ranges of column k.
     RandomRanges,
-    /// Inserts many rows with one statement, into the connection's own table; always sent as text.
+    /// INSERT of many rows into the connection's own table; always sent as text.
     BulkInsert,
-    /// Ends the transaction.
+    /// COMMIT: ends the transaction.
     Commit,
 }
 
 /// Which tables a statement kind uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
-    /// None.
+    /// No table, or a table that is a parameter.
     None,
-    /// The first one only.
+    /// Only the first table.
     First,
-    /// Any of them.
+    /// Any table.
     Any,
 }
 
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// The tables that it uses.
+    /// The tables that statements of this kind use.
     pub fn tables(self) -> Tables {
         match self {
             // The table of a bulk insert is one of its parameters.
@@ -98,11 +98,11 @@ impl Kind {
         }
     }
 
-    /// Types of its parameters, if it can be prepared.
+    /// Types of the parameters, if statements of this kind can be prepared.
     pub fn types(self, options: &OltpOptions) -> Vec<Type> {
         use Type::{Int, Text};
         match self {
-            // The last two are never prepared.
+            // The last two kinds are never prepared.
             Kind::Begin | Kind::Commit | Kind::NewRow | Kind::BulkInsert => vec![],
             Kind::Point | Kind::IndexUpdate | Kind::Delete => vec![Int],
             Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => vec![Int; 2],
@@ -113,17 +113,17 @@ impl Kind {
         }
     }
 
-    /// Rows that each execution returns or changes, if known. A range near the end of the table returns fewer.
-    /// table.
+    /// Number of rows that each execution returns or changes, if known. A range near the end of the table returns fewer
+    /// rows.
     pub(crate) fn rows(self, workload: WorkloadName, options: &OltpOptions) -> Option<u64> {
         match self {
             Kind::Begin | Kind::Commit => Some(0),
             Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => {
                 Some(options.range_size.min(options.table_size))
             }
-            // Without inserts, deletes run out of rows.
+            // Without inserts, the deleted rows are not replaced, so the number is unknown.
             Kind::Delete if workload == WorkloadName::OltpDelete => None,
-            // Depends on the values of k, and on the number of collected rows.
+            // The number depends on the values of k, or on the number of collected rows.
             Kind::RandomPoints | Kind::BulkInsert => None,
             _ => Some(1),
         }
@@ -142,7 +142,7 @@ impl Kind {
             Kind::IndexUpdate => format!("UPDATE sbtest{table} SET k=k+1 WHERE id=?"),
             Kind::NonIndexUpdate => format!("UPDATE sbtest{table} SET c=? WHERE id=?"),
             Kind::Delete => format!("DELETE FROM sbtest{table} WHERE id=?"),
-            // The sequence of the table provides the id; MySQL requests that by a 0.
+            // The table's sequence provides the id; MySQL generates the id if the statement contains a 0.
             Kind::NewRow if dialect == Dialect::Postgresql && options.auto_inc => {
                 format!("INSERT INTO sbtest{table} (k, c, pad) VALUES (?, ?, ?)")
             }

@@ -1,6 +1,6 @@
 //! Workloads: the OLTP family, user-defined SQL, and replays.
 //!
-//! A workload consists of statement kinds, the next transaction of each user, and tables. This crate does no I/O: the
+//! A workload consists of statement kinds, the transactions of each user, and tables. This crate does no I/O: the
 //! runner calls [`Event::next`] and sends the [`Call`] that it returns.
 //!
 //! # Layout
@@ -11,8 +11,8 @@
 //! - [`kind`]: the statement kinds of the OLTP family and their SQL; `composition`: how many of each a transaction sends;
 //!   [`oltp`]: their parameters.
 //! - `bulk`: the rows that bulk_insert collects; `new_ids`: ids of the rows that oltp_insert adds.
-//! - [`schema`]: the OLTP tables, `postgresql`: in PostgreSQL's SQL; [`TableStatements`]: tables without marks; [`rows`]:
-//!   their content.
+//! - [`schema`]: the OLTP tables; `postgresql`: their SQL for PostgreSQL; [`TableStatements`]: SQL for tables without
+//!   marks; [`rows`]: the tables' content.
 //! - [`generated`]: user-defined tables with generated values; [`tables`]: the loader's interface to tables.
 
 mod bulk;

@@ -8,29 +8,29 @@ use crate::call::UserIndex;
 /// Which ids new rows get if the table has no AUTO_INCREMENT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NewRows {
-    /// Ids that no stored row has: `oltp_insert` below 0, `bulk_insert` after the last stored row.
+    /// Ids that no stored row has: `oltp_insert` uses ids below 0, `bulk_insert` ids above that of the last stored row.
     #[default]
     Apart,
-    /// `oltp_insert` over the whole range of the column, each id once, and `bulk_insert` from 1 on, so that a second run
+    /// `oltp_insert` uses each id of the column's whole range once, and `bulk_insert` uses ids from 1 on. A second run
     /// collides with the rows of the first.
     AllOver,
 }
 
-/// Half of the values of a signed 32-bit column.
+/// Half of the number of values in a signed 32-bit column.
 const HALF: u64 = 1 << 31;
 
 /// The ids of one user, distinct from those of all other users of the run.
 #[derive(Debug)]
 pub(crate) struct NewIds {
     rule: Rule,
-    /// Fleet-wide number of the next row; users alternate.
+    /// Fleet-wide number of the user's next row. Users take numbers in turn: a user adds `step`, the number of users.
     next: u64,
     step: u64,
 }
 
 #[derive(Debug)]
 enum Rule {
-    /// Downwards from -1: loaded rows have ids above 0.
+    /// Downwards from -1, because loaded rows have ids above 0.
     Below,
     /// Over the complete range of the column.
     Unique(Unique),

@@ -1,8 +1,8 @@
-//! The parameters of a transaction's statements, and the number of rows each should return or change.
+//! The parameters of a transaction's statements, and the number of rows that each statement should return or change.
 //!
-//! As in sysbench's bundled scripts: the order of the groups, one table per group, and the deleted row
-//! is inserted again. The expected number of rows is exact: for a range that begins near the end of the table it counts
-//! only existing rows.
+//! As in sysbench's bundled scripts, groups of statements have a fixed order, each group uses one table, and the
+//! deleted row is inserted again. The expected number of rows is exact: for a range that begins near the end of the
+//! table, only existing rows count.
 
 use dbdyno_random::key::Keys;
 use dbdyno_random::{Rng, text};
@@ -24,7 +24,8 @@ use crate::positions::positions;
 pub struct Oltp {
     workload: Workload,
     composition: Vec<KindCount>,
-    /// One entry per statement: position of its kind in `composition`, and whether a new table is chosen for it.
+    /// One entry per statement of a transaction: position of its kind in `composition`, and whether to choose a new
+    /// table for it.
     steps: Vec<(usize, bool)>,
     /// Number of the first statement of each kind.
     first_statement: Vec<usize>,
@@ -38,7 +39,7 @@ pub struct Oltp {
 pub struct Event {
     step: usize,
     table: u32,
-    /// Id of the row that was deleted and is inserted again.
+    /// Id of the row that was deleted and will be inserted again.
     deleted: u64,
     /// Distribution of the ids in parameters.
     keys: Keys,
@@ -51,7 +52,7 @@ pub struct Event {
 }
 
 impl Oltp {
-    /// The workload of a plan; `new_rows` is the rule for ids of added rows.
+    /// The workload of a plan. `new_rows` is the rule for the ids of added rows.
     pub fn of(plan: &Plan, new_rows: NewRows) -> Self {
         Self { dialect: Dialect::of(&plan.target), new_rows, ..Self::new(&plan.workload, plan.seed) }
     }
@@ -62,7 +63,7 @@ impl Oltp {
         let composition = composition(workload.name, options);
         let mut steps = Vec::new();
         for (position, count) in composition.iter().enumerate() {
-            // One table is chosen per group; delete and insert are one group, repeated as pairs.
+            // One table is chosen per group. A delete and its insert form one group, which is repeated as a pair.
             if count.kind == Kind::Insert {
                 continue;
             }
@@ -90,8 +91,7 @@ impl Oltp {
         }
     }
 
-    /// Every statement, in the order of [`Call::statement`]: by kind, and by table within a
-    /// kind.
+    /// Every statement, in the order of [`Call::statement`]: by kind, then by table.
     pub fn statements(&self) -> impl Iterator<Item = Statement> + '_ {
         let options = &self.workload.options;
         self.composition.iter().flat_map(move |count| {
@@ -154,7 +154,7 @@ impl Oltp {
     pub fn events(&self, user: UserIndex) -> Event {
         let rows = self.workload.options.table_size;
         let (low, high) = match self.workload.name {
-            // Every connection reads its own part of the rows.
+            // Every connection reads a separate part of the rows.
             WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges => {
                 // Adjacent parts share one id.
                 let edge = |part: u64| (u128::from(rows) * u128::from(part) / u128::from(user.users)) as u64;
@@ -175,7 +175,7 @@ impl Oltp {
         }
     }
 
-    /// Statements of a kind on each connection.
+    /// Number of different statements of a kind on each connection: one per table that the kind may use.
     fn copies(&self, kind: Kind) -> u32 {
         if kind.tables() == Tables::Any { self.workload.options.tables } else { 1 }
     }
@@ -193,7 +193,7 @@ impl Oltp {
 }
 
 impl Event {
-    /// Restarts: the next call is the first of a new transaction.
+    /// Restarts the transaction: the next call is its first.
     pub fn restart(&mut self) {
         self.step = 0;
     }
@@ -221,7 +221,8 @@ impl Event {
         Some(&self.call)
     }
 
-    /// Ends the transaction. If rows are collected and the event's row does not fit, returns the INSERT of the others.
+    /// Ends the transaction. If the event's row does not fit into the collected rows, returns the INSERT that sends
+    /// them first.
     fn end_or_bulk(&mut self) -> Option<&Call> {
         let stored = std::mem::take(&mut self.step) > 0;
         let bulk = self.bulk.as_mut()?;
@@ -232,11 +233,11 @@ impl Event {
         if bulk.add(values) {
             return None;
         }
-        self.step = 1; // Repeats the event's row after the INSERT.
+        self.step = 1; // After the INSERT, repeat the event's row.
         self.rest()
     }
 
-    /// The statement for collected rows that no event has sent.
+    /// The INSERT for collected rows that no event has sent.
     pub fn rest(&mut self) -> Option<&Call> {
         let rows = self.bulk.as_ref().map_or(0, |bulk| bulk.rows);
         self.call.rows_expected = Some(rows);
@@ -249,12 +250,12 @@ impl Event {
         self.bulk.is_some()
     }
 
-    /// Selects the last id of the user's own table, if new ids continue after it.
+    /// The statement that selects the last id of the user's own table, if new ids continue after it.
     pub fn last_row_sql(&self) -> Option<String> {
         self.bulk.as_ref().and_then(Bulk::last_row_sql)
     }
 
-    /// Continues row ids after `last`.
+    /// Continues ids after `last`.
     pub fn follow(&mut self, last: u64) {
         if let Some(bulk) = &mut self.bulk {
             bulk.follow(last);
@@ -320,7 +321,7 @@ impl Event {
         self.call.values.push(Value::Text(text::c(&mut self.rng).to_vec()));
     }
 
-    /// Columns k, c and pad.
+    /// Appends values for the columns k, c and pad.
     fn push_row(&mut self) {
         self.push_key();
         self.push_text();

@@ -1,4 +1,4 @@
-//! Selection of the next transaction of a user.
+//! Selects the next transaction of a user.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,16 +17,16 @@ pub(crate) struct TransactionPicker {
     count: u64,
     /// Cumulative weights.
     weights: Arc<[f64]>,
-    /// Position in the list, if all users of this engine share it.
+    /// Number of transactions taken from the list, if all users of this engine share the list.
     taken: AtomicU64,
     /// This engine's number in the fleet, and the number of engines.
     engine: (u64, u64),
-    /// How often the list runs; None: without end.
+    /// How often the list is repeated; `None` for no limit.
     times: Option<u64>,
 }
 
 impl TransactionPicker {
-    /// `weights` may be empty if the order is not random.
+    /// `weights` may be empty if the order is not weighted.
     pub(crate) fn new(own: &SqlWorkload, count: usize, weights: &[f64], plan: &Plan) -> Self {
         Self {
             order: own.order,
@@ -43,7 +43,7 @@ impl TransactionPicker {
         self.times.is_some()
     }
 
-    /// The next transaction of a user that has completed `played`; `None` after its last one.
+    /// Picks the next transaction of a user that has completed `played` transactions; `None` after its last one.
     #[inline]
     pub(crate) fn next(&self, played: u64, rng: &mut Rng) -> Option<usize> {
         let number = match self.order {

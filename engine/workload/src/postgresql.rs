@@ -1,9 +1,10 @@
-//! The tables in PostgreSQL's SQL, marked in their comments as in MySQL.
+//! SQL of the OLTP tables for PostgreSQL. As in MySQL, the marks are in the tables' comments.
 
 use crate::schema::Schema;
 use crate::tables::Tables;
 
-/// Forces index scans, whose pages stay in shared buffers; a sequential scan of a large table uses a small ring buffer.
+/// Forces index scans, so that pages stay in shared buffers; a sequential scan of a large table uses only a small ring
+/// buffer.
 const THROUGH_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off; \
                              SET LOCAL max_parallel_workers_per_gather = 0;";
 
@@ -12,7 +13,7 @@ impl Schema {
         format!("COMMENT ON TABLE {} IS '{mark}'", self.name(table))
     }
 
-    /// Marks a table as complete; its sequence continues after the last row.
+    /// Marks a table as complete, and sets its sequence to continue after the last row.
     pub(crate) fn pg_set_mark(&self, table: u32) -> String {
         let comment = self.pg_comment(table, &self.mark());
         match self.after_rows(table) {
@@ -61,7 +62,7 @@ impl Schema {
         scans
     }
 
-    /// COPY of the rows of [`crate::rows::Rows::binary`].
+    /// COPY for the rows that [`crate::rows::Rows::binary`] writes.
     pub(crate) fn pg_copy(&self, table: u32) -> String {
         format!("COPY {} (id, k, c, pad) FROM STDIN (FORMAT binary)", self.name(table))
     }

@@ -1,4 +1,4 @@
-//! The common interface of all workloads for the runner: the OLTP family, user-defined SQL, and recorded statements.
+//! The runner's common interface to all workloads: the OLTP family, user-defined SQL, and recorded statements.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub enum Program {
 /// Content of the files that a plan names.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// Columns that parameters read.
+    /// Columns of CSV files, from which parameters get values.
     pub columns: Columns,
     /// Recorded statements.
     pub recorded: Option<Arc<Recorded>>,
@@ -44,7 +44,7 @@ pub enum Event {
 }
 
 impl Program {
-    /// The workload of a plan. `new_rows` is the rule for ids of added rows.
+    /// The workload of a plan. `new_rows` is the rule for the ids of added rows.
     pub fn of(plan: &Plan, contents: &Contents, new_rows: NewRows) -> Self {
         let recorded = contents.recorded.clone();
         match (plan.workload.own_sql(), recorded) {
@@ -84,7 +84,7 @@ impl Program {
         }
     }
 
-    /// Statements sent on every new connection, before anything is prepared.
+    /// Statements to send on every new connection before preparing any.
     pub fn session(&self) -> Vec<String> {
         match self {
             Program::Oltp(_) => Vec::new(),
@@ -113,7 +113,7 @@ impl Program {
 }
 
 impl Event {
-    /// Restarts the transaction: the next call is its first one.
+    /// Restarts the transaction: the next statement is its first.
     #[inline]
     pub fn restart(&mut self) {
         match self {
@@ -123,7 +123,7 @@ impl Event {
         }
     }
 
-    /// The call that [`Event::next`] returned last.
+    /// The statement that [`Event::next`] returned last.
     pub fn last(&self) -> &Call {
         match self {
             Event::Oltp(event) => event.last(),
@@ -143,8 +143,8 @@ impl Event {
         }
     }
 
-    /// Stores the first row of the last statement, as text, for later statements ([`Call::keeps`]); an empty row if it
-    /// returned none.
+    /// Stores the first row of the last statement's result, as text, for later statements ([`Call::keeps`]). The row is
+    /// empty if the result has none.
     pub fn keep(&mut self, program: &Program, row: &[Option<Vec<u8>>]) {
         if let (Event::Sql(event), Program::Sql(sql)) = (self, program) {
             event.keep(sql, row);
@@ -161,7 +161,7 @@ impl Event {
         }
     }
 
-    /// The statement for collected rows that no event has sent.
+    /// The INSERT for collected rows that no event has sent.
     pub fn rest(&mut self) -> Option<&Call> {
         match self {
             Event::Oltp(event) => event.rest(),
@@ -178,7 +178,7 @@ impl Event {
         }
     }
 
-    /// Selects the last id of the user's own table, if new ids continue after it.
+    /// The statement that selects the last id of the user's own table, if new ids continue after it.
     pub fn last_row_sql(&self) -> Option<String> {
         match self {
             Event::Oltp(event) => event.last_row_sql(),
@@ -186,7 +186,7 @@ impl Event {
         }
     }
 
-    /// Continues row ids after `last`.
+    /// Continues ids after `last`.
     pub fn follow(&mut self, last: u64) {
         if let Event::Oltp(event) = self {
             event.follow(last);

@@ -1,6 +1,6 @@
-//! Rows of a table as text: the lines of a LOAD DATA, or the values of an INSERT.
+//! Rows of an OLTP table as text: lines for LOAD DATA, or values of an INSERT.
 //!
-//! The content depends on (seed, table, id) only, not on the number of streams or the form.
+//! The content of a row depends only on (seed, table, id), not on the number of streams or the format.
 
 use dbdyno_random::key::Keys;
 use dbdyno_random::row::row;
@@ -23,7 +23,7 @@ pub struct Rows {
     next: u64,
     last: u64,
     form: BulkForm,
-    /// Whether the header of the binary format is written.
+    /// Whether the header of the binary format has been written.
     begun: bool,
 }
 
@@ -38,7 +38,7 @@ pub enum BulkForm {
     WideBinary,
 }
 
-/// Header of the binary format: signature, no flags, no extension. The trailer is a row of -1 columns.
+/// Header of the binary format: signature, no flags, no extension. The trailer of the data is a row with -1 columns.
 const BINARY_BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const BINARY_END: [u8; 2] = (-1i16).to_be_bytes();
 
@@ -112,7 +112,7 @@ impl Rows {
         self.row_without_id(out, [b",", before, between, end]);
     }
 
-    /// Writes the next row without its id, which AUTO_INCREMENT sets.
+    /// Writes the next row without its id, for which AUTO_INCREMENT provides the value.
     #[inline]
     fn row_without_id(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
         let row = row(self.seed, self.table, self.next, &self.keys);

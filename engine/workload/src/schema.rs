@@ -1,8 +1,8 @@
 //! Statements that create and drop the OLTP tables. Their rows are in [`crate::rows`].
 //!
-//! The schema is sysbench's. dbdyno marks its tables in their comment: while a table is being loaded
-//! with [`LOADING`], and with the specification once it is complete. It drops only marked tables, unless a program that
-//! embeds the engine provides [`TableStatements`].
+//! The schema is sysbench's. dbdyno marks its tables in the table comment: with [`LOADING`] while a table is being
+//! loaded, and with the specification once it is complete. It drops only marked tables, unless a program that embeds
+//! the engine provides [`TableStatements`].
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub const MARK: &str = "dbdyno";
 /// The mark of a table that is not complete.
 pub const LOADING: &str = "dbdyno loading";
 
-/// Rows of one LOAD DATA or COPY: about 10 MB.
+/// Number of rows in one LOAD DATA or COPY: about 10 MB.
 const STATEMENT_ROWS: u64 = 50_000;
 
 /// The tables of one workload with one seed.
@@ -29,9 +29,10 @@ pub struct Schema {
     seed: u64,
     /// Whether these are the tables of bulk_insert: empty, with only id and k, one per connection.
     pub(crate) bulk: bool,
-    /// Statements for tables without a mark.
+    /// Statements for tables without a mark; `None` for marked tables.
     statements: Option<Arc<dyn TableStatements>>,
-    /// Distribution of column k. Always uniform in marked tables: stored data must not depend on the load.
+    /// Distribution of column k. It is always uniform in marked tables, because the stored data must not depend on the
+    /// load.
     keys: Distribution,
     dialect: Dialect,
 }
@@ -66,7 +67,7 @@ impl Schema {
         schema
     }
 
-    /// Uses these statements, if any, instead of those for marked tables.
+    /// Uses these statements, if there are any, instead of those for marked tables.
     pub fn in_form_of(mut self, statements: Option<&Arc<dyn TableStatements>>) -> Self {
         if let Some(statements) = statements {
             self.options.table_size = statements.rows();
@@ -86,7 +87,7 @@ impl Schema {
         self.options.table_size
     }
 
-    /// The mark of a complete table: everything its content and shape depend on.
+    /// The mark of a complete table. It depends on everything that the table's content and structure depend on.
     pub fn mark(&self) -> String {
         let OltpOptions {
             table_size,
@@ -119,7 +120,7 @@ impl Schema {
         }
     }
 
-    /// The columns of each table; k contains ids, so it has the type of id.
+    /// The columns of each table. Column k contains ids, so it has the type of id.
     fn columns(&self) -> Vec<ColumnDescription> {
         let number = if self.is_wide() { "bigint" } else { "int" };
         let columns =
@@ -134,7 +135,7 @@ impl Schema {
         columns.into_iter().take(if self.bulk { 2 } else { 4 }).map(describe).collect()
     }
 
-    /// CREATE TABLE, marked as being loaded.
+    /// CREATE TABLE, with the mark of a table that is being loaded.
     pub fn create(&self, table: u32) -> String {
         if let Some(statements) = &self.statements {
             return statements.create(table);
@@ -177,12 +178,13 @@ impl Schema {
         self.dialect == Dialect::Postgresql
     }
 
-    /// Whether the tables are created empty, for a workload that fills them itself.
+    /// Whether `prepare` creates the tables empty, because the workload itself fills them.
     pub fn makes_no_rows(&self) -> bool {
         self.bulk
     }
 
-    /// Creates the index on k, if the options request it, and any other index that is created after loading.
+    /// The statement that creates the index on k, if the options request it, or another index that is created after
+    /// loading.
     pub fn create_index(&self, table: u32) -> Option<String> {
         if let Some(statements) = &self.statements {
             return statements.create_index(table);
@@ -194,7 +196,7 @@ impl Schema {
         self.options.create_secondary.then(|| format!("CREATE INDEX k_{table} ON {name}(k)"))
     }
 
-    /// Declares a table complete.
+    /// The statement that marks a table as complete.
     pub fn set_mark(&self, table: u32) -> String {
         if self.is_pg() {
             return self.pg_set_mark(table);
@@ -202,12 +204,13 @@ impl Schema {
         format!("ALTER TABLE {} COMMENT = '{}'", self.name(table), self.mark())
     }
 
-    /// Sets the sequence of a table after rows with explicit ids were loaded; included in [`Schema::set_mark`].
+    /// The statement that sets a table's sequence after rows with explicit ids were loaded. [`Schema::set_mark`]
+    /// includes it.
     pub fn after_rows(&self, table: u32) -> Option<String> {
         if self.is_pg() { self.pg_set_sequence(table) } else { None }
     }
 
-    /// Drops a table; only an existing one if tables are marked.
+    /// Drops a table. If tables are marked, only drops it if it exists.
     pub fn drop_table(&self, table: u32) -> String {
         match &self.statements {
             Some(statements) => statements.drop_table(table),
@@ -218,7 +221,7 @@ impl Schema {
     /// Refreshes the optimiser's statistics.
     pub fn analyze(&self, table: u32) -> String {
         if self.is_pg() {
-            // As in pgbench: without VACUUM the first readers would do its work.
+            // As in pgbench: without VACUUM, the first statements that read the table would do its work.
             return format!("VACUUM (ANALYZE) {}", self.name(table));
         }
         format!("ANALYZE TABLE {}", self.name(table))
@@ -244,7 +247,7 @@ impl Schema {
         scans
     }
 
-    /// Statements that each connection sends before those of [`Schema::scans`].
+    /// Statements that each connection sends before the statements of [`Schema::scans`].
     pub fn before_scans(&self) -> &'static [&'static str] {
         self.statements.as_ref().map_or(&[], |statements| statements.before_scans())
     }
@@ -267,8 +270,8 @@ impl Tables for Schema {
         format!("sbtest{table}")
     }
 
-    /// The file name only appears in MySQL's logs; no file is opened. Plain characters as separators mean the same in every
-    /// SQL mode, and digits in every character set.
+    /// The statement that loads rows. The file name appears only in MySQL's logs; no file is opened. The separators are
+    /// plain characters, which mean the same in every SQL mode, and digits are the same in every character set.
     fn load(&self, table: u32) -> String {
         if self.is_pg() {
             return self.pg_copy(table);

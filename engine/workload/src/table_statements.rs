@@ -1,12 +1,12 @@
-//! Statements for tables without dbdyno's marks, for programs that embed the engine and handle tables as another
-//! tool does.
+//! Statements for tables without dbdyno's marks. Programs that embed the engine provide them to create the same tables
+//! as another tool.
 
 use std::fmt::Debug;
 
 use dbdyno_schema::plan::Distribution;
 
-/// Statements for the tables of the OLTP family (sbtest1, sbtest2, …) without marks. A missing table is created, and
-/// every table is dropped, even if another program created it.
+/// Statements for the tables of the OLTP family (sbtest1, sbtest2, …) without marks. `prepare` creates missing tables,
+/// and `cleanup` drops every table, even if another program created it.
 pub trait TableStatements: Debug + Send + Sync {
     /// Rows of each table.
     fn rows(&self) -> u64;
@@ -17,10 +17,10 @@ pub trait TableStatements: Debug + Send + Sync {
     /// Creates a table.
     fn create(&self, table: u32) -> String;
 
-    /// The beginning of an INSERT up to its values, and whether the values include ids.
+    /// The beginning of an INSERT up to its values, and whether the values must include ids.
     fn insert(&self, table: u32) -> (String, bool);
 
-    /// Creates the index that is created after loading, if any.
+    /// The statement for the index that is created after loading, if there is one.
     fn create_index(&self, table: u32) -> Option<String>;
 
     /// Statements that each connection sends before it reads tables.

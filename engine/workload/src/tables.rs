@@ -1,4 +1,4 @@
-//! The loader's interface to tables, whose rows are generated while the server receives them.
+//! The loader's interface to tables. Rows are generated while the server receives them.
 
 /// Tables, numbered from 1.
 pub trait Tables {
@@ -8,29 +8,29 @@ pub trait Tables {
     /// Name of a table.
     fn name(&self, table: u32) -> String;
 
-    /// The statement that loads the rows of [`BulkRows::bulk`]: LOAD DATA LOCAL, or COPY.
+    /// The statement that loads the rows that [`BulkRows::bulk`] writes: LOAD DATA LOCAL or COPY.
     fn load(&self, table: u32) -> String;
 
-    /// The beginning of an INSERT up to its values, and whether the values include ids.
+    /// The beginning of an INSERT up to its values, and whether the values must include ids.
     fn insert(&self, table: u32) -> (String, bool);
 
     /// The rows `first` to `last` of a table, inclusive.
     fn rows_from(&self, table: u32, first: u64, last: u64) -> Self::Rows;
 
-    /// Whether the loader creates indexes after the rows.
+    /// Whether the loader creates indexes after loading the rows.
     fn has_index(&self) -> bool;
 
     /// Rows of one LOAD DATA or COPY: about 10 MB.
     fn statement_rows(&self, table: u32) -> u64;
 
-    /// Whether a server only warns about rows that do not fit their table.
+    /// Whether the server may only warn about rows that do not fit their table.
     fn warns(&self) -> bool;
 }
 
 /// A range of a table's rows, generated one by one.
 pub trait BulkRows {
-    /// Appends rows in the format of the server's bulk statement, about `bytes` bytes. Returns whether there are
-    /// more.
+    /// Appends about `bytes` bytes of rows in the format of the server's bulk statement. Returns whether there are more
+    /// rows.
     fn bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool;
 
     /// Appends the values of one INSERT, with ids or without. Returns the number of rows.

@@ -64,7 +64,8 @@ impl Queue {
     }
 
     /// # Safety
-    /// Until `wait` has returned the request or the queue is dropped, `buffer` must stay valid, and for a write unchanged.
+    /// Until `wait` has returned the request or the queue is dropped, `buffer` must stay valid. The buffer of a write
+    /// must also stay unchanged.
     pub(super) unsafe fn submit(
         &mut self,
         (file, at): (i32, u64),

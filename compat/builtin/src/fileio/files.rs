@@ -56,7 +56,7 @@ pub(super) fn page_aligned(bytes: usize) -> Result<MmapMut, Vec<Line>> {
     buffer.map_err(|error| vec![Line::fatal(format!("Failed to allocate a buffer. {}", errno(&error)))])
 }
 
-/// Appends blocks until a file has its size. Returns the bytes written.
+/// Appends blocks until the file has its full size. Returns the number of bytes written.
 fn fill(
     options: &Options,
     number: usize,
@@ -107,13 +107,13 @@ pub(super) fn cleanup(options: &Options, log: &mut dyn FnMut(Line)) -> Result<()
     Ok(())
 }
 
-/// Opens the files for a run and checks their sizes. Mode seqwr replaces them.
+/// Opens the files for a run and checks their sizes. In mode seqwr, replaces them by empty files.
 pub(super) fn open(options: &Options) -> Result<Vec<File>, Vec<Line>> {
     let mut files = Vec::with_capacity(options.files);
     for number in 0..options.files {
         let name = name(number);
         if options.mode == Mode::SeqWrite {
-            // If the removal fails, so does the creation.
+            // If the file cannot be removed, its creation below fails and reports the error.
             let _ = std::fs::remove_file(&name);
             let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name);
             created.map_err(|error| {

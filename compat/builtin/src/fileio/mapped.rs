@@ -6,7 +6,7 @@ use std::io;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// All threads copy bytes in and out without synchronisation, as with `read` and `write`.
+/// Threads copy bytes in and out without synchronisation, as with `read` and `write`.
 pub(super) struct Mapped(MmapRaw);
 
 impl Mapped {

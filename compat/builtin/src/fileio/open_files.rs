@@ -14,9 +14,9 @@ use crate::test::{Line, Work, errno};
 pub(super) struct OpenFiles {
     pub(super) options: Options,
     pub(super) files: Vec<File>,
-    /// One per file in mode mmap, else none.
+    /// One mapping per file in mode mmap; empty in other modes.
     pub(super) maps: Vec<Mapped>,
-    /// One per file with `--validate`, else none.
+    /// One lock per file with `--validate`; empty without it.
     pub(super) guards: Vec<RwLock<()>>,
     pub(super) requests: Mutex<Requests>,
 }

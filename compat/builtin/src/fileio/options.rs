@@ -36,7 +36,7 @@ pub(super) enum IoMode {
     Mapped,
 }
 
-/// `--file-extra-flags`.
+/// The value of `--file-extra-flags`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     pub(super) sync: bool,
@@ -56,19 +56,19 @@ pub(super) struct Options {
     pub(super) flags: Flags,
     /// Requests between two syncs of all files; 0 for never.
     pub(super) sync_every: u64,
-    /// Sync a file after every write to it.
+    /// Whether to sync a file after every write to it.
     pub(super) sync_all: bool,
-    /// Every thread syncs all files when it ends.
+    /// Whether every thread syncs all files when it ends.
     pub(super) sync_end: bool,
-    /// Use fdatasync.
+    /// Whether to sync by fdatasync instead of fsync.
     pub(super) data_only: bool,
-    /// Maximum blocks of a sequential request; 0 and 1 both mean one.
+    /// Maximum number of blocks in a sequential request; 0 and 1 both mean one block.
     pub(super) merged_blocks: u64,
     pub(super) rw_ratio: f64,
     pub(super) validate: bool,
-    /// The run's limit of events.
+    /// The maximum number of events in the run.
     pub(super) events: u64,
-    /// The first percentile of `--percentile`.
+    /// The first percentile that `--percentile` lists.
     pub(super) percentile: Option<f64>,
     pub(super) compat: Compat,
     pub(super) seed: u64,
@@ -166,7 +166,8 @@ impl Options {
         options.fault(purpose).map_or(Ok(options), |fault| Err(TestError::fatal(fault)))
     }
 
-    /// Combinations that sysbench accepts and that fail later, with a worse message.
+    /// Returns the error for a combination of options that sysbench accepts although the run fails later with a less
+    /// clear message.
     fn fault(&self, purpose: Purpose) -> Option<String> {
         let Self { file_bytes, block_bytes, files, total_bytes, .. } = *self;
         if purpose == Purpose::Run && file_bytes == 0 {
@@ -196,7 +197,7 @@ impl Options {
             as usize
     }
 
-    /// The line about the flags, with sysbench's trailing space.
+    /// The line that lists the flags, with the trailing space that sysbench prints.
     pub(super) fn flags_line(&self) -> Line {
         let Flags { sync, dsync, direct } = self.flags;
         let named = [(sync, "sync "), (dsync, "dsync "), (direct, "directio")];
@@ -205,7 +206,7 @@ impl Options {
         Line::notice(format!("Extra file open flags: {text}"))
     }
 
-    /// Lines before a run.
+    /// Lines that describe the settings, printed before a run.
     pub(super) fn mode_lines(&self) -> Vec<Line> {
         let mut lines = vec![
             format!("{} files, {} each", self.files, size(self.file_bytes)),

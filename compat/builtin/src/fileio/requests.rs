@@ -11,6 +11,7 @@ pub(super) enum Request {
     Sync { file: usize },
 }
 
+/// A range of bytes in one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) file: usize,
@@ -18,24 +19,25 @@ pub(super) struct Span {
     pub(super) bytes: usize,
 }
 
+/// Generates the sequence of requests.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     mode: Mode,
     files: usize,
     file_bytes: u64,
     block_bytes: u64,
-    /// Maximum of a sequential request.
+    /// Maximum bytes of a sequential request.
     merged_bytes: u64,
     sync_every: u64,
     rw_ratio: f64,
-    /// Sequential modes: file and offset of the next request.
+    /// The file of the next sequential request; `at` is its offset.
     file: usize,
     at: u64,
-    /// Reads and writes since the last round of syncs.
+    /// Reads and writes since the last round of syncs; a round syncs every file once.
     since_sync: u64,
-    /// Whether one of those was a write.
+    /// Whether any request since the last round was a write.
     dirty: bool,
-    /// The next file of a round of syncs; `None` between two rounds.
+    /// The file to sync next during a round; `None` between rounds.
     syncing: Option<usize>,
     reads: u64,
     writes: u64,
@@ -76,7 +78,7 @@ impl Requests {
         if writes { Request::Write(span) } else { Request::Read(span) }
     }
 
-    /// Begins a round of syncs after `sync_every` requests if one of them was a write.
+    /// Counts a request. After `sync_every` requests, begins a round of syncs if any of them was a write.
     fn count(&mut self, writes: bool) {
         let counter = if writes { &mut self.writes } else { &mut self.reads };
         *counter += 1;
@@ -90,7 +92,7 @@ impl Requests {
         }
     }
 
-    /// The next blocks; after the last file the first one again.
+    /// The next blocks of the current file. After the last file, starts again at the first one.
     fn sequential(&mut self) -> Span {
         let bytes = self.merged_bytes.min(self.file_bytes - self.at);
         let span = Span { file: self.file, at: self.at, bytes: bytes as usize };
@@ -101,7 +103,7 @@ impl Requests {
         span
     }
 
-    /// A block of a random file, cut off at the end of the file.
+    /// A random block of a random file, cut off at the end of the file.
     fn random(&self, rng: &mut Rng) -> Span {
         let total = self.file_bytes * self.files as u64;
         let position = (rng.unit() * total as f64) as u64;

@@ -94,8 +94,9 @@ impl FileRunner {
         let options = &self.shared.options;
         let file = self.shared.files[span.file].as_raw_fd();
         let buffer = self.buffer.as_mut_ptr();
-        // SAFETY: the buffer outlives the queue and is as long as the longest request. Concurrent reads overwrite each other in
-        // it, which is harmless: only `check` uses the bytes, and with validation one request is pending at a time.
+        // SAFETY: the buffer outlives the queue and is as long as the longest request. Concurrent reads may overwrite
+        // each other's bytes, which is harmless: only `check` uses the bytes, and with validation only one request is
+        // pending.
         let submitted = unsafe { queue.submit((file, span.at), buffer, span.bytes, writes) };
         submitted.map_err(|error| vec![failed(writes, Some(&error))])?;
         // The caller checks the block next, so its read must complete first.

@@ -22,6 +22,7 @@ pub(super) enum Operation {
     None,
 }
 
+/// The order in which an event accesses the words in a block.
 #[derive(Clone, Debug)]
 pub(super) enum Order {
     Sequential,
@@ -30,7 +31,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// Random positions in a block, distributed as `--rand-type` says.
+    /// Random positions in a block, with the distribution of `--rand-type`.
     pub(super) fn random(keys: &Distribution, block_bytes: u64) -> Self {
         match keys {
             Distribution::Uniform => Order::Uniform,
@@ -43,7 +44,7 @@ pub(super) struct MemoryRunner {
     pub(super) block: Arc<Block>,
     pub(super) operation: Operation,
     pub(super) order: Order,
-    /// `None` for no limit.
+    /// Number of events that the thread may still start; `None` for no limit.
     pub(super) events_left: Option<u64>,
     pub(super) rng: Rng,
 }

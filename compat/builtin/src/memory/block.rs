@@ -6,7 +6,7 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::test::errno;
 
-/// sysbench rounds allocations in huge pages up to this; its error message shows the rounded size.
+/// The size to whose multiples sysbench rounds an allocation in huge pages; its error message shows the rounded size.
 const HUGE_PAGE_BYTES: u64 = 4 << 20;
 
 pub(super) struct Block {
@@ -31,7 +31,8 @@ impl Block {
         let memory = MmapOptions::new().len(bytes as usize).map_anon();
         let memory = memory.map_err(|error| format!("Failed to allocate {bytes} bytes: {error}"))?;
         let block = Self { memory: memory.into(), words };
-        // Untouched pages all map to one page of zeros, and reading that would measure the cache.
+        // Write to every page: the kernel maps all untouched pages to one page of zeros, so reading them would measure
+        // the cache.
         block.words().iter().for_each(|word| word.store(1, Ordering::Relaxed));
         Ok(block)
     }

@@ -90,7 +90,7 @@ struct Options {
     operation: Operation,
     order: Order,
     threads: u32,
-    /// One for all threads, or one per thread.
+    /// One block for all threads, or one block per thread.
     blocks: Vec<Arc<Block>>,
 }
 
@@ -107,7 +107,7 @@ impl Options {
         Ok(())
     }
 
-    /// `None` for no limit.
+    /// Number of events of each thread; `None` for no limit.
     fn events_each(&self) -> Option<u64> {
         (self.total_bytes > 0).then(|| self.total_bytes / self.block_bytes / u64::from(self.threads))
     }

@@ -1,4 +1,4 @@
-//! The conductor starts the threads, closes intervals and writes the records.
+//! The conductor starts the threads, closes intervals and writes the records. It runs on the caller's thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -25,12 +25,13 @@ const QUEUE_CHECK: Duration = Duration::from_millis(100);
 /// Small, because there may be thousands of threads.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// Runs a test and writes its records: phases, intervals and the end. `write` returns false when it cannot write.
+/// Runs a test and writes its records: phases, intervals and the end. `write` returns false if a record cannot be
+/// written.
 ///
 /// A forced shutdown leaves its threads running, because the process exits soon.
 ///
 /// # Errors
-/// The messages of a thread that cannot start or continue; no end record is written then.
+/// Returns the log lines of a thread that could not start or continue; then there is no end record.
 pub fn run(
     test: &Arc<dyn OpenTest>,
     spec: &RunSpec,
@@ -100,18 +101,18 @@ struct Conductor<'a> {
     records: Records,
     inbox: &'a Inbox,
     write: &'a mut dyn FnMut(&Record) -> bool,
-    /// Threads that have not ended.
+    /// Number of threads that have not ended.
     working: u32,
     /// When the last thread ended.
     left_at: Nanos,
-    /// The end of the last closed span.
+    /// End of the last span that the meters have closed.
     closed_to: Nanos,
     /// Why the run ends early; the first reason is kept.
     ended: Option<EndReason>,
 }
 
 impl Conductor<'_> {
-    /// Waits for every thread; false if the caller stops the run first.
+    /// Waits until every thread is ready; returns false if the caller stops the run first.
     fn wait_until_ready(&mut self) -> Result<bool, Vec<Line>> {
         let mut waiting = self.working;
         while waiting > 0 {
@@ -128,7 +129,7 @@ impl Conductor<'_> {
         Ok(true)
     }
 
-    /// Starts the clock and conducts the run.
+    /// Starts the clock, and closes the spans until the run has ended.
     fn play(mut self) -> Result<EndReason, Vec<Line>> {
         let start_unix_us = unix_us();
         self.write_phase(0, start_unix_us);
@@ -171,7 +172,7 @@ impl Conductor<'_> {
         self.shared.stop();
     }
 
-    /// Closes the span that ends at `bound`, called `late` nanoseconds after it.
+    /// Closes the span that ends at `bound`. `late` is the delay of this call after `bound` in nanoseconds.
     fn close(&mut self, bound: Nanos, late: Nanos, start_unix_us: u64) {
         let shared = Arc::clone(&self.shared);
         let spans = shared.meters.iter().flat_map(|meter| meter.close(bound));
@@ -233,7 +234,7 @@ impl Conductor<'_> {
     }
 }
 
-/// Wall time now, microseconds since 1970.
+/// The current time in microseconds since 1970.
 fn unix_us() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |since| since.as_micros() as u64)

@@ -7,8 +7,9 @@ use dbdyno_schema::record::EndReason;
 
 use crate::test::Line;
 
+/// A message to the conductor.
 pub(super) enum Message {
-    /// From the caller.
+    /// The caller stops the run.
     Stop(EndReason),
     Ready,
     Left(Nanos),
@@ -16,18 +17,19 @@ pub(super) enum Message {
     Failed(Vec<Line>),
 }
 
+/// Sends the caller's stop command to a run.
 #[derive(Clone)]
 pub struct Control(pub(super) Sender<Message>);
 
 impl Control {
-    /// Ends a run early; it still reports.
+    /// Ends a run early; the run still writes its reports.
     pub fn stop(&self, reason: EndReason) {
         // The run may have ended already.
         let _ = self.0.send(Message::Stop(reason));
     }
 }
 
-/// For exactly one run.
+/// Receives the messages of exactly one run.
 pub struct Inbox {
     pub(super) messages: Receiver<Message>,
     pub(super) sender: Sender<Message>,

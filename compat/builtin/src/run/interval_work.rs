@@ -1,11 +1,12 @@
-//! The work of each interval. Records do not distinguish read and written bytes.
+//! Reads, writes and their bytes per interval. The records do not distinguish read and written bytes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::test::Work;
 
-/// Keyed by the interval's end in microseconds. An interval is added before its record is written.
+/// The counts of each interval by its end in microseconds. The conductor adds an interval before it writes the
+/// interval's record.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalWork(Arc<Mutex<BTreeMap<u64, Work>>>);
 
@@ -14,7 +15,7 @@ impl IntervalWork {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(end_us).or_default() += work;
     }
 
-    /// The work of the intervals that ended after `start_us` and by `end_us`.
+    /// The sum of the intervals that ended after `start_us` and not after `end_us`.
     pub fn between(&self, start_us: u64, end_us: u64) -> Work {
         let mut sum = Work::default();
         if start_us < end_us {

@@ -17,19 +17,21 @@ const USER: usize = 0;
 #[repr(align(128))]
 pub(super) struct Meter {
     counters: Mutex<Counters>,
-    /// Due time of the current event plus 1; 0 between events. The conductor reads it without the lock.
+    /// Due time of the current event plus 1, in nanoseconds; 0 between events. The conductor reads it without the lock.
     begun: AtomicU64,
 }
 
+/// The counters that the lock of a meter protects.
 pub(super) struct Counters {
     recorder: Recorder,
-    /// Since the last closed span.
+    /// Reads, writes and bytes since the last closed span.
     work: Work,
     closed: Vec<ThreadSpan>,
-    /// Whether the recorder has the start of the current event.
+    /// Whether the recorder knows the start of the current event.
     registered: bool,
 }
 
+/// A span that the meter of one thread has closed.
 pub(super) struct ThreadSpan {
     pub(super) bound: Nanos,
     pub(super) closed: ClosedSpans,
@@ -49,7 +51,8 @@ impl Meter {
 
     #[inline]
     pub(super) fn begin(&self, due: Nanos) {
-        // Relaxed is enough: the lock in `end` orders it, and `close` may see it a few nanoseconds late.
+        // Relaxed ordering is enough: the lock in `end` orders this store, and `close` may see the store some
+        // nanoseconds late.
         self.begun.store(due + 1, Ordering::Relaxed);
     }
 
@@ -78,7 +81,7 @@ impl Meter {
         self.take_closed(|counters| counters.advance(now))
     }
 
-    /// Ends the run at `at`, after all closed spans.
+    /// Ends the run at `at` and closes the last span.
     pub(super) fn end_run(&self, at: Nanos) -> Vec<ThreadSpan> {
         self.take_closed(|counters| {
             counters.recorder.stop_at(at);
@@ -86,7 +89,8 @@ impl Meter {
         })
     }
 
-    /// Registers the current event, calls `update`, and returns the closed spans.
+    /// Passes the start of the current event to the recorder, calls `update`, and returns the spans closed since the
+    /// last call.
     fn take_closed(&self, update: impl FnOnce(&mut Counters)) -> Vec<ThreadSpan> {
         let mut counters = self.counters();
         let begun = self.begun.load(Ordering::Relaxed);

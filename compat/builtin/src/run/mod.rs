@@ -8,7 +8,8 @@
 //!                ▼
 //!             Records, IntervalWork
 //! ```
-//! A thread locks its meter once per event, the conductor when a span ends, so a long event does not delay an interval.
+//! When an interval or a phase ends, the conductor closes a span: it takes the counts of every meter. A thread locks
+//! its meter only when an event ends, so a long event does not delay an interval.
 //!
 //! # Layout
 //! - [`RunSpec`], [`run()`], `conductor`: start the threads and write the records.
@@ -35,18 +36,18 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     pub threads: u32,
-    /// Events that are unfinished at the time limit still count: a run ends when every thread has ended.
+    /// A run ends when every thread has ended, so events that are unfinished at the time limit still count.
     pub phases: Phases,
     pub report: Report,
     pub extra_counts: ExtraCounts,
-    /// Arrivals per second with exponential gaps; 0 for a closed loop.
+    /// Arrivals per second with exponentially distributed gaps (open loop); 0 for a closed loop.
     pub rate_per_s: f64,
-    /// Events that may wait for a thread; one more ends the run.
+    /// Maximum number of events that may wait for a thread; one more ends the run.
     pub queue_limit: usize,
     pub seed: u64,
 }
 
-/// Time since the start of the run. Read twice per event, so it avoids the conversions of `Instant`.
+/// Time since the start of the run. Threads read it twice per event, so it avoids the conversions of `Instant`.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     start: Nanos,

@@ -1,7 +1,7 @@
-//! One queue for all threads, of events that arrive at a rate.
+//! The queue of events that arrive at a rate, shared by all threads.
 //!
-//! If no event waits, a thread takes the next arrival in advance and sleeps until it is due. This serves arrivals in order
-//! without a dispatcher.
+//! If no event waits, a thread takes the next arrival in advance and sleeps until it is due. The threads thus take
+//! arrivals in order without a dispatcher.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,13 +18,13 @@ pub(super) struct Queue {
 
 struct State {
     arrivals: PoissonArrivals,
-    /// The first arrival that no thread has taken.
+    /// Due time of the first arrival that no thread has taken.
     next: Nanos,
     waiting: VecDeque<Nanos>,
 }
 
 impl Queue {
-    /// Arrivals with exponential gaps; at most `limit` events may wait.
+    /// A queue of arrivals with exponentially distributed gaps, in which at most `limit` events may wait.
     pub(super) fn new(rate_per_s: f64, limit: usize, seed: u64) -> Self {
         let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), 0, 1]);
         let mut arrivals = PoissonArrivals::new(Level::flat(rate_per_s), 1, rng);
@@ -41,7 +41,7 @@ impl Queue {
         state
     }
 
-    /// Takes the next event and returns its due time; `None` if too many events wait.
+    /// Takes the next event and returns its due time; `None` if more than `limit` events wait.
     pub(super) fn take(&self, now: Nanos) -> Option<Nanos> {
         let mut state = self.lock_and_advance(now);
         if state.waiting.len() > self.limit {
@@ -50,7 +50,7 @@ impl Queue {
         Some(state.waiting.pop_front().unwrap_or_else(|| state.advance()))
     }
 
-    /// Number of events that wait at `now`; `None` if too many do.
+    /// Number of events that wait at `now`; `None` if it exceeds `limit`.
     pub(super) fn waiting(&self, now: Nanos) -> Option<u64> {
         let waiting = self.lock_and_advance(now).waiting.len();
         (waiting <= self.limit).then_some(waiting as u64)

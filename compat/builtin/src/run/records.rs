@@ -24,6 +24,7 @@ pub(super) struct Records {
     cpu: Duration,
 }
 
+/// The sums of a span that only some threads have closed.
 #[derive(Default)]
 struct PartialSpan {
     threads: usize,
@@ -31,7 +32,7 @@ struct PartialSpan {
     work: Work,
 }
 
-/// The results of a span that all threads have closed.
+/// The records for a span that all threads have closed.
 pub(super) struct CompletedSpan {
     pub(super) record: Option<Record>,
     /// Set if a phase ends with the span.
@@ -51,7 +52,8 @@ impl Records {
         }
     }
 
-    /// Adds a thread's span; returns the result if it was the last thread's. `backlog` is the number of waiting events.
+    /// Adds a thread's span. Returns the records if this thread was the last one. `backlog` is the number of waiting
+    /// events.
     pub(super) fn add(&mut self, thread: ThreadSpan, late: Nanos, backlog: u64) -> Option<CompletedSpan> {
         let span_so_far = self.open.entry(thread.bound).or_default();
         span_so_far.threads += 1;
@@ -80,7 +82,8 @@ impl Records {
         Record::Interval(Box::new(self.phases.interval(span, generator)))
     }
 
-    /// The load generator and the measured threads are one process, so `cpu` counts both; the lag is how late the conductor closed the span.
+    /// The load generator and the measured threads are one process, so `cpu` counts both. The lag is the delay with
+    /// which the conductor closed the span.
     fn generator(&mut self, length: Nanos, late: Nanos) -> Generator {
         let cpu = process_cpu();
         let used = cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu));

@@ -29,16 +29,17 @@ pub(super) struct Shared {
     pub(super) seed: u64,
 }
 
-/// When no further event may start.
+/// The limits after which no event may start.
 pub(super) struct Limits {
     /// End of the warm-up.
     pub(super) measured_from: Nanos,
-    /// End of the run.
+    /// The time limit.
     pub(super) time: Nanos,
     /// Maximum events after the warm-up; `u64::MAX` for no limit.
     pub(super) events: u64,
+    /// Number of events that have begun after the warm-up.
     pub(super) begun: AtomicU64,
-    /// Set if the run ends early.
+    /// Whether the run ends early.
     pub(super) over: AtomicBool,
 }
 
@@ -51,7 +52,7 @@ impl Limits {
         now >= self.time || self.over.load(Ordering::Relaxed)
     }
 
-    /// Counts one more event; false if it may not begin.
+    /// Counts an event that is about to start; returns false if a limit forbids it.
     fn admits(&self, now: Nanos) -> bool {
         self.events == u64::MAX
             || now < self.measured_from
@@ -59,7 +60,7 @@ impl Limits {
     }
 }
 
-/// Threads wait at it for the clock to start.
+/// Threads wait at the gate until the clock starts.
 #[derive(Default)]
 pub(super) struct Gate {
     start: Mutex<Option<Clock>>,
@@ -89,7 +90,7 @@ pub(super) fn thread(shared: &Shared, number: u32) {
     let rng = Rng::new(shared.seed, &[u64::from_be_bytes(*b"runners "), u64::from(number)]);
     let last = match Arc::clone(&shared.test).runner(number, rng) {
         Ok(mut runner) => {
-            // Fails only if the conductor has returned.
+            // Sending fails only if the conductor has returned.
             let _ = shared.messages.send(Message::Ready);
             let clock = shared.gate.pass();
             play(shared, &shared.meters[number as usize], clock, runner.as_mut())
@@ -111,12 +112,12 @@ fn play(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -
     }
 }
 
-/// Plays events until a limit or the test ends them.
+/// Runs events until a limit is reached or the test ends the run.
 fn events(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Result<(), Vec<Line>> {
     let Shared { limits, queue, .. } = shared;
     let counts = shared.test.counts_events();
     if queue.is_some() {
-        // Without it sleeps last up to 50 µs longer.
+        // The default timer slack would make each sleep up to 50 µs longer.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     }
     let mut now = clock.now();
@@ -145,7 +146,7 @@ fn events(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner)
     Ok(())
 }
 
-/// False if the run ends before `due`.
+/// Sleeps until `due`; returns false if the run ends before that.
 fn sleep_until(due: Nanos, clock: Clock, limits: &Limits) -> bool {
     loop {
         let now = clock.now();

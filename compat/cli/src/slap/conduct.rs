@@ -1,4 +1,5 @@
-//! Executes the steps: statements on the main connection, and the clients as runs of the engine.
+//! Executes the steps of a benchmark: statements on the main connection, and each round of clients as one run of the
+//! engine.
 
 use std::process::{Command, ExitCode};
 
@@ -23,7 +24,7 @@ pub(super) struct Conductor {
     secrets: Secrets,
     main: AdminConnection,
     output: Output,
-    /// The keys of the rows, as last read.
+    /// The rows' keys, as last read from the server.
     keys: Vec<String>,
     times: Times,
 }
@@ -48,7 +49,7 @@ impl Conductor {
         }
         let mut main_plan = plan_of(1);
         let secrets = Secrets { password, ..input::secrets(&main_plan).map_err(failed)? };
-        // Without a schema, which may not exist yet.
+        // The main connection selects no schema, because the schema may not exist yet.
         main_plan.target = target.clone();
         let main = AdminConnection::open(&spec(main_plan, &secrets));
         let main = main
@@ -141,7 +142,7 @@ impl Conductor {
         let settings = &self.settings;
         let plan = plan(settings, &self.target, clients, &self.keys, workers(settings.workers));
         let mut round = RoundSink::default();
-        // Nothing stops the run: a signal ends the process, as it ends mysqlslap.
+        // Nothing sends a stop command: a signal ends the process, as it ends mysqlslap.
         let (_control, inbox) = dbdyno_runner::channel();
         let ended = dbdyno_runner::run(&spec(plan, &self.secrets), inbox, &mut round);
         if let Some(failure) = ended.failure {
@@ -159,10 +160,10 @@ impl Conductor {
         Ok(())
     }
 
-    /// A client's failure as an error, after dropping the schema.
+    /// Drops the schema and returns a client's failure as an error.
     fn failed(&mut self, failure: &Failure) -> UsageError {
         if self.settings.creates_schema() && !self.settings.no_drop {
-            // A failure of the cleanup would hide the clients' failure.
+            // Ignore an error of this cleanup: it would hide the clients' failure.
             let _ = self.main.query(&format!("DROP SCHEMA IF EXISTS `{}`", self.settings.schema));
         }
         match &failure.server {
@@ -203,12 +204,12 @@ fn cannot_run(sql: &str, failure: &Failure) -> String {
     format!("Cannot run query {sql} ERROR : {}", message(failure))
 }
 
-/// The server's message; without one, the engine's.
+/// The server's message, or the engine's message if the server sent none.
 fn message(failure: &Failure) -> &str {
     failure.server.as_ref().map_or(&failure.text, |server| &server.message)
 }
 
-/// Runs a command of `--pre-system` or `--post-system`; its failure is a warning.
+/// Runs a shell command of `--pre-system` or `--post-system`. If it fails, prints a warning.
 pub(super) fn system(option: &str, command: &str) {
     use std::os::unix::process::ExitStatusExt as _;
     match Command::new("/bin/sh").args(["-c", command]).status() {

@@ -1,4 +1,5 @@
-//! The drop-in for mysqlslap and mariadb-slap: their command lines, reports and exit codes on the engine.
+//! The drop-in for mysqlslap and mariadb-slap: their command lines, reports and exit codes, executed by dbdyno's
+//! engine.
 //!
 //! - [`conduct`]: executes the steps on a server. [`printed`]: prints them for `--only-print`.
 //! - [`password`]: reads the password. [`output`]: writes reports.

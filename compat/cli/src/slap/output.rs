@@ -9,14 +9,14 @@ use dbdyno_slap::settings::{Csv, Settings};
 
 use crate::system::FAILED;
 
-/// Where reports go.
+/// The destination of reports.
 pub(super) enum Output {
     Silent,
-    /// To standard output.
+    /// Text on standard output.
     Text,
-    /// To standard output.
+    /// CSV on standard output.
     Csv,
-    /// Appended to a CSV file.
+    /// CSV, appended to a file.
     File(File),
 }
 

@@ -9,7 +9,7 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::system::{FAILED, variable};
 
-/// Prompts if the option has no value.
+/// Reads the password. Prompts for it if the option has no value.
 pub(super) fn read(values: &OptionValues) -> Result<String, UsageError> {
     let name = if values.has("password") { "password" } else { "password1" };
     if !values.has(name) {
@@ -27,7 +27,7 @@ pub(super) fn read(values: &OptionValues) -> Result<String, UsageError> {
     }
 }
 
-/// Reads a line from the terminal without echo; without a terminal, from standard input.
+/// Prompts and reads a line from the terminal without echo; without a terminal, reads from standard input.
 fn prompt() -> std::io::Result<String> {
     let Ok(terminal) = File::options().read(true).write(true).open("/dev/tty") else {
         return line(std::io::stdin().lock());

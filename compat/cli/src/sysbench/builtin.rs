@@ -58,7 +58,8 @@ pub(super) fn test(
     })
 }
 
-/// The test is opened after its mode lines, because sysbench reports opening errors there.
+/// Runs a test. Creates the test's state after it has printed the mode lines, because sysbench reports errors of that
+/// step there.
 fn run(test: &dyn Test, parameters: Parameters<'_>, console: &Console) -> Result<ExitCode, TestError> {
     let Parameters { settings, seed, .. } = parameters;
     let configured = test.configure(parameters)?;

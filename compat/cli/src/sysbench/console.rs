@@ -1,4 +1,4 @@
-//! Standard output, shared by the log, the reports and scripts: a lock keeps their lines in order.
+//! Standard output, shared by the log, the reports and scripts. A lock keeps their lines in order.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use signal_hook::consts::SIGPIPE;
 
 use crate::output;
 
-/// Standard output if it is reserved for reports that programs read.
+/// Standard output, once [`reserve_output`] has reserved it for machine-readable reports.
 static REPORTS: OnceLock<File> = OnceLock::new();
 
 /// Reserves standard output for [`report`]; everything else goes to standard error.
@@ -43,13 +43,13 @@ impl Console {
         self.write(|log| log.line(level, text));
     }
 
-    /// Prints the text that `write` returns for the log.
+    /// Calls `write` with the log and prints the text that it returns.
     pub(super) fn write(&self, write: impl FnOnce(&mut Log) -> String) {
         let mut log = self.lock();
         print(&write(&mut log));
     }
 
-    /// Writes a warning that sysbench lacks to standard error, unless the log level hides warnings.
+    /// Prints a warning that sysbench does not have to standard error, unless the log level hides warnings.
     pub(super) fn warn(&self, warning: &Warning) {
         if self.lock().shows(Level::Warning) {
             eprintln!("{}\n  {}", warning.text, warning.hint);
@@ -79,7 +79,7 @@ fn check_pipe(result: io::Result<()>) {
     }
 }
 
-/// Declares the options of a test and prints the notes about them.
+/// Declares the options of a test, and prints the notes that this adds to the command line.
 pub(super) fn declare(line: &mut CommandLine, declared: &[Declaration]) -> Result<(), String> {
     let printed = line.notes.len();
     line.declare(declared)?;

@@ -61,7 +61,8 @@ pub(super) fn spec(
     Ok(RunSpec { options: plan::options(&plan, &registry), ..RunSpec::new(plan, secrets) })
 }
 
-/// Sets libpq's certificates: those that its variables name, or else those in ~/.postgresql.
+/// Sets the certificate files that libpq would use: those named by its environment variables, or else those in
+/// ~/.postgresql.
 fn libpq_files(target: &mut Target) {
     let Target::Postgresql { tls, .. } = target else { return };
     let find = |name: &str, file: &str| {
@@ -79,7 +80,8 @@ fn libpq_files(target: &mut Target) {
     }
 }
 
-/// Sets the certificates of `--mysql-ssl` in 1.0, which reads files of fixed names in the working directory.
+/// Sets the certificate files of `--mysql-ssl` in sysbench 1.0, which reads files with fixed names from the working
+/// directory.
 fn mysql_files(target: &mut Target) {
     let Target::Mysql { tls, .. } = target else { return };
     let find = |name: &str| existing(Path::new(".").join(name));
@@ -98,7 +100,7 @@ fn existing(path: PathBuf) -> Option<String> {
     path.is_file().then(|| path.to_string_lossy().into_owned())
 }
 
-/// `--rand-seed`, or the time of day.
+/// The value of `--rand-seed`, or a seed from the time of day.
 pub(super) fn seed(settings: &Settings) -> u64 {
     if settings.seed != 0 {
         return u64::from(settings.seed as u32);

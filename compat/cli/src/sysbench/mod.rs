@@ -1,4 +1,4 @@
-//! The drop-in for sysbench: its command line, output and exit codes, on the engine.
+//! The drop-in for sysbench: its command line, output and exit codes, executed by dbdyno's engine.
 //!
 //! - [`builtin`]: cpu, memory, threads, mutex and fileio.
 //! - [`native`]: the bundled database workloads, without Lua.
@@ -55,7 +55,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     test(line, settings, console, arguments)
 }
 
-/// Whether the run writes reports for programs to standard output.
+/// Whether the run writes machine-readable reports (JSON or CSV) to standard output.
 fn reports_for_programs(line: &CommandLine) -> bool {
     let format = line.registry.string("report-format");
     line.command.as_deref() == Some("run") && matches!(format, Some("json" | "csv"))
@@ -77,8 +77,8 @@ fn test(line: CommandLine, settings: Settings, console: Console, arguments: &[St
     }
 }
 
-/// Whether the engine runs the workload without Lua: not with `--lua`, not if a user's file replaces the bundled script, and
-/// not with options that only the script supports.
+/// Whether the engine runs the workload without Lua. It does not with `--lua`, if a user's file replaces the bundled
+/// script, or with options that only the script supports.
 fn is_native(line: &CommandLine, settings: &Settings, name: &str, workload: WorkloadName) -> bool {
     let has_script = || Path::new(SHARE).join(format!("{name}.lua")).is_file();
     !line.registry.bool("lua")
@@ -86,7 +86,7 @@ fn is_native(line: &CommandLine, settings: &Settings, name: &str, workload: Work
         && (native::can_play(line.clone(), settings, workload) || !has_script())
 }
 
-/// Whether Lua would find a user's file before the bundled script of that name.
+/// Whether Lua would find a user's file before the bundled script with that name.
 fn is_shadowed(name: &str) -> bool {
     let is_file = |path: &str| Path::new(path).is_file();
     if is_file(name) {

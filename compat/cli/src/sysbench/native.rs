@@ -1,4 +1,5 @@
-//! The bundled database workloads, executed by the engine without Lua: same statements as sysbench's scripts.
+//! The bundled database workloads, executed by the engine without Lua. They send the same statements as sysbench's
+//! scripts.
 
 use std::process::ExitCode;
 
@@ -20,7 +21,7 @@ use super::reporting::{Reporting, announce, code};
 use crate::system::{FAILED, fail};
 use dbdyno_cli::signals;
 
-/// `run`, `prepare`, `prewarm` or `cleanup` of the runner.
+/// A command of the runner: `run`, `prepare`, `prewarm` or `cleanup`.
 type Work = fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd;
 
 struct Native {
@@ -30,9 +31,10 @@ struct Native {
     workload: WorkloadName,
 }
 
-/// Whether the engine can run `workload` with these options. The script supports more, such as tables without rows.
+/// Whether the engine can run `workload` with these options. The Lua script supports more options, such as tables
+/// without rows.
 pub(super) fn can_play(mut line: CommandLine, settings: &Settings, workload: WorkloadName) -> bool {
-    // `test` reports invalid options.
+    // For invalid options the answer is irrelevant: `test` reports them.
     if line.command.is_none() || line.declare(&oltp::declared(workload, line.compat)).is_err() {
         return true;
     }
@@ -49,7 +51,7 @@ pub(super) fn test(
     let name = line.test.clone().unwrap_or_default();
     let bulk = workload == WorkloadName::BulkInsert;
     let Some(command) = line.command.clone() else {
-        // Only this script works without a command.
+        // As in sysbench, bulk_insert without a command does nothing and succeeds.
         if bulk {
             return ExitCode::SUCCESS;
         }
@@ -94,7 +96,7 @@ impl Native {
         self.conduct(dbdyno_runner::run, Command::Run, inbox, &mut reporting)
     }
 
-    /// Fails like sysbench's commands that support only MySQL.
+    /// Prints sysbench's error for a command that supports only MySQL.
     fn mysql_only(&self, command: &str) -> ExitCode {
         let text =
             format!("`sysbench.cmdline.call_command' function failed: {command} is currently MySQL only");
@@ -133,7 +135,7 @@ impl Native {
     }
 }
 
-/// Prints the steps of `prepare`, `prewarm` and `cleanup`.
+/// Receives the records of `prepare`, `prewarm` and `cleanup`, and prints their steps.
 struct Steps<'a> {
     console: &'a Console,
     rows: u64,

@@ -22,16 +22,17 @@ use dbdyno_cli::signals;
 /// The exit code of a forced shutdown.
 const FORCED: u8 = 2;
 
+/// Receives the records of a run and prints the reports.
 pub(super) struct Reporting<'a> {
     console: &'a Console,
     settings: &'a Settings,
     reader: Reader,
     test: TestReporter<'a>,
-    /// Whether to report statements; a script decides itself.
+    /// Whether reports count statements. If `script` is set, the script decides this instead.
     pub(super) database: bool,
-    /// The script, which may replace reports.
+    /// The script, whose hooks may replace reports.
     pub(super) script: Option<Rc<dyn Script>>,
-    /// Called on Ctrl-C.
+    /// Stops the run; called on Ctrl-C.
     stop: Option<Box<dyn FnOnce(EndReason) + Send>>,
     /// Dropped when the users are ready, which ends the wait in [`Self::expect_users`].
     starting: Option<Sender<()>>,
@@ -63,7 +64,8 @@ impl<'a> Reporting<'a> {
         Self { stop: Some(Box::new(stop)), ..self }
     }
 
-    /// Ends the process if the users are not ready in time; on its own thread, because a script may block the others.
+    /// Ends the process if the users are not ready in time. The check has its own thread, because a script may block
+    /// the others.
     pub(super) fn expect_users(&mut self) {
         let (ready, waiting) = channel();
         self.starting = Some(ready);
@@ -93,8 +95,8 @@ impl<'a> Reporting<'a> {
         self.report_text(progress);
     }
 
-    /// sysbench lacks these warnings, so programs that read its output do not get them: only a terminal does. Warnings about
-    /// the script itself are always printed.
+    /// Prints a warning that sysbench does not have only to a terminal, so that programs that read the output do not
+    /// get it. Warnings about the script itself are always printed.
     fn warn(&mut self, warning: &Warning) {
         let is_known = self.warnings.iter().any(|known| known.code == warning.code);
         if !is_known && (warning.code == SCRIPT_BLOCKS || io::stderr().is_terminal()) {
@@ -103,7 +105,7 @@ impl<'a> Reporting<'a> {
         self.warnings.push(warning.clone());
     }
 
-    /// Prints sysbench's report, or calls the script's report hook instead.
+    /// Prints sysbench's report, or calls the script's hook for that report.
     fn report_text(&self, progress: &Progress) {
         let database = self.script.as_ref().map_or(self.database, |script| script.uses_database());
         let text = Text { settings: self.settings, database, test: self.test };
@@ -182,7 +184,7 @@ impl Sink for Reporting<'_> {
     }
 }
 
-/// The exit code of a run. After Ctrl-C the process dies of the signal, so that the calling shell sees it.
+/// The exit code of a run. After Ctrl-C, the process ends itself by SIGINT, so that the calling shell sees the signal.
 pub(super) fn code(reason: EndReason) -> ExitCode {
     match reason {
         EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => ExitCode::SUCCESS,

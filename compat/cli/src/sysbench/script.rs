@@ -34,7 +34,7 @@ const STDIN: &str = "stdin";
 struct Host {
     line: Mutex<CommandLine>,
     console: Console,
-    /// The script's own options.
+    /// The options that the script declares; `None` until a command has read them.
     declared: Mutex<Option<Vec<Declaration>>>,
     argv: Vec<String>,
     command: Option<String>,
@@ -80,7 +80,7 @@ impl ScriptHost for Host {
     }
 
     fn print_options(&self, declared: &[Declaration]) {
-        // As in sysbench, options are known only while a command runs.
+        // As in sysbench, the options are known only after a command has read them.
         if lock(&self.declared).is_some() {
             self.console.print(&format!("{}\n", help::listed(declared)));
         }
@@ -99,7 +99,7 @@ impl ScriptHost for Host {
     }
 }
 
-/// Runs a command of the script that the first argument names.
+/// Runs a command of the script that the command line names.
 pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv: Vec<String>) -> ExitCode {
     let ScriptFile { source, name, path } = match find(line.test.as_deref(), &console) {
         Ok(file) => file,
@@ -137,7 +137,8 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
     }
 }
 
-/// How to run a script. The second value is the driver's error, if any; it matters only if the script connects.
+/// Describes the run of a script. The second value is the driver's error, if any; it matters only if the script opens a
+/// connection.
 fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec, Option<String>), String> {
     let kind = TestKind::Script(name);
     let (spec, fault) = match database::spec(kind, line, settings) {
@@ -153,7 +154,7 @@ fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec,
     }
 }
 
-/// The same command line in a dry run, which needs no driver.
+/// Changes the command line to a dry run, which needs no driver.
 fn as_dry_run(line: &CommandLine) -> CommandLine {
     let mut line = line.clone();
     for (name, value) in [
@@ -168,15 +169,16 @@ fn as_dry_run(line: &CommandLine) -> CommandLine {
     line
 }
 
+/// Where a script was found.
 struct ScriptFile {
     source: Source,
-    /// Shown in messages.
+    /// The script's name in messages.
     name: String,
-    /// `None` for standard input.
+    /// The file's path; `None` for standard input.
     path: Option<String>,
 }
 
-/// Finds a file or a module; without a name, or for `-`, reads standard input.
+/// Finds the file or the module of a script. Without a name, or for `-`, reads standard input.
 fn find(test: Option<&str>, console: &Console) -> Result<ScriptFile, String> {
     let Some(test) = test.filter(|test| *test != "-") else {
         let mut stdin = std::io::stdin();
@@ -196,7 +198,7 @@ fn find(test: Option<&str>, console: &Console) -> Result<ScriptFile, String> {
     Ok(ScriptFile { source, name, path: Some(test.into()) })
 }
 
-/// Whether `--luajit-cmd` switches the compiler on or off; `None` for other commands.
+/// Whether the command of `--luajit-cmd` switches the compiler on or off; `None` for other commands.
 fn jit_switch(command: &str) -> Option<bool> {
     match command {
         "on" => Some(true),
@@ -205,7 +207,7 @@ fn jit_switch(command: &str) -> Option<bool> {
     }
 }
 
-/// Lua's search paths for `require`.
+/// The paths that Lua's `require` searches.
 pub(crate) fn module_paths() -> ModulePaths {
     ModulePaths::new(|name| std::env::var(name).ok())
 }
@@ -238,7 +240,7 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
     }
 }
 
-/// The settings of `sysbench.rand`; sysbench's defaults for options that the emulated version lacks.
+/// The settings of `sysbench.rand`. Options that the emulated version does not have get sysbench's defaults.
 pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u64) -> RandomSettings {
     let non_negative = |name: &str, default: u32| match registry.kind(name) {
         Some(_) => registry.int(name).map_or(default, |value| value.max(0) as u32),
@@ -259,7 +261,7 @@ pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u6
     }
 }
 
-/// A loaded script.
+/// A loaded script, with what its commands need.
 struct LoadedScript {
     host: Arc<Host>,
     script: Rc<dyn Script>,

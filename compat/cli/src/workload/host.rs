@@ -1,4 +1,5 @@
-//! A script's access to the plan. Scripts print to standard error, because standard output carries the records.
+//! A script's access to the plan. The script prints to standard error, because standard output is reserved for the
+//! records.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,10 +17,10 @@ use super::options;
 use crate::sysbench::script::{module_paths, random_settings};
 use crate::system::PROGRAM;
 
-/// sysbench's default, for a script's own reports.
+/// The percentile in a script's own reports: sysbench's default.
 const PERCENTILE: f64 = 95.0;
 
-/// Shared by all threads.
+/// A script's access to the plan, shared by all threads.
 pub(super) struct PlanHost {
     script: ScriptWorkload,
     registry: Mutex<Registry>,
@@ -88,7 +89,7 @@ impl ScriptHost for PlanHost {
     }
 }
 
-/// The script with the interface of sysbench 1.0.
+/// The script, with the interface of sysbench 1.0.
 pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
     let ModulePaths { path, cpath } = module_paths();
     let name = Path::new(&script.path).file_name().map_or("".into(), |name| name.to_string_lossy());

@@ -27,6 +27,7 @@ use host::PlanHost;
 /// How often a running command checks for a stop.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
+/// A command of `dbdyno-engine`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Prepare,
@@ -81,7 +82,7 @@ fn own_script(plan: &Plan) -> Result<&ScriptWorkload, String> {
 /// Runs the script's chunk and reads its options.
 ///
 /// # Errors
-/// Why the plan cannot be used.
+/// The reason why the plan cannot be used.
 fn load(spec: &RunSpec, command: Command) -> Result<Rc<dyn Script>, String> {
     let plan = &*spec.plan;
     let script = own_script(plan)?;
@@ -115,7 +116,7 @@ fn run(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, Stri
     Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
 }
 
-/// Forwards records, and remembers whether there were any.
+/// Forwards records, and remembers whether there were any, so that the caller knows if it must write the first one.
 struct Records<'a> {
     sink: &'a mut dyn Sink,
     started: bool,
@@ -138,7 +139,7 @@ fn do_command(
     let script = load(spec, command)?;
     let mut plan = Plan::clone(&spec.plan);
     if script.command(command.name()) == Some(CommandKind::Parallel) {
-        // The command's users load the data, so there are as many as streams.
+        // The command's users load the data, so their number is the number of streams.
         plan.load.connections = plan.loading.streams;
     }
     drop(script);
@@ -146,7 +147,8 @@ fn do_command(
     Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| with_script(&spec, inbox, command)))
 }
 
-/// Loads the script and runs its command on another thread, so that a stop ends the process whatever the script waits for.
+/// Loads the script and runs its command on another thread, so that a stop command ends the process even while the
+/// script waits.
 fn with_script(spec: &RunSpec, inbox: &Inbox, command: Command) -> Result<(), (EndReason, Failure)> {
     let (sender, done) = channel();
     let spec = spec.clone();
@@ -171,7 +173,7 @@ fn with_script(spec: &RunSpec, inbox: &Inbox, command: Command) -> Result<(), (E
     }
 }
 
-/// Calls the script's command or function. A script without `prepare` needs no `cleanup` either.
+/// Calls the script's command, a function. A script without `prepare` needs no `cleanup` either.
 fn call(script: &dyn Script, command: Command) -> Result<(), String> {
     let has = |name: &str| script.command(name).is_some() || script.has_function(name);
     let name = command.name();

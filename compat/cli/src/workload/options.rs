@@ -1,4 +1,5 @@
-//! The options that a script sees: sysbench's own get their values from the plan, the script's from `workload.script.options`.
+//! The options that a script sees. The values of sysbench's options come from the plan, those of the script's options
+//! from `workload.script.options`.
 
 use dbdyno_schema::plan::{
     Constant, Distribution, Endpoint, Plan, Poisson, ScriptOption, ScriptWorkload, Shape, StatementMode,
@@ -11,12 +12,12 @@ use dbdyno_sysbench::registry::Registry;
 const KEY: &str = "workload.script.options";
 const SECOND_US: u64 = 1_000_000;
 
-/// sysbench's name of the target's driver.
+/// The name that sysbench gives to the target's driver.
 pub(super) fn driver(target: &Target) -> &'static str {
     if target.is_postgresql() { "pgsql" } else { "mysql" }
 }
 
-/// sysbench's own options with the plan's values. The plan does not contain the password.
+/// sysbench's options with the plan's values. The plan does not contain the password.
 pub(super) fn registry_of(plan: &Plan) -> Registry {
     let mut registry = Registry::new(Compat::V10);
     let mut set = |name: &str, value: String| {
@@ -78,7 +79,7 @@ pub(super) fn registry_of(plan: &Plan) -> Registry {
     registry
 }
 
-/// Events per second of an open loop; 0 for a closed loop.
+/// Events per second in an open loop; 0 in a closed loop.
 fn rate(shape: &Shape) -> u64 {
     match shape {
         Shape::Constant(Constant { rate_per_s }) | Shape::Poisson(Poisson { rate_per_s }) => {
@@ -102,8 +103,8 @@ fn addresses(endpoints: &[Endpoint]) -> (String, String, String) {
     (hosts.join(","), ports.join(","), sockets.join(","))
 }
 
-/// Declares the script's options and sets them from the plan. A script without declarations, as before sysbench 1.0, accepts
-/// any option.
+/// Declares the script's options and sets them from the plan. A script without declarations, as was usual before
+/// sysbench 1.0, accepts any option.
 ///
 /// # Errors
 /// All invalid options, each as one sentence.
@@ -145,7 +146,7 @@ pub(super) fn assign(
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-/// The error if an option of this kind cannot have this value.
+/// The error for an option of this kind if it cannot have this value.
 fn mismatch(kind: Kind, value: &ScriptOption) -> Option<String> {
     use ScriptOption::{Integer, Number, Switch, Text};
     let expected = match (kind, value) {

@@ -6,8 +6,8 @@ use mlua::{Function, Lua, Table};
 use crate::compile;
 use crate::raw::{self, Call, CallResult, NOTHING, Pushed};
 
-/// If a nested coroutine yields for a request, the coroutines that resumed it yield too, down to the one that Rust resumes;
-/// the answer returns the same way. Yields of the script itself are unchanged.
+/// If a nested coroutine yields for a request, the coroutines that resumed it yield too, down to the one that Rust
+/// resumes; the answer returns the same way. Other yields of the script are unchanged.
 const COROUTINES: &str = r"
 local mark, pass_on, resume, create = ...
 local running, status = coroutine.running, coroutine.status
@@ -30,7 +30,7 @@ function coroutine.wrap(body)
 end
 ";
 
-/// Prints its argument, a string. It is a raw function because finalizers print while their state closes.
+/// Prints its argument, a string. It is a raw function, because finalizers may call it while their state closes.
 pub(super) fn print(call: &Call) -> CallResult {
     call.context().host.print_bytes(call.bytes(1).unwrap_or_default());
     NOTHING

@@ -1,6 +1,6 @@
 //! `sysbench.cmdline`: the command line and the options that a script declares.
 //!
-//! Messages are those of sysbench, because users search for them.
+//! Messages have sysbench's text, because users search for it.
 
 use std::ffi::CString;
 
@@ -121,7 +121,7 @@ fn validate(lua: &Lua, context: &Context, name: &str, validator: &Function) -> R
         if typed.replace('-', "_") != name {
             continue;
         }
-        // Both strings live until the validator returns.
+        // The validator gets pointers, so both strings must live until it returns.
         let (typed, value) = (CString::new(typed), CString::new(value));
         let (Ok(typed), Ok(value)) = (typed, value) else { continue };
         let cdata =
@@ -133,8 +133,8 @@ fn validate(lua: &Lua, context: &Context, name: &str, validator: &Function) -> R
     Ok(())
 }
 
-/// The command `name` that the script declares, as a function that takes no arguments and returns a boolean, and whether it
-/// runs in parallel.
+/// The command `name` that the script declares, as a function without arguments that returns a boolean. The second
+/// value says whether the command runs in parallel.
 pub fn command(lua: &Lua, name: &str) -> mlua::Result<Option<(Function, bool)>> {
     let cmdline = table(lua)?;
     if !cmdline.get::<Function>("command_defined")?.call::<bool>(name)? {
@@ -228,7 +228,7 @@ fn not_a_string(value: &Value) -> OptionsError {
     script_error(format!("cannot convert '{}' to 'const char *'", kind_name(value)))
 }
 
-/// Lua's name of a value's type; mlua names integers differently.
+/// The name of a value's type in Lua; mlua has another name for integers.
 fn kind_name(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) => "number",

@@ -38,7 +38,7 @@ pub(crate) fn play_event(context: &Context) -> Function {
     context.events.get().expect("`install` comes first").0.clone()
 }
 
-/// The script's own `thread_run`; `None` if it kept the default.
+/// The `thread_run` that the script defines; `None` if it keeps the default.
 pub(crate) fn own_thread_run(lua: &Lua, context: &Context) -> mlua::Result<Option<Function>> {
     let function: Option<Function> = lua.globals().get("thread_run")?;
     let default = context.events.get().map(|(_, default)| default);

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-/// Counts in buckets whose values are evenly spaced in logarithm.
+/// Counts of values in buckets that are evenly spaced on a logarithmic scale.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,
@@ -15,7 +15,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram with `size` buckets from `min` to `max`. `None` if there were no bucket or more than 16 million, or a
+    /// An empty histogram with `size` buckets from `min` to `max`. `None` if `size` is 0 or above 16 million, or if a
     /// bound has no logarithm.
     pub(crate) fn new(size: u64, min: f64, max: f64) -> Option<Self> {
         let size = usize::try_from(size).ok().filter(|size| (1..=1 << 24).contains(size))?;
@@ -25,16 +25,17 @@ impl Histogram {
         bounded.then(|| Self { counts: vec![0; size], first: min.ln(), density })
     }
 
-    /// Counts `value` in the bucket nearest to it in logarithm; outside the bounds, in the first or the last one.
+    /// Counts `value` in the nearest bucket on the logarithmic scale; values outside the bounds count in the first or
+    /// the last bucket.
     #[inline]
     pub(crate) fn update(&mut self, value: f64) {
-        // The logarithm of 0 or less is infinite or NaN, which `as` converts to 0.
+        // The logarithm of 0 is infinite and that of a negative value is NaN; `as` converts both to bucket 0.
         let bucket = ((value.ln() - self.first) * self.density + 0.5).floor() as usize;
         let last = self.counts.len() - 1;
         self.counts[bucket.min(last)] += 1;
     }
 
-    /// A heading and a line for each bucket that is not empty; empty if all buckets are.
+    /// A heading and a line for each bucket that is not empty. The text is empty if all buckets are empty.
     pub(crate) fn text(&self) -> String {
         const WIDTH: f64 = 40.0;
         let max = self.counts.iter().copied().max().unwrap_or(0);

@@ -8,8 +8,8 @@ use dbdyno_sysbench::Compat;
 
 const CODE: &str = include_str!("lua/legacy.lua");
 
-/// Installs stubs; the first call compiles the code, so that thousands of states that call none of them do not store it.
-/// Tail calls keep the script's line in messages.
+/// Installs stubs for these functions. The first call of a stub compiles the real functions, so that states that never
+/// call one do not store their code. The stubs use tail calls, so that messages name the script's line.
 const STUBS: &str = "
 local sysbench, compile, names = ...
 local db, functions = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }

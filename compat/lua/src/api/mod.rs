@@ -18,7 +18,7 @@ use mlua::Lua;
 
 use crate::context::Context;
 
-/// Sets the globals that a script has when its first line runs.
+/// Sets the globals that a script needs when its first line runs.
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let sysbench = lua.create_table()?;
     lua.globals().set("sysbench", &sysbench)?;

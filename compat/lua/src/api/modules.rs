@@ -20,8 +20,8 @@ pub struct ModulePaths {
 }
 
 impl ModulePaths {
-    /// The paths of sysbench: the working folder, LuaRocks' folders, Lua's own, and those of sysbench's package. `variable`
-    /// reads `HOME`, `LUA_PATH` and `LUA_CPATH`.
+    /// The paths of sysbench: the working folder, LuaRocks' folders, Lua's own paths, and those of sysbench's package.
+    /// `variable` returns the environment variables `HOME`, `LUA_PATH` and `LUA_CPATH`.
     pub fn new(variable: impl Fn(&str) -> Option<String>) -> Self {
         let home = variable("HOME");
         let rocks = |kind: &str, files: &[&str]| -> String {
@@ -45,7 +45,7 @@ impl ModulePaths {
     }
 }
 
-/// As in Lua, each `;;` in the variable stands for the default; an unset variable means the default.
+/// As in Lua, each `;;` in the variable means the default path; an unset variable also means the default path.
 fn with_default(variable: Option<String>, default: &str) -> String {
     match variable {
         Some(text) => text.replace(";;", &format!(";{default};")),

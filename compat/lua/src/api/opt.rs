@@ -1,4 +1,4 @@
-//! `sysbench.opt`: the values of all options, and the globals of scripts of 0.5.
+//! `sysbench.opt`: the values of all options. For scripts of sysbench 0.5, options are also global variables.
 
 use dbdyno_sysbench::declaration::Value;
 use mlua::{IntoLua, Lua, Table};
@@ -6,8 +6,8 @@ use mlua::{IntoLua, Lua, Table};
 use super::cmdline;
 use dbdyno_sysbench::Compat;
 
-/// Sets `sysbench.opt`. In 1.0, if a script declares no options, each option is a global variable too, unless a global
-/// function has that name.
+/// Sets `sysbench.opt`. In 1.0, if a script declares no options, each option also becomes a global variable, unless a
+/// global function has the same name.
 pub fn fill(lua: &Lua, compat: Compat, options: &[(String, Value)]) -> mlua::Result<()> {
     let globals = lua.globals();
     let sysbench = globals.get::<Table>("sysbench")?;
@@ -16,7 +16,7 @@ pub fn fill(lua: &Lua, compat: Compat, options: &[(String, Value)]) -> mlua::Res
     for (name, value) in options {
         let name = name.replace('-', "_");
         opt.raw_set(name.as_str(), of(lua, value)?)?;
-        // Raw, because a script may forbid undeclared globals by a metatable.
+        // Raw access, because a script may forbid undeclared globals by a metatable.
         if as_globals && !globals.raw_get::<mlua::Value>(name.as_str())?.is_function() {
             globals.raw_set(name, of(lua, value)?)?;
         }

@@ -1,7 +1,8 @@
-//! `sysbench.rand`: numbers and strings by the distributions of `dbdyno_random`, in sysbench's 32-bit integers.
+//! `sysbench.rand`: random numbers and strings with the distributions of `dbdyno_random`. As in sysbench, integers have
+//! 32 bits.
 //!
-//! Arguments are converted as in a C call: fractions are cut off, and numbers wrap at 2^32. A range whose end precedes its
-//! start wraps too, as `b - a + 1` does in 32 bits.
+//! Arguments are converted as in a C call: fractions are cut off, and numbers wrap at 2^32. If the end of a range
+//! precedes its start, the length `b - a + 1` wraps too.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -82,8 +83,8 @@ fn zipfian(random: &RandomSettings) -> Distribution {
 /// The largest prime below 2^32 that is 3 modulo 4.
 const PRIME: u64 = 4_294_967_291;
 
-/// The next position in the process-wide sequence of unique numbers, and an offset. Two runs must not insert the same keys,
-/// so, as in sysbench on Debian, both are random for each process and independent of the seed.
+/// The next position in the process-wide sequence of unique numbers, and an offset. As in sysbench on Debian, both are
+/// random in each process and do not depend on the seed, so that two runs do not insert the same keys.
 static UNIQUE: LazyLock<(AtomicU32, u32)> = LazyLock::new(|| {
     let bits = RandomState::new().build_hasher().finish();
     (AtomicU32::new(bits as u32), (bits >> 32) as u32)
@@ -95,8 +96,9 @@ pub(crate) fn unique() -> u32 {
     scatter(scatter(next.fetch_add(1, Ordering::Relaxed)).wrapping_add(*offset) ^ 0x5bf0_3635)
 }
 
-/// A permutation of the 32-bit numbers: quadratic residues modulo a prime that is 3 modulo 4 (Preshing, "How to generate a
-/// sequence of unique random integers", 2012). The five numbers from the prime on map to themselves.
+/// A permutation of the 32-bit numbers, by quadratic residues modulo a prime that is 3 modulo 4 (Preshing, "How to
+/// generate a sequence of unique random integers", 2012). The five numbers that are not below the prime map to
+/// themselves.
 fn scatter(number: u32) -> u32 {
     let wide = u64::from(number);
     if wide >= PRIME {
@@ -128,7 +130,7 @@ pub(crate) fn append_varied(rng: &mut Rng, min_length: u32, max_length: u32, to:
     to.extend((0..length).map(|_| b'0' + rng.below(u64::from(b'z' - b'0') + 1) as u8));
 }
 
-/// Two arguments, converted as for a C function of unsigned integers.
+/// Reads two arguments, converted as for a C function with unsigned parameters.
 #[inline]
 fn range_of(call: &Call) -> Result<(u32, u32), String> {
     Ok((call.unsigned(1)?, call.unsigned(2)?))
@@ -154,7 +156,7 @@ fn text(call: &Call) -> CallResult {
     ONE
 }
 
-/// `varstring(min_length, max_length)` of 1.1.
+/// `varstring(min_length, max_length)` of sysbench 1.1.
 fn varied_text(call: &Call) -> CallResult {
     let (min_length, max_length) = range_of(call)?;
     if min_length > max_length || max_length == 0 {

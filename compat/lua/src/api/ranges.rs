@@ -6,7 +6,7 @@ use dbdyno_random::Rng;
 use dbdyno_random::key::Keys;
 use dbdyno_schema::plan::Distribution;
 
-/// The last range of each costly distribution: scripts use the same ids again and again.
+/// The last range used with each costly distribution: scripts use the same range of ids repeatedly.
 #[derive(Default)]
 pub(crate) struct RangeCache([RefCell<Option<Range>>; 3]);
 
@@ -16,7 +16,7 @@ struct Range {
     keys: Keys,
 }
 
-/// Indexes in [`RangeCache`].
+/// Indexes into [`RangeCache`].
 #[derive(Clone, Copy)]
 pub(super) enum Cached {
     Default,
@@ -41,7 +41,7 @@ impl RangeCache {
     }
 }
 
-/// The distribution `kind` over `count` numbers from `low` on.
+/// The distribution `kind` over the `count` numbers that begin with `low`.
 pub(super) fn keys(kind: &Distribution, low: u32, count: u64) -> Keys {
     Keys::new(kind, low.into(), u64::from(low) + count - 1)
 }

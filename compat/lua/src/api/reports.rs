@@ -1,4 +1,4 @@
-//! Report hooks: their argument, and sysbench's own reporters, which scripts use as hooks.
+//! Report hooks: their argument, and the reporters of sysbench, which scripts use as hooks.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::raw;
 
 const CODE: &str = include_str!("lua/reports.lua");
 
-/// When its state closes, ends the JSON array that `report_json` began.
+/// Ends the JSON array that `report_json` began, when the Lua state of the report closes.
 struct OpenArray(Arc<dyn ScriptHost>);
 
 impl UserData for OpenArray {}

@@ -1,7 +1,8 @@
 //! The global `ffi`, and the functions that sysbench exports to it.
 //!
-//! In sysbench `ffi.C` finds the program's own C functions. Here `ffi.C` is a table with pointers to the functions below; it
-//! takes everything else from the real `ffi.C`. C functions get only their arguments, so they find their user by [`current`].
+//! In sysbench, `ffi.C` finds C functions of the program itself. Here `ffi.C` is a table with pointers to the functions
+//! below; it gets all other symbols from the real `ffi.C`. The functions receive only their C arguments, so they find
+//! their user by [`current`].
 
 // Functions with a C interface, which scripts call through pointers.
 #![allow(unsafe_code)]
@@ -88,7 +89,7 @@ unsafe extern "C" fn sb_rand_varstr(to: *mut c_char, min_length: u32, max_length
     }
 }
 
-/// Copies the text of `append` to `to`, which must have room for it, and returns its length.
+/// Copies the text that `append` writes to `to`, which must have room for it, and returns the text's length.
 unsafe fn fill(to: *mut c_char, append: impl FnOnce(&Context, &mut Vec<u8>)) -> u32 {
     let mut text = Vec::new();
     if let Some(context) = current() {

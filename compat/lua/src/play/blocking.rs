@@ -1,8 +1,9 @@
 //! Detects a script that blocks its thread.
 //!
-//! A script that sleeps, computes or waits inside one Lua call makes all other users of its thread wait, and inflates their
-//! latencies. The duration of calls does not prove that, because a thread also waits for its CPU. So the monitor sums long calls
-//! over a second, and warns only if they exceed the thread's wait for a CPU in that second.
+//! A script that sleeps, computes or waits inside one Lua call makes all other users of its thread wait, and inflates
+//! their latencies. A long call alone does not prove this, because the thread may have waited for a CPU. The monitor
+//! therefore sums the long calls of each second, and warns if the sum exceeds the time that the thread waited for a CPU
+//! in that second.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -16,33 +17,34 @@ use dbdyno_runner::external::{WorkerState, thread_cpu, thread_run_queue_wait};
 /// Code of the warning that a script blocked its thread.
 pub const SCRIPT_BLOCKS: &str = "script-blocks";
 
-/// A Lua call longer than this blocks the other users.
+/// A Lua call counts as long if it takes longer than this.
 const LONG: Duration = Duration::from_millis(5);
-/// A call longer than this is checked immediately.
+/// After a call longer than this, the monitor checks immediately instead of at the end of the window.
 const VERY_LONG: Duration = Duration::from_millis(100);
 
-/// Pause between two polls for the next event, for a script that cannot yield.
+/// Pause between two checks for the next event, for a script that cannot yield.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Time over which long calls are summed.
+/// The monitor sums long calls over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// Times the calls on one thread.
 pub(super) struct BlockingMonitor {
     warn: Option<Box<dyn Fn(Warning)>>,
-    /// Whether CPU time in a call does not count as blocking.
+    /// Whether CPU time within a call does not count as blocking.
     allow_cpu: bool,
-    /// Whether the monitor has warned or does not need to.
+    /// Whether the monitor has warned already or never needs to.
     done: Cell<bool>,
     window: Cell<Window>,
 }
 
+/// The long calls of the current second.
 #[derive(Clone, Copy)]
 struct Window {
     start: Instant,
-    /// Value of [`explained`] at the start.
+    /// Value of [`explained`] at the start of the window.
     explained: Duration,
-    /// Time spent in long calls since then.
+    /// Time spent in long calls since the start of the window.
     long: Duration,
     longest: Duration,
 }
@@ -54,8 +56,8 @@ impl Window {
 }
 
 impl BlockingMonitor {
-    /// A single user of a thread blocks no other. Commands compute rows on all CPUs, so they set `allow_cpu`: their users would
-    /// wait for a CPU anyway.
+    /// With a single user, a thread has no other user to block. Commands set `allow_cpu`: they compute rows on all
+    /// CPUs, so their users would wait for a CPU anyway.
     pub(super) fn new(warn: Option<Box<dyn Fn(Warning)>>, users: usize, allow_cpu: bool) -> Self {
         let done = Cell::new(users < 2 || warn.is_none());
         let window = Cell::new(Window::new(Instant::now(), explained(allow_cpu)));
@@ -115,13 +117,14 @@ impl BlockingMonitor {
     }
 }
 
-/// Time in calls that does not count as blocking: waits for a CPU, and with `allow_cpu` CPU time.
+/// The time that does not count as blocking: waits for a CPU and, with `allow_cpu`, CPU time.
 fn explained(allow_cpu: bool) -> Duration {
     let computed = if allow_cpu { thread_cpu() } else { Duration::ZERO };
     thread_run_queue_wait() + computed
 }
 
-/// Waits for an event of `worker` on a thread that a script blocks, so that no task runs.
+/// Waits for an event of `worker` on a thread that a script blocks. No task runs during this
+/// time, so this function also handles arrivals and the ends of intervals.
 pub(super) fn wait_for<T>(worker: &WorkerState, due: impl Future<Output = T>) -> T {
     let mut due = pin!(tokio::task::unconstrained(due));
     let mut context = Context::from_waker(Waker::noop());

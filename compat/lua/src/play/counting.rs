@@ -10,7 +10,7 @@ use super::session::{MeasuredUser, UserSession};
 use crate::context::{Context, Counter};
 
 impl<C: ScriptedConnector> UserSession<C> {
-    /// Counts for `user` from now on, and adds the counts made before.
+    /// Counts for `user` from now on, and adds the counts from before the clock started.
     pub(super) fn measure_as(&self, user: MeasuredUser) {
         let now = user.worker.now();
         for (kind, early) in self.early.iter().enumerate() {
@@ -62,7 +62,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Adds the counts that the script made by `sb_counter_inc` to the run's.
+    /// Adds the counts that the script made by `sb_counter_inc` to the counts of the run.
     #[inline]
     pub(super) fn count_from_script(&self, context: &Context) {
         let Some(counted) = context.take_counted() else { return };
@@ -82,7 +82,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     }
 }
 
-/// A statement known only by its kind.
+/// The record of a statement of which only the kind is known.
 fn statement_of(kind: usize, now: Nanos) -> Statement {
     Statement {
         class: None,

@@ -1,4 +1,5 @@
-//! Handles failed statements and connections: counts them, logs sysbench's messages, and reopens lost connections.
+//! Handles failed statements and connections: counts them, logs sysbench's messages for them, and reopens lost
+//! connections.
 
 use std::time::Duration;
 
@@ -18,10 +19,10 @@ use crate::sql::{Answer, ConnectionId, SqlError, StatementId};
 /// Pause between attempts to reopen a lost connection.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Maximum bytes of a statement in a message: a bulk insert has half a MiB.
+/// Maximum bytes of a statement in a message; a bulk insert has half a MiB.
 const STATEMENT_BYTES: usize = 4096;
 
-/// The client library's call that sends a statement in sysbench, for messages.
+/// The call by which sysbench's client library sends a statement; messages contain its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExecKind {
     /// A prepared statement.
@@ -87,16 +88,16 @@ impl<C: ScriptedConnector> UserSession<C> {
         context.sql.connection(connection).fail(SqlError { code, state, message, ignorable })
     }
 
-    /// Ends the failed transaction; as in sysbench, this statement is not counted.
+    /// Rolls back the failed transaction. As in sysbench, this statement is not counted.
     async fn roll_back(&self, connection: ConnectionId, blocking: bool) {
         if let Some(mut taken) = self.take(connection, blocking) {
-            // If this fails, so does the next statement, which reports it.
+            // If ROLLBACK fails, the next statement fails too and reports the error.
             let _ = taken.connection.query(b"ROLLBACK").await;
             self.put(connection, taken, blocking);
         }
     }
 
-    /// Reopens a lost connection; retries until it succeeds or the run is over.
+    /// Reopens a lost connection. Retries until this succeeds or the run is over.
     async fn reopen(&self, context: &Context, connection: ConnectionId, blocking: bool) {
         let Some(lost) = self.take(connection, false) else { return };
         let number = lost.number;
@@ -129,7 +130,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Logs why the run's connection `number` could not be opened.
+    /// Logs why connection `number` of the run could not be opened.
     pub(super) fn fail_connect(&self, context: &Context, error: &WireError, number: u64) -> Answer {
         let target = &self.thread.run.plan.target;
         let failure = client_errors::connect_failure(error, target, number);
@@ -180,7 +181,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         context.sql.connection(connection).fail(SqlError { state, ..SqlError::default() })
     }
 
-    /// Fails a statement on a connection that could not be reopened.
+    /// Fails a statement whose connection could not be reopened.
     pub(super) fn fail_closed(&self, context: &Context, connection: ConnectionId) -> Answer {
         let message = "Server has gone away".to_owned();
         let (code, state) = match context.program.database.is_pgsql() {

@@ -8,18 +8,18 @@ use dbdyno_schema::record::{ErrorClass, Failure, ServerFailure};
 /// Why a script failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LuaFailure {
-    /// The chunk is not Lua, or raised an error.
+    /// The chunk is not valid Lua, or raised an error.
     #[error("{0}")]
     Chunk(String),
     /// A function of the script failed.
     #[error("`{function}' function failed: {message}")]
     Function {
-        /// The name that sysbench prints.
+        /// The name of the function as sysbench prints it.
         function: String,
-        /// The message that it raised.
+        /// The message that the function raised.
         message: String,
     },
-    /// The command line does not match the declared options; the line to print.
+    /// The command line does not match the declared options; the text is the message to print.
     #[error("{0}")]
     Usage(String),
     /// The script does not have the function.
@@ -49,8 +49,8 @@ impl LuaFailure {
         }
     }
 
-    /// The failure for the end record. If the script did not catch an error of `driver:connect()`, it names the server that
-    /// `refused` the connection.
+    /// The failure for the end record. If the script did not catch an error of `driver:connect()`, the failure names
+    /// the server that `refused` the connection.
     pub(super) fn record(&self, refused: Option<&ServerFailure>) -> Failure {
         let text = self.to_string();
         match refused.filter(|_| text.contains(CONNECT_FAILED)) {

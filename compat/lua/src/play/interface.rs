@@ -10,11 +10,11 @@ use crate::program::Program;
 
 /// Everything that a script needs to run.
 pub struct ScriptSetup {
-    /// Target, load, phases and reports. The workload is not used.
+    /// Target, load, phases and reports. The plan's workload is not used.
     pub spec: RunSpec,
     /// The script.
     pub program: Program,
-    /// The program that runs it.
+    /// The program that runs the script.
     pub host: Arc<dyn ScriptHost>,
     /// Whether every user has its own thread; `None`: the script's declarations decide.
     pub own_threads: Option<bool>,
@@ -29,7 +29,7 @@ pub enum CommandKind {
     Parallel,
 }
 
-/// The report that a hook writes. Each kind has its own state, as in sysbench.
+/// The report that a hook writes. As in sysbench, each kind of report has a Lua state of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// `report_intermediate`, at each interval.
@@ -54,7 +54,7 @@ pub trait Script {
     /// Reads the options that the script declares, and fills `sysbench.opt`.
     ///
     /// # Errors
-    /// [`LuaFailure::Usage`] with the line to print, or a failing validator of the script.
+    /// [`LuaFailure::Usage`] with the message to print, or the failure of a validator of the script.
     fn read_options(&self) -> Result<(), LuaFailure>;
 
     /// Whether the script has a global function of that name.
@@ -63,7 +63,7 @@ pub trait Script {
     /// Calls a global function: `prepare`, `cleanup`, `help`.
     ///
     /// # Errors
-    /// It does not exist, or fails.
+    /// The function does not exist or fails.
     fn call(&self, name: &str) -> Result<(), LuaFailure>;
 
     /// The command `name` of `sysbench.cmdline.commands`, if there is one.
@@ -72,22 +72,22 @@ pub trait Script {
     /// Runs a command of `sysbench.cmdline.commands`.
     ///
     /// # Errors
-    /// It does not exist, fails, or returns false.
+    /// The command does not exist, fails, or returns false.
     fn run_command(&self, name: &str) -> Result<(), LuaFailure>;
 
-    /// Whether the script replaces that report.
+    /// Whether the script has a hook that replaces that report.
     fn has_report(&self, report: Report) -> bool;
 
     /// Calls the hook of that report.
     ///
     /// # Errors
-    /// It fails.
+    /// The hook fails.
     fn report(&self, report: Report, stat: &Stat) -> Result<(), LuaFailure>;
 
-    /// Closes the states of interval and checkpoint reports, after the last of them.
+    /// Closes the Lua states of interval and checkpoint reports, after the last of these reports.
     fn close_reports(&self);
 
-    /// Whether any user has requested a database driver: reports then count statements.
+    /// Whether any user has requested a database driver, so that reports count statements.
     fn uses_database(&self) -> bool;
 
     /// Calls `init`, runs the load and calls `done`, and writes all records. Failures are logged.

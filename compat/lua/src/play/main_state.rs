@@ -31,7 +31,7 @@ const JIT_STATES_MAX: u32 = 64;
 /// Runs the chunk of a script.
 ///
 /// # Errors
-/// The chunk is not Lua, or fails.
+/// The chunk is not valid Lua, or fails.
 pub fn load(setup: ScriptSetup) -> Result<Rc<dyn Script>, LuaFailure> {
     Ok(match connector(&setup.spec) {
         AnyConnector::Mysql(connector) => {
@@ -43,11 +43,11 @@ pub fn load(setup: ScriptSetup) -> Result<Rc<dyn Script>, LuaFailure> {
 }
 
 struct MainState<C: ScriptedConnector> {
-    // Dropped before the runtime, which the users' connections use.
+    // Dropped before the runtime, because the users' connections use the runtime.
     main: RefCell<ScriptUser<C>>,
     /// The users of interval reports and of checkpoints.
     reports: RefCell<[Option<ScriptUser<C>>; 2]>,
-    /// Whether a report hook failed; then none is called again.
+    /// Whether a report hook has failed; after that, no hook is called.
     hook_failed: Cell<bool>,
     thread: Rc<ThreadContext<C>>,
     runtime: LocalRuntime,
@@ -95,7 +95,7 @@ impl<C: ScriptedConnector> MainState<C> {
         self.setup.own_threads.unwrap_or_else(declares_waiting)
     }
 
-    /// With one worker per user if every user has its own thread.
+    /// The run's plan; with one worker per user if every user has its own thread.
     fn spec(&self) -> RunSpec {
         let mut spec = self.setup.spec.clone();
         if self.has_own_threads() {
@@ -111,7 +111,7 @@ impl<C: ScriptedConnector> MainState<C> {
         result.map_err(|error| LuaFailure::function(name, error))
     }
 
-    /// Ends a run that failed outside its users.
+    /// Writes the records of a run that failed outside its users.
     fn end_by(&self, failure: &LuaFailure) -> RunEnd {
         self.run.host.log(Level::Fatal, &failure.to_string());
         RunEnd {
@@ -243,7 +243,7 @@ impl<C: ScriptedConnector> Script for MainState<C> {
             return self.end_by(&LuaFailure::Chunk(text));
         }
         let spec = self.spec();
-        // The only state of a thread does not share the cache for machine code.
+        // A state that is alone on its thread does not share the cache for machine code with other states.
         let is_alone = self.setup.program.jit == Jit::Auto && spec.plan.client.workers > JIT_STATES_MAX;
         let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
         let spawn = |number, conductor| {
@@ -253,7 +253,7 @@ impl<C: ScriptedConnector> Script for MainState<C> {
         let before =
             |_: &mut dyn FnMut(Record)| self.create_report_users().map_err(|failure| self.end_by(&failure));
         let ended = play(&spec, statements(), before, spawn, &inbox, sink);
-        // A forced shutdown does not wait for done().
+        // After a forced shutdown, done() is not called.
         if ended.reason != EndReason::ForcedShutdown
             && self.has_function("done")
             && let Err(failure) = self.call("done")

@@ -22,9 +22,10 @@ use crate::vm::Vm;
 /// The function named in messages about a failed command.
 pub(super) const CALL: &str = "sysbench.cmdline.call_command";
 
-/// Runs the command `name` in a new state of each user, and returns the first failure after all have ended.
+/// Runs the command `name` for each user in a new state. Returns the first failure after all users have ended.
 ///
-/// Scripts compute the rows that they load, so the users are divided among one thread per CPU, unless each has its own.
+/// Scripts compute the rows that they load. The users are therefore divided among one thread per CPU, unless each user
+/// has its own thread.
 pub(super) fn run<C: ScriptedConnector>(
     run: &RunContext<C>,
     own_threads: bool,
@@ -34,7 +35,7 @@ pub(super) fn run<C: ScriptedConnector>(
     let cpus = available_parallelism().map_or(1, |count| count.get() as u32);
     let threads = if own_threads { users } else { users.min(cpus) };
     raise_open_files();
-    // A warning from one thread is enough.
+    // One warning is enough for all threads.
     let warned = Arc::new(AtomicBool::new(false));
     let run = RunContext { counters: Arc::default(), ..run.clone() };
     std::thread::scope(|scope| {

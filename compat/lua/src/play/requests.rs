@@ -17,7 +17,7 @@ fn quoting(context: &Context) -> Quoting {
 }
 
 impl<C: ScriptedConnector> UserSession<C> {
-    /// Executes `request`. With `blocking`, the thread waits instead of the task.
+    /// Executes `request`. With `blocking`, it blocks the thread instead of suspending the task.
     #[inline]
     pub(super) async fn answer(&self, context: &Context, request: Request, blocking: bool) -> Answer {
         match request {
@@ -57,7 +57,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     async fn execute(&self, context: &Context, statement: StatementId, blocking: bool) -> Answer {
         let mut execution = context.sql.execution(statement);
         if execution.mode == StatementMode::Unprepared {
-            // The connection on which it was prepared was lost.
+            // The connection on which the statement was prepared was lost, so the statement must be prepared again.
             if Box::pin(self.prepare(context, statement, blocking)).await == Answer::Flag(false) {
                 return Answer::Flag(false);
             }
@@ -91,7 +91,8 @@ impl<C: ScriptedConnector> UserSession<C> {
             Err(error) => {
                 let prepared = matches!(execution.mode, StatementMode::Prepared(_));
                 let exec = if prepared { ExecKind::Execute } else { ExecKind::Query };
-                // The text as it was sent: with `?` for parameters of the protocol, else with their values.
+                // The text as it was sent: with `?` if the parameters were sent separately, and otherwise with their
+                // values.
                 let text = || match exec {
                     ExecKind::Execute => context.sql.statement(statement).sql.clone(),
                     ExecKind::Query => context.sql.with_literals(statement, quoting(context), <[u8]>::to_vec),
@@ -124,7 +125,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Counts a statement. If it returned several results, the others count when the script reads them.
+    /// Counts a successful statement by its first result. Further results count when the script reads them.
     #[inline]
     fn succeed(
         &self,
@@ -201,18 +202,18 @@ impl<C: ScriptedConnector> UserSession<C> {
         if let StatementMode::Prepared(id) = execution.mode
             && let Some(mut taken) = self.take(execution.connection, blocking)
         {
-            // If the connection is broken, the next statement reports it.
+            // If the connection is broken, the next statement reports the error.
             let _ = taken.connection.close_statement(id).await;
             self.put(execution.connection, taken, blocking);
         }
         Answer::Nothing
     }
 
-    /// For a script with its own loop: waits until the next event is due; false at the end of the run.
+    /// Waits until the next event is due, for a script with its own loop; returns false at the end of the run.
     async fn next_event(&self, blocking: bool) -> bool {
         let Some(MeasuredUser { worker, id }) = self.measured() else { return false };
         if self.event.take().is_some() {
-            // The script has not ended its last event.
+            // The script has not ended its last event, so the event is abandoned.
             worker.abandon_event(id, worker.now());
         }
         let due = worker.next_due(id, self.free_since.take());
@@ -243,7 +244,7 @@ impl<C: ScriptedConnector> RequestHandler for UserSession<C> {
         let due = match (self.event.get(), self.measured()) {
             (Some(event), _) => event.due,
             (None, None) => return,
-            // The event counts, although the script did not wait until it was due.
+            // The event counts even though the script did not wait until an event was due.
             (None, Some(MeasuredUser { worker, id })) => {
                 worker.begin_unscheduled(id, start);
                 start

@@ -38,9 +38,10 @@ pub(super) struct RunContext<C> {
     pub(super) share_states: bool,
 }
 
+/// Counters and first failures, shared by all threads of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunCounters {
-    /// Connections opened so far; they use the server's addresses in turn.
+    /// Number of connections opened so far; it selects the server's address for the next one.
     pub(super) connections: AtomicU64,
     /// The first connection that a server refused.
     pub(super) refused: OnceLock<ServerFailure>,
@@ -77,22 +78,25 @@ pub(super) struct CurrentEvent {
     pub(super) start: Nanos,
 }
 
+/// The connections of one user.
 pub(super) struct UserSession<C: ScriptedConnector> {
     pub(super) thread: Rc<ThreadContext<C>>,
-    /// By [`ConnectionId`]; `None` while a statement runs on the connection, so that nothing else can use it.
+    /// The connections by [`ConnectionId`]. An entry is `None` while a statement runs on it, so that nothing else can
+    /// use the connection.
     connections: RefCell<Vec<Option<NumberedConnection<C::Connection>>>>,
     /// `None` before the clock starts, and outside a run.
     pub(super) measured: RefCell<Option<MeasuredUser>>,
-    /// Statements before the clock started, by kind.
+    /// Number of statements before the clock started, by kind.
     pub(super) early: [Cell<u64>; 3],
     pub(super) event: Cell<Option<CurrentEvent>>,
     /// When the last event ended, for a script with its own loop.
     pub(super) free_since: Cell<Option<Nanos>>,
 }
 
+/// A connection with its number.
 pub(super) struct NumberedConnection<L> {
     pub(super) connection: L,
-    /// The number within the run, which selects the server's address.
+    /// The connection's number within the run, which selects the server's address.
     pub(super) number: u64,
 }
 
@@ -143,7 +147,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     pub(super) async fn close_unreferenced(&self, context: &Context) {
         let unreferenced = context.sql.take_unreferenced();
         if !unreferenced.is_empty() {
-            // Boxed, to keep the futures of users without any small.
+            // Boxed, so that the futures of users without such connections stay small.
             Box::pin(async {
                 for connection in unreferenced {
                     self.close(context, connection, false).await;
@@ -160,7 +164,8 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Takes a connection for a statement; `None` if it is closed. With `blocking`, its calls block the thread.
+    /// Takes a connection for a statement; `None` if it is closed. With `blocking`, calls on the connection block the
+    /// thread.
     #[inline]
     pub(super) fn take(&self, id: ConnectionId, blocking: bool) -> Option<NumberedConnection<C::Connection>> {
         let mut taken = self.connections.borrow_mut().get_mut(id.0 as usize)?.take()?;
@@ -184,7 +189,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         connections[index] = Some(taken);
     }
 
-    /// The run's time; 0 before the clock starts.
+    /// Time since the start of the run; 0 before the clock starts.
     #[inline]
     pub(super) fn now(&self) -> Nanos {
         self.measured.borrow().as_ref().map_or(0, |user| user.worker.now())

@@ -17,11 +17,12 @@ use crate::state::State;
 use crate::task::{Progress, Task};
 use crate::vm::Vm;
 
-/// Events after which a user that never waits yields to the others of its thread.
+/// Number of events after which a user that never waits yields to the other users of its thread.
 const EVENTS_PER_TURN: u32 = 64;
 
+/// One user: the script's state and the user's connections.
 pub(super) struct ScriptUser<C: ScriptedConnector> {
-    // Dropped before the session, which functions of the state may call while the state closes.
+    // Dropped before the session: functions of the state may call the session while the state closes.
     pub(super) state: State,
     pub(super) session: Rc<UserSession<C>>,
     thread: Rc<ThreadContext<C>>,
@@ -86,7 +87,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         }
     }
 
-    /// Calls the global function `name`, if there is one, with the user's number.
+    /// Calls the global function `name` with the user's number, if the function exists.
     async fn call_global(&mut self, name: &str) -> Result<(), LuaFailure> {
         let failed = |error| LuaFailure::function(name, error);
         let Some(mut task) = self.state.global(name).map_err(failed)? else { return Ok(()) };
@@ -121,7 +122,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         let log = |failure: &LuaFailure| thread.run.host.log(Level::Fatal, &failure.to_string());
         match result.map_err(|error| LuaFailure::function("thread_run", error)) {
             Ok(()) => {
-                // As in sysbench, the run is reported nevertheless.
+                // As in sysbench, the run is reported even if `thread_done` fails.
                 if let Err(failure) = Box::pin(self.call_global("thread_done")).await {
                     log(&failure);
                     let _ = thread.run.counters.failure_at_end.set(failure);
@@ -135,7 +136,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         self.session.count_from_script(self.state.context());
         worker.leave(worker.now());
         Box::pin(self.session.close_all()).await;
-        // Closing a state takes time, which must not delay the last events of other users.
+        // Wait for the end of the run: closing a state takes time, and must not delay the last events of other users.
         worker.unless_over(std::future::pending::<()>()).await;
     }
 
@@ -145,7 +146,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         let mut free_since = None;
         let mut events = 0u32;
         while let Some(due) = worker.next_due(id, free_since).await {
-            // An event starts when it is due and its user is free.
+            // An event starts when it is due and its user is free, whichever is later.
             let start = free_since.unwrap_or_else(|| worker.now()).max(due);
             self.session.event.set(Some(CurrentEvent { due, start }));
             let value = match self.call(&mut event, &number).await {
@@ -158,7 +159,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
             let end = worker.now();
             self.session.count_from_script(self.state.context());
             if value == ReturnValue::True {
-                // As in sysbench, this event ends the user and does not count.
+                // As in sysbench, this event ends the user and is not counted.
                 worker.abandon_event(id, end);
                 return Ok(());
             }

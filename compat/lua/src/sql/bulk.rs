@@ -1,4 +1,4 @@
-//! Rows collected for one INSERT: sent when half a MiB is full, and at the end.
+//! Rows collected for one INSERT. A connection sends the INSERT when it reaches half a MiB, and at the end.
 
 /// Maximum bytes of one INSERT.
 const FULL_BYTES: usize = 512 * 1024;
@@ -7,7 +7,7 @@ const FULL_BYTES: usize = 512 * 1024;
 #[derive(Default)]
 pub(super) struct Bulk {
     prefix: Vec<u8>,
-    /// The statement so far.
+    /// The INSERT so far.
     text: Vec<u8>,
     /// Rows in `text`.
     rows: u64,
@@ -18,7 +18,8 @@ impl Bulk {
         Self { prefix: prefix.to_vec(), text: prefix.to_vec(), rows: 0 }
     }
 
-    /// Adds a row. If it does not fit, moves the rows before it into `out`, to be sent, and returns true.
+    /// Adds a row. If the row does not fit, first moves the collected rows into `out`, so that the caller sends them,
+    /// and returns true.
     pub(super) fn add(&mut self, row: &[u8], out: &mut Vec<u8>) -> bool {
         let full = self.rows > 0 && self.text.len() + row.len() + 1 > FULL_BYTES;
         if full {
@@ -32,7 +33,7 @@ impl Bulk {
         full
     }
 
-    /// Moves the collected rows into `out`, to be sent; false if there are none.
+    /// Moves the collected rows into `out`, so that the caller sends them. Returns false if there are none.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> bool {
         if self.rows == 0 {
             return false;

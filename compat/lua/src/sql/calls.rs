@@ -1,6 +1,6 @@
 //! The functions behind interface.lua. Those that need the server yield with a request.
 //!
-//! A call that yields returns nothing if there are no rows, true if there are, and false if the request failed.
+//! A call that yields returns true if there are rows, nothing if there are none, and false if the request failed.
 
 use std::ffi::c_int;
 use std::ops::RangeInclusive;
@@ -25,7 +25,7 @@ const INTEGERS: RangeInclusive<i64> = 1..=4;
 const DOUBLES: RangeInclusive<i64> = 5..=6;
 const STRINGS: RangeInclusive<i64> = 11..=12;
 
-/// Yields with `request`; if the coroutine cannot yield, blocks until the result is there.
+/// Yields with `request`. If the coroutine cannot yield, blocks the thread until the result is available.
 #[inline]
 pub(crate) fn request(call: &Call, request: Request) -> CallResult {
     let context = call.context();
@@ -42,7 +42,7 @@ pub(crate) fn request(call: &Call, request: Request) -> CallResult {
     }
 }
 
-/// Returns false, with an alert in the log.
+/// Writes an alert to the log and returns false to the script.
 fn refuse(call: &Call, alert: &str) -> CallResult {
     call.context().host.log(Level::Alert, alert);
     call.push_bool(false);
@@ -54,7 +54,7 @@ fn refuse_closed(call: &Call, connection: ConnectionId) -> CallResult {
     refuse(call, CLOSED)
 }
 
-/// The connection that is argument 1, and whether it is open.
+/// The connection that argument 1 names, and whether it is open.
 #[inline]
 fn connection(call: &Call) -> Result<(ConnectionId, bool), String> {
     let objects = call.context().sql.objects.borrow();
@@ -62,14 +62,14 @@ fn connection(call: &Call) -> Result<(ConnectionId, bool), String> {
     Ok((id, objects.connection(id).open))
 }
 
-/// The statement that is argument 1.
+/// The statement that argument 1 names.
 #[inline]
 fn statement(call: &Call) -> Result<StatementId, String> {
     let id = call.context().sql.objects.borrow().statement_of(call.field(1, 1));
     id.ok_or_else(|| "attempt to use a closed statement".to_owned())
 }
 
-/// Returns the number of a new connection, and its user for `release`.
+/// Returns the number of a new connection, and the address of its user's context for `release`.
 fn create(call: &Call) -> CallResult {
     call.push(call.context().sql.objects.borrow_mut().add_connection().0.into());
     call.push_context();
@@ -91,7 +91,8 @@ fn disconnect(call: &Call) -> CallResult {
     }
 }
 
-/// Lua's garbage collector has freed a connection: the arguments are its user and number.
+/// Called when Lua's garbage collector frees a connection. The arguments are the address of its user's context, and its
+/// number.
 fn release(call: &Call) -> CallResult {
     // The collector may call this while `Sql::objects` is borrowed, so use separate cells.
     let sql = &call.context_at(1).sql;
@@ -135,14 +136,14 @@ fn execute(call: &Call) -> CallResult {
     if open { request(call, Request::Execute(id)) } else { refuse_closed(call, connection) }
 }
 
-/// Frees the statement's number, after the server has closed it.
+/// Frees a statement's number, after the server has closed the statement.
 fn remove_statement(call: &Call) -> CallResult {
     let id = statement(call)?;
     call.context().sql.objects.borrow_mut().remove_statement(id);
     NOTHING
 }
 
-/// Arguments: statement, type, length. Returns the parameter's number; nothing for a type that cannot be bound.
+/// Arguments: statement, type, length. Returns the parameter's number, or nothing if the type cannot be bound.
 fn new_parameter(call: &Call) -> CallResult {
     let (statement, number) = (statement(call)?, call.integer(2));
     let (kind, length_max) = match number {
@@ -200,7 +201,7 @@ fn set(call: &Call) -> CallResult {
     mismatch.map_or(NOTHING, |expected| Err(mismatch_message(call, expected, 2)))
 }
 
-/// Runs `work` with the parameter that is argument 1.
+/// Runs `work` with the parameter that argument 1 names.
 #[inline]
 fn with_parameter<T>(call: &Call, work: impl FnOnce(&mut StoredParameter) -> T) -> Result<T, String> {
     let number = call.field(1, 1);
@@ -296,14 +297,14 @@ fn bulk_done(call: &Call) -> CallResult {
     if has_rows { request(call, Request::Query(connection)) } else { NOTHING }
 }
 
-/// Logs argument 1 as a fatal line.
+/// Logs argument 1 as a FATAL line.
 fn fatal(call: &Call) -> CallResult {
     let text = String::from_utf8_lossy(call.bytes(1).unwrap_or_default()).into_owned();
     call.context().host.log(Level::Fatal, &text);
     NOTHING
 }
 
-/// Returns rows, columns and counter of a connection's last result.
+/// Returns the number of rows, the number of columns and the counter of a connection's last result.
 fn result_numbers(call: &Call) -> CallResult {
     let (connection, _) = connection(call)?;
     let connection = call.context().sql.connection(connection);
@@ -321,7 +322,7 @@ fn fetch_row(call: &Call) -> CallResult {
     let (live, empty, rows, position) = {
         let mut connection = sql.connection(id);
         let position = connection.next_row;
-        // The rows of a further result follow after `rows_end`.
+        // The rows of the next result begin at `rows_end`.
         connection.next_row = connection.rows_end.min(position + 1);
         let empty = connection.row_count == 0 || connection.rows.ends.is_empty();
         let position = (position < connection.rows_end).then_some(position);
@@ -343,7 +344,7 @@ fn fetch_row(call: &Call) -> CallResult {
     ONE
 }
 
-/// Pushes a table of strings; NULL columns have no field.
+/// Pushes a row as a table of strings. A column that is NULL has no field.
 fn push_row(call: &Call, rows: &Rows, row: &[u8]) {
     call.push_table(rows.columns as c_int);
     rows.each_column(row, |(position, column)| {

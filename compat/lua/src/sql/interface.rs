@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::program::Program;
 use dbdyno_sysbench::Compat;
 
-/// The functions that interface.lua returns, shared by the users of a state.
+/// The functions that interface.lua returns. All users of a state share them.
 #[derive(Clone)]
 struct Interface {
     /// Creates the `sysbench.sql` of one more user.
@@ -20,11 +20,11 @@ struct Interface {
 /// The message of an error that `driver:connect()` raises.
 pub(crate) const CONNECT_FAILED: &str = "connection creation failed";
 
-/// Functions of exported.lua that sysbench 1.0 declares to scripts.
+/// The functions of exported.lua that sysbench 1.0 declares to scripts.
 const EXPORTED: &str = "db_create db_destroy db_connection_create db_connection_close db_connection_reconnect \
     db_connection_free db_bulk_insert_init db_bulk_insert_next db_bulk_insert_done db_query db_fetch_row db_prepare \
     db_bind_param db_bind_result db_execute db_close db_free_results sb_lua_set_test_args sb_print_test_options";
-/// Those that 1.1 adds.
+/// The functions that sysbench 1.1 adds.
 const EXPORTED_V11: &str = " db_more_results db_next_result db_stmt_next_result";
 
 pub(crate) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {

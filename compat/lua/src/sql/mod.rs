@@ -1,7 +1,7 @@
 //! `sysbench.sql`: drivers, connections, statements, parameters, results.
 //!
-//! A script holds tables that contain a number; [`Sql`] has the objects with these numbers, also for the session that
-//! executes requests. The steps of an execution:
+//! A script holds tables that contain a number. [`Sql`] holds the objects with these numbers, and the session that
+//! executes requests finds them there too. The steps of an execution:
 //!
 //! ```text
 //! st:execute()           interface.lua: reads the result of the call

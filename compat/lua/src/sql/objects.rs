@@ -16,22 +16,22 @@ pub(super) const ERROR_NONE: i64 = 0;
 pub(super) const ERROR_IGNORABLE: i64 = 1;
 pub(super) const ERROR_FATAL: i64 = 2;
 
-/// A parameter's number has its index in the low bits and its generation above them, and fits into a double.
+/// A parameter's number has the index in its low bits and the generation above them. The number fits into a double.
 const INDEX_BITS: u32 = 32;
 const GENERATIONS: u32 = (1 << 20) - 1;
 
-/// Shared by the functions that Lua calls and the session that executes requests.
+/// The objects that the functions called by Lua and the session that executes requests share.
 #[derive(Default)]
 pub struct Sql {
     pub(super) objects: RefCell<SqlObjects>,
     pub(super) request: Cell<Option<Request>>,
-    /// Connections that Lua's garbage collector has freed and nobody has closed.
+    /// Connections that Lua's garbage collector has freed and that are not closed yet.
     pub(super) unreferenced: RefCell<Vec<ConnectionId>>,
     pub(super) has_unreferenced: Cell<bool>,
 }
 
 impl Sql {
-    /// The request for which a coroutine has yielded.
+    /// Takes the request for which a coroutine has yielded.
     #[inline]
     pub(crate) fn take_request(&self) -> Request {
         self.request.take().expect("a coroutine yields with a request")
@@ -58,7 +58,8 @@ impl Sql {
         Execution { connection: statement.connection, mode: statement.mode, types: !statement.types_sent }
     }
 
-    /// Passes the parameters of a statement to `write`, which also sends their types to the server if necessary.
+    /// Passes the parameters of a statement to `write`. `write` also sends the parameters' types to the server if
+    /// necessary.
     #[inline]
     pub fn with_parameters<T>(&self, statement: StatementId, write: impl FnOnce(Bound<'_>) -> T) -> T {
         let mut objects = self.objects.borrow_mut();
@@ -97,10 +98,10 @@ impl Sql {
 pub(super) struct SqlObjects {
     pub(super) connections: Vec<Connection>,
     statements: Vec<Statement>,
-    /// Indexes of closed statements, for reuse: scripts may prepare in every event.
+    /// Indexes of closed statements. They are reused, because scripts may prepare statements in every event.
     free_statements: Vec<u32>,
     parameters: Vec<StoredParameter>,
-    /// Indexes of parameters of closed statements, for reuse.
+    /// Indexes of the parameters of closed statements, to be reused.
     free_parameters: Vec<u32>,
     /// The text of the current query, or of a statement with its parameters as literals.
     pub(super) text: Vec<u8>,
@@ -117,7 +118,7 @@ pub struct Connection {
     pub(super) row_count: u64,
     pub rows: Rows,
     pub(super) next_row: usize,
-    /// End of the current result's rows: those of a further result may follow.
+    /// End of the current result's rows; the rows of further results may follow.
     pub(super) rows_end: usize,
     /// The remaining results of the statement, in reverse order.
     pub(super) result_sets: Vec<ResultSet>,
@@ -143,7 +144,7 @@ impl Connection {
         if outcome.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
     }
 
-    /// Sets the results of a successful statement. Returns the outcome of the first one.
+    /// Stores the results of a successful statement. Returns the outcome of the first one.
     pub fn set_results(&mut self, mut result_sets: Vec<ResultSet>) -> Option<Outcome> {
         result_sets.reverse();
         self.result_sets = result_sets;
@@ -196,7 +197,7 @@ impl Statement {
         !self.bound.is_empty()
     }
 
-    /// Whether every placeholder has a parameter.
+    /// Whether every placeholder is bound to a parameter.
     #[inline]
     pub fn is_bound(&self) -> bool {
         self.bound.len() == usize::from(self.placeholders)
@@ -214,10 +215,10 @@ impl Statement {
 pub(super) struct StoredParameter {
     kind: Type,
     value: Value,
-    /// The value of a string, up to `length_max` bytes; reused to save the allocation.
+    /// The value of a string parameter, at most `length_max` bytes. The buffer is reused.
     text: Vec<u8>,
     length_max: usize,
-    /// How many parameters had this index before; part of the script's number.
+    /// Number of earlier parameters with this index; part of the number that the script holds.
     generation: u32,
 }
 
@@ -252,7 +253,7 @@ impl StoredParameter {
     #[inline]
     pub(super) fn set_number(&mut self, number: f64) -> bool {
         self.value = match self.kind {
-            // As in C: towards zero.
+            // Round towards zero, as in C.
             Type::Int => Value::Int(number as i64),
             Type::Double => Value::Double(number),
             Type::Text => return false,
@@ -270,7 +271,7 @@ impl StoredParameter {
         true
     }
 
-    /// Sets the string that `write` appends, cut at the parameter's length.
+    /// Sets the string that `write` appends, cut to the parameter's maximum length.
     pub(super) fn set_text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.text.clear();
         write(&mut self.text);
@@ -301,7 +302,7 @@ impl SqlObjects {
         ConnectionId(self.connections.len() as u32 - 1)
     }
 
-    /// The connection with the script's number.
+    /// The connection with the number that the script passed.
     #[inline]
     pub(super) fn connection_of(&self, number: Option<i64>) -> Option<ConnectionId> {
         let number = usize::try_from(number?).ok()?;
@@ -318,7 +319,7 @@ impl SqlObjects {
         &mut self.connections[connection.0 as usize]
     }
 
-    /// Sets the state of a connection. After a reconnect its statements must be prepared again.
+    /// Opens or closes a connection. After a reconnect, its statements must be prepared again.
     fn set_open(&mut self, id: ConnectionId, open: bool) {
         let connection = self.connection_mut(id);
         connection.open = open;
@@ -382,7 +383,7 @@ impl SqlObjects {
         &mut self.statements[statement.0 as usize]
     }
 
-    /// Returns the parameter's number for the script.
+    /// Adds a parameter and returns its number for the script.
     pub(super) fn add_parameter(&mut self, statement: StatementId, kind: Type, length_max: usize) -> i64 {
         let mut parameter =
             StoredParameter { kind, value: Value::Null, text: Vec::new(), length_max, generation: 0 };
@@ -401,7 +402,7 @@ impl SqlObjects {
         i64::from(index) | i64::from(self.parameters[index as usize].generation & GENERATIONS) << INDEX_BITS
     }
 
-    /// The index of the parameter with the script's number; `None` if its statement was closed.
+    /// The index of the parameter with the number that the script passed; `None` if its statement was closed.
     #[inline]
     pub(super) fn parameter_index(&self, number: Option<i64>) -> Option<u32> {
         let number = number?;

@@ -1,6 +1,6 @@
-//! Requests of a script to its server, and their results.
+//! Requests of a script to its server, and the answers.
 
-/// Texts and parameters of a request are in [`Sql`](super::Sql).
+/// A request. The texts and parameters of requests are in [`Sql`](super::Sql).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Connect(ConnectionId),
@@ -26,7 +26,7 @@ pub struct ConnectionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatementId(pub u32);
 
-/// The result that interface.lua gets from a request; it reads errors and rows separately.
+/// The answer that interface.lua gets to a request. It reads errors and rows by separate calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Success without rows.
@@ -42,18 +42,18 @@ pub struct SqlError {
     /// SQLSTATE.
     pub state: String,
     pub message: String,
-    /// Whether the event restarts; otherwise the run ends.
+    /// Whether the event restarts after the error; otherwise the run ends.
     pub ignorable: bool,
 }
 
 /// How a statement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementMode {
-    /// The server does not know it yet.
+    /// To be prepared: the server does not know the statement yet.
     Unprepared,
-    /// Prepared, with the server's number.
+    /// Prepared; the number is the server's.
     Prepared(u32),
-    /// As text that includes the parameters.
+    /// Sent as text that includes the parameters.
     Text,
 }
 

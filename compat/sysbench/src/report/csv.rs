@@ -1,6 +1,6 @@
-//! CSV reports: a header, then one line per report. Times are in seconds, latencies in milliseconds, rates per second of the
-//! counted time. Errors by number share one column, `1213:4 1205:1`, because the header is written before the numbers are
-//! known.
+//! CSV reports: a header, then one line per report. Times are in seconds, latencies in milliseconds, rates per second
+//! of the report's time. Errors by number share one column, such as `1213:4 1205:1`, because the numbers are not known
+//! when the header is written.
 
 use super::reader::Progress;
 use super::tally::Tally;

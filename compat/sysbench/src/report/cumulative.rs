@@ -9,8 +9,8 @@ use super::tally::Tally;
 use crate::settings::Settings;
 use crate::{Compat, latency};
 
-/// The report with its closing blank line. `unfinished` has the number of events that a forced shutdown interrupted, and the
-/// sum of their latencies in microseconds.
+/// The report with its closing blank line. `unfinished` is the number of events that a forced shutdown interrupted, and
+/// the sum of their latencies in microseconds.
 pub fn report(
     settings: &Settings,
     database: bool,
@@ -88,12 +88,12 @@ fn latency(settings: &Settings, tally: &Tally) -> String {
     text + &row("sum", sum)
 }
 
-/// As in sysbench, events interrupted by a forced shutdown count here too, and their time in the deviation.
+/// The fairness part. As in sysbench, it includes the events that a forced shutdown interrupted, and their time.
 fn fairness(settings: &Settings, tally: &Tally, (unfinished, unfinished_us): (u64, u64)) -> String {
     let threads = f64::from(settings.threads.max(1));
     let mean = (tally.events + unfinished) as f64 / threads;
     let mean_busy_us = tally.latency_sum_us / threads;
-    // Which users have the unfinished events is known only if every user has one.
+    // The unfinished events can be assigned to users only if every user has exactly one.
     let each = if unfinished as usize == tally.users.len() { 1.0 } else { 0.0 };
     let each_us = each * unfinished_us as f64 / threads;
     let users = &tally.users;
@@ -110,7 +110,7 @@ fn fairness(settings: &Settings, tally: &Tally, (unfinished, unfinished_us): (u6
 /// Standard deviation of a population around `mean`; 0 without values.
 fn spread(values: impl Iterator<Item = f64> + Clone, mean: f64) -> f64 {
     let count = values.clone().count().max(1) as f64;
-    // `sum` starts at -0, which would be printed.
+    // `sum` of the library starts at -0, which would be printed as such.
     (values.map(|value| (value - mean).powi(2)).fold(0.0, |sum, square| sum + square) / count).sqrt()
 }
 

@@ -1,4 +1,4 @@
-//! The messages of a failure, in sysbench's order: those of the driver, the script and sysbench itself.
+//! The messages for a failure, in sysbench's order: those of the driver, of the script, and of sysbench itself.
 
 use dbdyno_runner::external::postgres_errors;
 use dbdyno_schema::plan::Endpoint;
@@ -45,7 +45,7 @@ pub(super) fn at_start(compat: Compat) -> &'static str {
 
 fn server_lines(server: &ServerFailure, command: Command, settings: &Settings) -> Vec<String> {
     let driver = settings.driver;
-    // For a broken connection the engine sets a code, but libpq reports none.
+    // For a lost connection the engine reports a code, but libpq does not.
     let is_lost = driver == Driver::Pgsql && server.code != 0;
     let lost = || ServerFailure {
         code: 0,
@@ -112,7 +112,7 @@ fn pgsql_lines(server: &ServerFailure) -> Vec<String> {
     }
 }
 
-/// The script's function that sysbench names in its messages.
+/// The function of the script that sysbench names in its messages.
 fn function_of(command: Command) -> &'static str {
     match command {
         Command::Run => "thread_run",
@@ -121,7 +121,7 @@ fn function_of(command: Command) -> &'static str {
     }
 }
 
-/// The server as the options name it. All ports of localhost mean the same socket, so the first one is named.
+/// The server as the options name it. All ports of localhost mean the same socket, so messages show the first port.
 fn server_name(server: &ServerFailure, settings: &Settings) -> String {
     let is_same = |(endpoint, _): &&(Endpoint, String)| server.endpoint.as_ref() == Some(endpoint);
     let place = settings.places.iter().find(is_same).or(settings.places.first());

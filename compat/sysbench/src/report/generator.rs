@@ -1,4 +1,4 @@
-//! Warnings about a load generator that limited its own measurement.
+//! Warnings that the load generator itself limited the measurement.
 
 use dbdyno_schema::record::{
     CLIENT_DELAY_LIMIT, CPU_LIMIT, End, LAG_US_LIMIT, PhaseName, PhaseTotals, Warning,

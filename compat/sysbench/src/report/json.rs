@@ -1,5 +1,5 @@
-//! JSON reports: one object per line, values not rounded. Times are in seconds, latencies in milliseconds, rates per
-//! second of the counted time.
+//! JSON reports: one object per line, with values that are not rounded. Times are in seconds, latencies in
+//! milliseconds, rates per second of the report's time.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ struct Queries {
     total: u64,
 }
 
-/// The line for `progress`, if any. The last one has the run's warnings.
+/// The line for `progress`, if it is a report. The last line includes the warnings of the run.
 pub fn line(
     settings: &Settings,
     test: TestReporter<'_>,

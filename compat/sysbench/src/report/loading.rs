@@ -1,4 +1,4 @@
-//! The lines that `prepare`, `prewarm` and `cleanup` print as each step begins, at any verbosity.
+//! The lines that `prepare`, `prewarm` and `cleanup` print when each step begins, at every log level.
 
 use dbdyno_schema::record::{Loading, LoadingStep};
 

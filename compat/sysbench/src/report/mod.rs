@@ -1,4 +1,4 @@
-//! Prints a run from its records: the same way for native workloads, scripts and built-in tests.
+//! Prints a run from its records, which have the same form for native workloads, scripts and built-in tests.
 //!
 //! ```text
 //!  Record ──▶ Reader ──▶ Progress ──┬─▶ Text ──▶ lines of the log
@@ -8,7 +8,7 @@
 //! - [`reader`]: turns records into progress. [`tally`]: the counts of a part of a run.
 //! - [`text`]: sysbench's output. [`cumulative`]: its full report. [`failure`]: its error messages.
 //! - [`generator`]: warnings about the load generator. [`loading`]: the lines of prepare, prewarm and cleanup.
-//! - [`json`], [`csv`]: reports for programs.
+//! - [`json`], [`csv`]: machine-readable reports.
 
 pub mod csv;
 pub mod cumulative;
@@ -24,16 +24,16 @@ pub use reader::{Outcome, Progress, Reader};
 pub use tally::Tally;
 pub use text::Text;
 
-/// The part of a built-in test in the reports.
+/// The part of the reports that a built-in test provides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TestReport {
-    /// Replaces the default figures of an interval line, after its time.
+    /// The text that replaces the default figures in an interval line, after the time.
     pub interval: Option<String>,
-    /// Lines before the general part of a full report.
+    /// Lines that precede the general part of a full report.
     pub total: Vec<String>,
     /// Whether `total` replaces the general part and the threads' fairness.
     pub replaces_general: bool,
-    /// Figures for JSON and CSV: always the same names in the same order.
+    /// Figures for JSON and CSV. Their names and their order never change.
     pub figures: Vec<(&'static str, f64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Turns records into progress to report.
+//! Turns records into the progress that reports print.
 
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{End, EndReason, Failure, Interval, PhaseName};
@@ -6,6 +6,7 @@ use dbdyno_schema::record::{End, EndReason, Failure, Interval, PhaseName};
 use super::tally::Tally;
 use crate::settings::Settings;
 
+/// Progress of a run, which a report prints.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// Every user is ready, and the clock runs.
@@ -17,46 +18,49 @@ pub enum Progress {
     Ended(Box<Outcome>),
 }
 
+/// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub reason: EndReason,
     pub failure: Option<Failure>,
-    /// Whether the clock had started.
+    /// Whether the clock had started before the run ended.
     pub started: bool,
-    /// Since the last checkpoint.
+    /// The counts since the last checkpoint.
     pub last: Tally,
     /// Events that a forced shutdown interrupted.
     pub unfinished: u64,
-    /// Sum of their latencies so far.
+    /// Sum of the latencies of these events so far.
     pub unfinished_us: u64,
 }
 
 impl Outcome {
-    /// Whether to report figures: a failed run has none.
+    /// Whether the report contains figures. The report of a failed run does not.
     pub fn has_figures(&self) -> bool {
         match self.reason {
             EndReason::TimeLimit | EndReason::EventLimit | EndReason::ForcedShutdown => true,
-            // `Done`: the test ended the run itself.
+            // `Done` means that the test itself ended the run.
             EndReason::Interrupted | EndReason::Done => self.started,
             _ => false,
         }
     }
 }
 
+/// Adds up records until a report is due.
 #[derive(Clone, Debug)]
 pub struct Reader {
     interval_us: u64,
     checkpoints_us: Vec<u64>,
     started: bool,
-    /// Since the last reported interval.
+    /// The counts since the last reported interval.
     interval: Tally,
-    /// Since the last checkpoint.
+    /// The counts since the last checkpoint.
     total: Tally,
     dry_run: bool,
 }
 
 impl Reader {
-    /// In a dry run every statement counts as `other`: without results sysbench cannot distinguish reads from writes.
+    /// In a dry run every statement counts as `other`, because sysbench cannot distinguish reads from writes without
+    /// results.
     pub fn new(settings: &Settings, dry_run: bool) -> Self {
         let us = |&seconds: &u32| u64::from(seconds) * 1_000_000;
         Self {

@@ -8,6 +8,7 @@ use dbdyno_schema::record::{Interval, UserTotals};
 
 use super::super::latency;
 
+/// The counts of a part of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     /// When the measurement began.
@@ -18,7 +19,7 @@ pub struct Tally {
     pub reads: u64,
     pub writes: u64,
     pub other: u64,
-    /// Ignored errors: the event is repeated.
+    /// Number of ignored errors, after which the event is repeated.
     pub errors: u64,
     /// All errors by error number.
     pub errors_by_code: BTreeMap<String, u64>,
@@ -26,20 +27,20 @@ pub struct Tally {
     pub latency_sum_us: f64,
     pub latency_min_us: Option<f64>,
     pub latency_max_us: Option<f64>,
-    /// sysbench's buckets, ascending.
+    /// The counts in sysbench's latency buckets, ascending.
     pub buckets: Vec<(u16, u64)>,
-    /// By user; empty where unknown.
+    /// Totals by user; empty where unknown.
     pub users: Vec<UserTotals>,
     /// Users that have not ended.
     pub active: u32,
-    /// Events waiting at the end.
+    /// Events waiting at the end of the part.
     pub backlog: u64,
-    /// Events in progress at the end.
+    /// Events in progress at the end of the part.
     pub in_flight: u64,
 }
 
 impl Tally {
-    /// An empty tally from `start_us` on.
+    /// An empty tally that begins at `start_us`.
     pub fn starting(origin_us: u64, start_us: u64) -> Self {
         Self { origin_us, start_us, end_us: start_us, ..Self::default() }
     }
@@ -54,7 +55,7 @@ impl Tally {
         self.other += counts.other;
         for (code, &count) in &counts.errors {
             *self.errors_by_code.entry(code.clone()).or_default() += count;
-            // After a lost connection sysbench reconnects and counts no error.
+            // After a lost connection, sysbench reconnects and does not count an error.
             let is_lost = code.parse().is_ok_and(|number| mysql_errors::CLIENT_LOST.contains(&number));
             self.errors += if is_lost { 0 } else { count };
         }
@@ -71,7 +72,7 @@ impl Tally {
         self.in_flight = interval.in_flight;
     }
 
-    /// Length in seconds.
+    /// Length of the part in seconds.
     pub fn seconds(&self) -> f64 {
         (self.end_us - self.start_us) as f64 / 1e6
     }
@@ -85,7 +86,7 @@ impl Tally {
         self.reads + self.writes + self.other
     }
 
-    /// Per second; 0 if no time has passed.
+    /// `count` per second of the part; 0 if no time has passed.
     pub fn rate(&self, count: u64) -> f64 {
         let seconds = self.seconds();
         if seconds > 0.0 { count as f64 / seconds } else { 0.0 }

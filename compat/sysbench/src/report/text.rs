@@ -10,6 +10,7 @@ use super::tally::Tally;
 use crate::log::{Level, Log};
 use crate::settings::Settings;
 
+/// Writes sysbench's text output.
 pub struct Text<'a> {
     pub settings: &'a Settings,
     /// Whether the run uses a database, so that statements are reported.
@@ -101,7 +102,7 @@ impl Text<'_> {
         text
     }
 
-    /// One percentile as in sysbench; several are separated by slashes.
+    /// The latency: one percentile in sysbench's format, or several separated by slashes.
     fn latency(&self, tally: &Tally) -> String {
         let percentiles = &self.settings.percentiles;
         if percentiles.is_empty() {
@@ -115,7 +116,8 @@ impl Text<'_> {
 
     fn full(&self, tally: &Tally, unfinished: (u64, u64), log: &mut Log) -> String {
         let report = cumulative::report(self.settings, self.database, tally, unfinished, (self.test)(tally));
-        // Passed on its own, a leading blank line collapses with the one that ended the previous report.
+        // A leading blank line is passed separately, so that the log collapses it with the blank line that ended the
+        // previous report.
         let (mut text, report) = match report.strip_prefix('\n') {
             Some(rest) => (log.line(Level::Notice, ""), rest),
             None => (String::new(), report.as_str()),

@@ -1,10 +1,11 @@
-//! Equal gaps between events.
+//! Arrivals with equal gaps.
 
 use super::series::Arrivals;
 use crate::Nanos;
 use crate::level::Level;
 
-/// Event n of the fleet is due when the area under the rate reaches n; this worker has every `step`-th event.
+/// Event n of the fleet (all engines of the run) is due when the area under the rate reaches n. This worker has every
+/// `step`-th event.
 #[derive(Clone, Debug)]
 pub struct ConstantArrivals {
     rate: Level,
@@ -21,7 +22,7 @@ impl ConstantArrivals {
 
 impl Arrivals for ConstantArrivals {
     fn next_due(&mut self) -> Nanos {
-        // Computed from the event's number, because a sum of rounded gaps would drift over hours.
+        // Computed from the event's number, because a sum of rounded gaps would drift over hours of load.
         let due = self.rate.when(self.next as f64);
         self.next += self.step;
         due

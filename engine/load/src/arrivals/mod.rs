@@ -16,11 +16,11 @@ use dbdyno_random::Rng;
 use crate::Nanos;
 use crate::shapes::{Gaps, Shape};
 
-/// The arrivals of worker `index` of `count`; `None` for a closed loop.
-/// A shape that changes does so from `begin` on.
+/// The arrivals of worker `index` of `count`; `None` for a closed loop. A shape that changes over time starts at
+/// `begin`.
 ///
-/// Workers take constant arrivals in turn, so that all arrivals together are evenly spaced. Every worker has an
-/// independent Poisson process: their sum is a Poisson process of the summed rate.
+/// Workers take constant arrivals in turn, so that all arrivals together are evenly spaced. With Poisson arrivals,
+/// every worker has an independent process; their sum is a Poisson process with the summed rate.
 pub fn arrivals(shape: &Shape, begin: Nanos, index: u64, count: u64, seed: u64) -> Option<Box<dyn Arrivals>> {
     let (gaps, rate) = (shape.gaps()?, shape.level(begin)?);
     Some(match gaps {

@@ -1,4 +1,4 @@
-//! Exponential gaps: many independent users.
+//! Arrivals with exponentially distributed gaps, as from many independent users.
 
 use dbdyno_random::Rng;
 
@@ -10,7 +10,7 @@ use crate::level::Level;
 #[derive(Clone, Debug)]
 pub struct PoissonArrivals {
     rate: Level,
-    /// Events of the fleet per event of this worker.
+    /// Number of workers; this worker has 1 / `count` of the fleet's events.
     count: f64,
     /// Area under the fleet's rate up to the last event.
     area: f64,
@@ -18,7 +18,7 @@ pub struct PoissonArrivals {
 }
 
 impl PoissonArrivals {
-    /// A share of 1 / `count` of `rate` events per second.
+    /// The arrivals of one of `count` workers that together have `rate` events per second.
     pub fn new(rate: Level, count: u64, rng: Rng) -> Self {
         Self { rate, count: count as f64, area: 0.0, rng }
     }
@@ -31,7 +31,7 @@ impl Arrivals for PoissonArrivals {
     }
 }
 
-/// An exponentially distributed number with mean 1, by inversion: 1 - U is never 0.
+/// An exponentially distributed number with mean 1, by inversion. 1 - U is never 0, so the logarithm is finite.
 pub(crate) fn exponential(rng: &mut Rng) -> f64 {
     -(1.0 - rng.unit()).ln()
 }

@@ -1,9 +1,9 @@
-//! A series of due times.
+//! The interface of arrivals.
 
 use crate::Nanos;
 
 /// An endless, non-decreasing series of due times.
 pub trait Arrivals {
-    /// The next due time; `Nanos::MAX` after the last one.
+    /// The next due time; `Nanos::MAX` if there are no more.
     fn next_due(&mut self) -> Nanos;
 }

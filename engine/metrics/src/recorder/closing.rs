@@ -1,4 +1,4 @@
-//! Closing a span: moves its counters into records.
+//! Closes a span: moves the counters of a recorder into it.
 
 use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Bound;
@@ -57,22 +57,24 @@ impl Recorder {
         }
     }
 
-    /// Events that have neither completed nor failed are unfinished, and due in the next phase.
+    /// Closes a phase. Events that have neither completed nor failed count as unfinished in this phase, and as due in
+    /// the next one.
     fn close_phase(&mut self, at: Nanos) -> PhaseAccounting {
         let mut accounting = std::mem::take(&mut self.accounting);
         accounting.unfinished = self.outstanding.waiting() + self.outstanding.in_flight();
         let Accounting { due, done, failed, dropped, unfinished, .. } = accounting;
         assert_eq!(due, done + failed + dropped + unfinished, "an event was lost: {accounting:?}");
         let since = self.outstanding.waiting_since().chain(self.outstanding.running_since());
-        // Events may have joined the queue after the end, before this worker noticed it.
+        // Before this worker noticed the end of the phase, events may have joined the queue that became due after the
+        // end.
         let waited: u128 = since.map(|due| u128::from(at.saturating_sub(due))).sum();
         accounting.unfinished_us = (waited / 1000) as u64;
         self.accounting.due = unfinished;
         PhaseAccounting { accounting, censored: self.close_censored(at) }
     }
 
-    /// For each event that will never end, the time from its due time to the end of the phase. At the end of the run,
-    /// events in flight may still end (see [`Recorder::drained`]).
+    /// For each event that will never end, the time from its due time to the end of the phase. At the end of the run
+    /// this excludes events in flight, which may still end (see [`Recorder::drained`]).
     fn close_censored(&mut self, at: Nanos) -> Buckets {
         let dropped = std::mem::take(&mut self.dropped);
         if self.service.is_none() {

@@ -26,7 +26,7 @@ enum Kind {
         iterations: u32,
     },
     Special(Special),
-    /// With the exponent ln h / ln(1 - h): a share h of the ids gets a share 1 - h of the accesses.
+    /// Pareto distribution with the exponent ln h / ln(1 - h): a share h of the ids gets a share 1 - h of the accesses.
     Pareto {
         exponent: f64,
     },
@@ -50,7 +50,7 @@ impl Keys {
         Self { low, count, kind }
     }
 
-    /// One id.
+    /// A random id.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         let offset = match &self.kind {

@@ -2,12 +2,12 @@
 
 use crate::Rng;
 
-/// With probability `100 - hot_percent` percent a bell over the whole range; otherwise the upper part of a band
-/// of `percent` percent of the range around its middle. One random number makes both decisions, so
-/// only the upper `hot_percent` percent of the band are reached; kept for comparable results.
+/// With probability `100 - hot_percent` percent, a bell curve over the whole range; otherwise the upper part of a band
+/// of `percent` percent of the range around its middle. As in sysbench, one random number makes both decisions, so only
+/// the upper `hot_percent` percent of the band is reached; this keeps results comparable.
 #[derive(Clone, Debug)]
 pub(super) struct Special {
-    /// From the first id to the last.
+    /// Distance from the first id to the last.
     span: f64,
     iterations: u32,
     /// Width of the band.
@@ -23,7 +23,7 @@ impl Special {
         Self { span, iterations, band, cold: f64::from(100 - hot_percent) / 100.0 }
     }
 
-    /// An id, counted from 0.
+    /// A random id, counted from 0.
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
         let unit = rng.unit();
@@ -36,7 +36,8 @@ impl Special {
     }
 }
 
-/// The mean of `count` uniform numbers: a Bates distribution, close to a normal one for `count` from about 6.
+/// The mean of `count` uniform random numbers: a Bates distribution, which is close to a normal one for `count` from
+/// about 6.
 #[inline]
 pub(super) fn bates(rng: &mut Rng, count: u32) -> f64 {
     (0..count).map(|_| rng.unit()).sum::<f64>() / f64::from(count)

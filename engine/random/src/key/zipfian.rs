@@ -28,7 +28,7 @@ impl Zipfian {
         keys
     }
 
-    /// An id, counted from 0.
+    /// A random id, counted from 0.
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
@@ -60,12 +60,12 @@ impl Zipfian {
     }
 }
 
-/// (e^x - 1) / x, also near 0.
+/// (e^x - 1) / x, accurate for x near 0 too.
 fn expm1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 }
 }
 
-/// ln(1 + x) / x, also near 0.
+/// ln(1 + x) / x, accurate for x near 0 too.
 fn ln1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x / 2.0 }
 }

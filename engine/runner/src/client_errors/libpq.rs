@@ -25,7 +25,7 @@ pub(super) fn connect_message(error: &WireError, endpoint: Option<&Endpoint>) ->
 }
 
 fn unreachable(begin: &str, text: &str, endpoint: Option<&Endpoint>) -> String {
-    // Without the address in front and the number that Rust appends.
+    // Remove the address before the message and the error number that Rust appends.
     let message = text.split(" (os error").next().unwrap_or(text);
     let message = message.rsplit(": ").next().unwrap_or(message);
     match endpoint {
@@ -46,7 +46,7 @@ fn unreachable(begin: &str, text: &str, endpoint: Option<&Endpoint>) -> String {
     }
 }
 
-/// libpq's message about a statement: only the server's message.
+/// libpq's message about a statement, which is the server's message.
 pub(super) fn message(error: &WireError) -> String {
     match error {
         WireError::Server { message, .. } => message.clone(),
@@ -55,7 +55,7 @@ pub(super) fn message(error: &WireError) -> String {
     }
 }
 
-/// SQLSTATE; connection_failure if the error is not from the server.
+/// The SQLSTATE of an error; connection_failure if the error does not come from the server.
 pub(super) fn state(error: &WireError) -> String {
     error.state().unwrap_or(CONNECTION_FAILURE).to_owned()
 }

@@ -1,5 +1,5 @@
-//! `prepare`, `prewarm` and `cleanup` table by table: stream t of n handles the tables t, t + n, … and reports the start of
-//! every step.
+//! `prepare`, `prewarm` and `cleanup` for tables without dbdyno's mark. Stream t of n handles the tables t, t + n, …
+//! one after the other, and reports the start of every step.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl<C: Loads> Job<'_, C> {
         self.in_streams(&self.connector, schema, streams, stream).await
     }
 
-    /// Drops every table without checking for dbdyno's mark.
+    /// Drops every table, whether or not it has dbdyno's mark.
     pub(super) async fn cleanup_by_table(&self) -> StepResult {
         let mut connection = self.connect(&self.connector).await?;
         for table in 1..=self.schema.tables() {
@@ -52,7 +52,7 @@ impl<C: Loads> Job<'_, C> {
         Ok(())
     }
 
-    /// The tables of each stream, in order. One stream creates all those of bulk_insert.
+    /// The tables of each stream, in order. The tables of bulk_insert are all created by one stream.
     fn shares(&self) -> Queue<Vec<u32>> {
         let tables = self.schema.tables();
         let streams = if self.schema.makes_no_rows() { 1 } else { self.streams.min(tables) };

@@ -1,7 +1,7 @@
 //! Decides what to do with tables that exist before loading.
 //!
-//! The loader keeps complete tables of the same specification and replaces incomplete tables with dbdyno's mark. Any other
-//! table of the same name is a conflict: the loader never drops a table without the mark.
+//! The loader keeps complete tables with the plan's specification, and replaces incomplete tables that have dbdyno's
+//! mark. Any other table with the same name is a conflict: the loader never drops a table without the mark.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Fills tables: one stream and its statements.
 //!
-//! Every statement commits on its own. LOAD DATA and COPY are divided into statements too, so that neither the undo log nor a
-//! binary log has to store a complete table as one transaction.
+//! Every statement commits separately. The rows of LOAD DATA and COPY are divided into several statements too, so that
+//! neither the undo log nor a binary log has to store a complete table as one transaction.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,16 +20,16 @@ use crate::failure::{self, RunFailure};
 /// Maximum attempts of a statement before its error ends the command.
 const ATTEMPTS: u32 = 20;
 
-/// Sends the rows of tables; shared by all streams of a job.
+/// Sends the rows of tables. All streams of a command share it.
 pub(super) struct RowLoader<T> {
     pub(super) tables: Rc<T>,
     pub(super) pieces: Queue<Piece>,
     pub(super) method: LoadingMethod,
-    /// How rows are sent; changes to INSERT if the server refuses LOAD DATA and the plan does not require it.
+    /// How rows are sent. Changes to INSERT if the server refuses LOAD DATA or COPY and the plan allows INSERT.
     pub(super) way: Cell<LoadingWay>,
 }
 
-/// Applies session settings, then loads pieces until none is left.
+/// Runs one stream: applies the session settings, then loads pieces until none is left.
 pub(super) async fn fill<T: Tables>(
     mut connection: impl BulkLoad,
     settings: Vec<String>,
@@ -69,7 +69,8 @@ impl<T: Tables> RowLoader<T> {
         Ok(())
     }
 
-    /// Loads the first rows of a piece by LOAD DATA or COPY; `None` if the server refuses it and the plan allows INSERT.
+    /// Loads the first rows of a piece by LOAD DATA or COPY. Returns `None` if the server refuses this and the plan
+    /// allows INSERT.
     async fn load(
         &self,
         connection: &mut impl BulkLoad,
@@ -93,7 +94,7 @@ impl<T: Tables> RowLoader<T> {
                     let (table, ended) = (piece.table, Instant::now());
                     return Ok(Some(StoredRows { table, rows, bytes, retries, began, ended }));
                 }
-                // If this was another error, the INSERT reports it.
+                // If the server refused for another reason, the INSERT reports the error.
                 Err(LoadError::Refused(_)) if self.method == LoadingMethod::Auto => {
                     self.way.set(LoadingWay::Insert);
                     return Ok(None);
@@ -108,7 +109,7 @@ impl<T: Tables> RowLoader<T> {
         }
     }
 
-    /// Rows stored and bytes sent by one LOAD DATA or COPY.
+    /// Sends one LOAD DATA or COPY. Returns the rows stored and the bytes sent.
     async fn load_once(
         &self,
         connection: &mut impl BulkLoad,
@@ -135,8 +136,8 @@ impl<T: Tables> RowLoader<T> {
         Ok((outcome.rows, bytes))
     }
 
-    /// Loads the first rows of a piece by one INSERT. Streams can deadlock in an empty table (MariaDB locks the whole table
-    /// for the first insert, MDEV-515).
+    /// Loads the first rows of a piece by one INSERT, and repeats it after a deadlock: MariaDB locks the whole table
+    /// for the first insert into an empty table, so streams can deadlock (MDEV-515).
     async fn insert(
         &self,
         connection: &mut impl BulkLoad,
@@ -177,12 +178,12 @@ impl<T: Tables> RowLoader<T> {
         if self.way.get() == LoadingWay::Copy { "COPY" } else { "LOAD DATA LOCAL" }
     }
 
-    /// Whether rows are sent with their ids, so that the table's sequence does not advance.
+    /// Whether rows are sent with their ids, in which case the table's sequence does not advance.
     pub(super) fn brings_ids(&self) -> bool {
         self.way.get() == LoadingWay::Copy
     }
 
-    /// Fails if the server changed values that do not fit their columns: without strict mode it only warns.
+    /// Fails if the server changed values that do not fit their columns; without strict mode it only warns.
     async fn require_fit(&self, connection: &mut impl BulkLoad, table: u32) -> StepResult {
         if !self.tables.warns() {
             return Ok(());
@@ -201,7 +202,7 @@ impl<T: Tables> RowLoader<T> {
         Err((EndReason::DataConflict, Failure { code, text, hint: Some(hint.into()), ..Failure::default() }))
     }
 
-    /// Fails if rows are missing: LOAD DATA LOCAL only warns about duplicates.
+    /// Fails if rows are missing: LOAD DATA LOCAL only warns about duplicate keys.
     fn require_complete(&self, table: u32, stored: u64, planned: u64, statement: &str) -> StepResult {
         if stored == planned {
             return Ok(());

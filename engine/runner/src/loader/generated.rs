@@ -1,7 +1,7 @@
-//! Custom tables, filled with generated rows.
+//! User-defined tables, filled with generated rows.
 //!
-//! The streams fill one table after the other, so that referenced rows exist before those that refer to them. A mark in the
-//! table's comment, during and after filling, tells a second `prepare` its state.
+//! The streams fill one table after the other, so that referenced rows exist before the rows that refer to them. A mark
+//! in the table's comment, set before and after filling, tells a later `prepare` whether the table is complete.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::stream::{StepResult, queries, query};
 use super::{Job, Loads};
 use crate::failure::{self, RunFailure};
 
-/// Minimum number of rows for which another stream pays off.
+/// Minimum number of rows for which an additional stream saves time.
 const STREAM_ROWS: u64 = 10_000;
 
 /// A table to fill.
@@ -29,7 +29,7 @@ struct EmptyTable {
 }
 
 impl<C: Loads> Job<'_, C> {
-    /// Fills the generated tables that are empty. `connection` has sent the setup.
+    /// Fills the generated tables that are empty. `connection` has already executed the plan's setup statements.
     pub(super) async fn generate(&self, mut connection: C::Connection) -> StepResult {
         let (tables, connection) = (&self.generated, &mut connection);
         let empty = self.empty_tables(connection).await?;
@@ -68,7 +68,7 @@ impl<C: Loads> Job<'_, C> {
         Ok(())
     }
 
-    /// The tables to fill, or all conflicts at once.
+    /// The tables to fill, or the error with all conflicts.
     async fn empty_tables(&self, connection: &mut C::Connection) -> Result<Vec<EmptyTable>, RunFailure> {
         let tables = &self.generated;
         let (mut empty, mut conflicts) = (Vec::new(), Vec::new());
@@ -118,7 +118,8 @@ impl<C: Loads> Job<'_, C> {
         }
     }
 
-    /// Refreshes the statistics of the tables and marks them as complete. Returns the time of the statistics.
+    /// Refreshes the statistics of the tables and marks the tables as complete. Returns the time spent on the
+    /// statistics.
     async fn complete(
         &self,
         connection: &mut C::Connection,

@@ -1,16 +1,16 @@
 //! The loader creates, fills and drops the tables of a plan.
 //!
-//! Streams take pieces of tables from one list. A piece is a complete table if there are enough tables, and otherwise a range
-//! of ids, so that one large table loads in parallel too. A stream writes ascending ids, which fills pages best. Rows and
-//! index are separate steps with separate times.
+//! Streams (concurrent connections) take pieces of tables from one list. A piece is a complete table if there are
+//! enough tables, and otherwise a range of ids, so that one large table is also loaded in parallel. A stream writes
+//! ascending ids, which fill pages best. Rows and indexes are separate steps with separate times.
 //!
 //! # Layout
 //! - this file: the order of the steps, and the streams. `stream`: helpers of every stream.
 //! - `existing`: decides what to do with tables that exist.
 //! - `pieces`: divides tables.
 //! - `fill`: sends rows by LOAD DATA LOCAL, COPY or INSERT.
-//! - `generated`: custom tables with generated rows.
-//! - `by_table`: tables that differ from dbdyno's own, one after the other.
+//! - `generated`: user-defined tables with generated rows.
+//! - `by_table`: tables without dbdyno's mark, one after the other.
 //! - `totals`: sums of rows, bytes and times.
 
 mod by_table;
@@ -55,8 +55,8 @@ enum Command {
     Prewarm,
 }
 
-/// Creates and fills the plan's tables. Keeps complete tables of the same specification; if any other table has one of their
-/// names, fails without changes.
+/// Creates and fills the plan's tables. Keeps complete tables with the same specification. If another table has one of
+/// their names, fails without changes.
 pub fn prepare(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     work(spec, &inbox, sink, Command::Prepare)
 }
@@ -66,17 +66,17 @@ pub fn cleanup(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     work(spec, &inbox, sink, Command::Cleanup)
 }
 
-/// Reads the plan's tables, with as many streams as load them.
+/// Reads the plan's tables, with the same number of streams as for loading.
 pub fn prewarm(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     work(spec, &inbox, sink, Command::Prewarm)
 }
 
-/// A connector that also opens connections whose server may ask for data.
+/// A connector that can also open connections on which the server may request data from the client.
 trait Loads: Connector<Connection: BulkLoad> {
     /// The schema or database with the tables.
     fn database(&self) -> &str;
 
-    /// The connector for those connections; on all others the server may not request data.
+    /// The connector for such connections; on other connections the server may not request data.
     fn for_data(&self) -> Self;
 }
 
@@ -150,7 +150,7 @@ fn on_runtime<C: Loads>(
         totals: RefCell::default(),
         custom,
     };
-    // The options do not apply to custom tables.
+    // These options do not apply to user-defined tables.
     let by_table = custom.is_none() && spec.options.tables.is_some();
     let done = async {
         match command {
@@ -208,7 +208,7 @@ impl<C: Loads> Job<'_, C> {
         Ok(())
     }
 
-    /// Fills these pieces. Returns the method by which rows were sent.
+    /// Loads the pieces. Returns the method by which rows were sent.
     async fn fill_pieces<T: Tables + 'static>(
         &self,
         tables: &Rc<T>,
@@ -222,7 +222,7 @@ impl<C: Loads> Job<'_, C> {
         Ok(loader.way.get())
     }
 
-    /// The loader of these pieces, and the connector for its connections.
+    /// The loader of the pieces, and the connector for its connections.
     fn row_loader<T: Tables>(&self, tables: &Rc<T>, pieces: Vec<Piece>) -> (Rc<RowLoader<T>>, C) {
         let way = match self.method {
             LoadingMethod::Insert => LoadingWay::Insert,
@@ -235,7 +235,8 @@ impl<C: Loads> Job<'_, C> {
         (Rc::new(RowLoader { tables, pieces, method: self.method, way: Cell::new(way) }), connector)
     }
 
-    /// Runs as many streams as the plan allows, but at most `max`, each on its own connection. The first failure ends all.
+    /// Runs as many streams as the plan allows, but at most `max`, each on a separate connection. The first failure
+    /// ends all streams.
     async fn in_streams<S: Future<Output = StepResult> + 'static>(
         &self,
         connector: &C,
@@ -296,7 +297,7 @@ impl<C: Loads> Job<'_, C> {
     }
 }
 
-/// Reports the steps of `command` without a server.
+/// Reports the steps of `command` without contacting a server.
 fn dry_run(schema: &Schema, command: Command, sink: &mut dyn Sink) {
     let began = Instant::now();
     for table in 1..=schema.tables() {

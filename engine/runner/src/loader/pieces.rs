@@ -1,4 +1,4 @@
-//! How tables are divided so that several streams can load them.
+//! Divides tables into pieces, so that several streams can load them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,13 +19,14 @@ pub(super) fn queue<T>(items: impl IntoIterator<Item = T>) -> Queue<T> {
     Rc::new(RefCell::new(items.into_iter().collect()))
 }
 
-/// Divides tables into pieces: whole tables if there are at least two per stream, otherwise one piece per stream.
+/// Divides tables into pieces: whole tables if there are at least two per stream, otherwise one piece per table and
+/// stream.
 ///
-/// The first piece of every table comes before the second of any, because streams in one table may wait for each other
-/// (MariaDB's AUTO-INC lock under innodb_autoinc_lock_mode = 1).
+/// The first pieces of all tables come before the second pieces, because streams that load the same table may wait for
+/// each other (MariaDB's AUTO-INC lock under innodb_autoinc_lock_mode = 1).
 pub(super) fn pieces(tables: &[u32], rows: u64, streams: u32) -> Vec<Piece> {
     let cuts = if tables.len() as u32 >= 2 * streams { 1 } else { u64::from(streams).min(rows) };
-    // In 128 bits, so that no number of rows overflows.
+    // Computed in 128 bits, so that no number of rows overflows.
     let edge = |cut: u64| (u128::from(rows) * u128::from(cut) / u128::from(cuts.max(1))) as u64;
     let of_cut =
         |cut| tables.iter().map(move |&table| Piece { table, first: edge(cut) + 1, last: edge(cut + 1) });

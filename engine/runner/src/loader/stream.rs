@@ -11,7 +11,7 @@ use crate::failure::{self, RunFailure};
 /// The result of a step that may end the command.
 pub(super) type StepResult = Result<(), RunFailure>;
 
-/// A report about the table of that number.
+/// A report about one table.
 pub(super) enum Progress {
     Step(LoadingStep, u32),
     Stored(StoredRows),
@@ -24,9 +24,9 @@ pub(super) struct StoredRows {
     pub(super) table: u32,
     pub(super) rows: u64,
     pub(super) bytes: u64,
-    /// Times the statement was sent again.
+    /// How often the statement was sent again.
     pub(super) retries: u64,
-    /// Time from its first sending to the reply.
+    /// When the statement was sent for the first time.
     pub(super) began: Instant,
     pub(super) ended: Instant,
 }
@@ -44,7 +44,7 @@ pub(super) struct Reporter(pub(super) UnboundedSender<Progress>);
 
 impl Reporter {
     pub(super) fn report(&self, progress: Progress) {
-        // The receiver is gone only when loading stops.
+        // Sending fails only if loading has stopped.
         let _ = self.0.send(progress);
     }
 }

@@ -1,10 +1,10 @@
-//! The compressed form of the MySQL protocol: packets of any length inside frames.
+//! The compression of the MySQL protocol: packets of any length are sent inside frames.
 //!
 //! ```text
-//! frame: length of what follows (3 bytes), sequence (1), length before compression (3; 0: not compressed), bytes
+//! frame: length of the content (3 bytes), sequence (1), length before compression (3; 0: not compressed), content
 //! ```
 //! Both directions are functions over bytes. The unpacker returns the content of a frame in pieces of the caller's size
-//! and never stores it, so a large frame costs no memory, whatever length it declares; a wrong length is an
+//! and never stores it. A large frame therefore costs no memory, whatever length it declares; a wrong length is an
 //! error.
 //!
 //! Source: "Compression" in the MySQL internals manual.
@@ -18,13 +18,13 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 use crate::WireError;
 
 const HEADER: usize = 7;
-/// Maximum bytes of a frame before compression: its length has three bytes.
+/// Maximum bytes of a frame before compression. The length field has three bytes.
 const FRAME_MAX: usize = 0xff_ffff;
-/// Frames of fewer bytes are not compressed, as in MySQL's own library.
+/// Minimum bytes of a frame that is compressed, as in MySQL's own library.
 const COMPRESS_MIN: usize = 50;
-/// Window of a zstd frame as a power of two. No frame holds more than 2^24 bytes.
+/// Maximum window of a zstd frame, as a power of two. A frame holds at most 2^24 bytes.
 const WINDOW_LOG_MAX: u32 = 24;
-/// Maximum idle decompressors that a thread keeps. A decompressor is in use while a frame is incomplete.
+/// Maximum number of idle decompressors that a thread keeps. A decompressor is in use while a frame is incomplete.
 const IDLE_MAX: usize = 4;
 
 thread_local! {
@@ -34,9 +34,10 @@ thread_local! {
     static ZSTD_IN: RefCell<Vec<Decoder<'static>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Appends `message`, one or more complete packets, as frames numbered from `sequence` on. Returns the next number.
+/// Appends `message`, one or more complete packets, as frames numbered from `sequence` on. Returns the number of the
+/// next frame.
 ///
-/// Like packets, frames are numbered from 0 with each command, over both directions, and servers check it.
+/// Like packets, frames are numbered from 0 for each command, counting both directions, and servers check the number.
 pub fn pack(compression: Compression, mut sequence: u8, message: &[u8], out: &mut Vec<u8>) -> u8 {
     for piece in message.chunks(FRAME_MAX) {
         let header = out.len();
@@ -57,7 +58,7 @@ pub fn pack(compression: Compression, mut sequence: u8, message: &[u8], out: &mu
     sequence
 }
 
-/// Appends `piece` compressed, unless that makes it longer.
+/// Appends `piece` in compressed form. Returns `None` if that would not make it shorter.
 fn deflate(compression: Compression, piece: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     out.resize(start + piece.len(), 0);
@@ -102,13 +103,13 @@ impl Unpacker {
         Self { compression, state: START, next_sequence: 0 }
     }
 
-    /// Number of the frame that follows the last one seen.
+    /// Number of the frame that follows the last frame received.
     pub fn next_sequence(&self) -> u8 {
         self.next_sequence
     }
 
-    /// Unpacks from `input` to `out` as far as possible. Returns the bytes read and the bytes written; with none written it
-    /// needs more input.
+    /// Unpacks from `input` to `out` as far as possible. Returns the number of bytes read and the number of bytes
+    /// written. If no bytes are written, it needs more input.
     ///
     /// # Errors
     /// [`WireError::Protocol`] if the content of a frame contradicts its header.
@@ -123,7 +124,7 @@ impl Unpacker {
         Ok((taken, 0))
     }
 
-    /// One step: bytes read and written. None if it needs more input.
+    /// Performs one step. Returns the number of bytes read and written, or `None` if it needs more input.
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Option<(usize, usize)>, WireError> {
         match &mut self.state {
             State::Header { bytes, have } => {
@@ -147,7 +148,7 @@ impl Unpacker {
             }
             State::Deflated { left, promised, inflate } => {
                 let piece = &input[..input.len().min(*left)];
-                // Room for one byte more than declared, to detect a frame that is too long.
+                // The output has room for one byte more than declared, to detect content that is too long.
                 let room = out.len().min(*promised + 1);
                 let Step { used, given, is_end } = inflate.run(piece, &mut out[..room])?;
                 *left -= used;
@@ -169,7 +170,7 @@ impl Unpacker {
     }
 }
 
-/// The state after a header.
+/// The state of the unpacker after a frame's header.
 fn frame(compression: Compression, [a, b, c, _sequence, d, e, f]: [u8; HEADER]) -> Result<State, WireError> {
     let left = u32::from_le_bytes([a, b, c, 0]) as usize;
     let promised = u32::from_le_bytes([d, e, f, 0]) as usize;
@@ -186,7 +187,7 @@ fn broken(how: &str) -> WireError {
     WireError::Protocol(format!("a compressed packet that is {how}"))
 }
 
-/// A decompressor in use, borrowed from its thread's idle ones.
+/// A decompressor in use, taken from the idle ones of its thread.
 enum Inflate {
     Zlib(Option<Decompress>),
     Zstd(Option<Decoder<'static>>),
@@ -243,7 +244,7 @@ impl Drop for Inflate {
                 idle.extend(one);
             }
         }
-        // Fails only while the thread ends.
+        // This fails only while the thread ends.
         let _ = match self {
             Inflate::Zlib(one) => ZLIB_IN.try_with(|idle| keep(idle, one.take())),
             Inflate::Zstd(one) => ZSTD_IN.try_with(|idle| keep(idle, one.take())),

@@ -7,7 +7,7 @@ use dbdyno_schema::record::ErrorClass;
 pub const ER_CON_COUNT_ERROR: u16 = 1040;
 /// `max_user_connections` is reached.
 pub const ER_TOO_MANY_USER_CONNECTIONS: u16 = 1203;
-/// A limit of the account is reached; the message names it.
+/// A limit of the account is reached; the message says which one.
 pub const ER_USER_LIMIT_REACHED: u16 = 1226;
 /// The server cannot prepare this statement, such as BEGIN on MySQL.
 pub const ER_UNSUPPORTED_PS: u16 = 1295;
@@ -30,7 +30,7 @@ pub const CR_SERVER_LOST: u16 = 2013;
 pub const CR_SSL_CONNECTION_ERROR: u16 = 2026;
 /// The server violated the protocol.
 pub const CR_MALFORMED_PACKET: u16 = 2027;
-/// An authentication method that the client cannot or will not use.
+/// The client does not support the authentication method, or refuses to use it.
 pub const CR_AUTH_PLUGIN_CANNOT_LOAD: u16 = 2059;
 /// A compression that the server does not offer.
 pub const CR_COMPRESSION_WRONGLY_CONFIGURED: u16 = 2065;
@@ -40,27 +40,28 @@ pub const CLIENT_LOST: [u16; 4] = [CR_SERVER_GONE_ERROR, 2011, CR_SERVER_LOST, 2
 
 /// Classes of error numbers.
 pub const CLASSES: [(ErrorClass, &[u16]); 6] = [
-    // Rolled back to end a deadlock: 1213, of an XA transaction (1614), between user locks (3058, 3132).
+    // Rolled back because of a deadlock: 1213; in an XA transaction 1614; between user locks 3058 and 3132.
     (ErrorClass::Deadlock, &[1213, 1614, 3058, 3132]),
-    // Waited too long for a lock: 1205, in an XA transaction (1613), a lock of the locking service (3133), a row under
-    // NOWAIT (MySQL 3572). MariaDB reports NOWAIT as 1205.
+    // Lock wait timeout: 1205; in an XA transaction 1613; a lock of the locking service 3133; a locked row with NOWAIT
+    // 3572 (MySQL). MariaDB reports NOWAIT as 1205.
     (ErrorClass::LockTimeout, &[1205, 1613, 3133, 3572]),
-    // The row changed since the transaction's snapshot (1020, MariaDB with `innodb_snapshot_isolation`), or a group of
-    // servers refused the commit (MySQL 3101).
+    // The row changed after the transaction's snapshot (1020, MariaDB with `innodb_snapshot_isolation`), or group
+    // replication refused the commit (MySQL 3101).
     (ErrorClass::Serialization, &[1020, 3101]),
-    // The connection ends: shut down (1053, 1077, 1079), closed by force (1080), aborted (1152, 1184), killed (MariaDB
-    // 1927, MySQL 3169), idle for too long (MySQL 4031); and the numbers of the client libraries, which proxies pass on. A
-    // killed statement is 1317, and its connection stays open.
+    // The connection ends: the server shuts down (1053, 1077, 1079), closed by force (1080), aborted (1152, 1184),
+    // killed (MariaDB 1927, MySQL 3169), idle for too long (MySQL 4031); and the numbers of the client libraries, which
+    // proxies pass on. A killed statement is 1317, which leaves the connection open.
     (
         ErrorClass::Lost,
         &[1053, 1077, 1079, 1080, 1152, 1184, 1927, CR_SERVER_GONE_ERROR, CR_SERVER_LOST, 2055, 3169, 4031],
     ),
-    // A unique key exists already: 1062, with the name of the key (1586), without the row (1022, 1169, 1859), in
-    // a table with a foreign key (1557, 1761, 1762).
+    // A duplicate unique key: 1062, with the name of the key 1586, without the row 1022, 1169 and 1859, in a table with
+    // a foreign key 1557, 1761 and 1762.
     (ErrorClass::DuplicateKey, &[1022, 1062, 1169, 1557, 1586, 1761, 1762, 1859]),
-    // No session begins: too many connections, the host (1042, 1129, 1130), the handshake or the authentication method
-    // (1043, 1251, 1275), access denied (1044, 1045, 1698), password expired (1820, 1862), account locked (MySQL 3118 and
-    // 3955, MariaDB 4151), offline (MySQL 3032), encryption required (3159); and the numbers of the client libraries.
+    // The session cannot begin: too many connections, the host (1042, 1129, 1130), the handshake or the authentication
+    // method (1043, 1251, 1275), access denied (1044, 1045, 1698), password expired (1820, 1862), account locked (MySQL
+    // 3118 and 3955, MariaDB 4151), server offline (MySQL 3032), encryption required (3159); and the numbers of the
+    // client libraries.
     (
         ErrorClass::Refused,
         &[
@@ -98,7 +99,7 @@ pub fn class(number: u16) -> ErrorClass {
     entry.map_or(ErrorClass::Other, |(class, _)| *class)
 }
 
-/// How to repair what an error number reports.
+/// How to fix the cause of an error number.
 pub(crate) fn fix(number: u16) -> Option<&'static str> {
     Some(match number {
         ER_CON_COUNT_ERROR => "raise max_connections, or use fewer connections",

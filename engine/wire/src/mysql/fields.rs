@@ -1,4 +1,4 @@
-//! The contents of packets: numbers, strings and errors; no length in them is trusted.
+//! Reads the contents of packets: numbers, strings and errors. It trusts no length in them.
 
 use crate::WireError;
 use crate::server_message::sanitize;
@@ -16,7 +16,7 @@ pub fn server_error(payload: &[u8]) -> WireError {
     WireError::Server { code, state: sanitize(state), message: sanitize(message), is_fatal: false }
 }
 
-/// Little-endian reads that fail with a protocol error, never with a panic.
+/// Reads little-endian numbers. It fails with a protocol error, never with a panic.
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Cursor<'a> {

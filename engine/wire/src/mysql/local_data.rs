@@ -1,11 +1,11 @@
 //! LOAD DATA LOCAL: the server requests a file, and the client sends rows that it generates on demand.
 //!
-//! The client never opens a file: it accepts the server's request only as the answer to its own LOAD DATA, on a
-//! connection that was opened for loading, and ignores the name in it.
+//! The client never opens a file. It accepts the server's request only as the reply to its own LOAD DATA, on a
+//! connection that was opened for loading, and ignores the file name in the request.
 //!
-//! Source: "LOCAL INFILE Request" in the client/server protocol chapter of the MySQL internals manual. The data are packets
-//! that continue the numbering of the request, and an empty packet ends them. A server that fails meanwhile skips the
-//! rest and answers with its error at the end.
+//! Source: "LOCAL INFILE Request" in the client/server protocol chapter of the MySQL internals manual. The data are
+//! packets that continue the numbering of the request; an empty packet ends them. If the server fails meanwhile, it
+//! skips the remaining data and replies with its error at the end.
 
 use super::message::packet;
 use super::skim::{Expect, Skim};
@@ -41,7 +41,7 @@ impl MysqlConnection {
         &mut self,
         mut rows: impl FnMut(&mut Vec<u8>, usize) -> bool,
     ) -> Result<Outcome, WireError> {
-        let mut sequence = 2u8; // The statement was 0, the request 1.
+        let mut sequence = 2u8; // The statement had number 0, the request 1.
         let mut more = true;
         while more {
             self.out.clear();
@@ -49,7 +49,7 @@ impl MysqlConnection {
                 let begin = self.out.len();
                 packet(&mut self.out, sequence, |out| more = rows(out, PACKET_BYTES));
                 if self.out.len() == begin + 4 {
-                    self.out.truncate(begin); // An empty packet would end the data here.
+                    self.out.truncate(begin); // Do not send an empty packet: it would end the data here.
                 } else {
                     sequence = sequence.wrapping_add(1);
                 }

@@ -1,4 +1,4 @@
-//! Messages of the client: every function appends one message to a buffer.
+//! Messages of the client. Every function appends one message to a buffer.
 //!
 //! Source: the client/server protocol chapters of the MariaDB Knowledge Base and of the MySQL internals manual.
 
@@ -17,11 +17,11 @@ const TYPE_DOUBLE: u8 = 0x05;
 const TYPE_LONGLONG: u8 = 0x08;
 const TYPE_VAR_STRING: u8 = 0xfd;
 
-/// Maximum bytes of a payload; a packet of this length continues in the next one.
+/// Maximum bytes of a packet's payload. A message continues in the next packet after a packet of this length.
 const FULL: usize = 0xff_ffff;
 
-/// Appends a message whose payload `body` writes, in a packet with number `sequence`, or in several if it is too long for
-/// one.
+/// Appends a message whose payload `body` writes. The packet has number `sequence`; a long message is split into
+/// several packets.
 pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let header = out.len();
     out.extend_from_slice(&[0, 0, 0, sequence]);
@@ -42,7 +42,7 @@ pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
     });
 }
 
-/// Runs a statement given as text with a literal of one of `values` in place of each `?`.
+/// Runs a statement given as text, with a literal of one of `values` in place of each `?`.
 pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     packet(out, 0, |out| {
         out.push(COM_QUERY);
@@ -66,8 +66,8 @@ pub fn close_statement(out: &mut Vec<u8>, statement_id: u32) {
     });
 }
 
-/// Runs a prepared statement. The server remembers the parameter types between executions, so
-/// `send_types` is necessary only the first time.
+/// Runs a prepared statement. The server remembers the types of the parameters, so `send_types` is necessary only for
+/// the first execution.
 pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_types: bool) {
     packet(out, 0, |out| {
         out.push(COM_STMT_EXECUTE);
@@ -149,7 +149,7 @@ pub fn execute_with<'a>(
     });
 }
 
-/// Writes the header, at `header`, of the last message in `out`.
+/// Writes the packet header at offset `header`, for the last message in `out`.
 #[inline]
 fn frame(out: &mut Vec<u8>, header: usize) {
     let length = out.len() - header - 4;
@@ -165,7 +165,7 @@ fn cut(out: &mut Vec<u8>, header: usize) {
     let first = out[header + 3];
     let payload = out.split_off(header + 4);
     out.truncate(header);
-    let pieces = payload.len() / FULL + 1; // The last packet, which may be empty, ends the message.
+    let pieces = payload.len() / FULL + 1; // The last packet is shorter than the maximum; it may be empty.
     for number in 0..pieces {
         let piece = &payload[number * FULL..payload.len().min((number + 1) * FULL)];
         out.extend_from_slice(&(piece.len() as u32).to_le_bytes()[..3]);

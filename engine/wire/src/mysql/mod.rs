@@ -26,7 +26,8 @@ use crate::session_options::with_timeout;
 use crate::socket::Socket;
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 
-/// Maximum bytes of an answer outside the load (to the loader, for example), which no end of a run interrupts.
+/// Maximum bytes of an answer outside the load, for example to the loader. The end of a run does not interrupt such an
+/// answer.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 impl Connector for MysqlConnector {
@@ -38,7 +39,8 @@ impl Connector for MysqlConnector {
 }
 
 impl MysqlConnector {
-    /// Logs in over a connected stream, as if to `address`: for tests and fuzzing, which simulate the server.
+    /// Logs in over a connected stream, as if the server were at `address`. For tests and fuzzing, which simulate the
+    /// server.
     #[doc(hidden)]
     pub async fn connect_over(
         &self,
@@ -74,7 +76,7 @@ pub struct MysqlConnection {
     out: Vec<u8>,
     statements: Vec<Statement>,
     tracks_result_sets: bool,
-    /// Results of the last answer, if they are tracked and there were several.
+    /// The results of the last answer, if results are tracked and the answer had several.
     result_sets: Vec<ResultSet>,
 }
 
@@ -91,7 +93,7 @@ impl MysqlConnection {
         self.socket.receive(|bytes| skim.feed(bytes)).await
     }
 
-    /// Sends `out`, whose answer is short.
+    /// Sends `out`, to which the answer is short.
     async fn request_bounded(&mut self, expect: Expect) -> Result<Answer, WireError> {
         let mut skim = Skim::new(expect, self.deprecate_eof).limit_bytes(ANSWER_BYTES_MAX);
         self.exchange(&mut skim).await
@@ -154,7 +156,7 @@ impl Connection for MysqlConnection {
     async fn close(&mut self) {
         self.out.clear();
         message::quit(&mut self.out);
-        // The session ends even without this message.
+        // The session ends even if this message is not sent.
         let _ = self.socket.send(&self.out).await;
     }
 }

@@ -1,6 +1,6 @@
-//! The server's public RSA key, which encrypts a password where the connection is not encrypted.
+//! The server's public RSA key, which encrypts a password if the connection is not encrypted.
 //!
-//! A hostile server can send any key, so the parser is strict.
+//! A hostile server can send anything as its key, so the parser is strict.
 //! Sources: RFC 7468 (PEM), RFC 5280 section 4.1 (SubjectPublicKeyInfo), RFC 8017 sections 3.1 and 7.1 (RSA, OAEP).
 
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use super::errors::CR_AUTH_PLUGIN_CANNOT_LOAD;
 use crate::WireError;
 use crate::der::{BIT_STRING, INTEGER, SEQUENCE, element};
 
-/// Allowed bits of a modulus. Servers generate keys of 2048; more than 8192 would only cost time.
+/// Allowed numbers of bits in a modulus. Servers generate keys of 2048 bits; more than 8192 would only cost time.
 const BITS: std::ops::RangeInclusive<u64> = 1024..=8192;
-/// Maximum bytes of an exponent, to limit the work. Nearly every key has 65537.
+/// Maximum bytes of an exponent, to limit the work. Nearly every key has the exponent 65537.
 const EXPONENT_MAX: usize = 8;
 
-/// `AlgorithmIdentifier` of rsaEncryption, 1.2.840.113549.1.1.1, with its empty parameters.
+/// The `AlgorithmIdentifier` of rsaEncryption, 1.2.840.113549.1.1.1, with its empty parameters.
 const RSA: [u8; 15] =
     [0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
 
@@ -31,7 +31,7 @@ impl PublicKey {
     /// Reads a key in PEM.
     ///
     /// # Errors
-    /// [`WireError::Protocol`] for anything but a public RSA key of usual size.
+    /// [`WireError::Protocol`] if the text is not a public RSA key of an allowed size.
     pub fn from_pem(pem: &[u8]) -> Result<Self, WireError> {
         let wrong = || WireError::Protocol("no public RSA key of 1024 to 8192 bits in PEM".into());
         let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| wrong())?;

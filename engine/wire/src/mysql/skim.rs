@@ -1,8 +1,8 @@
-//! Skims answers of the server: walks packet headers, counts rows and bytes, and stores nothing.
+//! Skims answers of the server: follows packet headers and counts rows and bytes without storing them.
 //!
-//! A [`Skim`] takes the bytes of one answer in pieces of any size and reports when the answer is complete. It stores a
-//! packet's bytes only where two pieces share an OK, error or count packet. It skips rows and column definitions by their
-//! length.
+//! A [`Skim`] takes the bytes of one answer in pieces of any size and reports when the answer is complete. It stores
+//! bytes only if an OK, error or count packet is divided between two pieces. It skips rows and column definitions by
+//! their length.
 //!
 //! ```text
 //! Head ──OK / error──────────────────────────────────────────▶ done
@@ -19,11 +19,12 @@ use crate::{Outcome, WireError};
 
 /// Maximum stored bytes of one packet; the rest is cut off. An error message has at most 512 bytes.
 const KEEP_MAX: usize = 4096;
-/// Maximum definitions: a table has at most 4096 columns, a statement 65535 parameters.
+/// Maximum number of definitions: a table has at most 4096 columns, a statement at most 65535 parameters.
 const DEFINITIONS_MAX: u64 = 65_535;
-/// Maximum bytes of one column definition: six names, in a real server of 64 characters each.
+/// Maximum bytes of one column definition. It contains six names, which have at most 64 characters each in a real
+/// server.
 const DEFINITION_MAX: usize = 64 << 10;
-/// Maximum tracked results of one answer.
+/// Maximum number of results recorded for one answer.
 const RESULT_SETS_MAX: usize = 1 << 16;
 
 const STATUS_MORE_RESULTS: u16 = 0x0008;
@@ -36,7 +37,7 @@ pub enum Expect {
     Result,
     /// The answer to a prepare.
     Prepared,
-    /// The answer to the loader's LOAD DATA LOCAL: the request for its data is a complete answer.
+    /// The answer to the loader's LOAD DATA LOCAL. The server's request for the data counts as a complete answer.
     DataRequest,
 }
 
@@ -58,19 +59,19 @@ enum State {
     /// The first packet of a result.
     #[default]
     Head,
-    /// `left` definitions and, unless the end markers are deprecated, an end marker after each of the groups.
+    /// `left` definitions follow. Unless CLIENT_DEPRECATE_EOF is set, an end marker follows each of the `ends` groups.
     Definitions { left: u64, ends: u8 },
-    /// Rows up to an end marker.
+    /// Rows follow, up to an end marker.
     Rows,
-    /// The last `left` packets of the answer to a prepare.
+    /// The last `left` packets of the answer to a prepare follow.
     PreparedRest { left: u64 },
 }
 
-/// Reader of one answer.
+/// Reads one answer.
 #[derive(Debug, Default)]
 pub struct Skim {
     expect: Expect,
-    /// CLIENT_DEPRECATE_EOF: no end marker after definitions, and rows end with an OK packet.
+    /// CLIENT_DEPRECATE_EOF: no end marker follows definitions, and an OK packet ends the rows.
     deprecate_eof: bool,
     state: State,
     header: [u8; 4],
@@ -79,7 +80,7 @@ pub struct Skim {
     left: usize,
     /// Length of the current packet's payload.
     length: usize,
-    /// Whether this packet continues the one before it, which had maximum length.
+    /// Whether this packet continues the previous one, which had the maximum length.
     continues: bool,
     kept: Vec<u8>,
     answer: Answer,
@@ -87,7 +88,7 @@ pub struct Skim {
     /// Whether to keep only the rows of the first result.
     first_only: bool,
     first_ended: bool,
-    /// The results so far, if they are tracked.
+    /// The results so far, if they are recorded.
     result_sets: Option<ResultSets>,
     /// Maximum bytes of the complete answer.
     bytes_max: u64,
@@ -99,7 +100,8 @@ impl Skim {
         Self { expect, deprecate_eof, bytes_max: u64::MAX, ..Self::default() }
     }
 
-    /// Fails if the answer exceeds `bytes`: for short answers outside a run, where no end of a run limits an answer.
+    /// Makes the reader fail if the answer exceeds `bytes`: for short answers outside a run, which the end of a run
+    /// does not interrupt.
     pub fn limit_bytes(mut self, bytes: u64) -> Self {
         self.bytes_max = bytes;
         self
@@ -111,7 +113,8 @@ impl Skim {
         self
     }
 
-    /// Keeps the rows of the first result, or of `all` results, in `rows`, which is empty, up to `bytes_max` in total.
+    /// Keeps the rows of the first result, or of `all` results, in `rows`, which must be empty; at most `bytes_max`
+    /// bytes.
     pub fn keep_rows_in(mut self, rows: Rows, bytes_max: usize, all: bool) -> Self {
         (self.rows, self.first_only) = (RowBuffer::new(rows, bytes_max), !all);
         self
@@ -122,13 +125,13 @@ impl Skim {
         self.rows.rows.unwrap_or_default()
     }
 
-    /// Records each result of an answer, if `enabled`.
+    /// Records each result of an answer if `enabled`.
     pub fn track_result_sets(mut self, enabled: bool) -> Self {
         self.result_sets = enabled.then(ResultSets::default);
         self
     }
 
-    /// Takes the results of an answer with several results; empty if it has one.
+    /// Takes the results of an answer with several results. The list is empty if the answer had one.
     pub fn take_result_sets(&mut self) -> Vec<ResultSet> {
         self.result_sets.take().map(|results| results.ended).unwrap_or_default()
     }
@@ -136,7 +139,7 @@ impl Skim {
     /// Reads the next bytes. Returns the answer when it is complete.
     ///
     /// # Errors
-    /// The server's own error, or [`WireError::Protocol`].
+    /// The server's error, or [`WireError::Protocol`].
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Answer>, WireError> {
         self.answer.outcome.bytes += bytes.len() as u64;
         if self.answer.outcome.bytes > self.bytes_max {
@@ -183,7 +186,7 @@ impl Skim {
         Ok(&bytes[count..])
     }
 
-    /// Handles a piece of the current packet. Returns true at the end of the answer.
+    /// Handles a piece of the current packet. Returns whether the answer is complete.
     fn take_piece(&mut self, piece: &[u8]) -> Result<bool, WireError> {
         let complete = self.left == 0;
         if complete && self.kept.is_empty() {
@@ -204,22 +207,23 @@ impl Skim {
         done
     }
 
-    /// Number of relevant bytes of the current packet, which begins with `first`: at least 1, the type.
+    /// How many bytes of the current packet are relevant. `first` is its first byte, its type, which is always
+    /// relevant.
     fn room(&self, first: Option<u8>) -> usize {
         match self.state {
             State::Rows if self.keeps() => self.rows.room().max(1),
-            // An error or the end of the rows.
+            // An error, or the end of the rows.
             State::Rows if matches!(first, Some(0xfe | 0xff)) => KEEP_MAX,
             State::Head => KEEP_MAX,
             State::Rows | State::Definitions { .. } | State::PreparedRest { .. } => 1,
         }
     }
 
-    /// Handles a complete packet; `payload` may be only its first byte if the others are irrelevant.
+    /// Handles a complete packet. `payload` may be only the first byte if the others are irrelevant.
     fn packet(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         let continued = std::mem::replace(&mut self.continues, self.length == 0xff_ffff);
         if continued {
-            // The rest of a row that is longer than a packet.
+            // This packet continues a row that is longer than one packet.
             return if self.keeps() { Err(self.rows.overflow()) } else { Ok(false) };
         }
         match self.state {
@@ -260,7 +264,7 @@ impl Skim {
                     return Err(WireError::Protocol(format!("a result of {columns} columns")));
                 }
                 if !std::mem::replace(&mut self.answer.outcome.returns_rows, true) {
-                    // The count does not include rows that an earlier result changed.
+                    // Rows that an earlier result changed do not count.
                     self.answer.outcome.rows = 0;
                     if let Some(results) = &mut self.result_sets {
                         results.rows_before = 0;
@@ -349,20 +353,20 @@ impl Skim {
     }
 }
 
-/// The results of one answer.
+/// The recorded results of one answer.
 #[derive(Debug, Default)]
 struct ResultSets {
-    /// The completed ones, if there are several.
+    /// The completed results, if there are several.
     ended: Vec<ResultSet>,
-    /// Columns of the current one, if rows are kept.
+    /// Number of columns of the current result, if rows are kept.
     columns: u32,
-    /// Counted and kept rows before the current one.
+    /// Number of rows counted before the current result; `kept_before` is the number of rows kept.
     rows_before: u64,
     kept_before: usize,
 }
 
 impl ResultSets {
-    /// Records the end of a result, unless it is the only one of its answer.
+    /// Records the end of a result, unless the answer has only this result.
     fn end(&mut self, returns_rows: bool, rows: u64, is_last: bool) -> Result<(), WireError> {
         if is_last && self.ended.is_empty() {
             return Ok(());

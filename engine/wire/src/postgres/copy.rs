@@ -1,7 +1,7 @@
-//! COPY FROM STDIN: the server requests rows, which the client generates on demand.
+//! COPY FROM STDIN: the server requests rows, and the client generates them while it sends them.
 //!
-//! Source: "COPY Operations" in the chapter "Frontend/Backend Protocol" of the PostgreSQL manual. A server that fails
-//! meanwhile skips the rest and answers with its error at the end.
+//! Source: "COPY Operations" in the chapter "Frontend/Backend Protocol" of the PostgreSQL manual. If the server fails
+//! meanwhile, it skips the remaining data and replies with its error at the end.
 
 use super::skim::Expect;
 use super::{PostgresConnection, message};

@@ -13,22 +13,23 @@ pub const CONNECTION_DOES_NOT_EXIST: &str = "08003";
 /// `max_connections`, or the limit of a role or a database, is reached.
 pub const TOO_MANY_CONNECTIONS: &str = "53300";
 
-/// Classes of SQLSTATEs. Two characters apply to all unlisted states that begin with them.
+/// The classes of SQLSTATEs. An entry of two characters applies to all states that begin with them and are not listed.
 pub const CLASSES: [(ErrorClass, &[&str]); 6] = [
     (ErrorClass::Deadlock, &["40P01"]),
-    // `lock_timeout`, and NOWAIT.
+    // `lock_timeout`, or NOWAIT on a locked row.
     (ErrorClass::LockTimeout, &["55P03"]),
     (ErrorClass::Serialization, &["40001"]),
     (ErrorClass::DuplicateKey, &["23505"]),
-    // The server rejected the connection (08004), or the authorization (28).
+    // The server rejected the connection (08004) or the authorization (28).
     (ErrorClass::Refused, &[UNABLE_TO_CONNECT, "08004", TOO_MANY_CONNECTIONS, "28"]),
-    // Shut down or terminated (57P01), crash of another session (57P02), shutting down or starting (57P03), database
-    // dropped (57P04), idle for too long (57P05, and 25P03 in a transaction), too long a transaction (25P04), other
-    // connection exceptions (08).
+    // The connection ends: the server shuts down or an administrator ends the session (57P01), another session crashed
+    // (57P02), the server is shutting down or starting (57P03), the database was dropped (57P04), the session was idle
+    // for too long (57P05; 25P03 in a transaction), the transaction took too long (25P04); other connection exceptions
+    // (08).
     (ErrorClass::Lost, &["57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04", "08"]),
 ];
 
-/// The class of an SQLSTATE. An error of severity FATAL ends the session whatever its state; see
+/// The class of an SQLSTATE. An error with severity FATAL ends the session, whatever its SQLSTATE; see
 /// [`crate::WireError::class`].
 pub fn class(state: &str) -> ErrorClass {
     let class_of = |state: &str| CLASSES.iter().find(|(_, states)| states.contains(&state));
@@ -36,7 +37,7 @@ pub fn class(state: &str) -> ErrorClass {
     entry.map_or(ErrorClass::Other, |(class, _)| *class)
 }
 
-/// How to repair what an SQLSTATE reports.
+/// How to fix the cause of an SQLSTATE.
 pub(crate) fn fix(state: &str) -> Option<&'static str> {
     Some(match state {
         "28P01" | "28000" => {

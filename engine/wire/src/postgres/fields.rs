@@ -1,9 +1,9 @@
-//! The contents of messages: errors and command tags; no length in them is trusted.
+//! Reads the contents of messages: errors and command tags. It trusts no length in them.
 
 use crate::WireError;
 use crate::server_message::sanitize;
 
-/// Reads the payload of an ErrorResponse, which has fields of a byte and a string each. It may be truncated.
+/// Reads the payload of an ErrorResponse, whose fields consist of a byte and a string. The payload may be truncated.
 pub fn server_error(payload: &[u8]) -> WireError {
     let (mut state, mut message, mut severity) = (b"XX000".as_slice(), b"".as_slice(), b"".as_slice());
     let mut rest = payload;
@@ -16,7 +16,8 @@ pub fn server_error(payload: &[u8]) -> WireError {
         match kind {
             b'C' => state = value,
             b'M' => message = value,
-            // 'V' is never translated; servers before 9.6 send only 'S', which comes first.
+            // 'V' is the severity that is never translated. Servers before 9.6 send only 'S', the translated one; it
+            // comes first.
             b'S' | b'V' => severity = value,
             _ => {}
         }
@@ -31,7 +32,7 @@ fn is_state(state: &[u8]) -> bool {
     state.len() == 5 && state.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
-/// Rows in a command tag: the number at its end, as in "UPDATE 3" and "INSERT 0 1"; 0 if there is none.
+/// The number of rows in a command tag: the number at its end, as in "UPDATE 3" and "INSERT 0 1"; 0 if there is none.
 #[inline]
 pub fn tag_rows(tag: &[u8]) -> u64 {
     let tag = tag.strip_suffix(b"\0").unwrap_or(tag);

@@ -1,4 +1,4 @@
-//! Messages of the client: every function appends one or several messages to a buffer.
+//! Messages of the client. Every function appends one or several messages to a buffer.
 //!
 //! Source: chapter "Frontend/Backend Protocol" of the PostgreSQL manual.
 
@@ -18,7 +18,7 @@ const VARCHAR: u32 = 1043;
 const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// The same format for all values: binary.
+/// The format codes that select the binary format for all values.
 const ALL_BINARY: [u8; 4] = [0, 1, 0, 1];
 
 /// Appends a message of type `kind` whose payload `body` writes.
@@ -35,12 +35,12 @@ pub fn terminate(out: &mut Vec<u8>) {
     message(out, b'X', |_| {});
 }
 
-/// Runs statements given as text, up to the first zero.
+/// Runs statements given as text, up to the first zero byte.
 pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
     message(out, b'Q', |out| text(out, sql));
 }
 
-/// Runs a statement given as text with a literal of one of `values` in place of each `?`.
+/// Runs a statement given as text, with a literal of one of `values` in place of each `?`.
 pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     message(out, b'Q', |out| {
         placeholders::fill(out, template, values, Quoting::Postgresql);
@@ -48,7 +48,7 @@ pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     });
 }
 
-/// Replaces every `?`, even in strings, by `$1`, `$2`, …; returns the statement and the number of parameters.
+/// Replaces every `?`, even in strings, by `$1`, `$2`, … Returns the new statement and the number of parameters.
 pub fn numbered(sql: &[u8]) -> (Vec<u8>, u16) {
     let mut out = Vec::with_capacity(sql.len() + 16);
     let mut count = 0u16;
@@ -84,7 +84,7 @@ pub fn parse(out: &mut Vec<u8>, name: u32, sql: &[u8], types: impl ExactSizeIter
     });
 }
 
-/// Closes statement number `name`, which need not exist.
+/// Closes the statement with number `name`, which need not exist.
 pub fn close(out: &mut Vec<u8>, name: u32) {
     message(out, b'C', |out| {
         out.push(b'S');
@@ -92,7 +92,7 @@ pub fn close(out: &mut Vec<u8>, name: u32) {
     });
 }
 
-/// Ends a request: the server answers when it has processed every message so far.
+/// Ends a request. The server replies when it has processed all messages so far.
 pub fn sync(out: &mut Vec<u8>) {
     out.extend_from_slice(SYNC);
 }
@@ -156,7 +156,8 @@ fn binary(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Appends a null-terminated string, cut at the first zero in it, where a server would stop reading.
+/// Appends a null-terminated string. The string is cut at the first zero byte in it, because a server would stop
+/// reading there.
 fn text(out: &mut Vec<u8>, text: &[u8]) {
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     out.extend_from_slice(&text[..end]);

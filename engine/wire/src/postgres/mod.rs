@@ -23,10 +23,11 @@ use crate::session_options::with_timeout;
 use crate::socket::Socket;
 use crate::{Address, Connection, Connector, Outcome, SessionOptions, TextRow, Value, WireError};
 
-/// Maximum bytes of an answer outside the load (to the loader, for example), which no end of a run interrupts.
+/// Maximum bytes of an answer outside the load, for example to the loader. The end of a run does not interrupt such an
+/// answer.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// Opens sessions with one server, or in turn with several.
+/// Opens sessions with one server, or with several servers in turn.
 #[derive(Clone)]
 pub struct PostgresConnector {
     /// Options common to all protocols.
@@ -42,7 +43,8 @@ impl Connector for PostgresConnector {
 }
 
 impl PostgresConnector {
-    /// Logs in over a connected stream, as if to `address`: for tests and fuzzing, which simulate the server.
+    /// Logs in over a connected stream, as if the server were at `address`. For tests and fuzzing, which simulate the
+    /// server.
     #[doc(hidden)]
     pub async fn connect_over(
         &self,
@@ -78,11 +80,11 @@ pub struct PostgresConnection {
     /// The message to send, reused to avoid allocations.
     out: Vec<u8>,
     skim: Skim,
-    /// Prepared statements; the index is also the name.
+    /// Prepared statements. A statement's index is also its name on the server.
     statements: Vec<Statement>,
-    /// The statement of a script's message.
+    /// The statement to which the written message of a script belongs.
     current: Option<u32>,
-    /// Whether the server still holds statements that a script has closed.
+    /// Whether the server still has statements that the script has closed.
     has_closed: bool,
 }
 
@@ -118,7 +120,7 @@ impl PostgresConnection {
         }
     }
 
-    /// Sends `out`, whose answer is short.
+    /// Sends `out`, to which the answer is short.
     async fn request_bounded(&mut self, expect: Expect) -> Result<Answer, WireError> {
         self.skim.begin(expect, false);
         self.skim.limit_bytes(ANSWER_BYTES_MAX);
@@ -180,7 +182,7 @@ impl Connection for PostgresConnection {
     async fn close(&mut self) {
         self.out.clear();
         message::terminate(&mut self.out);
-        // The session ends even without this message.
+        // The session ends even if this message is not sent.
         let _ = self.socket.send(&self.out).await;
     }
 }

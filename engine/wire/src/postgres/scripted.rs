@@ -1,7 +1,7 @@
 //! The interface for scripts; see [`crate::scripted`].
 //!
-//! The first execution of a script's statement also prepares it, because the types of its parameters are known
-//! only then; `prepare` only prepares statements without parameters.
+//! The first execution of a statement with parameters also prepares it, because the script sets their types only then.
+//! `prepare` prepares only statements without parameters.
 
 use super::skim::Expect;
 use super::statement::Statement;
@@ -11,7 +11,7 @@ use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector, Ty
 use crate::{Outcome, WireError};
 
 impl PostgresConnection {
-    /// Begins a message by closing statements, which needs no separate answer.
+    /// Begins a message with the statements to close; the server sends no separate answer for them.
     fn write_closes(&mut self) {
         self.out.clear();
         self.current = None;
@@ -25,7 +25,7 @@ impl PostgresConnection {
         }
     }
 
-    /// Records the server's description of the current statement, and whether it has prepared it.
+    /// Records how the server described the current statement, and whether the server has prepared it.
     fn record_description(&mut self, described: Option<bool>, prepared: bool) {
         if let Some(statement) = self.current.and_then(|name| self.statements.get_mut(name as usize)) {
             statement.on_server |= prepared;

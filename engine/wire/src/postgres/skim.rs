@@ -1,12 +1,13 @@
-//! Skims answers of the server: walks message headers, counts rows and bytes, and stores nothing.
+//! Skims answers of the server: follows message headers and counts rows and bytes without storing them.
 //!
-//! A connection keeps one [`Skim`] until it closes, because a server may send unsolicited messages at any time: a changed
-//! setting, a notice, a fatal error. The caller announces the kind of the answer ([`Skim::begin`]) and passes the bytes in
-//! pieces of any size; the reader reports when the answer is complete. It stores a message's bytes only where two pieces
-//! share a message that matters.
+//! A connection keeps one [`Skim`] until it closes, because a server may send unsolicited messages at any time: a
+//! changed setting, a notice, a fatal error. The caller announces the kind of the next answer ([`Skim::begin`]) and
+//! passes the bytes in pieces of any size; the reader reports when the answer is complete. It stores bytes only if a
+//! relevant message is divided between two pieces.
 //!
-//! An answer ends with ReadyForQuery, also after an error; the reader reports an error that ends the connection immediately.
-//! A hostile server can send any bytes: every length and count has a limit, and no received length sizes an allocation.
+//! An answer ends with ReadyForQuery, even after an error. The reader reports an error that ends the connection
+//! immediately. A hostile server can send any bytes: every length and count has a limit, and no received length sizes
+//! an allocation.
 
 use super::fields::{server_error, tag_rows};
 use crate::rows::{Form, RowBuffer, Rows};
@@ -27,21 +28,21 @@ const HEADER: usize = 5;
 /// The kind of the next answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing: the session is idle.
+    /// No answer is expected, because the session is idle.
     #[default]
     Nothing,
     /// The answer to a query or an execution.
     Result,
     /// The answer to a prepare.
     Prepared,
-    /// The answer to the loader's COPY FROM STDIN: the request for its data is a complete answer.
+    /// The answer to the loader's COPY FROM STDIN. The server's request for the data counts as a complete answer.
     DataRequest,
 }
 
 /// A complete answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Rows and bytes; of several results the last one, as in libpq.
+    /// Rows and bytes. With several results, those of the last one, as in libpq.
     pub outcome: Outcome,
     /// Whether the server described a result with rows; `None` without a description.
     pub described: Option<bool>,
@@ -53,7 +54,7 @@ pub struct Answer {
     pub data_requested: bool,
 }
 
-/// Reader of one server's messages.
+/// Reads the messages of one server.
 #[derive(Debug, Default)]
 pub struct Skim {
     header: [u8; HEADER],
@@ -88,7 +89,7 @@ impl Skim {
         Self { bytes_max: u64::MAX, ..Self::default() }
     }
 
-    /// Begins the answer to a request. `returns_rows` is known from preparing the statement.
+    /// Begins the answer to a request. `returns_rows` is known since the statement was prepared.
     #[inline]
     pub fn begin(&mut self, expect: Expect, returns_rows: bool) {
         self.expect = expect;
@@ -102,12 +103,13 @@ impl Skim {
         self.rows.rows = None;
     }
 
-    /// Fails if the answer exceeds `bytes`: for short answers outside a run, where no end of a run limits an answer.
+    /// Makes the reader fail if the answer exceeds `bytes`: for short answers outside a run, which the end of a run
+    /// does not interrupt.
     pub fn limit_bytes(&mut self, bytes: u64) {
         self.bytes_max = bytes;
     }
 
-    /// Keeps the rows of the last result in `rows`, which is empty, up to `bytes_max` in total.
+    /// Keeps the rows of the last result in `rows`, which must be empty; at most `bytes_max` bytes.
     pub fn keep_rows_in(&mut self, rows: Rows, bytes_max: usize) {
         self.rows = RowBuffer::new(rows, bytes_max);
     }
@@ -128,7 +130,7 @@ impl Skim {
         self.fatal_error.as_ref()
     }
 
-    /// The server's error in an incomplete answer.
+    /// The server's error, if the answer is incomplete.
     pub fn unfinished_error(&mut self) -> Option<WireError> {
         self.fatal_error.clone().or_else(|| self.error.take())
     }
@@ -141,7 +143,7 @@ impl Skim {
     /// Reads the next bytes. Returns the answer when it is complete; unsolicited messages may follow it.
     ///
     /// # Errors
-    /// The server's own error, or [`WireError::Protocol`].
+    /// The server's error, or [`WireError::Protocol`].
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Option<Answer>, WireError> {
         self.answer.outcome.bytes += bytes.len() as u64;
         if self.answer.outcome.bytes > self.bytes_max {
@@ -151,7 +153,8 @@ impl Skim {
             if !self.complete {
                 return Err(error);
             }
-            // The answer is complete, so only the next request fails, wherever the network split the bytes.
+            // The answer itself is complete, so the error fails only the next request. This does not depend on how the
+            // network divided the bytes.
             self.fatal_error.get_or_insert(error);
         }
         if !std::mem::take(&mut self.complete) {
@@ -164,7 +167,7 @@ impl Skim {
         }
     }
 
-    /// Walks complete and partial messages.
+    /// Handles complete and partial messages.
     #[inline]
     fn walk(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
         while !bytes.is_empty() {
@@ -227,7 +230,7 @@ impl Skim {
         done
     }
 
-    /// Number of relevant bytes of the current message.
+    /// How many bytes of the current message are relevant.
     fn room(&self) -> usize {
         match self.header[0] {
             b'D' if self.rows.rows.is_some() => self.rows.room(),
@@ -236,7 +239,7 @@ impl Skim {
         }
     }
 
-    /// Handles a complete message; `payload` may be shorter if only its beginning is relevant.
+    /// Handles a complete message. `payload` may be shorter than the message if only its beginning is relevant.
     #[inline]
     fn message(&mut self, payload: &[u8]) -> Result<(), WireError> {
         match (self.header[0], self.expect) {
@@ -283,7 +286,7 @@ impl Skim {
         let kind = self.header[0];
         let expect = if self.complete { Expect::Nothing } else { self.expect };
         match (kind, expect) {
-            // A setting that has changed, a notice, a notification.
+            // Unsolicited: a changed setting, a notice, or a notification.
             (b'S' | b'N' | b'A', _) => {
                 self.unsolicited_bytes += self.length as u64 + HEADER as u64;
                 if self.unsolicited_bytes > UNSOLICITED_MAX {
@@ -339,8 +342,8 @@ impl Skim {
 
     fn error_response(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let error = server_error(&payload[..payload.len().min(KEEP_MAX)]);
-        // An error after a complete answer belongs to the next one, wherever the network split the bytes. After a request
-        // for the data of a COPY it ends the COPY.
+        // An error after a complete answer belongs to the next answer. This does not depend on how the network divided
+        // the bytes. An error after a request for the data of a COPY ends the COPY.
         if self.complete || matches!(error, WireError::Server { is_fatal: true, .. }) {
             self.fatal_error.get_or_insert_with(|| error.clone());
             return Err(error);

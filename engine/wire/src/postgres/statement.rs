@@ -3,11 +3,11 @@
 /// A prepared statement.
 #[derive(Debug, Default)]
 pub(super) struct Statement {
-    /// Whether it returns rows, by the server's description.
+    /// Whether it returns rows, according to the server's description.
     pub(super) returns_rows: bool,
-    /// Whether the server holds it.
+    /// Whether it is prepared on the server.
     pub(super) on_server: bool,
-    /// For a script: the text, with `$1`, `$2`, …, and the number of its parameters.
+    /// For a script: the text, with `$1`, `$2`, …, and the number of parameters.
     pub(super) script: Option<Box<(Vec<u8>, u16)>>,
     /// Whether the script has closed it.
     pub(super) closed: bool,

@@ -1,4 +1,4 @@
-//! The values of one column; each depends only on the row number.
+//! The values of one column. Each value depends only on the seed and the row number.
 
 use std::sync::Arc;
 
@@ -37,18 +37,18 @@ enum Source {
         length_count: u64,
         plain: bool,
     },
-    /// The value of the referenced column, in a random row of its table.
+    /// The value of the referenced column in a random row of its table.
     Foreign(Box<Keys>, Arc<Column>),
     OneOf(Vec<Option<Literal>>, Option<Arc<[f64]>>),
 }
 
-/// Times, in units since 1970.
+/// Times, as numbers of units since 1970.
 #[derive(Clone, Debug)]
 struct Instants {
-    /// None if values increase with the row number.
+    /// Distribution of the times; `None` if values increase with the row number.
     keys: Option<Box<Keys>>,
     first: i64,
-    /// Units from the first time to the last.
+    /// Number of units from the first time to the last.
     span: u64,
     /// Number of rows of the table.
     rows: u64,
@@ -63,8 +63,8 @@ enum Unit {
 }
 
 impl Column {
-    /// `table` is the name and the number of rows. `parent` returns the column that a foreign key references, and the number
-    /// of its rows.
+    /// A column of the table with the name and number of rows in `table`. `parent` returns the column that a foreign
+    /// key references, and the number of rows in that column's table.
     pub(super) fn new(
         plan_seed: u64,
         table: (&str, u64),
@@ -122,14 +122,14 @@ impl Column {
     }
 }
 
-/// Whether all values of such a column are ASCII; false if unknown.
+/// Whether all values of such a column are certainly ASCII.
 pub(super) fn is_ascii(source: &ColumnSource) -> bool {
     let plain = |value: &Literal| !matches!(value, Literal::Text(text) if !text.is_ascii());
     match source {
         ColumnSource::Text { alphabet, .. } => alphabet.is_ascii(),
         ColumnSource::OneOf { values, .. } => values.iter().flatten().all(plain),
         ColumnSource::Constant { value } => plain(value),
-        ColumnSource::ForeignKey { .. } => false, // Depends on the parent.
+        ColumnSource::ForeignKey { .. } => false, // The values depend on the parent column.
         _ => true,
     }
 }
@@ -254,7 +254,7 @@ fn integer(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends a number, given in units of the last of its `scale` decimals.
+/// Appends a decimal number; `units` is the number times 10^`scale`.
 #[inline]
 fn decimal(out: &mut Vec<u8>, units: i64, scale: u32) {
     if scale == 0 {

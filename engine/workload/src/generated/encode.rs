@@ -1,5 +1,5 @@
-//! Encoding of values: as a field of LOAD DATA or of COPY's text format, which are equal for the features used here,
-//! or as a literal of an INSERT.
+//! Encoding of values: as a field in the text format of LOAD DATA and COPY, which is the same for the features used
+//! here, or as a literal of an INSERT.
 
 use std::io::Write;
 
@@ -20,7 +20,7 @@ pub(super) fn null(out: &mut Vec<u8>, encoding: Encoding) {
     out.extend_from_slice(if encoding == Encoding::Line { b"\\N" } else { b"NULL" });
 }
 
-/// Appends text that a literal needs to quote but not to escape.
+/// Appends text that contains no characters to escape; literals are quoted.
 #[inline]
 pub(super) fn plain(out: &mut Vec<u8>, encoding: Encoding, write: impl FnOnce(&mut Vec<u8>)) {
     if encoding == Encoding::Line {
@@ -35,7 +35,7 @@ pub(super) fn plain(out: &mut Vec<u8>, encoding: Encoding, write: impl FnOnce(&m
 pub(super) fn text(out: &mut Vec<u8>, encoding: Encoding, text: &[u8]) {
     match encoding {
         Encoding::Line => line(out, text),
-        // The meaning of a backslash depends on the session's settings; that of hexadecimal digits does not.
+        // The meaning of a backslash depends on the session's settings; that of a hexadecimal literal does not.
         Encoding::Mysql if text.contains(&b'\\') => {
             out.extend_from_slice(b"_utf8mb4 x'");
             for byte in text {
@@ -56,7 +56,7 @@ pub(super) fn text(out: &mut Vec<u8>, encoding: Encoding, text: &[u8]) {
     }
 }
 
-/// Whether the text needs no escapes in any encoding.
+/// Whether the text needs no escapes in any of the encodings.
 pub(super) fn is_plain(text: &str) -> bool {
     !text.contains(['\t', '\n', '\r', '\\', '\'', '\0'])
 }

@@ -1,7 +1,7 @@
-//! Marks in table comments: whether a table contains the rows of the plan.
+//! Marks in table comments, which show whether a table contains the rows of the plan.
 //!
-//! The user wrote the table's comment, so the mark is appended to it. Only an empty table gets a mark, so dbdyno loaded all rows of
-//! a table that is marked as unfinished, and may delete them.
+//! The table's comment belongs to the user, so dbdyno appends the mark to it. dbdyno marks only empty tables as
+//! unfinished. All rows of an unfinished table were therefore loaded by dbdyno, which may delete them.
 
 use dbdyno_schema::plan::{ColumnSource, GeneratedTable};
 
@@ -10,12 +10,12 @@ use crate::kind::Dialect;
 use crate::schema::{LOADING, MARK};
 use crate::tables::Tables;
 
-/// State of a table, by its comment.
+/// State of a table according to its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// No mark: `prepare` may fill the table if it is empty.
     Unmarked,
-    /// A load was interrupted; its rows may be deleted.
+    /// A load was interrupted; dbdyno may delete the table's rows.
     Unfinished,
     /// The table contains the rows of this plan.
     Complete,
@@ -24,7 +24,7 @@ pub enum State {
 }
 
 impl Generated {
-    /// The mark of a complete table: everything its content depends on.
+    /// The mark of a complete table. It depends on everything that the table's content depends on.
     pub fn mark(&self, table: u32) -> String {
         let spec = &self.table(table).spec;
         let mut described = serde_json::to_string(spec).expect("a specification is JSON");
@@ -35,7 +35,7 @@ impl Generated {
         format!("{MARK} v1 generated seed={} rows={} columns={sum:08x}", self.seed, spec.rows)
     }
 
-    /// Appends everything that the values of a foreign key depend on.
+    /// Appends to `described` everything that the values of a foreign key depend on.
     fn describe_parent(&self, source: ColumnSource, described: &mut String) {
         let mut next = Some(source);
         while let Some(ColumnSource::ForeignKey { table, column, .. }) = next {
@@ -59,7 +59,7 @@ impl Generated {
         }
     }
 
-    /// The statement that appends a mark to the table's comment: being loaded, or complete.
+    /// The statement that appends a mark to the table's comment: complete, or being loaded.
     pub fn set_mark(&self, table: u32, comment: &str, complete: bool) -> String {
         let mark = if complete { self.mark(table) } else { LOADING.into() };
         let (user_comment, _) = split(comment);
@@ -72,10 +72,12 @@ impl Generated {
         }
     }
 
-    /// Selects the comment of a table, and whether concurrent loading streams block each other; no row if it does not exist.
+    /// Selects the comment of a table, and whether concurrent streams that load it block each other. No row if the
+    /// table does not exist.
     ///
-    /// MariaDB writes the AUTO_INCREMENT counter into the root page of the table with every row, even if a row has an explicit
-    /// value (MDEV-6076): two streams wait for each other at that page, and were half as fast as one.
+    /// MariaDB writes the AUTO_INCREMENT counter into the table's root page for every row, even if the row has an
+    /// explicit value (MDEV-6076). Two streams wait for each other at that page; together they were half as fast as
+    /// one.
     pub fn comment(&self, table: u32) -> String {
         let name = self.name(table);
         match self.dialect {
@@ -91,12 +93,13 @@ impl Generated {
         }
     }
 
-    /// Selects one row, if the table has any.
+    /// Selects one row of a table, if it has any.
     pub fn any_row(&self, table: u32) -> String {
         format!("SELECT 1 FROM {} LIMIT 1", self.quoted(&self.name(table)))
     }
 
-    /// Two statements that remove all rows of a table: the second one is slow, but works if foreign keys refer to the table.
+    /// Two statements that each remove all rows of a table. The first is fast; the second also works if foreign keys
+    /// refer to the table.
     pub fn empty(&self, table: u32) -> [String; 2] {
         let name = self.quoted(&self.name(table));
         [format!("TRUNCATE TABLE {name}"), format!("DELETE FROM {name}")]

@@ -1,7 +1,8 @@
 //! User-defined tables, filled with generated rows.
 //!
-//! The user's statements create the tables; this module generates their rows and the statements that load them. PostgreSQL
-//! loads them by COPY in text format: the binary format needs the type of each column, which only the user's statements know.
+//! The user's statements create the tables; this module generates their rows and the statements that load them.
+//! PostgreSQL loads them by COPY in text format, because the binary format requires the type of each column, which only
+//! the user's statements define.
 //!
 //! # Layout
 //! - this file: the tables and their rows.
@@ -27,9 +28,9 @@ pub use self::marks::State;
 
 /// Bytes of one INSERT, unless a single row is longer.
 const INSERT_BYTES: usize = 512 * 1024;
-/// Bytes of one LOAD DATA or COPY.
+/// Approximate bytes of one LOAD DATA or COPY.
 const STATEMENT_BYTES: u64 = 10 << 20;
-/// Rows in the sample that estimates the length of a row.
+/// Number of rows in the sample that estimates the length of a row.
 const SAMPLE: u64 = 64;
 
 /// The tables of a plan.
@@ -44,12 +45,12 @@ pub struct Generated {
 struct Table {
     spec: GeneratedTable,
     columns: Arc<[Arc<Column>]>,
-    /// Rows of one LOAD DATA or COPY.
+    /// Number of rows in one LOAD DATA or COPY.
     statement_rows: u64,
 }
 
 impl Generated {
-    /// The generated tables of a plan without errors.
+    /// The generated tables of a plan that has no errors.
     pub fn of(plan: &Plan) -> Self {
         let specs = plan.workload.own_sql().map(|own| own.tables.as_slice()).unwrap_or_default();
         let mut tables: Vec<Table> = Vec::with_capacity(specs.len());
@@ -98,7 +99,7 @@ impl Generated {
         &self.tables[table as usize - 1]
     }
 
-    /// Settings of the loading sessions, as name and value: one time zone, so that times are equal on every server.
+    /// Settings of the sessions that load rows, as name and value. A fixed time zone makes times equal on every server.
     pub fn session_settings(&self) -> [(&'static str, &'static str); 1] {
         match self.dialect {
             Dialect::Mysql => [("time_zone", "+00:00")],
@@ -111,12 +112,12 @@ impl Generated {
         let name = self.quoted(&self.name(table));
         match self.dialect {
             Dialect::Mysql => format!("ANALYZE TABLE {name}"),
-            // As in pgbench: without VACUUM the first readers would do its work.
+            // As in pgbench: without VACUUM, the first statements that read the table would do its work.
             Dialect::Postgresql => format!("VACUUM (ANALYZE) {name}"),
         }
     }
 
-    /// A quoted name, in lower case for PostgreSQL, which folds unquoted names to lower case.
+    /// A quoted name. For PostgreSQL the name is in lower case, because PostgreSQL folds unquoted names to lower case.
     fn quoted(&self, name: &str) -> String {
         match self.dialect {
             Dialect::Mysql => format!("`{name}`"),
@@ -140,7 +141,7 @@ impl Generated {
 impl Table {
     fn new(seed: u64, spec: &GeneratedTable, before: &[Table]) -> Self {
         let mut columns: Vec<Option<Arc<Column>>> = vec![None; spec.columns.len()];
-        // Foreign keys last, because they may refer to any other column of their table.
+        // Foreign keys come last, because they may refer to any other column of their table.
         let is_key = |index: &usize| matches!(spec.columns[*index].values, ColumnSource::ForeignKey { .. });
         let mut order: Vec<usize> = (0..spec.columns.len()).collect();
         order.sort_by_key(is_key);
@@ -181,7 +182,8 @@ impl Tables for Generated {
         self.folded(&self.table(table).spec.name)
     }
 
-    /// Separators in hexadecimal mean the same in every SQL mode. `ascii`, where possible, loads faster than `utf8mb4`.
+    /// The statement that loads rows. It writes separators in hexadecimal, which mean the same in every SQL mode, and
+    /// uses `ascii` where possible, because it loads faster than `utf8mb4`.
     fn load(&self, table: u32) -> String {
         let (name, columns) = (self.quoted(&self.name(table)), self.columns(table));
         let is_ascii = self.table(table).spec.columns.iter().all(|column| column::is_ascii(&column.values));
@@ -216,7 +218,8 @@ impl Tables for Generated {
         self.table(table).statement_rows
     }
 
-    /// LOAD DATA LOCAL only warns about values that do not fit, and so does INSERT without strict SQL mode.
+    /// Whether the server may only warn: LOAD DATA LOCAL only warns about values that do not fit, and so does INSERT
+    /// without strict SQL mode.
     fn warns(&self) -> bool {
         self.dialect == Dialect::Mysql
     }

@@ -1,7 +1,7 @@
-//! Collects the statements that are replayed, grouped by transaction.
+//! Collects the statements to replay, grouped by transaction.
 //!
-//! These are statements that read or write data, and statements that begin or end transactions. Others are counted as
-//! left out: session settings, table definitions, administration, and statements that read or write files.
+//! These are statements that read or write data, and statements that begin or end transactions. Session settings, table
+//! definitions, administration, and statements that read or write files are not replayed, only counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::normal::normalize;
 use super::recorded::{Recorded, Text};
 use crate::sql::class;
 
-/// Maximum number of statement kinds; the rest are counted as one more.
+/// Maximum number of statement kinds. All other statements count as one additional kind.
 const KINDS: usize = 200;
 /// Maximum characters of a kind's text.
 const KIND_CHARS: usize = 1000;
@@ -26,7 +26,7 @@ struct Session {
     database: Option<String>,
     /// Whether autocommit is off.
     autocommit_off: bool,
-    /// The open transaction: its start number, and its statements.
+    /// The open transaction: the number of its start in the log's order, and its statements.
     open: Option<(usize, Vec<u32>)>,
 }
 
@@ -36,7 +36,7 @@ enum Role {
     Data,
     Begin,
     End,
-    /// Savepoints.
+    /// A savepoint statement: part of the open transaction.
     Within,
     Autocommit(bool),
     Use,
@@ -54,7 +54,7 @@ pub(super) struct TransactionCollector<'a> {
     texts: Vec<Arc<str>>,
     /// How often each text was recorded.
     counts: Vec<u64>,
-    /// In the order in which they ended: start number and statements of each.
+    /// The transactions in the order in which they ended: number of the start, and the statements.
     transactions: Vec<(usize, Box<[u32]>)>,
     began: usize,
     skipped: BTreeMap<String, u64>,
@@ -78,7 +78,7 @@ impl<'a> TransactionCollector<'a> {
         }
     }
 
-    /// Takes the next entry of the log.
+    /// Adds the next entry of the log.
     pub(super) fn take(&mut self, entry: &Entry<'_>) {
         let mut session = self.sessions.remove(&entry.connection).unwrap_or_default();
         match entry.fact {
@@ -123,7 +123,7 @@ impl<'a> TransactionCollector<'a> {
                 self.skip(word);
             }
             Role::Begin => {
-                self.close(session, "COMMIT"); // BEGIN commits implicitly.
+                self.close(session, "COMMIT"); // BEGIN commits the open transaction implicitly.
                 let number = self.number(sql);
                 session.open = Some((self.next(), vec![number]));
             }
@@ -151,7 +151,7 @@ impl<'a> TransactionCollector<'a> {
         }
     }
 
-    /// Switches autocommit; switching it on commits.
+    /// Switches autocommit. Switching it on commits the open transaction.
     fn switch(&mut self, session: &mut Session, on: bool) {
         if on && session.autocommit_off {
             self.close(session, "COMMIT");
@@ -164,7 +164,7 @@ impl<'a> TransactionCollector<'a> {
         self.transactions.push((began, [number].into()));
     }
 
-    /// Ends a transaction whose end is not in the log.
+    /// Ends a transaction whose end is missing in the log, by the statement `with`.
     fn close(&mut self, session: &mut Session, with: &str) {
         if let Some((began, mut statements)) = session.open.take() {
             statements.push(self.number(with));
@@ -172,7 +172,7 @@ impl<'a> TransactionCollector<'a> {
         }
     }
 
-    /// Ends an open transaction as a server does when its connection closes.
+    /// Ends an open transaction by a rollback, as a server does when the connection closes.
     fn roll_back(&mut self, session: &mut Session) {
         self.close(session, "ROLLBACK");
     }
@@ -198,7 +198,7 @@ impl<'a> TransactionCollector<'a> {
         number
     }
 
-    /// Returns everything that is replayed.
+    /// Returns everything that the run replays.
     pub(super) fn finish(mut self) -> Result<Recorded, String> {
         for mut session in std::mem::take(&mut self.sessions).into_values() {
             self.roll_back(&mut session);
@@ -248,7 +248,7 @@ impl<'a> TransactionCollector<'a> {
         }
     }
 
-    /// The texts, and their kinds in descending order of frequency.
+    /// The distinct texts, and their kinds in descending order of frequency.
     fn kinds(&self) -> (Vec<Text>, Vec<StatementKind>) {
         let mut counts: HashMap<String, u64> = HashMap::new();
         let normal: Vec<String> = self.texts.iter().map(|sql| normalize(sql, self.quoting)).collect();
@@ -287,7 +287,7 @@ impl<'a> TransactionCollector<'a> {
     }
 }
 
-/// The role of a statement, by its first word.
+/// The role of a statement, determined by its first word.
 fn role(word: &str, sql: &str) -> Role {
     let in_capitals = |most: usize| sql.chars().take(most).collect::<String>().to_ascii_uppercase();
     match word {
@@ -318,7 +318,7 @@ fn role(word: &str, sql: &str) -> Role {
     }
 }
 
-/// The value to which a SET statement (in capitals) sets autocommit.
+/// The value that a SET statement assigns to autocommit. `sql` is in capitals.
 fn autocommit(sql: &str) -> Option<bool> {
     let (_, rest) = sql.split_once("AUTOCOMMIT")?;
     let value = rest.trim_start().trim_start_matches([':', '=']).trim_start();

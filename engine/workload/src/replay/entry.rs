@@ -1,4 +1,4 @@
-//! The common representation of log entries, and the lines of a file.
+//! The common representation of log entries, and a reader of lines.
 
 use std::io::BufRead;
 
@@ -12,15 +12,15 @@ pub(super) struct Entry<'a> {
 
 #[derive(Debug)]
 pub(super) enum Fact<'a> {
-    /// The connection now uses this database.
+    /// The connection changed to this database.
     Database(&'a str),
-    /// It sent this statement.
+    /// The connection sent this statement.
     Statement(&'a str),
-    /// It was closed or reset.
+    /// The connection was closed or reset.
     Closed,
 }
 
-/// Passes every line, without its end, to `take`. Invalid UTF-8 becomes the replacement character.
+/// Passes every line, without its line break, to `take`. Invalid UTF-8 becomes the replacement character.
 pub(super) fn each_line(mut input: impl BufRead, mut take: impl FnMut(&str)) -> std::io::Result<()> {
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {

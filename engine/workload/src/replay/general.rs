@@ -1,13 +1,14 @@
 //! The general query log of MySQL and MariaDB.
 //!
-//! An entry is a line `time, tab, connection number, space, command, tab, argument`, and further lines of its argument. MySQL
-//! writes the time of every entry; MariaDB that of the first of each second, and two tabs for the others.
+//! An entry begins with a line `time, tab, connection number, space, command, tab, argument`; further lines continue
+//! the argument. MySQL writes the time of every entry. MariaDB writes the time of the first entry in each second, and
+//! two tabs for the others.
 
 use std::io::BufRead;
 
 use super::entry::{Entry, Fact, each_line};
 
-/// Names of the protocol's commands in the logs of both servers. Other lines continue the argument.
+/// Names of the protocol's commands in the logs of both servers. A line without one continues the previous argument.
 const COMMANDS: [&str; 38] = [
     "Sleep",
     "Quit",
@@ -69,7 +70,8 @@ pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std
         };
         flush(&mut pending, take);
         let fact = match command {
-            // The log repeats a prepared statement with its values when it is executed.
+            // When a prepared statement is executed, the log contains it again with its values, so only this entry
+            // counts.
             "Query" | "Execute" => {
                 pending = Some((connection, argument.to_owned()));
                 return;

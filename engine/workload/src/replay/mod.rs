@@ -1,7 +1,7 @@
 //! Replay of statements from a log or a file.
 //!
-//! A log is read once, before the run, and stored as its distinct texts and the order of transactions, because it may have
-//! millions of lines. Nothing is prepared: every statement is sent as text, so one call with a changing text is enough.
+//! A log may have millions of lines, so it is read once, before the run, and stored as distinct texts and a list of
+//! transactions. Nothing is prepared: every statement is sent as text, so one call whose text changes is enough.
 //!
 //! # Layout
 //! - this file: the transactions of one user; `recorded`: the statements in memory.
@@ -38,7 +38,7 @@ use crate::picker::TransactionPicker;
 /// Reads a file.
 ///
 /// # Errors
-/// One sentence: the file cannot be read, or contains nothing to replay.
+/// One sentence: the file cannot be read, or it contains nothing to replay.
 pub fn read(
     replay: &Replay,
     order: TransactionOrder,
@@ -72,12 +72,12 @@ struct Shared {
     seed: u64,
 }
 
-/// Attempts of a transaction before a user continues with the next one: a statement that failed when it was recorded
-/// fails every time.
+/// Maximum attempts of a transaction before a user continues with the next one, because a statement that failed when it
+/// was recorded fails every time.
 const ATTEMPTS: u32 = 3;
 
 impl Replayed {
-    /// The workload `own` of a plan, which replays `recorded`.
+    /// The workload of a plan whose SQL workload is `own`; it replays `recorded`.
     pub(crate) fn new(own: &SqlWorkload, recorded: Arc<Recorded>, plan: &Plan) -> Self {
         Self(Arc::new(Shared {
             picker: TransactionPicker::new(own, recorded.transactions.len(), &recorded.weights, plan),
@@ -89,7 +89,7 @@ impl Replayed {
         }))
     }
 
-    /// The only statement: its parameter is the complete text.
+    /// The only statement, `?`: its parameter is the complete text.
     pub(crate) fn statements(&self) -> Vec<Statement> {
         vec![Statement { sql: "?".into(), types: vec![Type::Text], prepared: false }]
     }
@@ -99,7 +99,7 @@ impl Replayed {
         self.0.recorded.kinds.clone()
     }
 
-    /// Statements that every connection sends first, and those that it sends last.
+    /// Statements that every connection sends first, and statements that it sends last.
     pub(crate) fn around(&self) -> (&[String], &[String]) {
         (&self.0.session, &self.0.teardown)
     }
@@ -128,7 +128,7 @@ pub struct Event {
     step: usize,
     /// Number of restarts.
     attempts: u32,
-    /// Transactions that have ended.
+    /// Number of transactions that have ended.
     played: u64,
     /// Maximum number of transactions.
     most: u64,
@@ -191,7 +191,8 @@ impl Event {
         self.reserve(shared);
     }
 
-    /// Picks the next transaction in advance if the list is limited, so that a user knows when it has completed its last one.
+    /// If the list is limited, picks the next transaction in advance, so that the user knows when it has completed its
+    /// last one.
     fn reserve(&mut self, shared: &Shared) {
         if shared.picker.is_limited() {
             self.exhausted = self.choose(shared).is_none();

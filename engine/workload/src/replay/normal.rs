@@ -1,8 +1,8 @@
-//! Normalised texts: a number, a string or a list of them becomes `?`, and white space a single space.
+//! Normalised texts: each number, string, or list of them becomes `?`, and each white space becomes a single space.
 
 use dbdyno_schema::placeholders::{Quoting, opaque};
 
-/// Statements that differ only in values have the same normalize text.
+/// Returns the normalised text, which is the same for statements that differ only in values.
 pub(super) fn normalize(sql: &str, quoting: Quoting) -> String {
     let mut out = String::with_capacity(sql.len().min(1024));
     let (bytes, mut at) = (sql.as_bytes(), 0);
@@ -45,7 +45,7 @@ fn blank(out: &mut String) {
     }
 }
 
-/// Bytes of the number that begins here.
+/// Number of bytes of the number that begins here.
 fn number(bytes: &[u8]) -> usize {
     let mut at = 0;
     while at < bytes.len() {
@@ -59,10 +59,10 @@ fn number(bytes: &[u8]) -> usize {
     at
 }
 
-/// Appends a `?`, unless it continues a list of them: `(?, ?, ?)` counts as `(?)`.
+/// Appends a `?`, unless the text already ends with a list of them: `(?, ?, ?)` becomes `(?)`.
 fn value(out: &mut String) {
     let before = out.trim_end();
-    // A doubled quote counts as two adjacent texts.
+    // A string with a doubled quote counts as two adjacent strings.
     if before.len() == out.len() && before.ends_with('?') {
         return;
     }

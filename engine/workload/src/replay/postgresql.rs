@@ -1,7 +1,7 @@
 //! PostgreSQL's log, as text or as CSV.
 //!
-//! A statement is logged as `statement: …`, or as `execute NAME: …` with its parameters in the next DETAIL;
-//! its duration may precede both. Entries for parse and bind, which `log_min_duration_statement` adds, are ignored.
+//! A statement is logged as `statement: …`, or as `execute NAME: …` with its parameters in the DETAIL that follows. Its
+//! duration may precede both. Entries for parse and bind, which `log_min_duration_statement` adds, are ignored.
 
 use std::io::BufRead;
 
@@ -16,7 +16,7 @@ const SEVERITY: usize = 11;
 const MESSAGE: usize = 13;
 const DETAIL: usize = 14;
 
-/// Severities, which follow the line prefix of the text log.
+/// Severities. In the text log, one follows the line prefix.
 const SEVERITIES: [&str; 14] = [
     "LOG",
     "DETAIL",
@@ -55,7 +55,7 @@ pub(super) fn read_csv(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) ->
 /// Passes every entry of a text log to `take`.
 pub(super) fn read_text(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
     let mut pending: Option<(u64, String, String)> = None;
-    // Whether a continuation line belongs to the detail.
+    // Whether a continuation line belongs to the last DETAIL.
     let mut in_detail = false;
     each_line(input, |line| {
         let Some((connection, severity, message)) = header(line) else {
@@ -140,7 +140,7 @@ fn parameters(detail: &str) -> Vec<&str> {
     while let Some((_, value)) = rest.split_once(" = ") {
         let length = match opaque(value, 0, Quoting::Postgresql) {
             0 => value.find(", $").unwrap_or(value.len()),
-            // A doubled quote counts as two adjacent texts.
+            // A value with a doubled quote counts as two adjacent strings.
             mut length => {
                 while value[length..].starts_with('\'') {
                     length += opaque(value, length, Quoting::Postgresql);
@@ -154,7 +154,7 @@ fn parameters(detail: &str) -> Vec<&str> {
     values
 }
 
-/// The statement with its values for `$1`, `$2`, …
+/// The statement with its values in place of `$1`, `$2`, …
 fn substitute(sql: &str, values: &[&str]) -> String {
     let (mut out, mut begin, mut at) = (String::with_capacity(sql.len()), 0, 0);
     while at < sql.len() {

@@ -6,7 +6,7 @@ use dbdyno_schema::placeholders::{Quoting, opaque};
 
 use super::entry::{Entry, Fact};
 
-/// Passes every statement to `take`, all as of one connection.
+/// Passes every statement to `take`, as if one connection had sent them all.
 pub(super) fn read(
     mut input: impl BufRead,
     quoting: Quoting,

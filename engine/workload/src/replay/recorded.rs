@@ -14,7 +14,7 @@ pub struct Recorded {
     /// How often each transaction was recorded; only for weighted order.
     pub(super) weights: Vec<f64>,
     pub(super) kinds: Vec<StatementKind>,
-    /// Number of statements that were left out, by reason.
+    /// Number of statements that are not replayed, by reason.
     pub(super) skipped: BTreeMap<String, u64>,
     /// Number of replayed statements, with repetitions.
     pub(super) statements: u64,
@@ -29,7 +29,7 @@ pub(super) struct Text {
 }
 
 impl Recorded {
-    /// Number of replayed statements, with repetitions, and of statements left out, by reason.
+    /// Number of replayed statements, with repetitions, and the number of statements that are not replayed, by reason.
     pub fn counts(&self) -> (u64, &BTreeMap<String, u64>) {
         (self.statements, &self.skipped)
     }

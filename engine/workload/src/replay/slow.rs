@@ -1,6 +1,7 @@
 //! The slow query log of MySQL and MariaDB.
 //!
-//! An entry consists of lines that begin with `#`, optionally `use` and `SET timestamp`, and the statement up to a semicolon.
+//! An entry consists of lines that begin with `#`, optional statements `use` and `SET timestamp`, and the statement up
+//! to a semicolon.
 
 use std::io::BufRead;
 
@@ -24,7 +25,7 @@ pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std
         if begins && current.as_ref().is_none_or(|current| current.in_body) {
             flush(current.replace(SlowEntry::default()), take);
         }
-        // A server that reopens the file writes three header lines.
+        // A server that reopens the file writes three header lines again.
         if line.ends_with("started with:") && line.contains(", Version: ") {
             flush(current.take(), take);
         }

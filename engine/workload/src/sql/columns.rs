@@ -6,10 +6,10 @@ use std::sync::Arc;
 use dbdyno_schema::plan::{CsvSource, ParameterSource, SqlWorkload};
 use dbdyno_wire::Value;
 
-/// The values of each parameter that reads a CSV file, by the parameter's name.
+/// The values of each parameter that a CSV file provides, by the parameter's name.
 pub type Columns = BTreeMap<String, Arc<[Value]>>;
 
-/// Reads the columns of a workload's parameters. `text` returns the content of a file. Returns all errors together.
+/// Reads the columns of a workload's parameters. `text` returns the content of a file. An error contains all problems.
 pub fn read(
     own: &SqlWorkload,
     mut text: impl FnMut(&str) -> Result<String, String>,
@@ -32,7 +32,7 @@ pub fn read(
     if faults.is_empty() { Ok(columns) } else { Err(faults) }
 }
 
-/// The values of one column: integers if all of them are.
+/// The values of one column, as integers if all of them are integers.
 fn column_of(text: &str, column: &str) -> Result<Arc<[Value]>, String> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let headers = reader.headers().map_err(|error| error.to_string())?.clone();
@@ -50,7 +50,7 @@ fn column_of(text: &str, column: &str) -> Result<Arc<[Value]>, String> {
     }
     let integers: Option<Vec<i64>> = values.iter().map(|value| value.parse().ok()).collect();
     Ok(match integers {
-        // "007" is a string: as an integer it would lose its zeros.
+        // "007" remains a string, because as an integer it would lose its zeros.
         Some(integers) if integers.iter().zip(&values).all(|(number, text)| number.to_string() == *text) => {
             integers.into_iter().map(Value::Int).collect()
         }

@@ -24,16 +24,16 @@ pub(super) struct Compiled {
     pub(super) seed: u64,
 }
 
-/// One statement in a transaction.
+/// One statement in a compiled transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) kind: usize,
     pub(super) statement: usize,
     pub(super) rows: Option<u64>,
     pub(super) class: StatementClass,
-    /// Parameters that get a value before it is sent.
+    /// Parameters that get a new value before the statement is sent.
     pub(super) draws: Arc<[usize]>,
-    /// Parameters that get a value from its first row, each with the column, counted from 0.
+    /// Parameters that get a value from the first row of the result, each with its column, counted from 0.
     pub(super) keeps: Arc<[(usize, usize)]>,
 }
 
@@ -45,10 +45,10 @@ pub(super) struct Template {
     pub(super) slots: Vec<Slot>,
 }
 
-/// Replacement of a `?`.
+/// The source of the text or value for a `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Slot {
     Parameter(usize),
-    /// A literal `?` of the statement, sent as text.
+    /// A `?` that is part of the statement, and is sent as it is.
     Mark,
 }

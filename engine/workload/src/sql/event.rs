@@ -12,17 +12,18 @@ use crate::call::{Call, UserIndex};
 /// The current transaction of one connection.
 #[derive(Debug)]
 pub struct Event {
-    /// The current transaction. A restart after an error keeps it, so that errors do not change the mix.
+    /// Number of the current transaction. A restart after an error does not change it, so that errors do not change the
+    /// mix.
     chosen: Option<usize>,
     step: usize,
-    /// Transactions that have ended.
+    /// Number of transactions that have ended.
     played: u64,
     /// Maximum number of transactions.
     most: u64,
-    /// By parameter.
+    /// Values of the parameters, by parameter number.
     values: Vec<Value>,
     rng: Rng,
-    /// `rng` when the transaction began: a restart repeats its random values. Sequences continue.
+    /// State of `rng` when the transaction began, so that a restart repeats its random values. Sequences continue.
     rng_at_start: Rng,
     state: SourceState,
     call: Call,
@@ -99,7 +100,7 @@ impl Event {
         self.chosen
     }
 
-    /// Takes the first row of the statement that was sent last.
+    /// Stores values from the first row of the last statement's result.
     pub(crate) fn keep(&mut self, sql: &Sql, row: &[Option<Vec<u8>>]) {
         let steps = self.chosen.map(|chosen| &sql.0.transactions[chosen]);
         let Some(step) = steps.and_then(|steps| steps.get(self.step.wrapping_sub(1))) else { return };

@@ -30,7 +30,7 @@ use crate::picker::TransactionPicker;
 use crate::positions::positions;
 
 impl Sql {
-    /// The workload `own` of a plan without errors. `prepared` applies to statements without a `mode`.
+    /// The workload `own` of a plan that has no errors. `prepared` is the mode of statements that do not set `mode`.
     pub(crate) fn new(own: &SqlWorkload, prepared: bool, columns: &Columns, plan: &Plan) -> Self {
         let sources = Sources::new(&own.parameters, columns);
         let quoting = plan.target.quoting();
@@ -94,7 +94,7 @@ impl Sql {
         written.map(describe).collect()
     }
 
-    /// Statements that every connection sends first, and those that it sends last.
+    /// Statements that every connection sends first, and statements that it sends last.
     pub(crate) fn around(&self) -> (&[String], &[String]) {
         (&self.0.session, &self.0.teardown)
     }
@@ -140,7 +140,8 @@ impl<'a> Compiler<'a> {
             let later = &statements[position + 1..];
             let keeps = self.keeps(&name, later);
             let template = self.template(statement, !keeps.is_empty());
-            // A parameter gets a value before its first use; parameters in `draw` get one before every repeat.
+            // A parameter gets a value before its first use; a parameter in `draw` gets a new value before every
+            // repeat.
             let named = statement.draw.iter().filter_map(|name| self.number_of(name));
             let again = self.to_sample(named, &[]);
             let used = template.slots.iter().filter_map(|slot| match slot {
@@ -174,8 +175,8 @@ impl<'a> Compiler<'a> {
         self.own.parameters.keys().position(|key| key == parameter)
     }
 
-    /// The `parameters` that need a sample: not results of statements, and not those that share a line of a file with
-    /// another parameter or with one of `before`.
+    /// The `parameters` that need a new value of their own. Excludes results of statements, and parameters that get
+    /// their value from the same line of a file as another parameter in `parameters` or `before`.
     fn to_sample(&self, parameters: impl Iterator<Item = usize>, before: &[usize]) -> Vec<usize> {
         let mut sampled: Vec<usize> = Vec::new();
         for parameter in parameters {
@@ -189,7 +190,7 @@ impl<'a> Compiler<'a> {
         sampled
     }
 
-    /// Parameters that later statements take from the result of statement `name`, with their columns.
+    /// Parameters that later statements take from the result of the statement `name`, each with its column.
     fn keeps(&self, name: &str, later: &[SqlStatement]) -> Vec<(usize, usize)> {
         let uses = |parameter: &str| {
             let in_text = |statement: &SqlStatement| {
@@ -209,7 +210,8 @@ impl<'a> Compiler<'a> {
     fn template(&self, statement: &SqlStatement, kept: bool) -> Template {
         let requested = statement.mode.map_or(self.prepared, |mode| mode == StatementMode::Prepared);
         let pieces = pieces(&statement.sql, self.quoting);
-        // In a statement prepared for PostgreSQL, every `?` becomes a parameter, even in quotes.
+        // In a statement prepared for PostgreSQL every `?` becomes a parameter, even in quotes, so such a statement is
+        // sent as text.
         let marked = self.quoting == Quoting::Postgresql && statement.sql.contains('?');
         let prepared = requested && !kept && !marked;
         let (mut sql, mut slots) = (String::with_capacity(statement.sql.len()), Vec::new());
@@ -236,7 +238,7 @@ impl<'a> Compiler<'a> {
         Template { sql, prepared, slots }
     }
 
-    /// The number of a text, and whether it is new; equal texts are one statement.
+    /// The number of a statement text, and whether the text is new. Equal texts have one number.
     fn number(&mut self, template: Template) -> (usize, bool) {
         let next = self.statements.len();
         let number = *self.numbers.entry(template.clone()).or_insert(next);
@@ -259,7 +261,7 @@ impl<'a> Compiler<'a> {
             self.kinds.len() - 1
         });
         let described = &mut self.kinds[kind];
-        // With several transactions, only some events send it.
+        // With several transactions, only some events send the statement.
         if self.own.transactions.len() == 1 {
             described.per_event += statement.repeat;
         }
@@ -270,7 +272,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The class of a statement, by its first word.
+/// The class of a statement, determined by its first word.
 pub(crate) fn class(sql: &str, quoting: Quoting) -> StatementClass {
     match first_word(sql, quoting).as_str() {
         "SELECT" | "WITH" | "SHOW" | "TABLE" | "VALUES" | "EXPLAIN" | "DESCRIBE" | "DESC" | "HANDLER" => {

@@ -22,25 +22,25 @@ pub(super) struct Sources {
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// Distribution, and the offset that is added to it.
+    /// Distribution of the values, and an offset to add.
     Integer(Box<Keys>, i64),
-    /// First number, and count; 0 for no end.
+    /// First number, and count of numbers after which the sequence restarts; 0 for no restart.
     Sequence(i64, u64),
-    /// Values, and their cumulative weights if they differ.
+    /// Values, with their cumulative weights if the weights differ.
     OneOf(Arc<[Value]>, Option<Arc<[f64]>>),
-    /// Values by line, and the number of the file.
+    /// Values by line of a CSV file, and the number of the file.
     Column(Arc<[Value]>, usize),
     /// The result of a statement.
     Result,
 }
 
-/// One user's positions in sequences and files.
+/// The positions of one user in sequences and files.
 #[derive(Clone, Debug)]
 pub(super) struct SourceState {
     user: UserIndex,
-    /// Numbers taken from each sequence.
+    /// How many numbers the user has taken from each sequence.
     taken: Vec<u64>,
-    /// Lines taken from each file that is read in order.
+    /// How many lines the user has taken from each file that is read in order.
     lines_taken: Vec<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Sources {
         SourceState { user, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
     }
 
-    /// Gives parameter `number` a new value, and all parameters of the same CSV file with it.
+    /// Gives a new value to parameter `number`, and to all parameters that share its CSV file.
     #[inline]
     pub(super) fn draw(&self, number: usize, rng: &mut Rng, state: &mut SourceState, values: &mut [Value]) {
         match &self.sources[number] {
@@ -146,7 +146,7 @@ impl Source {
     fn new(generator: &ParameterSource) -> Self {
         match generator {
             ParameterSource::Integer { low, high, distribution } => {
-                // From 1, like row ids, because `pareto` has no 0.
+                // Keys begin at 1, because `pareto` never returns 0; the offset shifts them to the requested range.
                 let keys = Keys::new(distribution, 1, high.abs_diff(*low) + 1);
                 Source::Integer(Box::new(keys), low.wrapping_sub(1))
             }
@@ -162,7 +162,7 @@ impl Source {
     }
 }
 
-/// Values of a list. A parameter's type stays the same from one execution to the next.
+/// Values of a list, all with the same type, because a parameter's type must not change between executions.
 fn literals(values: &[Option<Literal>]) -> Arc<[Value]> {
     let integers = values.iter().all(|value| matches!(value, Some(Literal::Integer(_))));
     let value = |value: &Option<Literal>| match value {
@@ -184,7 +184,7 @@ pub(crate) fn cumulative_weights(weights: &[f64]) -> Arc<[f64]> {
     weights.iter().map(add).collect()
 }
 
-/// A random index, by cumulative weights.
+/// A random index with these cumulative weights.
 #[inline]
 pub(crate) fn weighted(cumulative: &[f64], rng: &mut Rng) -> usize {
     let at = rng.unit() * cumulative.last().copied().unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! The server's first packet; no length in it is trusted.
+//! The server's first packet. The reader trusts no length in it.
 //!
 //! Source: "Protocol::HandshakeV10" in the MySQL internals manual.
 
@@ -9,7 +9,7 @@ use crate::mysql::fields::Cursor;
 
 /// Version of the protocol, the same for every server since MySQL 3.21.
 const PROTOCOL: u8 = 10;
-/// Bytes of the challenge before the capabilities, and minimum bytes after them: twelve and a zero.
+/// Number of challenge bytes that precede the capabilities. At least twelve bytes and a zero follow the capabilities.
 const FIRST_PART: usize = 8;
 const SECOND_PART_MIN: usize = 13;
 
@@ -17,7 +17,7 @@ const SECOND_PART_MIN: usize = 13;
 pub(super) struct Greeting<'a> {
     pub(super) version: &'a [u8],
     pub(super) capabilities: CapabilityFlags,
-    /// Without the terminating zero.
+    /// The challenge, without the terminating zero.
     pub(super) challenge: Vec<u8>,
     /// The server's default authentication method; may be empty.
     pub(super) plugin: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> Greeting<'a> {
     /// Reads the payload of the first packet.
     ///
     /// # Errors
-    /// [`WireError::Protocol`] for anything else.
+    /// [`WireError::Protocol`] if the payload is not such a packet.
     pub(super) fn read(payload: &'a [u8]) -> Result<Self, WireError> {
         let Some((&PROTOCOL, rest)) = payload.split_first() else {
             let version = payload.first().map_or_else(|| "nothing".into(), u8::to_string);

@@ -35,9 +35,9 @@ use crate::{Address, WireError, compressed};
 const PACKET_MAX: usize = 64 * 1024;
 /// Maximum packets of the server in one login; the longest login, with a key request, has 6.
 const PACKETS_MAX: u32 = 20;
-/// Largest packet this client announces.
+/// Maximum packet length that this client announces.
 const MAX_ALLOWED_PACKET: u32 = 16 << 20;
-/// utf8mb4_general_ci, which every supported server has.
+/// The collation utf8mb4_general_ci, which every supported server has.
 const COLLATION: u8 = 45;
 
 const CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
@@ -73,7 +73,7 @@ pub(super) async fn log_in(
     let is_local = stream.socket.socket.is_local();
     let tls = encryption(connector, address, offered)?;
     let mut session = Session {
-        // MariaDB up to 10.11 puts "5.5.5-" in front, for replicas that read the first digit only.
+        // MariaDB up to 10.11 puts "5.5.5-" before its version, for replicas that read only the first digit.
         server_version: sanitize(greeting.version).trim_start_matches("5.5.5-").to_owned(),
         compression: compression_name(connector.compression),
         ..Session::default()
@@ -122,7 +122,7 @@ fn requested(connector: &MysqlConnector) -> CapabilityFlags {
     flags
 }
 
-/// The TLS to use with this server at this address, if any.
+/// The TLS client to use with this server at this address; `None` for no encryption.
 fn encryption<'a>(
     connector: &'a MysqlConnector,
     address: &Address,
@@ -199,7 +199,7 @@ impl PacketStream {
     ) -> Result<(), WireError> {
         let response = HandshakeResponse::new(
             Some(authenticator.answer(channel)?),
-            (5, 7, 0), // A version that selects utf8mb4_general_ci.
+            (5, 7, 0), // A version for which the library selects utf8mb4_general_ci.
             Some(connector.options.user.as_bytes()),
             Some(connector.options.database.as_bytes()),
             Some(AuthPlugin::from_bytes(authenticator.name().as_bytes())),
@@ -216,7 +216,7 @@ impl PacketStream {
         .await
     }
 
-    /// Answers the server until it accepts the account. Returns the name of the last method.
+    /// Replies to the server until it accepts the account. Returns the name of the last authentication method.
     async fn authenticate(
         &mut self,
         mut authenticator: Authenticator,
@@ -249,7 +249,7 @@ impl PacketStream {
     }
 }
 
-/// Removes the first packet from `bytes`, with its sequence number; none while it is not complete.
+/// Removes the first packet from `bytes` and returns it with its sequence number; `None` while it is incomplete.
 fn take_packet(bytes: &mut BytesMut) -> Result<Option<(u8, Vec<u8>)>, WireError> {
     let Some(&[a, b, c, sequence]) = bytes.first_chunk() else { return Ok(None) };
     let length = u32::from_le_bytes([a, b, c, 0]) as usize;

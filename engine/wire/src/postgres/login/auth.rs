@@ -1,7 +1,7 @@
-//! Authentication.
+//! Authentication, without I/O.
 //!
-//! Authentication does no I/O: [`Authenticator`] turns requests of the server into answers. It sends a clear-text password
-//! only through a private [`Channel`]: TLS with a verified certificate, or a unix socket.
+//! [`Authenticator`] turns requests of the server into replies. It sends a clear-text password only through a private
+//! [`Channel`]: TLS with a verified certificate, or a unix socket.
 
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -20,7 +20,7 @@ const SCRAM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 pub(super) struct Channel<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,
-    /// Whether it is confidential and the server's identity is verified: verified TLS or a unix socket.
+    /// Whether the channel is confidential and the server's identity is verified: verified TLS or a unix socket.
     pub(super) is_private: bool,
     pub(super) is_encrypted: bool,
     /// Hash of the server's certificate, for channel binding.
@@ -49,7 +49,7 @@ impl Authenticator {
         out: &mut BytesMut,
     ) -> Result<bool, WireError> {
         match request {
-            // A server that does not complete SCRAM has not proved its identity.
+            // If a server sends OK before SCRAM is complete, it has not proved its identity.
             Message::AuthenticationOk if self.scram.is_none() => return Ok(true),
             Message::AuthenticationOk => {
                 return Err(WireError::Protocol(
@@ -111,7 +111,8 @@ impl Authenticator {
             Some(hash) if offers(SCRAM_PLUS) => {
                 (SCRAM_PLUS, ChannelBinding::tls_server_end_point(hash.clone()))
             }
-            // `unrequested` says that the client supports channel binding, so the server detects an attacker who removed PLUS.
+            // `unrequested` tells the server that the client supports channel binding, so the server detects an
+            // attacker who removed SCRAM-SHA-256-PLUS from its offer.
             Some(_) if offers(SCRAM) => (SCRAM, ChannelBinding::unrequested()),
             None if offers(SCRAM) => (SCRAM, ChannelBinding::unsupported()),
             _ => {
@@ -131,7 +132,7 @@ impl Authenticator {
 /// The error for a server that requests a password if the plan has none.
 pub const NO_PASSWORD: &str = "the server requests a password, but target.password is not set";
 
-/// The password. No method accepts an empty one.
+/// The password; an error if it is empty, because no method accepts an empty password.
 fn password<'a>(channel: &Channel<'a>) -> Result<&'a str, WireError> {
     if channel.password.is_empty() {
         return Err(refused(
@@ -146,13 +147,13 @@ fn out_of_order() -> WireError {
     WireError::Protocol("an unexpected SCRAM message".into())
 }
 
-/// The error for a message that the library cannot write.
+/// The error for a message that the protocol library cannot write.
 pub(super) fn unwritable(error: std::io::Error) -> WireError {
     let fix = "use a user, a password and a database without the character NUL";
     refused(format!("the login cannot be written: {error}"), fix)
 }
 
-// `sanitize`: the library quotes the server.
+// Sanitised, because the library's message quotes the server.
 fn scram_error(error: std::io::Error) -> WireError {
     WireError::Protocol(format!("SCRAM: {}", sanitize(error.to_string().as_bytes())))
 }

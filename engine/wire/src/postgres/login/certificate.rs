@@ -1,7 +1,7 @@
 //! Channel binding of a login to its TLS session: the hash of the server's certificate.
 //!
-//! Source: RFC 5929, section 4.1 (tls-server-end-point): the hash function of the certificate's signature, but
-//! SHA-256 instead of MD5 and SHA-1.
+//! Source: RFC 5929, section 4.1 (tls-server-end-point). The hash function is that of the certificate's signature,
+//! except that SHA-256 replaces MD5 and SHA-1.
 
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 

@@ -1,6 +1,7 @@
 //! Startup, encryption and authentication.
 //!
-//! `postgres-protocol` writes and reads the messages. This file limits the server's messages before that library reads them.
+//! `postgres-protocol` writes and reads the messages. This file limits the size and number of the server's messages
+//! before that library reads them.
 
 mod auth;
 mod certificate;
@@ -29,7 +30,7 @@ const HEADER: usize = 5;
 pub(super) struct Login {
     pub(super) socket: Socket,
     pub(super) session: Session,
-    /// Unsolicited messages after the login.
+    /// Unsolicited messages that the server sent after the login.
     pub(super) early: BytesMut,
 }
 
@@ -76,7 +77,7 @@ fn no_answer() -> WireError {
 struct MessageStream(LoginSocket);
 
 impl MessageStream {
-    /// Returns whether the server offers TLS. It answers with one byte.
+    /// Returns whether the server offers TLS. The server replies with one byte.
     async fn request_tls(&mut self) -> Result<bool, WireError> {
         let mut request = BytesMut::new();
         frontend::ssl_request(&mut request);
@@ -85,7 +86,7 @@ impl MessageStream {
         let is_offered = match &*self.0.bytes {
             [b'S', ..] => true,
             b"N" => false,
-            // A server without free connections sends an error before it reads anything.
+            // A server without free connections sends an error before it reads the request.
             [b'E', ..] => return Err(self.read().await.err().unwrap_or_else(no_answer)),
             _ => return Err(no_answer()),
         };
@@ -105,7 +106,7 @@ impl MessageStream {
         self.0.send(&out).await
     }
 
-    /// Reads one message. The server's own error is an `Err`.
+    /// Reads one message. An error of the server becomes an `Err`.
     async fn read(&mut self) -> Result<Message, WireError> {
         self.0.count_message()?;
         let header = loop {
@@ -131,12 +132,12 @@ impl MessageStream {
         message.ok_or_else(|| WireError::Protocol("a truncated message in a login".into()))
     }
 
-    /// Answers the server until it accepts the account. Returns the name of the method.
+    /// Replies to the server until it accepts the account. Returns the name of the authentication method.
     async fn authenticate(&mut self, channel: &Channel<'_>) -> Result<&'static str, WireError> {
         let mut authenticator = Authenticator::default();
         loop {
             let request = match self.read().await? {
-                // An extension can send a notice during a login.
+                // Settings, and notices, which an extension can send during a login.
                 Message::NoticeResponse(_) | Message::ParameterStatus(_) => continue,
                 request => request,
             };

@@ -1,4 +1,5 @@
-//! `client_ed25519`: MariaDB's method by signature (its plugin `auth_ed25519`). The client never sends the password.
+//! `client_ed25519`: MariaDB's authentication by signature (the server's plugin `auth_ed25519`). The client never sends
+//! the password.
 
 use mysql_common::auth::plugins::client_ed25519::ClientEd25519;
 use mysql_common::auth::plugins::{ChallengeResponsePlugin, Context};
@@ -14,7 +15,7 @@ pub(super) fn sign(challenge: &[u8], password: &str) -> Result<Vec<u8>, WireErro
         .ok_or_else(|| WireError::Protocol("a challenge that cannot be signed".into()))
 }
 
-/// The only input of the signature.
+/// The password, which is the only secret input of the signature.
 struct Password<'a>(&'a str);
 
 impl Context for Password<'_> {

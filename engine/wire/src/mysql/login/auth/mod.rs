@@ -1,17 +1,17 @@
-//! Authentication, without I/O: [`Authenticator`] turns requests of the server into answers, and the [`Channel`]
-//! determines in which form it may send the password:
+//! Authentication, without I/O. [`Authenticator`] turns requests of the server into replies. The [`Channel`] determines
+//! in which form the authenticator may send the password:
 //!
 //! | channel | password in clear text | password under the server's RSA key |
 //! |---|---|---|
-//! | TLS whose certificate is verified, unix socket | yes | not needed |
+//! | TLS with a verified certificate, unix socket | yes | not needed |
 //! | loopback | never | yes |
 //! | anything else | never | with the key from a file, or if the plan allows requesting it |
 //!
 //! `caching_sha2_password`, MySQL's default since 8.0 ("Caching SHA-2 Pluggable Authentication" in the MySQL manual):
 //!
 //! ```text
-//! challenge ─▶ scramble ─┬─ 3: found in the server's cache ─▶ OK
-//!                        └─ 4: not in the cache ─▶ full password, over TLS, a unix socket or under the RSA key ─▶ OK
+//! challenge ─▶ scramble ─┬─ 3: the scramble is in the server's cache ─▶ OK
+//!                        └─ 4: not in the cache ─▶ full password (TLS, unix socket, or RSA-encrypted) ─▶ OK
 //! ```
 
 mod ed25519;
@@ -38,7 +38,7 @@ enum Method {
     Sha256,
     /// A signature; only MariaDB.
     Ed25519,
-    /// The password in clear text, for servers that use PAM or LDAP.
+    /// The password in clear text, for servers that authenticate by PAM or LDAP.
     Clear,
 }
 
@@ -53,7 +53,7 @@ const METHODS: [(&str, Method); 5] = [
 /// The password, and the properties of the connection that decide in which form to send it.
 pub(super) struct Channel<'a> {
     pub(super) password: &'a str,
-    /// Whether it is confidential and the server's identity is verified: verified TLS or a unix socket.
+    /// Whether the channel is confidential and the server's identity is verified: verified TLS or a unix socket.
     pub(super) is_private: bool,
     pub(super) is_encrypted: bool,
     /// The server's RSA key from the plan's file, if any.
@@ -71,8 +71,8 @@ pub(super) struct Authenticator {
 }
 
 impl Authenticator {
-    /// Begins with the method of the greeting, or, if that is unknown, with one whose first answer does not reveal the
-    /// password; the server then requests the account's method.
+    /// Begins with the method in the server's greeting. If that method is unknown, begins with one whose first reply
+    /// does not reveal the password; the server then requests the account's method.
     pub(super) fn for_greeting(plugin: &[u8], challenge: Vec<u8>) -> Self {
         let (name, method) = if plugin == b"caching_sha2_password" { METHODS[1] } else { METHODS[0] };
         Self { method, name, challenge, awaits_key: false }
@@ -90,7 +90,7 @@ impl Authenticator {
         self.name
     }
 
-    /// The answer to the challenge.
+    /// The reply to the server's challenge.
     pub(super) fn answer(&mut self, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
         let password = channel.password.as_bytes();
         match self.method {
@@ -100,7 +100,7 @@ impl Authenticator {
             }
             Method::CachingSha2 => {
                 let nonce = self.nonce(20)?.first_chunk().expect("20 bytes");
-                // A zero means an empty password.
+                // A zero byte means an empty password.
                 Ok(scramble_sha256(nonce, password).map_or(vec![0], |answer| answer.to_vec()))
             }
             Method::Sha256 if password.is_empty() => Ok(vec![0]),
@@ -115,7 +115,7 @@ impl Authenticator {
         }
     }
 
-    /// The answer to further data of the server; none if it expects none.
+    /// The reply to further data of the server; `None` if the server expects no reply.
     pub(super) fn answer_data(
         &mut self,
         data: &[u8],
@@ -133,12 +133,12 @@ impl Authenticator {
 
     /// The full password in the form that the channel allows, or the request for the server's key.
     fn send_password(&mut self, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
-        // sha256_password needs the server's key over a unix socket too.
+        // sha256_password requires the server's key even over a unix socket.
         if channel.is_private && (channel.is_encrypted || self.method == Method::CachingSha2) {
             return Ok(terminated(channel.password));
         }
         if channel.is_encrypted {
-            // Inside TLS a server expects the password unencrypted.
+            // Inside TLS, a server expects the full password without RSA encryption.
             return Err(refused(
                 format!(
                     "{} asks for the password itself, and this TLS does not verify the server",
@@ -168,7 +168,7 @@ impl Authenticator {
         key.encrypt(&password)
     }
 
-    /// The challenge of `length` bytes; a server may append a zero.
+    /// The first `length` bytes of the challenge, to which a server may append a zero byte.
     fn nonce(&self, length: usize) -> Result<&[u8], WireError> {
         match &*self.challenge {
             [bytes @ .., 0] if bytes.len() == length => Ok(bytes),
