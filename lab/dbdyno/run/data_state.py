@@ -1,9 +1,11 @@
 """The data of each group's server, by `design.state` and the kind of server.
 
-| state | before each group | |---|---| | restore | the snapshot's bytes, or the user's `restore` command | |
-restart | a clean stop and a start with the data that the earlier trials left | | reset | the tables dropped
-and loaded again on the running server | | preserve | nothing; a server is stopped only before another one
-starts |
+| state | before each group |
+|---|---|
+| restore | the snapshot's bytes, or the user's `restore` command |
+| restart | a clean stop and a start with the data that the earlier trials left |
+| reset | the tables dropped and loaded again on the running server |
+| preserve | nothing; a server is stopped only before another one starts |
 
 Private servers get their data from a snapshot (except for `reset`). On other servers the engine's `prepare`
 loads missing tables, and dbdyno rejects existing tables that it has not created.
