@@ -127,8 +127,7 @@ def _whole(transaction: Any) -> Any:
 
 
 def _with_path(key: str, generator: Any, folder: Path, faults: list[Fault]) -> Any:
-    """The generator, with an absolute path if it reads a CSV file, and with a list as one value of its kind.
-    """
+    """The generator: a CSV file gets its absolute path, and a list becomes `one_of(...)`."""
     if isinstance(generator, list):
         return f"one_of({', '.join(map(repr, generator))})"
     if not isinstance(generator, str) or "csv" not in generator:
