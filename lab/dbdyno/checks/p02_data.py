@@ -69,7 +69,8 @@ def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
 
 
 def differences(server: Server, tables: Tables, tolerance: float, subject: str = "") -> Iterator[Finding]:
-    """Differences between the load's database and `tables`; rows and ids may differ by `tolerance`, a share.
+    """Differences between the load's database and `tables`; rows and ids may differ by
+    `tolerance`, a share.
     """
     query, database = server.query, server.address().database
     there = shapes(server, tables.names)

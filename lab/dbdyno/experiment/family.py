@@ -20,7 +20,8 @@ _NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
 
 @dataclass(frozen=True)
 class Contrast:
-    """A weighted sum over the combinations of factor levels: a main effect, or an interaction of two factors.
+    """A weighted sum over the combinations of factor levels: a main effect, or an interaction
+    of two factors.
     """
 
     factors: tuple[str, ...]
@@ -51,7 +52,8 @@ def contrasts(factors: Sequence[Factor], order: int) -> Iterator[Contrast]:
 
 
 def is_factorial(experiment: Experiment) -> bool:
-    """Whether the verdicts are about factors. With a single factor, the comparisons of variants are enough.
+    """Whether the verdicts are about factors. With a single factor, the comparisons of variants
+    are enough.
     """
     return len(experiment.factors) > 1
 

@@ -91,7 +91,8 @@ def _document(source: bytes) -> dict[str, Any]:
 
 
 def _shape_faults(document: dict[str, Any]) -> Iterator[Fault]:
-    """Sections that are unknown, missing or of the wrong type; the rest can be validated only without them.
+    """Sections that are unknown, missing or of the wrong type; the rest can be validated only
+    without them.
     """
     for section in document:
         if section not in SECTIONS:

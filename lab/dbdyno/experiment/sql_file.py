@@ -232,7 +232,8 @@ def _number(text: str) -> Any:
 
 
 def _queries(pieces: list[StatementText], dialect: Dialect) -> Iterator[dict[str, Any]]:
-    """Each statement as one transaction, except that the statements from BEGIN to COMMIT together form one.
+    """Each statement as one transaction, except that the statements from BEGIN to COMMIT
+    together form one.
     """
     groups: list[list[dict[str, Any]]] = [[]]
     for piece in pieces:

@@ -45,7 +45,8 @@ class BaseWorkload(Model):
 
     @abstractmethod
     def data(self) -> dict[str, Any]:
-        """The options that define the data; workloads with equal options share their data. JSON values only.
+        """The options that define the data; workloads with equal options share their data. JSON
+        values only.
         """
 
     @abstractmethod

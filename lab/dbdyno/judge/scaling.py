@@ -132,7 +132,8 @@ def _sweep(trials: Sequence[MeasuredTrial], levels: Sequence[int]) -> _Sweep:
 
 
 def _median_error(sweep: _Sweep) -> float:
-    """Standard error of a load's median, as a share, from the variation that blocks and loads do not explain.
+    """Standard error of a load's median, as a share, from the variation that blocks and loads
+    do not explain.
     """
     logs = sweep.logs()
     if len(logs) < 2:

@@ -196,7 +196,8 @@ def _significant_at(pairs: _Pairs) -> Iterator[ChangesAt]:
 def _change(
     pairs: _Pairs, key: str, levels: Sequence[float], differences: Sequence[float], p_value: float
 ) -> MeasuredChange:
-    """One measure, from the log ratio of every block. It is significant only if interval and p-value agree.
+    """One measure, from the log ratio of every block. It is significant only if interval and
+    p-value agree.
     """
     by_block = dict(enumerate(differences))
     of_blocks = effect(Ratios(by_block, by_block))

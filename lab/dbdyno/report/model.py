@@ -121,7 +121,8 @@ class Report:
         return [(key, title) for key, title in COSTS if any(key in row.shown for row in rows)]
 
     def factor_rows(self, workload: str) -> list[Factor]:
-        """The effects of the factors on a workload, then interactions; [] if the experiment has no factors.
+        """The effects of the factors on a workload, then interactions; [] if the experiment has no
+        factors.
         """
         return [row for row in self.verdict.factors or () if row.workload == workload]
 

@@ -143,7 +143,8 @@ class _Comparison:
         return Slots(workspace, count, [port for port in ports if port is not None])
 
     def _slot(self, trial: Trial) -> int:
-        """The slot of a trial's server. If data are kept between groups, each workload has its own servers.
+        """The slot of a trial's server. If data are kept between groups, each workload has its own
+        servers.
         """
         if self._experiment.design.renews_data:
             return trial.slot

@@ -222,7 +222,8 @@ def meter(experiment: Experiment, variant: Variant, description: Description) ->
 
 
 def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
-    """The CPUs of /proc/stat, and whether interrupts are counted separately. Raises ValueError, IndexError.
+    """The CPUs of /proc/stat, and whether interrupts are counted separately. Raises ValueError,
+    IndexError.
     """
     cpus: dict[int, _Cpu] = {}
     apart = False

@@ -71,7 +71,8 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
 
 
 def require_empty(workload: ScriptWorkload, server: Server) -> None:
-    """Raise Problem if the database has tables, since a script's `prepare` and `cleanup` could change them.
+    """Raise Problem if the database has tables, since a script's `prepare` and `cleanup` could
+    change them.
     """
     if there := list_tables(server):
         database = server.address().database

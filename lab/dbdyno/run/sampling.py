@@ -141,7 +141,8 @@ class Edges:
             self._thread.join(CLOSE_S)
 
     def as_json(self) -> dict[str, Any] | None:
-        """{"begin", "end", "own", "foreign"}; if an edge was not read, {"foreign"}, or None without a meter.
+        """{"begin", "end", "own", "foreign"}; if an edge was not read, {"foreign"}, or None without
+        a meter.
         """
         if self.unread:
             return {"foreign": self._foreign} if self._foreign else None

@@ -103,7 +103,8 @@ def effect(ratios: Ratios, alpha: float = ALPHA) -> Effect | None:
 
 
 def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
-    """The largest p-value within the bounds: 1 if the sign is unknown, else that of the end nearer to zero.
+    """The largest p-value within the bounds: 1 if the sign is unknown, else that of the end
+    nearer to zero.
     """
     if lows == highs and not (math.inf in lows and -math.inf in lows):
         return p_value(lows)

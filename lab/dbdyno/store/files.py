@@ -47,7 +47,8 @@ def store_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that replaces `path` when it is complete; until then `path` is unchanged. Raises StoreProblem.
+    """A file that replaces `path` when it is complete; until then `path` is unchanged. Raises
+    StoreProblem.
     """
     temporary = path.with_name(f".{path.name}.partial")
     with store_errors(path):

@@ -32,5 +32,6 @@ class LoadShape(ABC):
 
     @abstractmethod
     def plan(self, level: float, gaps: str | None) -> dict[str, Any]:
-        """`load.shape` of a plan. `level` is the point's rate or, without `gaps`, its number of connections.
+        """`load.shape` of a plan. `level` is the point's rate or, without `gaps`, its number of
+        connections.
         """

@@ -51,7 +51,8 @@ class MySQLAdmin(AdminConnection):
 
 
 def connector(how: Connect = PLAIN, **options: Any) -> Callable[[], Any]:
-    """A function that connects with the settings `how`, the `options` of `pymysql.connect`, and time limits.
+    """A function that connects with the settings `how`, the `options` of `pymysql.connect`, and
+    time limits.
     """
 
     def connect() -> Any:

@@ -95,7 +95,8 @@ class CommandServer(RemoteServer):
         return {**host, **facts(self._run("describe", self._commands.describe))}
 
     def process(self) -> Mapping[str, float]:
-        """The numbers that the `sample` command prints, under the names it prints; other values are dropped.
+        """The numbers that the `sample` command prints, under the names it prints; other values are
+        dropped.
         """
         if not self._commands.sample:
             return {}

@@ -258,7 +258,8 @@ class PostgreSQL(Product):
         return admin.pairs("SELECT name, unit FROM pg_settings WHERE unit IS NOT NULL")
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
-        """Where each setting that differs from its default comes from, and which settings wait for a restart.
+        """Where each setting that differs from its default comes from, and which settings wait for
+        a restart.
         """
         return admin.pairs(
             "SELECT name, source || CASE WHEN pending_restart THEN ', pending restart' ELSE '' END "

@@ -149,7 +149,8 @@ class Product(ABC):
 
     @abstractmethod
     def binaries(self, basedir: Path | None) -> Binaries:
-        """Find the product's programs. Raises ServerProblem with the package to install if they are missing.
+        """Find the product's programs. Raises ServerProblem with the package to install if they are
+        missing.
         """
 
     def version(self, binaries: Binaries) -> str:
@@ -187,7 +188,8 @@ class Product(ABC):
         return "server.sock"
 
     def rendered(self, name: str, value: configuration.Value) -> str:
-        """A declared value in the server's syntax. Raises ServerProblem for a value that a file cannot hold.
+        """A declared value in the server's syntax. Raises ServerProblem for a value that a file
+        cannot hold.
         """
         return configuration.rendered(name, value)
 
