@@ -1,7 +1,7 @@
-"""Checks that catch a worthless comparison before, between and after its trials.
+"""Checks that detect an invalid comparison before, between and after its trials.
 
 `run` returns the findings of one moment; `stops` selects those that forbid a comparison. docs/checks.md lists
-every check, its rule, and an example of the mistake that it catches.
+every check, its rule, and an example of the mistake that it detects.
 """
 
 from dbdyno.checks.check import Check, Context, Moment

@@ -1,8 +1,7 @@
 """Known adjustments of servers: rounding and clipping.
 
-Rounding is part of the variable's definition and far too small to matter; clipping changes the experiment.
-The figures are those of MariaDB 10.11 ("Server System Variables" in its manual), verified on a running
-server.
+Rounding is documented and too small to matter; clipping changes the experiment. The figures are those of
+MariaDB 10.11 ("Server System Variables" in its manual), verified on a running server.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from decimal import Decimal
 
 from dbdyno.experiment.quantities import number
 
-# Sizes the server cuts down to a multiple of these many bytes.
+# Sizes that the server rounds down to a multiple of this number of bytes.
 _BLOCK_BYTES = {
     "aria_log_file_size": 8192,
     "binlog_cache_size": 4096,
@@ -72,7 +71,7 @@ _RULES = {
 
 
 def rounding(name: str, declared: str, variables: Mapping[str, str]) -> str | None:
-    """How the server rounded `declared` to its effective value; None where the change is no known rounding.
+    """How the server rounded `declared` to its effective value; None if the change is not a known rounding.
 
     `variables` are all variables of the server. A change of one step or more, or of 1 % or more, is not
     rounding.

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dbdyno.experiment.quantities import number
 
-# The rest of a limit is left for the server itself and for other clients.
+# Share of a limit that the load may use; the rest is for the server itself and for other clients.
 USABLE = Fraction(9, 10)
 
 
@@ -26,13 +26,13 @@ class Capacity:
     # The unit, in the plural.
     what: str
     per_connection: int
-    # Needed or in use at any number of connections.
+    # Units needed or already used, independent of the number of connections.
     fixed: int
     # How to raise the limit; {value} is the new one.
     fix: str
 
     def need(self, connections: int) -> int:
-        """How many the connections need."""
+        """Units that this number of connections needs."""
         return self.fixed + self.per_connection * connections
 
     def fits(self, connections: int) -> bool:
@@ -40,7 +40,7 @@ class Capacity:
         return self.need(connections) <= USABLE * self.limit
 
     def largest(self) -> int:
-        """The maximum number of connections that fit; 0 where none does."""
+        """The maximum number of connections that fit; 0 if none fits."""
         return max(0, math.floor((USABLE * self.limit - self.fixed) / self.per_connection))
 
     def enough(self, connections: int) -> int:
@@ -50,7 +50,7 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Demand:
-    """The need of a workload's largest point."""
+    """The resources that a workload needs at its highest load."""
 
     connections: int
     tables: int
@@ -102,7 +102,7 @@ def of_postgresql(
 ) -> list[Capacity]:
     """PostgreSQL's limits: connections except those reserved for administrators, and locks.
 
-    A transaction of the OLTP family locks at most each of its tables and their two indexes. The lock table
+    A transaction of the OLTP workloads locks at most each of its tables and their two indexes. The lock table
     has room for max_locks_per_transaction x max_connections.
     """
 
@@ -135,7 +135,7 @@ def of_postgresql(
 
 
 def of_client(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
-    """The client's limits: `ports` is the range of ephemeral ports, None where the load does not use TCP."""
+    """The client's limits: `ports` is the range of ephemeral ports, None if the load does not use TCP."""
     capacities = [Capacity("open files of the client", files, "sockets", 1, 50, "ulimit -n {value}")]
     if ports is not None:
         first, last = ports

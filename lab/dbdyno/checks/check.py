@@ -1,4 +1,4 @@
-"""The form of a check: when it runs, what it may read, and what it returns."""
+"""The interface of a check: when it runs, what it may read, and what it returns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Context:
     # The description of the same variant's server at its first start; None at that first start.
     first: Description | None = None
     # Data directory, socket and port that dbdyno assigned for this group, by the keys of an identity. Empty
-    # for servers that dbdyno does not start, and for servers that keep their own.
+    # for servers that dbdyno does not start, and for servers that are not moved between slots.
     place: Mapping[str, Any] = field(default_factory=dict)
     # The first description of every variant seen so far, by name.
     peers: Mapping[str, Description] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Check:
-    """One entry of the catalogue. `find` yields its findings, and nothing when all is well."""
+    """One entry of the catalogue. `find` yields its findings; none means that the check passed."""
 
     code: str
     # The heading in docs/checks.md.

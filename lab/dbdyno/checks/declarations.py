@@ -15,7 +15,7 @@ def settings(variant: Variant) -> dict[str, str]:
     `arguments`; as in the server, the last value of a name wins.
     """
     if variant.server.started:
-        # Opening the server reports errors of the declaration.
+        # Opening the server later reports errors in the declaration.
         with suppress(ServerProblem):
             return read_declaration(variant).by_name()
     return {variable_name(name): as_text(value) for name, value in variant.server.variables.items()}

@@ -50,17 +50,17 @@ class Condition:
     # "row" or "statement".
     evaluated_per: str
     function: str
-    # As sqlglot writes it.
+    # The condition as SQL, formatted by sqlglot.
     text: str
-    # The condition with a parameter in place of the function; empty where it compares no column.
+    # The condition with a parameter in place of the function; empty if it compares no column.
     parameterized: str = ""
     parameter: str = ""
-    # The generator with the distribution of the expression, where that is known.
+    # The generator with the distribution of the expression; empty if unknown.
     generator: str = ""
 
 
 def conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
-    """The non-deterministic conditions of a statement; none where sqlglot cannot parse it."""
+    """The non-deterministic conditions of a statement; none if sqlglot cannot parse it."""
     tree = parsed(sql, dialect)
     if tree is None:
         return
@@ -71,7 +71,7 @@ def conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
         for function in clause.find_all(exp.Func, exp.Anonymous):
             name = _name(function)
             per_row = name in _PER_ROW[dialect]
-            # PostgreSQL evaluates an uncorrelated subquery once, MySQL does not.
+            # PostgreSQL evaluates an uncorrelated subquery once; MySQL may evaluate it per row.
             inside = dialect == "postgres" and function.find_ancestor(exp.Subquery, exp.Where) is not None
             once = inside and isinstance(function.find_ancestor(exp.Subquery, exp.Where), exp.Subquery)
             if id(function) in seen or not (per_row or name in _PER_STATEMENT) or once:

@@ -16,7 +16,7 @@ from dbdyno.servers.server import Address, Server
 # A group may change rows and ids by this share; beyond it, late trials work on other data than early ones.
 DRIFT_SHARE = 0.01
 
-# Tables that a message names: a thousand wrong tables have the same cause as the first five.
+# Maximum number of tables named in a message; a thousand wrong tables have the same cause as the first five.
 _NAMED = 5
 
 
@@ -55,7 +55,7 @@ class _Reading(NamedTuple):
     extent: Callable[[Query, str, str, Shape], Extent]
 
 
-# How the tables are read, by protocol.
+# Functions that read the tables, by protocol.
 _DIALECTS: Mapping[str, _Reading] = {
     "mysql": _Reading(read_shapes, read_extent),
     "postgresql": _Reading(tables_postgresql.read_shapes, tables_postgresql.read_extent),
@@ -69,7 +69,9 @@ def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
 
 
 def differences(server: Server, tables: Tables, tolerance: float, subject: str = "") -> Iterator[Finding]:
-    """Where the load's database differs from `tables`; rows and ids may differ by `tolerance`, a share."""
+    """Differences between the load's database and `tables`; rows and ids may differ by
+    `tolerance`, a share.
+    """
     query, database = server.query, server.address().database
     there = shapes(server, tables.names)
     missing = [name for name in tables.names if name not in there]
@@ -84,7 +86,7 @@ def differences(server: Server, tables: Tables, tolerance: float, subject: str =
     faults = {name: faults for name in there if (faults := list(shape_faults(there[name], tables)))}
     if faults:
         yield _many("do not have the columns, indexes or engine of the options", faults, database, subject)
-        # The rows of a wrong table mean nothing, and counting them may take an hour.
+        # With a wrong table the row count says nothing, and counting may take an hour.
         return
     if not tables.rows:
         return  # The workload fills them, with as many rows as there are events.
@@ -94,7 +96,7 @@ def differences(server: Server, tables: Tables, tolerance: float, subject: str =
 
 
 def own_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:
-    """Where the tables differ from those that the user's own statements and generators make."""
+    """Differences between the tables and those that the user's statements and generators create."""
     address = server.address()
     names = workload.created_tables(address.protocol)
     there = shapes(server, names)

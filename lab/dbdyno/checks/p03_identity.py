@@ -1,4 +1,4 @@
-"""P03: it is the same server throughout, and the one that was meant."""
+"""P03: the server is the intended one, and the same one throughout."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _misplaced(context: Context, description: Description) -> Iterator[Finding]:
 
 
 def _is_place(answer: Any, expected: Any) -> bool:
-    # Servers end a directory with a slash, and may resolve links.
+    # Servers may add a slash to a directory's path, or resolve links in it.
     return str(answer) == str(expected) or os.path.realpath(str(answer)) == os.path.realpath(str(expected))
 
 
@@ -138,7 +138,7 @@ def _differ(key: str, old: Any, new: Any) -> bool:
 
 
 def _restarted_by_commands(context: Context) -> bool:
-    """Whether the user's own commands may restart the server before each group."""
+    """Whether the user's commands may restart the server before each group."""
     if context.variant is None:
         return False
     spec = context.variant.server
@@ -212,8 +212,8 @@ def _facts(description: Description) -> Mapping[str, Any]:
 
 
 def _same_software(context: Context, name: str) -> bool:
-    """Whether the experiment asks for the same binaries in both variants; remote servers may differ by
-    design.
+    """Whether the experiment declares the same binaries for both variants; remote servers may differ on
+    purpose.
     """
     peer = next((variant.server for variant in context.experiment.variants if variant.name == name), None)
     if context.variant is None or peer is None:

@@ -1,4 +1,4 @@
-"""P07: the limits of server and client allow the largest point."""
+"""P07: the limits of server and client suffice for the highest load."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _demand(experiment: Experiment, workload: Workload, protocol: str) -> Demand
 
 
 def _in_use(context: Context) -> Mapping[str, int]:
-    """The counters now, including the lab's own administrative connection."""
+    """The counters now, including dbdyno's own administrative connection."""
     if context.server is None:
         return {}
     status = context.server.status()

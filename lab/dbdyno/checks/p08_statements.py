@@ -1,4 +1,4 @@
-"""P08: statements find their rows by an index, by the server's own plan."""
+"""P08: statements find their rows by an index, according to the server's execution plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.finding import Finding, Level
 from dbdyno.servers.server import ServerProblem
 
-# A full scan of a small table is no mistake: servers prefer it to an index.
+# Smaller tables are not checked: for them servers prefer a full scan to an index.
 SMALL_ROWS = 1_000
 
 # Statements that EXPLAIN accepts.
@@ -53,7 +53,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
                     {"workload": one.title},
                 )
         return
-    # Only at the first start of each variant: plans do not change later, and no later group waits for it.
+    # Only at the first start of each variant: plans do not change later, and later groups must not be
+    # delayed.
     if context.server is not None and context.description is not None and context.first is None:
         for workload in own:
             yield from _by_plan(context, workload)
@@ -135,7 +136,7 @@ def _by_plan(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
 def _plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> Iterator[_Explained]:
     assert context.server is not None, "there is one when data are ready"
     assert context.description is not None, "it was described"
-    # A value from the middle, since the first and the last of a range may be special.
+    # A value from the middle of the range, since the first and the last may be special.
     sample = samples.values(workload, 2)
     done: set[str] = set()
     with samples.asking(context.server, workload) as admin:

@@ -1,4 +1,4 @@
-"""P09: statements return the expected number of rows; how many rows the server examines for that."""
+"""P09: statements return the expected number of rows, and the server examines few rows for that."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Tried:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether it is executed again."""
+        """Whether to execute the statement again."""
         mean_s = self.seconds / max(len(self.rows), 1)
         return not self.refused and self.seconds + mean_s < SECONDS_MAX
 
@@ -156,7 +156,7 @@ class _Trial:
         self._workload, self._admin, self._dialect, self._tried = workload, admin, dialect, tried
         generators = {name: workload.generator(name) for name in workload.parameters}
         self._results = {name: one for name, one in generators.items() if isinstance(one, Result)}
-        # Rows that one reading of the counters adds to them.
+        # The increase of the counters by one reading of the counters.
         self._own = -self._handler() + self._handler() if dialect == "mysql" else 0
 
     def play(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], number: int) -> None:

@@ -29,7 +29,7 @@ DATABASES = frozenset(
     }
 )
 
-# How long other servers are observed, and the share of one CPU above which they are busy.
+# Seconds for which other servers are observed, and the share of one CPU above which a server is busy.
 _WATCH_S = 0.3
 BUSY_SHARE = 0.05
 
@@ -89,7 +89,7 @@ class _Neighbour:
 def _neighbours(context: Context) -> Iterator[Finding]:
     busy = _busy_databases(_own_pids(context))
     if busy:
-        # Without figures in the text, the same neighbour is reported once and not at every group.
+        # The text contains no figures, so the same process is reported once and not for every group.
         names = ", ".join(sorted(f"{one.name} (pid {one.pid})" for one in busy))
         yield Finding(
             code="P11",

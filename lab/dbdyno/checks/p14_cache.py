@@ -1,4 +1,4 @@
-"""P14: data about as large as the cache."""
+"""P14: the data are clearly smaller or clearly larger than the cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dbdyno.experiment.quantities import number
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
-# Ratios of data to cache between which a small difference in caching is a large one in reads.
+# Range of the ratio of data to cache in which a small difference in caching causes a large difference in
+# reads.
 BORDERLINE = (0.8, 1.25)
 GIB = 1024.0**3
 

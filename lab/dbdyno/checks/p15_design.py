@@ -88,7 +88,7 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
 
 
 def _places(experiment: Experiment) -> Iterator[Finding]:
-    """Servers that keep their data also keep their directory, port and socket."""
+    """Servers that keep their data, and therefore also their directory, port and socket."""
     started = [variant.name for variant in experiment.variants if variant.server.started]
     state = experiment.design.state
     if len(started) > 1 and state != "restore":

@@ -1,4 +1,4 @@
-"""P17: a declared difference between two variants is a difference between their servers."""
+"""P17: declared differences between two variants take effect on their servers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def _why_idle(name: str, baseline: Description, variant: Description) -> str | None:
-    """Why a declared difference has no effect; None where it has one, or where the servers do not show it."""
+    """Why a declared difference has no effect; None if it has one, or if the servers do not report it."""
     for description in (variant, baseline):
         reason = IDLE.get((description.product, name))
         if reason and not _works(name, description):
@@ -76,7 +76,7 @@ def _works(name: str, description: Description) -> bool:
 
 
 def _other_differences(experiment: Experiment, variant: Variant) -> int:
-    """How many things other than variables differ from the baseline."""
+    """Number of differences from the baseline other than variables."""
     first = experiment.variants[0].server
     fields = type(first).model_fields
     return sum(

@@ -19,7 +19,7 @@ from dbdyno.finding import Finding
 # A server also needs memory for connections, logs and the OS page cache.
 SHARE = 0.8
 
-# Caches that a server allocates independent of the load.
+# Caches whose size does not depend on the load.
 CACHES = ("innodb_buffer_pool_size", "shared_buffers")
 
 # The limit of this process's control group (cgroups v2 and v1).
@@ -82,7 +82,7 @@ def _together(context: Context) -> Iterator[Finding]:
     for variant in context.experiment.variants:
         known = context.description if variant.name == context.subject else context.peers.get(variant.name)
         if known is not None and not variant.server.started and here(variant):
-            # Variants may share a server, which `set_global` sets for one of them at a time.
+            # Variants may share a server; `set_global` configures it for one variant at a time.
             caches[str(known.identity.get("url"))] = _cache(known.variables)
     total, limit = sum(caches.values()), memory_bytes()
     if len(caches) > 1 and total > SHARE * limit:

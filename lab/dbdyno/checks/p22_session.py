@@ -1,4 +1,4 @@
-"""P22: the load's connections use the thread pool."""
+"""P22: the load's connections use the server's thread pool, if it has one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _mysql(context: Context, server: Server) -> Iterator[Finding]:
     with logged_in(server.address(), context.experiment.load.transport) as admin:
         account, roles = _account(admin)
         bypasses = _grants(admin, "SHOW GRANTS")
-        # With an account's name SHOW GRANTS leaves out the privileges of its roles.
+        # For a named account, SHOW GRANTS leaves out the privileges of its roles.
         by_itself = _grants(admin, f"SHOW GRANTS FOR {account}")
     if not bypasses:
         yield _note(
@@ -77,7 +77,7 @@ def _mysql(context: Context, server: Server) -> Iterator[Finding]:
 
 
 def _account(admin: AdminConnection) -> tuple[str, str]:
-    """The load's account as the server names it, and its active roles, both in SQL."""
+    """The load's account as the server names it, and its active roles, both as SQL."""
     ((current,),) = admin.query("SELECT CURRENT_USER()")
     name, _, host = str(current).rpartition("@")
     account = "@".join("'" + part.replace("'", "''") + "'" for part in (name, host))
@@ -90,7 +90,7 @@ def _account(admin: AdminConnection) -> tuple[str, str]:
 
 
 def _grants(admin: AdminConnection, sql: str) -> bool:
-    """Whether the grants that a statement shows include the privilege."""
+    """Whether the output of a SHOW GRANTS statement contains the privilege."""
     return any(re.match(rf"GRANT\b.*\b{BYPASS}\b.* ON \*\.\* ", str(grant)) for (grant,) in admin.query(sql))
 
 

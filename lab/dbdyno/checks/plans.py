@@ -1,4 +1,4 @@
-"""How a server would execute a statement: EXPLAIN of MariaDB, MySQL and PostgreSQL in one form."""
+"""The server's execution plan of a statement: EXPLAIN of MariaDB, MySQL and PostgreSQL in one form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbdyno.servers.server import ServerProblem
 _UNUSABLE = "Cannot use "
 _ASK_FOR_NOTES = "SET SESSION note_verbosity = 'basic,explain,unusable_keys'"
 
-# Columns of a tabular EXPLAIN by their number: table, type, key, rows.
+# Indexes of the columns table, type, key and rows, by the number of columns of a tabular EXPLAIN.
 _MYSQL = {12: (2, 4, 6, 9), 10: (2, 3, 5, 8)}
 
 
@@ -29,9 +29,9 @@ class Access:
     # The server's name of the access method: "ALL", "ref", "Index Scan".
     how: str
     index: str | None
-    # The server's estimate of rows examined, or of rows returned where it shows only that.
+    # The server's estimate of rows examined, or of rows returned if it shows only that.
     rows: int
-    # Whether it reads every row of the table, or every entry of an index.
+    # Whether the access reads every row of the table, or every entry of an index.
     whole: bool
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Plan:
     """How a statement is executed."""
 
     accesses: tuple[Access, ...]
-    # Conversions that keep an index from being used, in the server's words.
+    # Conversions that prevent the use of an index, in the server's words.
     conversions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Plan:
 
 
 def explained(admin: AdminConnection, sql: str, product: str) -> Plan:
-    """The plan for a statement with its values. Raises ServerProblem where the server refuses it."""
+    """The plan for a statement with its values. Raises ServerProblem if the server rejects the statement."""
     return _postgresql(admin, sql) if product == "postgresql" else _mysql(admin, sql, product)
 
 
@@ -100,14 +100,14 @@ def nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _table_rows(admin: AdminConnection, table: str) -> int:
-    """Rows by the statistics, since a plan shows only rows after the filter."""
+    """The table's row count from statistics, since a plan shows only rows after the filter."""
     name = table.replace("'", "''")
     rows = admin.query(f"SELECT reltuples::bigint FROM pg_class WHERE relname = '{name}' AND relkind = 'r'")
     return max((int(count) for (count,) in rows), default=0)
 
 
 def _casts(table: str, condition: str) -> Iterator[str]:
-    """Columns that a filter converts before the comparison, so that no index applies."""
+    """Columns that a filter converts before comparing them, so that no index on them applies."""
     tree = parsed(f"SELECT 1 WHERE {condition}", "postgres") if condition else None
     if tree is None:
         return
@@ -115,7 +115,7 @@ def _casts(table: str, condition: str) -> Iterator[str]:
     for cast in tree.find_all(exp.Cast):
         comparison = cast.parent if isinstance(cast.parent, exp.Predicate | exp.Binary) else None
         inner = cast.this.unnest()
-        # A varchar column is always shown as `(column)::text`, which costs no index.
+        # A varchar column is always shown as `(column)::text`; an index still applies.
         is_text = cast.to.this == exp.DataType.Type.TEXT
         if isinstance(inner, exp.Column) and comparison is not None and not is_text:
             to = cast.to.sql(dialect="postgres").lower()

@@ -37,8 +37,9 @@ OF_DATA = frozenset({"P02", "P08", "P09"})
 def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:
     """Every finding of the checks at this moment, the most severe first.
 
-    `codes` limits the catalogue to those checks. The experiment's overrides are attached to the stops they
-    name. Raises `servers.server.ServerProblem` where the server no longer answers and no check yields a stop.
+    `codes` limits the catalogue to those checks. A stop with an override in the experiment gets the reason of
+    the override. Raises `servers.server.ServerProblem` if the server no longer answers and no check yields a
+    stop.
     """
     selected = None if codes is None else frozenset(codes)
     findings: list[Finding] = []
@@ -49,7 +50,7 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
                 findings += [_overridden(finding, context) for finding in check.find(moment, context)]
             except ServerProblem as problem:
                 trouble = trouble or problem
-    # A stop explains more than the server's refusal to answer another check.
+    # A stop is more informative than the error of another check.
     if trouble is not None and not stops(findings):
         raise trouble
     if moment is Moment.DESIGN:
@@ -58,20 +59,20 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
 
 
 def stops(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that forbid a comparison: level stop, and no override."""
+    """The findings that forbid a comparison: those of level stop without an override."""
     return [finding for finding in findings if finding.stops]
 
 
 def _overridden(finding: Finding, context: Context) -> Finding:
-    """Only a stop can be overridden, not a warning."""
+    """The finding with its override. Only a stop can be overridden, not a warning."""
     reason = context.experiment.override.get(finding.code)
     return replace(finding, override=reason) if reason is not None and finding.level == "stop" else finding
 
 
 def _unknown_overrides(context: Context) -> list[Finding]:
-    """Without this check a misspelt code would look like an override and do nothing."""
+    """Overrides with unknown codes: a misspelt code has no effect."""
     known = [check.code for check in ALL]
-    # Codes of the judge's checks on the stored run begin with these letters.
+    # Codes of the checks on the stored run (package `judge`) begin with these letters.
     later = tuple("DRQ")
     return [
         Finding(

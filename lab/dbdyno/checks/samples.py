@@ -1,7 +1,7 @@
 """Statements with values in place of their parameters, so that a server can explain or execute them.
 
-The values are ones that the load uses: spread over the range of a random number, the first of a list, the
-first line of a CSV file. A result of an earlier statement is known once that statement has been executed.
+The load uses the same values: they are spread over the range of a random number, or are the first of a list,
+or are from the first line of a CSV file. The result of an earlier statement is available after its execution.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dbdyno.servers.url import Target
 
 # Values per random number.
 SAMPLES = 5
-# Statements of one workload that are checked; a .sql file may hold thousands.
+# Maximum number of statements checked per workload; a .sql file may have thousands.
 STATEMENTS_MAX = 200
 # A statement that reads more rows than this for each row expected or returned is a scan.
 ROWS_FOR_EACH = 100
@@ -44,8 +44,8 @@ def asking(server: Server, workload: SqlWorkload) -> Iterator[AdminConnection]:
 
 @contextmanager
 def logged_in(address: Address, transport: str | None = None) -> Iterator[AdminConnection]:
-    """A connection to the load's database by its account. Over "tcp" a server may match another account than
-    over "unix". Raises ServerProblem.
+    """A connection to the load's database with the load's account. With "tcp", the server may match another
+    account than with "unix". Raises ServerProblem.
     """
     socket = None if transport == "tcp" else address.unix_socket
     target = {field.name: getattr(address, field.name) for field in fields(Target)}
@@ -81,7 +81,7 @@ def values(workload: SqlWorkload, number: int) -> dict[str, Value]:
 
 
 def _sample(generator: generators.Generator, number: int) -> Iterator[Value]:
-    """The value, if the generator has one without a server."""
+    """One value of the generator, if it can be known without a server."""
     match generator:
         case generators.Between(low=low, high=high):
             yield low + (high - low) * number // (SAMPLES - 1)
@@ -106,14 +106,14 @@ def _cell(file: Path, column: str) -> Iterator[Value]:
 def statements(
     context: Context, workload: SqlWorkload, protocol: str
 ) -> Iterator[tuple[str, SqlStatement, Statement]]:
-    """Every statement with its name in records, as the experiment writes it and as the engine reads it."""
+    """Every statement with its name in records, in the experiment's form and in the engine's."""
     described = describe(context.experiment, workload, protocol).statements
     for (name, _, written), statement in zip(workload.named_statements(), described, strict=True):
         yield name, written, statement
 
 
 def filled(statement: Statement, values: Mapping[str, Value], dialect: Dialect) -> str | None:
-    """The statement with values; None where it uses a parameter that has none."""
+    """The statement with values; None if a parameter has no value."""
     parts, end = [], 0
     for parameter in statement.parameters:
         name = parameter.name or ""
@@ -137,5 +137,5 @@ def _literal(value: Value, dialect: Dialect, prepared: bool) -> str:
 
 
 def refused(problem: ServerProblem) -> str:
-    """A server's refusal in one line."""
+    """The error of a server that rejected a statement, as one line."""
     return " ".join(problem.text.split())

@@ -1,12 +1,12 @@
-"""Tables as a server has them, compared with those that the engine creates (`run.description`).
+"""The tables of a server, compared with those that the engine creates (`run.description`).
 
 Used by check P02, and by `dbdyno run` to decide whether existing tables may be used.
 
 Counting must disturb the trial as little as possible: `COUNT(*)` scans the index on k, the smallest copy of
-the rows (some 13 bytes a row against 200 in the table itself), and InnoDB keeps pages that one scan has read
-at the old end of its list, so no hot page is evicted. `MIN(id)` and `MAX(id)` read one page each. Every group
-begins with the same scan, so no variant and no block starts warmer than another. Statistics
-(information_schema.TABLES.TABLE_ROWS) would cost nothing and are wrong by tens of per cent.
+the rows (about 13 bytes per row, against 200 in the table itself). InnoDB puts pages that only one scan has
+read at the old end of its LRU list, so the scan evicts no frequently used page. `MIN(id)` and `MAX(id)` read
+one page each. Every group begins with the same scan, so no variant and no block starts warmer than another.
+Statistics (information_schema.TABLES.TABLE_ROWS) would cost nothing, but are wrong by tens of per cent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AUTO_INCREMENT = re.compile(r"\bAUTO_INCREMENT=(\d+)")
 
 @dataclass
 class Shape:
-    """One table as the server's catalogue describes it, without its rows."""
+    """The definition of one table, from the server's catalogue."""
 
     engine: str = ""
     comment: str = ""
@@ -37,12 +37,12 @@ class Shape:
 
 @dataclass(frozen=True)
 class Extent:
-    """The rows of one table. `id_min` and `id_max` are None for an empty one."""
+    """The rows of one table. `id_min` and `id_max` are None if the table is empty."""
 
     rows: int
     id_min: int | None
     id_max: int | None
-    # The next id that the server assigns; None where it does not report it (sql_mode = ANSI).
+    # The next id that the server assigns; None if the server does not report it (sql_mode = ANSI).
     auto_increment: int | None
 
 
@@ -57,7 +57,7 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
     ):
         if name in expected:
             shapes[name] = Shape(engine=str(engine or "view").lower(), comment=str(comment))
-    # Sorted here, since the experiment may set the server's sort buffer too small.
+    # Sorted by dbdyno, since the experiment may set the server's sort buffer too small.
     columns = query(
         "SELECT TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, "
         f"IS_NULLABLE, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema}"
@@ -114,7 +114,7 @@ def _column_faults(column: Column, expected: Column) -> Iterator[str]:
 
 
 def _index_faults(shape: Shape, expected: Iterable[Index]) -> Iterator[str]:
-    """An additional index is work for each write, so it is a difference too."""
+    """Differences in indexes. An additional index counts, because every write must maintain it."""
     there = dict(shape.indexes)
     for index in expected:
         name = next((name for name, columns in there.items() if columns == index.columns), None)

@@ -1,7 +1,7 @@
-"""Tables as PostgreSQL has them, in the types of `tables`.
+"""The tables of a PostgreSQL server, in the types of `tables`.
 
-`COUNT(*)` reads the index on k where its pages are known to be visible to all transactions, as after a
-vacuum; otherwise it reads the table, through a small ring of buffers.
+`COUNT(*)` reads the index on k if its pages are known to be visible to all transactions, as after a vacuum;
+otherwise it reads the table, through a small ring of buffers.
 """
 
 from __future__ import annotations

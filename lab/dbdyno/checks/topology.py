@@ -22,7 +22,7 @@ def here(variant: Variant) -> bool:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host name or address is one of this machine's own; False where it cannot be resolved."""
+    """Whether a host name or address belongs to this machine; False if it cannot be resolved."""
     try:
         addresses = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError:

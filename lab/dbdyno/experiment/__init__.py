@@ -1,4 +1,4 @@
-"""The experiment: from a TOML file to checked models to an ordered list of trials.
+"""The experiment: reads a TOML file, validates it, and derives the ordered list of trials.
 
-Pure: no process, no driver, no clock.
+Uses no process, driver or clock.
 """

@@ -1,8 +1,8 @@
 """Parser of generators such as `zipfian(1, 1_000, exponent=0.9)`: a name and its arguments.
 
-The grammar is Python's for a call: numbers with underscores, text in quotes, `null`, lists, words,
-`name=value`, sums and products of whole numbers. Nothing is evaluated but those, and `rows(TABLE)`, the rows
-that a generated table has.
+The syntax is that of a Python call: numbers with underscores, text in quotes, `null`, lists, names,
+`name=value`, sums and products of integers. `rows(TABLE)` is the number of rows of a generated table. Nothing
+else is evaluated.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# More than any list of values that a person writes.
+# Longer than any list of values that a person writes.
 TEXT_LENGTH_MAX = 100_000
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
@@ -34,7 +34,7 @@ class Call:
 
 
 def parse(text: str, rows: Mapping[str, int]) -> Call:
-    """The call that `text` is; `rows` are those of the generated tables. Raises ValueError that says what to
+    """Parse `text`; `rows` are the row counts of the generated tables. Raises ValueError that says what to
     write.
     """
     if len(text) > TEXT_LENGTH_MAX:
@@ -50,7 +50,7 @@ def parse(text: str, rows: Mapping[str, int]) -> Call:
 
 
 def _value(node: ast.expr, rows: Mapping[str, int]) -> Any:
-    """What an argument stands for. Raises ValueError."""
+    """The value of an argument. Raises ValueError."""
     match node:
         case ast.Constant(value=str() | int() | float() as constant) if not isinstance(constant, bool):
             return constant

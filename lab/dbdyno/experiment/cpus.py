@@ -1,4 +1,4 @@
-"""CPU sets written the way Linux writes them ("0-3,8"), because taskset, cpusets and /proc read them so."""
+"""CPU sets in the syntax of Linux ("0-3,8"), as in taskset, cpusets and /proc."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def parse_duration_s(text: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """For people, to the second: "9 s", "4 min 05 s", "1 h 02 min"."""
+    """A duration for display, in whole seconds: "9 s", "4 min 05 s", "1 h 02 min"."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""One pydantic error as the experiment file shows it: key, value, problem, fix."""
+"""Converts a pydantic error to the terms of the experiment file: key, value, problem, fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.experiment import model as models
 from dbdyno.experiment import shapes
 from dbdyno.experiment.faults import Fault, did_you_mean
 
-# Sections of the file whose name in the model differs.
+# Sections that have another name in the model than in the file.
 _SECTION = {"workloads": "workload", "variants": "variant"}
 _MODEL: dict[str, type[BaseModel]] = {
     "workload": models.OltpWorkload,
@@ -30,14 +30,14 @@ _MODEL: dict[str, type[BaseModel]] = {
     "variant": models.Variant,
     "variant.server": models.ServerSpec,
 }
-# Durations, which the file names without their unit.
+# Keys of durations: the file's names have no unit.
 _KEY = {
     field: field.removesuffix("_s")
     for model in _MODEL.values()
     for field in model.model_fields
     if field.endswith("_s")
 }
-# What each kind of type error asks for.
+# What to write instead, by kind of type error.
 _WANTED = {
     "string_type": "text in quotes",
     "int_type": "a whole number",
@@ -63,16 +63,16 @@ _BOUND = {
 
 
 def is_echo(error: ErrorDetails) -> bool:
-    """Whether `error` only repeats others: a list counts as too short when its entries have faults."""
+    """Whether `error` only follows from others: a list counts as too short if its entries have errors."""
     return error["type"] == "too_short" and bool(error["input"])
 
 
 def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
-    """The fault behind `error`; `document` is what was validated and names the entries of lists."""
+    """The `Fault` for `error`; `document` is the validated document, which has the names of list entries."""
     location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
     family = ""
     if location[:1] == ("workloads",) and location[2:3] in (("sql",), ("lua",), ("oltp",)):
-        # The kind of workload, by the branch of the union that pydantic chose.
+        # The kind of workload, from the branch of the union that pydantic chose.
         family = str(location[2]) if location[2] != "oltp" else ""
         location = (*location[:2], *location[3:])
     key, last = _place(location, document), str(location[-1]) if location else ""

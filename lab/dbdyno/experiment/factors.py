@@ -24,14 +24,15 @@ from typing import Any
 
 from dbdyno.experiment.faults import Fault
 
-# Separates the levels in a variant's name.
+# Separates the factor levels in a variant's name.
 JOINT = "+"
 # Maximum number of combinations; the server of each starts in every block.
 VARIANTS_MAX = 64
 
 
 def expand(document: dict[str, Any]) -> list[Fault]:
-    """Turn `document`'s [factor] into its [[variant]] tables, in place; nothing is done without one.
+    """Replace the [factor] section of `document` by its [[variant]] tables, in place; does nothing without
+    one.
 
     The factors stay in the document as a list of names and levels.
     """
@@ -121,7 +122,7 @@ def _count_faults(factors: Mapping[str, Mapping[str, Any]]) -> Iterator[Fault]:
 def _combined(
     variant: dict[str, Any], chosen: Mapping[str, str], settings: Sequence[Mapping[str, Any]]
 ) -> Iterator[Fault]:
-    """Put the settings of one level of each factor into `variant`, in place."""
+    """Merge the settings of one level of each factor into `variant`, in place."""
     owners: dict[str, str] = {}
     for (factor, level), table in zip(chosen.items(), settings, strict=True):
         yield from _merge(variant, table, "", (factor, level), owners)

@@ -1,6 +1,6 @@
-"""The verdict sentences of a run: its comparisons, or its contrasts of factors.
+"""The family of a run: its verdict sentences, about comparisons or about contrasts of factors.
 
-They are known before the run, since they share the family-wise error rate.
+Their number must be known before the run, because they share the family-wise error rate.
 """
 
 from __future__ import annotations
@@ -13,24 +13,28 @@ from dataclasses import dataclass
 from dbdyno.experiment.model import Experiment, Factor, Variant
 from dbdyno.experiment.quantities import as_text, same, variable_name
 
-# Keys of a server that are no difference by themselves: variables are compared one by one, a check verifies
-# the version, and the others name the source of a secret.
+# Keys of a server that do not count as differences: variables are compared one by one, a check verifies the
+# version, and the others name the source of a password.
 _NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """A signed mean over the combinations of levels: a main effect, or an interaction of two factors."""
+    """A weighted sum over the combinations of factor levels: a main effect, or an interaction
+    of two factors.
+    """
 
     factors: tuple[str, ...]
     levels: tuple[str, ...]
     against: tuple[str, ...]
-    # Combination of levels -> its weight; the weights add up to 0.
+    # Combination of factor levels -> its weight; the weights add up to 0.
     weights: Mapping[tuple[str, ...], float]
 
 
 def contrasts(factors: Sequence[Factor], order: int) -> Iterator[Contrast]:
-    """Main effects (order 1) or two-factor interactions (order 2), each level against the factor's first."""
+    """Main effects (order 1) or two-factor interactions (order 2); each level is compared with the factor's
+    first.
+    """
     cells = list(itertools.product(*(factor.levels for factor in factors)))
     for chosen in itertools.combinations(range(len(factors)), order):
         for levels in itertools.product(*(factors[index].levels[1:] for index in chosen)):
@@ -48,8 +52,8 @@ def contrasts(factors: Sequence[Factor], order: int) -> Iterator[Contrast]:
 
 
 def is_factorial(experiment: Experiment) -> bool:
-    """Whether the verdicts are about factors. With a single factor the comparisons already answer the
-    question.
+    """Whether the verdicts are about factors. With a single factor, the comparisons of variants
+    are enough.
     """
     return len(experiment.factors) > 1
 
@@ -60,14 +64,14 @@ def is_identical(experiment: Experiment, variant: Variant) -> bool:
 
 
 def differing(one: Variant, other: Variant) -> list[str]:
-    """What differs between the servers of two variants, by the keys of the experiment file."""
+    """The differences between the servers of two variants, as keys of the experiment file."""
     keys = [key for key in type(one.server).model_fields if key not in _NO_DIFFERENCE]
     differ = [key for key in keys if getattr(one.server, key) != getattr(other.server, key)]
     return differ + [f"variables.{name}" for name in differing_variables(one, other)]
 
 
 def differing_variables(one: Variant, other: Variant) -> list[str]:
-    """The variables whose declared values differ; two spellings of one value are equal."""
+    """The variables with different declared values; two spellings of one value count as equal."""
     left, right = (
         {variable_name(option): as_text(value) for option, value in variant.server.variables.items()}
         for variant in (one, other)
@@ -80,7 +84,7 @@ def differing_variables(one: Variant, other: Variant) -> list[str]:
 
 
 def family_size(experiment: Experiment) -> int:
-    """How many verdict sentences share the family-wise error rate; at least 1."""
+    """Number of verdict sentences that share the family-wise error rate; at least 1."""
     if is_factorial(experiment):
         sentences = sum(1 for order in (1, 2) for _ in contrasts(experiment.factors, order))
     else:

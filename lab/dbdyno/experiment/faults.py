@@ -1,4 +1,4 @@
-"""All errors of an experiment file at once, each with its fix."""
+"""Errors of an experiment file, reported together, each with its fix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALUE_LENGTH_MAX = 60
 class Fault:
     """One error."""
 
-    # The key as the file has it: "variant[pool].server.cpus". Empty for the file as a whole.
+    # The key in the file: "variant[pool].server.cpus". Empty if the error concerns the whole file.
     key: str
     # Its value; None without one.
     value: Any

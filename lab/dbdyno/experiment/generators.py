@@ -1,7 +1,7 @@
-"""Generators of parameters and of generated columns, as models and as an engine plan has them.
+"""Generators of parameters and of generated columns: their models, and their form in an engine plan.
 
-A generator is one model: its fields in order are its arguments. A new generator is one class and one entry
-of `PARAMETERS` or `COLUMNS`.
+Each generator is one model, and its fields in order are the generator's arguments. To add a generator, add a
+class and an entry of `PARAMETERS` or `COLUMNS`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Weights = Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | N
 
 
 def _keys(value: Any) -> Any:
-    """`zipfian`, or `zipfian(exponent=1.1)`, as `Keys`."""
+    """Convert `zipfian`, or `zipfian(exponent=1.1)`, to `Keys`."""
     if isinstance(value, Call):
         if value.arguments:
             raise ValueError(f"write its parameters by name, as in {value.name}(exponent=1.1)")
@@ -44,7 +44,7 @@ class Generator(Model):
     key: ClassVar[str]
 
     def plan(self) -> dict[str, Any]:
-        """The generator of an engine plan."""
+        """The generator in an engine plan."""
         return {self.key: self.model_dump(by_alias=True)}
 
 
@@ -63,37 +63,37 @@ class Between(Generator):
         return self
 
     def plan(self) -> dict[str, Any]:
-        """The plan nests the parameters of a distribution under its name."""
+        """See `Generator`. The parameters of a distribution are nested under its name."""
         parameters = self.model_dump(exclude={"low", "high"})
         keys = Keys.model_validate({"distribution": type(self).__name__.lower(), **parameters})
         return {"integer": {"low": self.low, "high": self.high, "distribution": keys.plan()}}
 
 
 class Uniform(Between):
-    """Every value equally often."""
+    """All values are equally likely."""
 
 
 class Gaussian(Between):
-    """A bell: the mean of some uniform numbers."""
+    """A bell-shaped distribution: the mean of several uniform numbers."""
 
     iterations: int = Field(default=12, ge=1, le=1000)
 
 
 class Special(Gaussian):
-    """A hot band in the middle, and a bell for the rest."""
+    """A range of frequent values in the middle, and a bell-shaped distribution for the rest."""
 
     percent: int = Field(default=1, ge=0, le=100)
     hot_percent: int = Field(default=75, ge=0, le=100)
 
 
 class Pareto(Between):
-    """Low values are hottest: a share h of the values gets a share 1 - h of the accesses."""
+    """Low values are the most frequent: a share h of the values gets a share 1 - h of the accesses."""
 
     h: float = Field(default=0.2, gt=0, lt=1)
 
 
 class Zipfian(Between):
-    """Low values are hottest, by Zipf's law."""
+    """Low values are the most frequent, by Zipf's law."""
 
     exponent: float = Field(default=0.8, ge=0, le=100)
 
@@ -103,7 +103,7 @@ class Sequence(Generator):
 
     key = "sequence"
     first: Integer = 1
-    # After this one it restarts. None: it never ends.
+    # The sequence restarts after this value. None: it never ends.
     last: Integer | None = None
 
     @model_validator(mode="after")
@@ -130,7 +130,7 @@ class OneOf(Generator):
         return self
 
     def plan(self) -> dict[str, Any]:
-        """Without `weights` every value is equally likely."""
+        """See `Generator`. Without `weights` all values are equally likely."""
         return {"one_of": self.model_dump(exclude_none=self.weights is None, include={"values", "weights"})}
 
 
@@ -142,7 +142,7 @@ class Csv(Generator):
     order: Literal["random", "in-order"] = "random"
 
     def plan(self) -> dict[str, Any]:
-        """The engine reads the file itself."""
+        """See `Generator`. The engine itself reads the file."""
         return {"csv": {"from": {"path": self.file}, "column": self.column, "order": self.order}}
 
 
@@ -156,7 +156,7 @@ class Result(Generator):
 
 
 class Numbers(Generator):
-    """`first`, `first + step`, … by row."""
+    """`first`, `first + step`, and so on, in the order of the rows."""
 
     key = "sequence"
     first: Integer = 1
@@ -164,7 +164,7 @@ class Numbers(Generator):
 
 
 class Decimal(Generator):
-    """A random number from `low` to `high` with `scale` digits behind the point."""
+    """A random number from `low` to `high` with `scale` decimal places."""
 
     key = "decimal"
     low: float
@@ -174,19 +174,19 @@ class Decimal(Generator):
 
 
 class Timestamp(Generator):
-    """An instant between two, as `2024-01-31 12:00:00`."""
+    """A random time between two times, as `2024-01-31 12:00:00`."""
 
     key = "timestamp"
     begin: str = Field(serialization_alias="from")
     end: str = Field(serialization_alias="to")
-    # Digits of the second's fraction.
+    # Number of decimal places of the seconds.
     digits: int = Field(default=0, ge=0, le=6)
     order: Literal["random", "rising"] = "random"
     distribution: Distribution = Field(default_factory=Keys)
 
 
 class Date(Generator):
-    """A day between two, as `2024-01-31`."""
+    """A random day between two days, as `2024-01-31`."""
 
     key = "date"
     begin: str = Field(serialization_alias="from")
@@ -196,14 +196,14 @@ class Date(Generator):
 
 
 class Text(Generator):
-    """Random letters and digits; with two lengths any between them."""
+    """Random letters and digits. With two lengths, the length is random between them."""
 
     length: int = Field(ge=0, le=LIMITS["text_length"])
     longest: int | None = Field(default=None, ge=0, le=LIMITS["text_length"])
     alphabet: str | None = Field(default=None, min_length=1)
 
     def plan(self) -> dict[str, Any]:
-        """`longest` makes the length a range."""
+        """See `Generator`. With `longest`, the length is a range."""
         length = self.length if self.longest is None else {"low": self.length, "high": self.longest}
         alphabet = {} if self.alphabet is None else {"alphabet": self.alphabet}
         return {"text": {"length": length, **alphabet}}
@@ -251,15 +251,15 @@ COLUMNS: Mapping[str, type[Generator]] = {
 
 
 def parameter(text: str, rows: Mapping[str, int]) -> Generator:
-    """The generator of a parameter. The text of its ValueError says what to write."""
+    """The generator of a parameter. Raises ValueError that says what to write."""
     return _generator(parse(text, rows), PARAMETERS)
 
 
 def column(name: str, text: str, rows: Mapping[str, int]) -> dict[str, Any]:
-    """The column `name` of a generated table in an engine plan.
+    """The column `name` of a generated table, in an engine plan.
 
-    Every generator takes `nulls`, the share of rows where it is NULL. Raises ValueError that says what to
-    write.
+    Every generator accepts `nulls`, the share of rows in which the column is NULL. Raises ValueError that
+    says what to write.
     """
     call = parse(text, rows)
     named = dict(call.named)
@@ -291,7 +291,7 @@ def _generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
 
 
 def _usage(name: str, kind: type[Generator]) -> str:
-    """How a generator is written: its arguments, and the defaults of those that may be left out."""
+    """The syntax of a generator: its arguments, and the defaults of the optional ones."""
     if kind is OneOf:
         return "one_of('a', 'b', weights=[9, 1])"
     parts = [
@@ -308,7 +308,7 @@ def _shown(default: Any) -> str:
 
 
 def _describe(error: ValidationError, name: str, kind: type[Generator]) -> str:
-    """The first thing that is wrong with a generator's arguments, and how it is written."""
+    """The first error in a generator's arguments, and the generator's syntax."""
     detail = error.errors()[0]
     if detail["type"] == "value_error":
         return str(detail["ctx"]["error"])

@@ -1,4 +1,5 @@
-"""The engine's limits of a plan, so that a file that exceeds them is refused together with its other errors.
+"""The engine's limits for a plan. With them dbdyno reports exceeded limits together with a file's other
+errors.
 
 `make docs` writes limits.json from engine/schema/src/plan/limits.rs; a test compares the two.
 """

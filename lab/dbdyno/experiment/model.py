@@ -41,7 +41,7 @@ Workload = OltpWorkload | SqlWorkload | ScriptWorkload
 
 
 def _family(value: Any) -> str:
-    """Which kind of workload it is, as a table or as a model."""
+    """The kind of a workload, given as a table or as a model."""
     name = value.get("name") if isinstance(value, dict) else getattr(value, "name", None)
     return str(name) if name in ("sql", "lua") else "oltp"
 
@@ -74,18 +74,19 @@ class Load(Shapes):
     connections: tuple[Connections, ...] = Field(min_length=1)
     rate: tuple[Rate, ...] = ()
     arrivals: Literal["poisson", "constant"] = "poisson"
-    # Closed loop: the pause of a connection between two transactions, and how pauses are distributed.
+    # Closed loop: the pause of a connection between two transactions, and the distribution of pauses.
     think_time_s: Duration | None = None
     think: Literal["constant", "exponential"] = "constant"
     # Open loop: maximum number of transactions that wait for a connection; None: no limit.
     queue_limit: int | None = Field(default=None, ge=0, le=2**32 - 1)
     duration_s: Duration
-    # None is "auto": the engine warms up for an allowance, and the judge then cuts off the warm-up.
+    # None is "auto": the engine warms up for `warmup_allowance_s`, and `judge` then discards the rest of the
+    # warm-up.
     warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
     # "scan": every trial reads all tables and indexes first.
     prewarm: Literal["none", "scan"] = "none"
     transport: Literal["tcp", "unix"] = "tcp"
-    # Number of transactions after which a connection is closed and opened again; 0 for never.
+    # Number of transactions after which a connection is closed and reopened; 0 for never.
     reconnect_every: int = Field(default=0, ge=0, le=2**32 - 1)
     # After a lost connection: reconnect for at most `give_up_s`, or end the trial.
     on_lost: Literal["reconnect", "stop"] = "reconnect"
@@ -135,12 +136,12 @@ class Load(Shapes):
 
     @property
     def changes(self) -> bool:
-        """Whether the load changes within the measurement, so that there is no steady state."""
+        """Whether the load changes during the measurement, so that there is no steady state."""
         return self.shape is not None
 
     @property
     def settles(self) -> bool:
-        """Whether the warm-up ends where throughput has settled."""
+        """Whether the end of the warm-up is detected from the throughput."""
         return self.warmup_s is None and not self.changes
 
     def points(self) -> tuple[Point, ...]:
@@ -150,7 +151,9 @@ class Load(Shapes):
         return tuple(Point(connections=connections) for connections in self.connections)
 
     def warmup_allowance_s(self) -> float:
-        """How long the engine warms up. For "auto" as long as the measurement, within 5 s and 60 s."""
+        """Seconds that the engine warms up. For "auto" this is the length of the measurement, but at least 5
+        s and at most 60 s.
+        """
         return min(max(self.duration_s, 5.0), 60.0) if self.warmup_s is None else self.warmup_s
 
 
@@ -160,9 +163,9 @@ class Design(Model):
     blocks: int = Field(default=8, ge=1, le=1_000)
     state: State = "restore"
     state_per: Literal["group", "trial"] = "group"
-    # Order of a block's points: "given" is the order of the list, in which a sweep is watched.
+    # Order of the points in a block; "given" is the order of the list, as in a sweep.
     order: Literal["random", "given"] = "random"
-    # Seed of rows and keys; part of the cached snapshot's name.
+    # Seed of rows and keys; part of the key of the cached snapshot.
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
     # Seed of the order of trials and of the slots of servers. None: chosen when a comparison begins, and
     # stored.
@@ -174,17 +177,17 @@ class Design(Model):
 
     @property
     def drawn_by(self) -> int:
-        """The seed of orders and slots."""
+        """The seed for orders of trials and for slots."""
         return self.seed if self.order_seed is None else self.order_seed
 
     @property
     def renews_data(self) -> bool:
-        """Whether every group begins with fresh data instead of those that the previous group left."""
+        """Whether every group begins with fresh data, not with the data that the previous group left."""
         return self.state in {"restore", "reset"}
 
 
 class Loading(Model):
-    """How tables are filled; the rows are the same in every way."""
+    """How tables are filled. The rows do not depend on these settings."""
 
     # Connections that load at the same time. None: as many as CPUs, at most 4.
     streams: int | None = Field(default=None, ge=1, le=LIMITS["streams"])
@@ -198,16 +201,16 @@ class Client(Model):
 
     cpus: CpuList | None = None
     workers: int = Field(default=1, ge=1, le=LIMITS["workers"])
-    # None: "batch" where client and server share CPUs, else "normal".
+    # None: "batch" if client and server share CPUs in a closed loop, else "normal".
     scheduling: Literal["batch", "normal"] | None = None
 
 
 class Variant(Model):
-    """One of the things compared; the first of an experiment is the baseline."""
+    """One of the things compared; the first variant of an experiment is the baseline."""
 
     name: str = Field(min_length=1, max_length=120)
     server: ServerSpec = Field(default_factory=ServerSpec)
-    # Factor -> its level here, where the variant is a combination of levels.
+    # Factor -> level, if the variant is a combination of factor levels.
     levels: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("name")
@@ -219,10 +222,10 @@ class Variant(Model):
 
 
 class Factor(Model):
-    """One thing that varies; the variants are all combinations of the factors' levels."""
+    """One thing that varies; the variants are all combinations of the levels of all factors."""
 
     name: str
-    # The first is the baseline.
+    # The first level is the baseline.
     levels: tuple[str, ...] = Field(min_length=2)
 
 
@@ -237,14 +240,16 @@ class Experiment(Model):
     client: Client = Field(default_factory=Client)
     loading: Loading = Field(default_factory=Loading)
     variants: tuple[Variant, ...] = Field(min_length=1)
-    # In the order of the file; empty where the variants were written one by one.
+    # In the order of the file; empty if the file lists its variants.
     factors: tuple[Factor, ...] = ()
-    # Check code -> the reason why its stop may pass.
+    # Check code -> the reason why the run may continue after a stop of this check.
     override: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _a_table_per_connection(self) -> Experiment:
-        """bulk_insert has a table for each connection of the largest point, whatever is written."""
+        """Set the number of tables of bulk_insert to the highest number of connections, whatever the file
+        declares.
+        """
         own = {"tables": max(self.load.connections), "table_size": 1}
         workloads = tuple(
             workload.model_copy(update=own)

@@ -34,9 +34,10 @@ class Keys(Model):
     """Which rows are accessed: sysbench's distributions, with its parameters and their defaults."""
 
     distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian"] = "uniform"
-    # Uniform numbers whose mean is the bell of gaussian and special.
+    # Number of uniform numbers whose mean is the bell-shaped distribution of gaussian and special.
     iterations: int = Field(default=12, ge=1, le=1000)
-    # Width of special's hot band, in percent of the rows, and its share of the draws in percent.
+    # For special: width of the range of frequent values in percent of the rows, and its share of accesses in
+    # percent.
     percent: int = Field(default=1, ge=0, le=100)
     hot_percent: int = Field(default=75, ge=0, le=100)
     h: float = Field(default=0.2, gt=0, lt=1)
@@ -63,7 +64,7 @@ _KEY_PARAMETERS: dict[str, tuple[str, ...]] = {
 
 
 class OltpWorkload(BaseWorkload):
-    """The transaction that is repeated: sysbench's OLTP family, with sysbench's option names and defaults."""
+    """A workload of sysbench's OLTP family, with sysbench's option names and defaults."""
 
     name: OltpName
     tables: int = Field(default=1, ge=1, le=LIMITS["tables"])
@@ -90,31 +91,31 @@ class OltpWorkload(BaseWorkload):
 
     @property
     def changes_row_count(self) -> bool:
-        """Whether the tables hold other rows after a run than before it, by what the workload is."""
+        """See `BaseWorkload`."""
         return self.name in ("oltp_delete", "oltp_insert", "bulk_insert")
 
     @property
     def fills_own_tables(self) -> bool:
-        """Whether every connection inserts into a table of its own, which is empty at first."""
+        """Whether every connection inserts into its own table, which is empty at first."""
         return self.name == "bulk_insert"
 
     @property
     def rows(self) -> int:
-        """Of all tables; an empty table counts as one row."""
+        """The rows of all tables; an empty table counts as one row."""
         return self.tables * self.table_size
 
     @property
     def table_count(self) -> int:
-        """All of them."""
+        """The number of all tables."""
         return self.tables
 
     def data(self) -> dict[str, Any]:
-        """The options that decide what is stored."""
+        """The options that define the data."""
         stored = {name: getattr(self, name) for name in DATA_OPTIONS}
         return {**stored, "empty": True} if self.fills_own_tables else stored
 
     def data_text(self) -> str:
-        """Its data in a few words."""
+        """A short description of the data."""
         tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
         return (
             f"{tables}, empty at first" if self.fills_own_tables else f"{tables} of {self.table_size:,} rows"

@@ -1,7 +1,7 @@
-"""Overrides by key: what a profile and `--set` change in an experiment before it is checked.
+"""Overrides by key: the changes that a profile and `--set` make to an experiment before it is validated.
 
-`workload.x` and `variant.x` mean every one of them, `variant[NAME].x` and `workload[NAME].x` one of them.
-Tables are merged key by key; everything else is replaced.
+`workload.x` and `variant.x` apply to all of them, `variant[NAME].x` and `workload[NAME].x` to one. Tables are
+merged key by key; everything else is replaced.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def assignment(text: str) -> tuple[str, Any] | Fault:
-    """One `key=value` of the command line; the value is TOML, or text where it is not TOML."""
+    """One `key=value` of the command line; the value is TOML, or text if it is not valid TOML."""
     # The first "=" outside a variant's name in brackets.
     match = re.fullmatch(r"((?:[^=\[]|\[[^\]]*\])+)=(.*)", text, re.DOTALL)
     if match is None:
@@ -46,7 +46,7 @@ def assignment(text: str) -> tuple[str, Any] | Fault:
 
 
 def apply(document: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> list[Fault]:
-    """Change `document` in place. Returns a fault for each change that cannot be applied."""
+    """Change `document` in place. Returns an error for each change that cannot be applied."""
     return [fault for key, value in changes if (fault := _apply_one(document, key, value))]
 
 

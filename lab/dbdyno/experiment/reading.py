@@ -1,7 +1,7 @@
-"""From a TOML file to a checked `Experiment`, with all errors at once.
+"""Reads a TOML file into a validated `Experiment`, and reports all errors together.
 
-Two steps: first merge what the user wrote (the file, then the profile, then `--set`), then build one resolved
-model. Nothing here starts, connects or measures.
+First it merges the file, then the profile, then `--set`; then it builds one model with all defaults. It
+starts, connects and measures nothing.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from dbdyno.experiment.sql_text import Dialect
 
 SECTIONS = (*overrides.SECTIONS, "factor", "profile")
 FILE_BYTES_MAX = 1_000_000
-# Half a second holds five ticks: less is dominated by its edges.
+# Seconds. The engine's tick is 0.1 s; in a shorter measurement the ticks at both ends dominate.
 DURATION_S_MIN = 0.5
 
 
 def read(path: Path, profile: str | None = None, assignments: Iterable[str] = ()) -> Experiment:
-    """The experiment in `path` under `profile` with `key=value` assignments on top.
+    """The experiment in `path`, with the profile and then the `key=value` assignments applied.
 
-    Raises ExperimentFaults with all that is wrong.
+    Raises ExperimentFaults with all errors.
     """
     try:
         source = path.read_bytes()
@@ -47,7 +47,9 @@ def read(path: Path, profile: str | None = None, assignments: Iterable[str] = ()
 def read_bytes(
     source: bytes, path: Path, profile: str | None = None, assignments: Iterable[str] = ()
 ) -> Experiment:
-    """As `read`, for a file's content; `path` names it and anchors relative paths."""
+    """Like `read`, for the content of a file; `path` names the file, and relative paths start from its
+    folder.
+    """
     try:
         document = _document(source)
     except (ValueError, RecursionError) as error:
@@ -89,7 +91,9 @@ def _document(source: bytes) -> dict[str, Any]:
 
 
 def _shape_faults(document: dict[str, Any]) -> Iterator[Fault]:
-    """Sections that are unknown, missing or of the wrong shape; the rest can only be read without them."""
+    """Sections that are unknown, missing or of the wrong type; the rest can be validated only
+    without them.
+    """
     for section in document:
         if section not in SECTIONS:
             yield Fault(section, None, "there is no such section", did_you_mean(section, SECTIONS))
@@ -131,7 +135,7 @@ def _apply_assignments(document: dict[str, Any], assignments: Iterable[str]) -> 
 
 
 def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
-    """The document under the model's names, with durations in seconds and paths made absolute."""
+    """The document with the model's names, durations in seconds, and absolute paths."""
     resolved: dict[str, Any] = dict(document.get("experiment", {}))
     for name in set(resolved) - {"name", "question"}:
         fix = did_you_mean(name, ("name", "question"))
@@ -160,13 +164,15 @@ def _workload(
 
 
 def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
-    """Whose SQL the variants' servers understand, each once; PostgreSQL's alone where all are its."""
+    """The SQL dialects of the variants' servers, without duplicates; only PostgreSQL's if all servers have
+    it.
+    """
     dialects = {sql_reading.dialect_of(variant.get("server", {})) for variant in variants}
     return sorted(dialects)
 
 
 def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
-    """[load] with its durations in seconds, those of its shapes too."""
+    """[load] with its durations in seconds, including those of its load shapes."""
     load = _in_seconds(load, "load", ("duration", "warmup", "give_up", "think_time"), faults)
     for name, model in TABLES.items():
         keys = tuple(field.removesuffix("_s") for field in model.model_fields if field.endswith("_s"))
@@ -186,7 +192,7 @@ def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
 def _in_seconds(
     table: dict[str, Any], place: str, keys: tuple[str, ...], faults: list[Fault]
 ) -> dict[str, Any]:
-    """`table` with each of `keys` as seconds under the model's name for it."""
+    """`table` with each of `keys` converted to seconds, under its name in the model."""
     table = dict(table)
     for key in keys:
         if f"{key}_s" in table:
@@ -202,7 +208,7 @@ def _in_seconds(
             table[f"{key}_s"] = parse_duration_s(value)
         except ValueError as error:
             faults.append(Fault(f"{place}.{key}", value, str(error)))
-            # A valid value, so that the rest can be checked.
+            # A valid placeholder, so that the rest can be validated.
             table[f"{key}_s"] = 1.0
     return table
 
@@ -213,8 +219,8 @@ _LIMITS = ("command_timeout", "hook_timeout")
 
 
 def _server(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
-    """A variant with its server's times in seconds; a file or base directory is meant relative to the
-    experiment's own file.
+    """A variant with its server's times in seconds, and files and base directory relative to the experiment's
+    file.
     """
     server = variant.get("server")
     if not isinstance(server, dict):
@@ -235,10 +241,11 @@ def _server(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[
 
 def _validate(resolved: dict[str, Any], faults: list[Fault]) -> Experiment | None:
     try:
-        # Through JSON, whose strict mode takes a list for a tuple and text for a path, but not for a number.
+        # Validated as JSON: strict mode then accepts a list for a tuple and text for a path, but not text for
+        # a number.
         return Experiment.model_validate_json(json.dumps(resolved, default=str))
     except ValidationError as error:
-        # One fault per place: a union reports every branch that did not fit.
+        # One error per key: a union reports an error for every branch that does not match.
         details = [detail for detail in error.errors() if not is_echo(detail)]
         by_place = {fault.key: fault for fault in (fault_of(detail, resolved) for detail in details)}
         known = {fault.key for fault in faults}
@@ -247,7 +254,7 @@ def _validate(resolved: dict[str, Any], faults: list[Fault]) -> Experiment | Non
 
 
 def _sense_faults(experiment: Experiment) -> Iterator[Fault]:
-    """Values that are valid alone but not together."""
+    """Values that are valid individually but not together."""
     yield from _repeated("variant", [variant.name for variant in experiment.variants])
     yield from _repeated("workload", [workload.title for workload in experiment.workloads])
     yield from _state_faults(experiment)
@@ -276,7 +283,7 @@ def _sense_faults(experiment: Experiment) -> Iterator[Fault]:
 
 
 def _state_faults(experiment: Experiment) -> Iterator[Fault]:
-    """Servers that cannot do between groups what `state` requires."""
+    """Servers that cannot do what `state` requires between groups."""
     state = experiment.design.state
     for variant in experiment.variants:
         kind, possible = variant.server.kind, variant.server.states()
@@ -296,7 +303,7 @@ def _state_faults(experiment: Experiment) -> Iterator[Fault]:
         )
 
 
-# What a server of kind command needs for a state.
+# Commands that a server of kind `command` needs, by state.
 _COMMANDS = {"restart": "start and stop", "restore": "restore"}
 
 

@@ -18,15 +18,15 @@ from dbdyno.experiment.schedule import Trial
 
 # CPU time of other processes, as a share of the CPUs that server and client use, that disturbs a trial.
 FOREIGN_LIMIT = 0.10
-# One block in so many may be repeated.
+# One of this many blocks may be repeated.
 REPEAT_ONE_IN = 4
-# Names that a message has at most, and the share from which a process is named in addition to a larger one.
+# Maximum number of process names in a message, and the share from which a second process is named.
 NAMED_MAX = 5
 SMALL_SHARE = 0.03
 
 
 def repeats_max(blocks: int) -> int:
-    """How many blocks may be repeated: a quarter of them, at least one of two or more."""
+    """Maximum number of repeated blocks: a quarter of `blocks`, but at least one if there are two or more."""
     return max(blocks // REPEAT_ONE_IN, 1) if blocks >= 2 else 0
 
 
@@ -36,7 +36,7 @@ def disturbed(shares: Mapping[int, float]) -> list[int]:
 
 
 def to_repeat(shares: Mapping[int, float], blocks: int) -> list[int]:
-    """The blocks of a plan that are to be repeated; `shares` has the largest foreign share of each."""
+    """The blocks to repeat; `shares` has the largest foreign share of each block."""
     worst = sorted(disturbed(shares), key=lambda block: -shares[block])
     return sorted(worst[: repeats_max(blocks)])
 
@@ -53,7 +53,7 @@ def largest(trials: Iterable[tuple[int, float | None]]) -> dict[int, float]:
 def repeat(
     trials_of_block: Sequence[Trial], block: int, first_index: int, first_group: int
 ) -> tuple[Trial, ...]:
-    """The trials of a block once more, in the same order and places, as block number `block`."""
+    """The trials of a block once more, in the same order and slots, as block number `block`."""
     groups = list(dict.fromkeys(trial.group for trial in trials_of_block))
     return tuple(
         replace(
@@ -68,7 +68,7 @@ def repeat(
 
 
 def planned(experiment: Experiment, entries: Iterable[Mapping[str, Any]]) -> list[Trial]:
-    """The trials of a stored schedule, repeats included."""
+    """The trials of a stored schedule, including repeats."""
     points = {tuple(point.level().items()): point for point in experiment.load.points()}
     return [
         Trial(
@@ -86,7 +86,7 @@ def planned(experiment: Experiment, entries: Iterable[Mapping[str, Any]]) -> lis
 
 
 def with_repeats(trials: Sequence[Trial], blocks: Iterable[int]) -> list[Trial]:
-    """The repeats of `blocks`, as they continue the schedule `trials`."""
+    """The trials that repeat `blocks`, numbered to continue the schedule `trials`."""
     added: list[Trial] = []
     for original in blocks:
         last = [*trials, *added][-1]
@@ -96,14 +96,15 @@ def with_repeats(trials: Sequence[Trial], blocks: Iterable[int]) -> list[Trial]:
 
 
 def foreign_of(server: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The foreign load of a trial's server.json; None where it is not known."""
+    """The foreign load in a trial's server.json; None if it is unknown."""
     return (server.get("edges") or {}).get("foreign")
 
 
 def largest_processes(loads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The names in several trials' foreign loads, each with its largest share, the largest first.
+    """The process names in the foreign loads of several trials, each with its largest share, in descending
+    order.
 
-    CPU time that the hypervisor gave to other machines has the name of its counter, steal.
+    CPU time that the hypervisor gave to other machines has the name of the kernel's counter, steal.
     """
     shares: dict[str, float] = {}
     for load in loads:
@@ -116,7 +117,7 @@ def largest_processes(loads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def describe_processes(processes: Sequence[Mapping[str, Any]]) -> str:
-    """As in: cc1plus 35 %, rustc 12 %. Only the first where the others are small."""
+    """For example "cc1plus 35 %, rustc 12 %". Only the first one if the others are small."""
     if not processes:
         return "processes that dbdyno cannot see"
     limit = min(SMALL_SHARE, float(processes[0]["share"]))

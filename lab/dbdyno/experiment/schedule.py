@@ -24,7 +24,9 @@ from dbdyno.experiment.model import Experiment, Point
 
 @dataclass(frozen=True)
 class Trial:
-    """One engine run: one variant, one workload, one point, one block. Counted from 0 in running order."""
+    """One engine run: one variant, one workload, one point, one block. All numbers start at 0, in running
+    order.
+    """
 
     index: int
     block: int
@@ -56,9 +58,10 @@ def schedule(experiment: Experiment) -> tuple[Trial, ...]:
 
 
 def turn(experiment: Experiment, trial: Trial, planned: Sequence[Trial] = ()) -> int:
-    """How many trials run before it on the same data; `planned` are the run's, repeats included.
+    """Number of trials that ran before this one on the same data; `planned` are the run's trials, including
+    repeats.
 
-    They are those of its group where groups begin with fresh data, else all of its variant.
+    If every group begins with fresh data, these are the trials of its group, else all trials of its variant.
     """
     renewed = experiment.design.renews_data
     return sum(
@@ -71,21 +74,21 @@ def turn(experiment: Experiment, trial: Trial, planned: Sequence[Trial] = ()) ->
 def engine_seed(experiment: Experiment, trial: Trial) -> int:
     """The seed of a trial's keys, below 2^53 so that every JSON reader represents it exactly.
 
-    It does not depend on the variant: all variants of a block use the same keys (common random numbers),
-    which removes the luck of the draw from their difference.
+    It does not depend on the variant: all variants of a block use the same keys (common random numbers), so
+    random differences between keys do not affect the comparison.
     """
     return _draw(experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point)) >> 11
 
 
 class _Plan:
-    """Order and slots of the variants on one workload, block by block."""
+    """Order and slots of the variants for one workload, block by block."""
 
     def __init__(self, experiment: Experiment, workload: str) -> None:
         design = experiment.design
         names = [variant.name for variant in experiment.variants]
         self.orders = balanced_orders(names, design.blocks, design.drawn_by, "variant", workload)
         places = balanced_orders(names, design.blocks, design.drawn_by, "slot", workload)
-        # Data that are kept from group to group stay in their slot.
+        # If data are kept between groups, each variant keeps its slot.
         self.places = places if design.state == "restore" else [names] * design.blocks
 
     def slot(self, block: int, variant: str) -> int:
@@ -104,7 +107,8 @@ def _groups(
         points = list(by_name.values())
         if experiment.design.order == "random":
             points = [by_name[name] for name in _shuffled(list(by_name), seed, "point", block, workload)]
-        # With fresh data per trial every trial starts its server: the variants of a point run in succession.
+        # With fresh data per trial every trial starts its server, so the variants of one point run in
+        # succession.
         parts = [[point] for point in points] if experiment.design.state_per == "trial" else [points]
         for part in parts:
             for variant in plan.orders[block]:
@@ -112,10 +116,10 @@ def _groups(
 
 
 def balanced_orders(names: Sequence[str], blocks: int, *where: int | str) -> list[list[str]]:
-    """For each block an order of `names`, in which every name has every position equally often.
+    """For each block an order of `names`, such that every name has every position equally often.
 
-    `where` selects the random numbers: equal values give equal orders. Blocks beyond the last complete square
-    take the first rows of another one.
+    `where` selects the random numbers: equal values give equal orders. After the last complete square, the
+    remaining blocks use the first rows of another square.
     """
     count = len(names)
     orders: list[list[str]] = []
@@ -129,13 +133,13 @@ def balanced_orders(names: Sequence[str], blocks: int, *where: int | str) -> lis
 
 
 def _williams(count: int) -> list[list[int]]:
-    """A Latin square in which each symbol follows each other one exactly once; `count` is even."""
+    """A Latin square in which each symbol follows each other symbol exactly once; `count` is even."""
     first = [(step + 1) // 2 if step % 2 else (count - step // 2) % count for step in range(count)]
     return [[(index + row) % count for index in first] for row in range(count)]
 
 
 def _cyclic(count: int, *where: int | str) -> list[list[int]]:
-    """A Latin square of shifted rows, its columns in random order."""
+    """A Latin square of cyclically shifted rows, with columns in random order."""
     columns = [int(column) for column in _shuffled([str(c) for c in range(count)], *where, "columns")]
     return [[(column + row) % count for column in columns] for row in range(count)]
 
@@ -145,7 +149,9 @@ def _name(point: Point) -> str:
 
 
 def _shuffled(names: list[str], *where: int | str) -> list[str]:
-    """A random order from independent uniform numbers, so that no release of a generator changes it."""
+    """A random order, computed from independent uniform numbers, so that it is the same in every Python
+    release.
+    """
     return sorted(names, key=lambda name: (_draw(*where, name), name))
 
 

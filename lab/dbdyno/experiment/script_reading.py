@@ -1,4 +1,4 @@
-"""From a `[[workload]]` with a Lua script to the model: the file, its digest, and its name."""
+"""Reads a `[[workload]]` with a Lua script into the model: the file, its digest, and its name."""
 
 from __future__ import annotations
 

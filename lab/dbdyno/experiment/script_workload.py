@@ -15,44 +15,44 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ScriptWorkload(BaseWorkload):
-    """A script: its own `prepare` fills the data, an event of it is a transaction."""
+    """A script: its `prepare` fills the tables, and each of its events counts as a transaction."""
 
     name: Literal["lua"]
-    # The file.
+    # Path of the script.
     script: str = Field(min_length=1)
     # Values of options that the script declares.
     options: dict[str, bool | int | Number | str] = Field(default_factory=dict)
-    # Whether the script's `prepare` makes the data and its `cleanup` drops them; otherwise the load runs
-    # over what is there.
+    # Whether the script's `prepare` creates the data and its `cleanup` drops them; if not, the load uses
+    # existing data.
     prepare: bool = True
-    # What the script draws by where it names no distribution.
+    # The distribution of random keys where the script does not name one.
     keys: Keys = Field(default_factory=Keys)
     # SHA-256 of the script and of the Lua files in its folder, which it may require.
     digest: str = ""
 
     @property
     def changes_row_count(self) -> bool:
-        """Taken to be so: what a script changes is not known."""
+        """True, since the script's changes are unknown."""
         return True
 
     @property
     def rows(self) -> int:
-        """0: how many rows its `prepare` makes is not known."""
+        """0, since the number of rows that `prepare` creates is unknown."""
         return 0
 
     @property
     def table_count(self) -> int:
-        """At least one; how many is not known."""
+        """1, since the number of tables is unknown."""
         return 1
 
     def data(self) -> dict[str, Any]:
-        """The script and its options, which decide what its `prepare` makes."""
+        """The script and its options, which determine the data that its `prepare` creates."""
         if not self.prepare:
             return {}
         return {"script": Path(self.script).name, "digest": self.digest, "options": self.options}
 
     def data_text(self) -> str:
-        """What makes the data."""
+        """A short description of the data's source."""
         if not self.prepare:
             return "what is there"
         options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.options.items())
@@ -68,5 +68,5 @@ class ScriptWorkload(BaseWorkload):
         }
 
 
-# What an experiment file may say of a script; the digest is dbdyno's.
+# Keys of a script workload in an experiment file; dbdyno itself computes the digest.
 KEYS = tuple(key for key in ScriptWorkload.model_fields if key not in ("name", "digest"))

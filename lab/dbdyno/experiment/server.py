@@ -37,23 +37,23 @@ def _command(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
-# A program and its arguments; no shell takes part. Empty for none.
+# A program and its arguments, which run without a shell. Empty for no command.
 Argv = Annotated[tuple[str, ...], AfterValidator(_command)]
 
 
 class Connect(Model):
-    """How connections to a server are made: encryption, compression, and what a login may give away."""
+    """How connections to a server are made: encryption, compression, and protection of the password."""
 
     tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = "disabled"
-    # Files in PEM: the authorities that are trusted, and the client's own certificate.
+    # PEM files: the trusted authorities, and the client's certificate.
     tls_ca: Path | None = None
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     compression: Literal["none", "zlib", "zstd"] = "none"
     zstd_level: int = Field(default=3, ge=1, le=22)
-    # The server's RSA key, by which a password is encrypted where the connection is not.
+    # The server's RSA public key, which encrypts the password on unencrypted connections.
     server_public_key: Path | None = None
-    # Whether a server on another machine is asked for it.
+    # Whether dbdyno may request this key from a server on another machine.
     allow_public_key_retrieval: bool = False
 
     @model_validator(mode="after")
@@ -72,7 +72,7 @@ class Connect(Model):
         return self
 
     def plan(self) -> dict[str, Any]:
-        """The keys of an engine plan's `target` for it; defaults are left out."""
+        """The keys of `target` in an engine plan; defaults are left out."""
         target: dict[str, Any] = {}
         if self.tls != "disabled":
             files = {"ca": self.tls_ca, "certificate": self.tls_certificate, "key": self.tls_key}
@@ -87,7 +87,7 @@ class Connect(Model):
         return target
 
 
-# Keys that make sense for some kinds of server alone; the others are for all of them.
+# Keys that are valid only for some kinds of server; all others are valid for every kind.
 _STARTED: tuple[Kind, ...] = ("local", "docker")
 _REACHED: tuple[Kind, ...] = ("remote", "command")
 ONLY_FOR: dict[str, tuple[Kind, ...]] = {
@@ -115,47 +115,48 @@ NEEDED: dict[Kind, tuple[str, ...]] = {"docker": ("image",), "remote": ("url",),
 
 
 class Hooks(Model):
-    """Commands around each trial, of the user's own: caches, profilers, whatever a trial should have."""
+    """The user's commands around each trial, for example to drop caches or to run a profiler."""
 
     before_trial: Argv = ()
     # Started when the measurement begins; stopped with SIGINT when the trial is over.
     during_trial: Argv = ()
     after_trial: Argv = ()
-    # What before_trial and after_trial may each take, and during_trial after SIGINT.
+    # Time limit for before_trial, for after_trial, and for the end of during_trial after SIGINT.
     hook_timeout_s: Duration = 60.0
 
 
 class ServerSpec(Connect, Hooks):
-    """The server of a variant: what it is, how it is configured, and how the load connects to it."""
+    """The server of a variant: its kind, its configuration, and how the load connects to it."""
 
     # local and docker: private; remote: dbdyno only connects; command: the user's commands start and stop it.
     kind: Kind = "local"
-    # Of private ones; for the others the URL says it.
+    # The product of private servers; for other servers the URL determines it.
     product: Product | None = None
-    # What the server's own version must begin with.
+    # Required beginning of the version that the server reports.
     version: str | None = Field(default=None, min_length=1)
     cpus: CpuList | None = None
-    # Set on private servers; on others compared, and set where `set_global` allows it.
+    # Variables that dbdyno sets on private servers. On other servers it compares them, and sets those that
+    # `set_global` allows.
     variables: dict[str, str | int | float | bool] = Field(default_factory=dict)
     config: Path | None = None
     arguments: tuple[str, ...] = ()
     init_sql: tuple[str, ...] = ()
     basedir: Path | None = None
 
-    # Containers: the image, limits of memory and CPU time, and whose network they have.
+    # Containers: image, limits of memory and CPU time, and network mode.
     image: str | None = Field(default=None, min_length=1)
     memory: Annotated[str, AfterValidator(_size)] | None = None
     cpu_limit: float | None = Field(default=None, gt=0, le=4096)
     network: Literal["host", "bridge"] = "host"
 
-    # Servers that are reached.
+    # Remote servers.
     url: str | None = None
-    # Where the password stands: a variable of the environment, or a file. None: DBDYNO_PASSWORD.
+    # Source of the password: an environment variable, or a file. None: DBDYNO_PASSWORD.
     password_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     password_file: Path | None = None
     set_global: bool = False
 
-    # The user's own machines, by the user's own commands.
+    # Kind `command`: the user's commands.
     start: Argv = ()
     stop: Argv = ()
     restore: Argv = ()
@@ -185,11 +186,11 @@ class ServerSpec(Connect, Hooks):
 
     @property
     def started(self) -> bool:
-        """Whether dbdyno itself starts it, in a place of its own."""
+        """Whether dbdyno starts the server, as a private server."""
         return self.kind in _STARTED
 
     def states(self) -> tuple[State, ...]:
-        """What can be done with its data and itself between two groups."""
+        """The values of `state` that this server supports."""
         if self.started:
             return "restore", "restart", "reset", "preserve"
         able: list[State] = ["reset", "preserve"]

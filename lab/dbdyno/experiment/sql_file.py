@@ -35,13 +35,13 @@ from dbdyno.experiment.sql_text import (
 
 FILE_BYTES_MAX = 16_000_000
 
-# After such an annotation statements belong to that list of the workload.
+# Lists of statements in a workload; the annotation of this name begins one.
 SECTIONS = ("setup", "after", "prewarm", "cleanup", "session")
 _BEGIN, _END = ("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END")
 
 
 def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[Fault]]:
-    """The keys of a `[[workload]]` that the file holds, and everything that is wrong with it, by line.
+    """The keys of a `[[workload]]` in the file, and all errors in it, by line.
 
     `name` is the file's name in error messages.
     """
@@ -65,13 +65,14 @@ def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[F
 
 
 class _Reader:
-    """Takes annotations and statements in the order of the file."""
+    """Processes annotations and statements in the order of the file."""
 
     def __init__(self, name: str, dialect: Dialect) -> None:
         self._name, self._dialect = name, dialect
         self.faults: list[Fault] = []
         self._document: dict[str, Any] = {}
-        # The list of the next statement; None before the first annotation: a transaction of its own.
+        # The list to which the next statement is added. None before the first annotation: each statement is a
+        # transaction.
         self._into: list[Any] | None = None
         self._alone: list[StatementText] = []
         self._transactions: list[dict[str, Any]] = []
@@ -91,11 +92,11 @@ class _Reader:
         }
 
     def fault(self, line: int, problem: str, fix: str = "") -> None:
-        """Note an error on a line of the file."""
+        """Record an error on a line of the file."""
         self.faults.append(Fault(f"{self._name}:{line}", None, problem, fix))
 
     def annotation(self, line: int, text: str) -> None:
-        """A line `-- @text`."""
+        """Process a line `-- @text`."""
         kind, _, rest = text.partition(" ")
         take = self._takers.get(kind)
         if take is None:
@@ -104,7 +105,7 @@ class _Reader:
             take(line, rest.strip())
 
     def statement(self, piece: StatementText) -> None:
-        """The next statement."""
+        """Process the next statement."""
         if first_word(piece.sql, self._dialect) == "DELIMITER":
             self.fault(piece.line, "DELIMITER is a command of the mysql client", "Use plain statements")
         if self._into is None:
@@ -116,7 +117,7 @@ class _Reader:
         self._next = {}
 
     def end(self) -> tuple[dict[str, Any], list[Fault]]:
-        """What the file holds."""
+        """The keys of the workload, and the errors."""
         if self._alone and self._transactions:
             self.fault(
                 self._alone[0].line,
@@ -150,7 +151,7 @@ class _Reader:
         if name in into:
             self.fault(line, f"{name} has a generator already", "Leave one out")
         try:
-            # The rows of tables are known only at the end; any number is valid here.
+            # Row counts are known only at the end of the file; any number is valid here.
             rows = _AnyTable()
             column(name, generator, rows) if what == "columns" else parameter(generator, rows)
         except ValueError as error:
@@ -191,7 +192,7 @@ class _Reader:
         self._document[key] = text
 
     def _words(self, line: int, text: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
-        """Words without and with `=`; numbers become numbers."""
+        """The words without `=`, and those with `=` as names and values; numbers become numbers."""
         words: list[str] = []
         settings: dict[str, Any] = {}
         try:
@@ -221,7 +222,7 @@ class _AnyTable(dict[str, int]):
 
 
 def _number(text: str) -> Any:
-    """The number that a text represents, or the text itself, which the model then refuses."""
+    """The number that a text represents, or the text itself, which the model then rejects."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -231,7 +232,9 @@ def _number(text: str) -> Any:
 
 
 def _queries(pieces: list[StatementText], dialect: Dialect) -> Iterator[dict[str, Any]]:
-    """Each statement as a transaction of its own, and those between BEGIN and COMMIT as one."""
+    """Each statement as one transaction, except that the statements from BEGIN to COMMIT
+    together form one.
+    """
     groups: list[list[dict[str, Any]]] = [[]]
     for piece in pieces:
         word = first_word(piece.sql, dialect)

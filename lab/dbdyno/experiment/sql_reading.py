@@ -1,6 +1,6 @@
-"""From a SQL `[[workload]]` to the model: the .sql file, paths of CSV files, and errors in statements.
+"""Reads a SQL `[[workload]]` into the model: its .sql file, paths of CSV files, and errors in statements.
 
-No server is needed for that.
+This needs no server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXAMPLE = 'Write :name, and name = "uniform(1, 1_000_000)" under its parameters
 
 
 def protocol_of(server: Any) -> str:
-    """The protocol of a variant's server; `server` is its table, or its model."""
+    """The protocol of a variant's server; `server` is a table of the file, or a model."""
     keys = ("product", "url")
     settings = server if isinstance(server, dict) else {key: getattr(server, key, None) for key in keys}
     url = str(settings.get("url") or "")
@@ -90,7 +90,7 @@ def _merged(of_file: dict[str, Any], own: dict[str, Any], place: str, faults: li
     for key, value in own.items():
         before = merged.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
-            # Also one level deeper: the workload may change a table's rows and keep its columns.
+            # Also merge within a table: the workload may change a table's rows and keep its columns.
             merged[key] = {
                 **before,
                 **{
@@ -108,7 +108,9 @@ def _merged(of_file: dict[str, Any], own: dict[str, Any], place: str, faults: li
 
 
 def _whole(transaction: Any) -> Any:
-    """A transaction in full: one statement may stand for it, and a statement's text for the statement."""
+    """A transaction in its full form. The file may have one statement in its place, or a text in place of a
+    statement.
+    """
     if isinstance(transaction, str):
         transaction = {"sql": transaction}
     if not isinstance(transaction, dict):
@@ -125,9 +127,7 @@ def _whole(transaction: Any) -> Any:
 
 
 def _with_path(key: str, generator: Any, folder: Path, faults: list[Fault]) -> Any:
-    """A generator of a CSV file with the file's absolute path, and a list as one of its values; every other
-    one as it is.
-    """
+    """The generator: a CSV file gets its absolute path, and a list becomes `one_of(...)`."""
     if isinstance(generator, list):
         return f"one_of({', '.join(map(repr, generator))})"
     if not isinstance(generator, str) or "csv" not in generator:
@@ -148,7 +148,7 @@ def _with_path(key: str, generator: Any, folder: Path, faults: list[Fault]) -> A
 
 
 def readable(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
-    """The SQL workloads of the file that fit the model."""
+    """The SQL workloads of the file that are valid by the model."""
     for workload in workloads:
         if isinstance(workload, dict) and workload.get("name") == "sql":
             with suppress(ValidationError):
@@ -156,7 +156,7 @@ def readable(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
 
 
 def faults_of(workload: SqlWorkload, dialects: Iterable[Dialect]) -> list[Fault]:
-    """Errors in the statements of a workload, each once."""
+    """Errors in the statements of a workload, without duplicates."""
     faults: dict[tuple[str, str], Fault] = {}
     for dialect in dialects:
         for fault in _Statements(workload, dialect).faults():
@@ -173,7 +173,7 @@ class _Statements:
         self._generators: dict[str, Generator | None] = {}
 
     def faults(self) -> Iterator[Fault]:
-        """All of them."""
+        """All errors."""
         yield from self._generator_faults()
         yield from self._names()
         for key in ("setup", "after", "prewarm", "cleanup", "session"):

@@ -1,7 +1,7 @@
-"""Statement ends, parameters and tables, read from the text of SQL.
+"""Splits SQL text into statements, and finds parameters and tables in it.
 
-sqlglot splits the text by the rules of the server's dialect. Like the engine
-(`engine/schema/src/placeholders.rs`) the lab leaves the content of quotes and comments alone.
+sqlglot reads the text by the rules of the server's dialect. Like the engine
+(`engine/schema/src/placeholders.rs`), this module ignores the content of quotes and comments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class UnreadableSql(ValueError):  # noqa: N818 — an adjective suffices.
 
 @cache
 def sqlglot() -> Any:
-    """The library, imported only when the user supplies SQL, since it loads slowly."""
+    """The sqlglot library. It is imported only for user-written SQL, since it loads slowly."""
     # It logs statements that it cannot parse; callers handle that case.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     return importlib.import_module("sqlglot")
@@ -98,14 +98,14 @@ def annotation_lines(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
     lines = []
     for number, line in enumerate(sql.splitlines(), start=1):
         text = line.strip()
-        # Skip lookalikes inside quoted text and longer comments.
+        # Skip lines inside quoted text and inside longer comments.
         if text.startswith("-- @") and number not in quoted and text[2:].strip() in comments:
             lines.append((number, text[4:].strip()))
     return lines
 
 
 def parameters(sql: str, dialect: Dialect) -> list[str]:
-    """The names after colons, each once, in order. Raises UnreadableSql."""
+    """The names after colons, without duplicates, in order. Raises UnreadableSql."""
     names: dict[str, None] = {}
     read = tokens(sql, dialect)
     for token, following in pairwise(read):
@@ -130,7 +130,7 @@ def first_word(sql: str, dialect: Dialect) -> str:
 
 
 def parsed(sql: str, dialect: Dialect) -> Any:
-    """The statement as sqlglot's tree; None where sqlglot cannot parse it, as servers know more syntax."""
+    """The statement as sqlglot's tree; None if sqlglot cannot parse it, since servers accept more syntax."""
     try:
         tree = sqlglot().parse_one(sql, read=dialect)
     except sqlglot().errors.SqlglotError:
@@ -139,7 +139,7 @@ def parsed(sql: str, dialect: Dialect) -> Any:
 
 
 def tables(statements: Iterable[str], dialect: Dialect) -> list[str]:
-    """The tables that the statements name, without schema, each once, in order."""
+    """The tables that the statements name, without schema and duplicates, in order."""
     exp = sqlglot().exp
     names: dict[str, None] = {}
     for sql in statements:

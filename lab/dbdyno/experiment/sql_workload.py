@@ -1,4 +1,4 @@
-"""SQL of the user's own as a workload: tables, parameters, and transactions with expected row counts."""
+"""User-written SQL as a workload: tables, parameters, and transactions with expected row counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.sql_text import Dialect, created_tables, tables
 from dbdyno.experiment.workload import BaseWorkload
 
-# What a server speaks -> whose SQL it understands.
+# The SQL dialect of each protocol.
 DIALECTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
 
 Sql = Annotated[str, Field(min_length=1, max_length=LIMITS["sql_bytes"])]
@@ -24,15 +24,15 @@ class SqlStatement(Model):
     """One statement, with `:name` for each parameter."""
 
     sql: Sql
-    # What records call it; statements of one name are counted together.
+    # The name in records; statements with the same name are counted together.
     name: Name | None = None
     # Rows that it must return or change each time. None: not checked.
     rows: int | None = Field(default=None, ge=0)
-    # How it travels, where that differs from the workload's `statements`.
+    # Prepared or text, if other than the workload's `statements`.
     mode: Literal["prepared", "text"] | None = None
-    # Parameters that get a new value just before it is sent.
+    # Parameters that get a new value just before each execution.
     draw: tuple[str, ...] = ()
-    # Times it is sent, one after the other.
+    # Number of executions, one after the other.
     repeat: int = Field(default=1, ge=1, le=100_000)
     # Its line in the workload's .sql file.
     line: int | None = Field(default=None, exclude=True)
@@ -43,10 +43,10 @@ class SqlStatement(Model):
 
 
 class SqlTransaction(Model):
-    """Statements that belong together; an event is one transaction."""
+    """Statements that belong together, executed as one transaction."""
 
     name: Name | None = None
-    # How often it is played, relative to the others.
+    # Frequency relative to the other transactions.
     weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     statements: tuple[SqlStatement, ...] = Field(min_length=1)
 
@@ -57,10 +57,10 @@ class SqlTransaction(Model):
 
 
 class SqlTable(Model):
-    """A table that `setup` makes, and that is filled with generated rows."""
+    """A table that `setup` creates and dbdyno fills with generated rows."""
 
     rows: int = Field(ge=0, le=LIMITS["table_size"])
-    # Column -> generator, as in "zipfian(1, 1_000)"; columns that are not named get their default.
+    # Column -> generator, as in "zipfian(1, 1_000)"; other columns get their defaults.
     columns: dict[str, str] = Field(min_length=1)
 
 
@@ -70,30 +70,31 @@ class SqlReplay(Model):
     file: str = Field(min_length=1)
     # Statements with semicolons, a general or slow query log of MySQL or MariaDB, or a log of PostgreSQL.
     format: Literal["queries", "general-log", "slow-log", "postgresql-log", "postgresql-csv"] = "queries"
-    # Only what was recorded in this database. None: everything.
+    # Only statements recorded in this database. None: all.
     database: str | None = None
 
 
 class SqlWorkload(BaseWorkload):
-    """Transactions of the user's own."""
+    """User-written transactions."""
 
     name: Literal["sql"]
-    # The .sql file that holds what follows.
+    # The .sql file with the values of the following keys.
     file: str | None = Field(default=None, exclude=True)
     # Name -> generator, as in "uniform(1, 1_000_000)".
     parameters: dict[str, str] = Field(default_factory=dict)
     transactions: tuple[SqlTransaction, ...] = ()
     replay: SqlReplay | None = None
-    # Which transaction is next: by chance, the next of one list for all users, or of a list for each.
+    # How the next transaction is chosen: at random, or in order, from one list for all connections or from a
+    # list for each.
     order: Literal["weighted", "in-order", "each-in-order"] = "weighted"
     # Generated tables, filled in this order after `setup`.
     tables: dict[str, SqlTable] = Field(default_factory=dict)
-    # Statements that make what the transactions need, and those that follow when the rows are there.
+    # Statements that create the tables, and statements that run after loading the rows.
     setup: tuple[Sql, ...] = ()
     after: tuple[Sql, ...] = ()
     # Statements of `load.prewarm = "scan"`; without any, the generated tables are read from end to end.
     prewarm: tuple[Sql, ...] = ()
-    # Statements that take it away; without any, the tables of `setup` are dropped.
+    # Statements that drop the tables; without any, the tables of `setup` are dropped.
     cleanup: tuple[Sql, ...] = ()
     # Statements for every new connection; not counted.
     session: tuple[Sql, ...] = ()
@@ -104,15 +105,15 @@ class SqlWorkload(BaseWorkload):
         return {name: table.rows for name, table in self.tables.items()}
 
     def generator(self, name: str) -> Generator:
-        """Where a parameter takes its values from. Raises ValueError that says what to write."""
+        """The generator of a parameter. Raises ValueError that says what to write."""
         return parameter(self.parameters[name], self.row_counts)
 
     def column(self, table: str, name: str) -> dict[str, Any]:
-        """A generated column of an engine plan. Raises ValueError that says what to write."""
+        """A generated column in an engine plan. Raises ValueError that says what to write."""
         return column(name, self.tables[table].columns[name], self.row_counts)
 
     def table_plans(self) -> list[dict[str, Any]]:
-        """The generated tables of an engine plan."""
+        """The generated tables in an engine plan."""
         return [
             {
                 "name": title,
@@ -123,26 +124,26 @@ class SqlWorkload(BaseWorkload):
         ]
 
     def named_statements(self) -> Iterator[tuple[str, SqlTransaction, SqlStatement]]:
-        """Every statement with the name that records call it, and its transaction."""
+        """Every statement with its name in records, and its transaction."""
         for number, transaction in enumerate(self.transactions, start=1):
             called = transaction.name or f"transaction{number}"
             for place, statement in enumerate(transaction.statements, start=1):
                 yield statement.name or f"{called}.{place}", transaction, statement
 
     def created_tables(self, protocol: str) -> dict[str, str]:
-        """The tables that loading makes, by name, with the names as `setup` writes them."""
+        """The tables that loading creates: name -> name as written in `setup`."""
         generated = {name: name for name in self.tables}
         return {**generated, **created_tables(self.setup, DIALECTS[protocol])}
 
     @property
     def loads(self) -> bool:
-        """Whether there is anything to load; otherwise the load runs over what is there."""
+        """Whether there is anything to load; if not, the load uses existing data."""
         return bool(self.setup or self.tables)
 
     def scans(self, protocol: str) -> Iterator[str]:
-        """The statements of `load.prewarm = "scan"`: its own, else one for each generated table.
+        """The statements of `load.prewarm = "scan"`: the workload's own, else one for each generated table.
 
-        No index can answer that one, as none has all columns.
+        The latter reads the table itself, because no index has all columns.
         """
         if self.prewarm:
             yield from self.prewarm
@@ -161,20 +162,20 @@ class SqlWorkload(BaseWorkload):
 
     @property
     def rows(self) -> int:
-        """Of the generated tables; those that `setup` makes are unknown."""
+        """Rows of the generated tables; rows that `setup` inserts are unknown."""
         return sum(table.rows for table in self.tables.values())
 
     @property
     def table_count(self) -> int:
-        """Tables that the statements name, at least one."""
+        """Number of tables that the statements name, at least one."""
         return max(1, len(tables((one.sql for _, _, one in self.named_statements()), "mysql")))
 
     def data(self) -> dict[str, Any]:
-        """What makes the tables."""
+        """The settings that define the tables."""
         return {"setup": list(self.setup), "tables": self.table_plans(), "after": list(self.after)}
 
     def data_text(self) -> str:
-        """How much is loaded."""
+        """A short description of what is loaded."""
         if self.tables:
             count = len(self.tables)
             return f"{self.rows:,} rows generated in {count} table{'' if count == 1 else 's'}"

@@ -1,3 +1,3 @@
-"""Why variants differ: what server, processes and machine spent on one transaction. Pure; reads stored
-records.
+"""Why variants differ: the resources that server, processes and machine used per transaction. Reads only
+stored records.
 """

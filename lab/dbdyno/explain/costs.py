@@ -11,7 +11,7 @@ from typing import Any
 from dbdyno.explain.measures import BY_KEY, PAGE_KIB, Measure, counter, sampled, wait
 
 KIB = 1024.0
-# Measure -> the samples of processes and machine whose sum it is, and the factor to its unit.
+# Measure -> the samples of processes and machine that it adds up, and the factor to its unit.
 _RAW: Mapping[str, tuple[tuple[str, ...], float]] = {
     "cpu_us": (("cpu_user_s", "cpu_system_s"), 1e6),
     "cpu_user_us": (("cpu_user_s",), 1e6),
@@ -28,8 +28,8 @@ _RAW: Mapping[str, tuple[tuple[str, ...], float]] = {
     "read_calls": (("read_calls",), 1.0),
     "write_calls": (("write_calls",), 1.0),
 }
-# Reads and writes are those of the data's device; where it does not count them (tmpfs, nfs, overlay), those
-# that the server's processes request.
+# Reads and writes are those of the data's device. If there are no device statistics (tmpfs, nfs, overlay),
+# they are those that the server's processes request.
 _INSTEAD_OF = {"read_calls": "disk_reads", "write_calls": "disk_writes"}
 # Other samples of processes and machine: levels, parts, and sums over the machine.
 _OTHERS = frozenset(
@@ -49,29 +49,30 @@ class Cost:
     """The cost of one transaction."""
 
     measure: Measure
-    # Over the span between the edges, in the measure's unit.
+    # Amount between the two readings, in the measure's unit.
     counted: float
     transactions: float
 
     @property
     def each(self) -> float:
-        """Per transaction."""
+        """The cost per transaction."""
         return self.counted / self.transactions
 
     @property
     def floored(self) -> float:
-        """Per transaction, plus half a step of the counter: above 0, so that it has a logarithm."""
+        """The cost per transaction plus half a step of the counter: above 0, so that its logarithm exists."""
         return (self.counted + self.measure.quantum / 2.0) / self.transactions
 
 
 def costs(server: Mapping[str, Any], ticks: Sequence[tuple[int, int]], start_unix_us: int) -> dict[str, Cost]:
-    """Every measure of one trial, by key; empty where the edges were not read or nothing ended between them.
+    """Every measure of one trial, by key; empty if the readings are missing or no transaction ended between
+    them.
 
-    `server` is server.json; `ticks` are the engine's (end in microseconds since the start of the run,
-    transactions that ended in the tick), and the run started at `start_unix_us`.
+    `server` is server.json. `ticks` are the engine's: end in microseconds since the start of the run, and
+    transactions that ended in the tick. The run started at `start_unix_us`.
     """
     edges = server.get("edges")
-    # Where an edge was not read, only the foreign load is stored.
+    # If a reading is missing, only the foreign load is stored.
     if not edges or "begin" not in edges:
         return {}
     begin, end = edges["begin"], edges["end"]
@@ -83,7 +84,7 @@ def costs(server: Mapping[str, Any], ticks: Sequence[tuple[int, int]], start_uni
 
 
 def between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -> float:
-    """Transactions that ended between two instants, interpolated linearly within a tick."""
+    """Transactions that ended between two times, interpolated linearly within a tick."""
     ends = [0, *(at for at, _ in ticks)]
     sums = [0.0]
     for _, events in ticks:

@@ -12,7 +12,7 @@ _SCALES = {
 
 
 def sentence(measure: Measure, variant: str, baseline: str, levels: tuple[float, float], per: str) -> str:
-    """One difference. `levels` are those of baseline and variant; `per` is "query" or "transaction"."""
+    """One difference. `levels` are the amounts of baseline and variant; `per` is "query" or "transaction"."""
     before, after = (amount(measure, level) for level in levels)
     if measure.phrase:
         return f"{variant} {measure.phrase.format(after)} per {per} instead of {before}"
@@ -20,7 +20,7 @@ def sentence(measure: Measure, variant: str, baseline: str, levels: tuple[float,
 
 
 def amount(measure: Measure, value: float) -> str:
-    """A cost with its unit and three figures: "512 µs", "3.1", "0.004"."""
+    """A cost with its unit and three significant digits: "512 µs", "3.1", "0.004"."""
     if value == 0.0:
         return "none" if not measure.unit else f"0 {_SCALES[measure.unit][-1][1]}"
     if not measure.unit:
@@ -30,7 +30,7 @@ def amount(measure: Measure, value: float) -> str:
 
 
 def figures(value: float) -> str:
-    """Three figures, without an exponent where it can be avoided."""
+    """Three significant digits, without an exponent if possible."""
     if value == 0.0:
         return "0"
     if value >= 99.95:

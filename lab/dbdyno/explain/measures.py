@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# resource: of the machine. counter, wait: of the server. part: of a resource, and not tested itself.
+# resource: of the machine. counter, wait: of the server. part: component of a resource, not tested
+# separately.
 Group = Literal["resource", "counter", "wait", "part"]
 
 
@@ -18,7 +19,7 @@ class Measure:
     """One measure, and its form in tables and sentences."""
 
     key: str
-    # For tables.
+    # Name in tables.
     title: str
     group: Group
     # Resolution of the counter, in the measure's unit.
@@ -90,7 +91,7 @@ _PHRASES = {
     "pg_stat_wal.wal_write": "writes the WAL {} times",
 }
 
-# Prefixes of status variables that are not counters (levels, times of day, settings), and of counters that
+# Prefixes of status variables that are not counters (gauges, times of day, settings), and of counters that
 # only dbdyno's own queries increase.
 _LEVELS = """
 Acl_ Aria_pagecache_blocks Binlog_gtid Binlog_snapshot Busy_time Caching_sha2 Com_admin Com_set Com_show
@@ -107,7 +108,7 @@ Threads_connected Threads_running Tls_ Transactions_gtid Uptime Validate_passwor
 pg_stat_replication wsrep
 """
 _NO_COUNTERS = tuple(_LEVELS.split())
-# Suffixes of PostgreSQL's levels.
+# Suffixes of PostgreSQL's gauges.
 _NO_COUNTER_ENDS = (
     "n_live_tup",
     "n_dead_tup",
@@ -116,7 +117,7 @@ _NO_COUNTER_ENDS = (
     "numbackends",
     "stats_reset",
 )
-# Counters whose names have a prefix of the levels, such as pages flushed or made young.
+# Counters whose names have a prefix of the gauges, such as pages flushed or made young.
 _COUNTED = frozenset(
     {
         "Innodb_buffer_pool_pages_flushed",
@@ -128,20 +129,20 @@ _COUNTED = frozenset(
 
 
 def counter(name: str) -> Measure | None:
-    """The measure of a counter of the server; None for levels and counters of dbdyno's own queries."""
+    """The measure for a counter of the server; None for gauges and for counters of dbdyno's own queries."""
     if name not in _COUNTED and (name.startswith(_NO_COUNTERS) or name.endswith(_NO_COUNTER_ENDS)):
         return None
     return Measure(name, name, "counter", 1.0, _PHRASES.get(name, ""))
 
 
 def sampled(name: str) -> Measure:
-    """The measure of a counter that a `sample` command names.
+    """The measure for a counter of a `sample` command.
 
-    Names that end in `_s` count seconds in the kernel's ticks, all others count single events.
+    Counters whose names end in `_s` are seconds in the kernel's ticks; all others count events.
     """
     return Measure(f"sample.{name}", name, "counter", CPU_TICK_US / 1e6 if name.endswith("_s") else 1.0)
 
 
 def wait(name: str) -> Measure:
-    """The measure of a wait of performance_schema: the time spent in it."""
+    """The measure for a wait of performance_schema: the time spent in it."""
     return Measure(f"{name} (time)", name, "wait", 1.0, f"spends {{}} in {name}", "us")

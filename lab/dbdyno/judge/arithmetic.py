@@ -61,7 +61,7 @@ def _sums(recording: Recording) -> Iterator[str]:
 
 
 def _accounts(name: str, totals: Mapping[str, Any]) -> Iterator[str]:
-    """Every due transaction is done, given up, dropped or unfinished, and counted once."""
+    """Every due transaction is counted once: as done, failed, dropped or unfinished."""
     accounts = totals["accounting"]
     total = sum(int(accounts[key]) for key in ("done", "failed", "dropped", "unfinished"))
     if total != accounts["due"]:

@@ -1,4 +1,6 @@
-"""The caveats after a sentence: warnings in a few words with their code, and overrides with their reason."""
+"""The caveats at the end of a verdict sentence: short warnings with their codes, and overrides with their
+reasons.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from dbdyno.judge.wording import count, interval, signed
 
 
 def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Finding]) -> str:
-    """A result with the failures of servers that belong to it, then the caveats."""
+    """A result, followed by the server failures that concern it, and then by the caveats."""
     text = f"{'; '.join([result, *failures])}."
     listed = caveats(findings)
     if not listed:
@@ -18,7 +20,7 @@ def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Findin
 
 
 def caveats(findings: Sequence[Finding]) -> list[str]:
-    """Overrides and warnings, each once."""
+    """Overrides and warnings, without duplicates."""
     overridden = [
         f"{finding.code} overridden: “{finding.override}”"
         for finding in findings
@@ -29,7 +31,7 @@ def caveats(findings: Sequence[Finding]) -> list[str]:
 
 
 def _summary(finding: Finding) -> str:
-    """One warning in a few words; "" where the sentence mentions it elsewhere."""
+    """A warning as a short text; "" if the sentence already mentions it."""
     summary = _SUMMARIES.get(finding.code)
     text = summary(finding) if callable(summary) else summary
     if text is None:
@@ -84,7 +86,7 @@ def _missing(finding: Finding) -> str:
     if "in_repeated" in evidence:
         number = count(evidence["in_repeated"], "trial")
         return f"{number} of {finding.subject} failed in a block that was repeated"
-    # The sentence already names failures of servers and trials that have not run; it uses no counters.
+    # The sentence already mentions server failures and missing trials, and it does not use the counters.
     return ""
 
 

@@ -1,4 +1,4 @@
-"""One variant against the baseline on one workload: the pairs of trials in blocks, and their ratios."""
+"""One variant against the baseline on one workload: pairs of trials within blocks, and their ratios."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class Scale:
 
     # Throughput in a closed loop. In an open loop the rate fixes the throughput, so latency is compared.
     metric: Metric
-    # None where the experiment declares no zone of equivalence; the verdict is then never "equivalent".
+    # None if the experiment declares no zone of equivalence; the verdict is then never "equivalent".
     delta_percent: float | None
-    # Level of each printed interval: the family-wise error rate divided by the run's sentences.
+    # Significance level of each printed interval: the family-wise error rate divided by the number of
+    # sentences.
     alpha: float
 
     @property
@@ -41,7 +42,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The blocks of one load in which both variants have a result."""
+    """The blocks of one load in which both variants have results."""
 
     at: At
     # Block -> trial.
@@ -49,7 +50,7 @@ class Pairs:
     variant: Mapping[int, MeasuredTrial]
 
     def ratios(self, metric: str) -> Ratios:
-        """Block -> log ratio of variant to baseline, by its bounds."""
+        """Block -> bounds of the log ratio of variant to baseline."""
         lows: dict[int, float] = {}
         highs: dict[int, float] = {}
         for block, base in self.baseline.items():
@@ -66,7 +67,7 @@ def _ratio(base: tuple[float, float], other: tuple[float, float]) -> tuple[float
 
 
 def pair(trials: Sequence[MeasuredTrial], at: At, baseline: str, variant: str) -> Pairs:
-    """The pairs of one workload's load; a block in which a variant has no result is left out."""
+    """The pairs at one load of a workload; blocks without a result of both variants are left out."""
     arms: dict[str, dict[int, MeasuredTrial]] = {baseline: {}, variant: {}}
     for trial in trials:
         if trial.place.at == at and trial.is_result and trial.place.variant in arms:
@@ -91,14 +92,14 @@ class Comparison:
     judged: Judged
     # The two variants differ in nothing but their names.
     identical: bool = False
-    # The sentence of a factor has the verdict.
+    # Whether the verdict is in a factor's sentence, so that this comparison has none.
     wordless: bool = False
-    # Other processes disturbed blocks that count, and no override permits it.
+    # Whether other processes disturbed blocks that count, without an override.
     disturbed: bool = False
     stops: tuple[Finding, ...] = ()
-    # Blocks of this comparison whose trials have all run, and those that were planned.
+    # Number of blocks of this comparison in which all trials have run, and number of planned blocks.
     blocks: tuple[int, int] = (0, 0)
-    # Why trials failed by their server: variant -> how many of how many, and the reasons.
+    # Failures that the server caused, by variant: the number of failed and of all trials, and the reasons.
     failures: Mapping[str, str] = field(default_factory=dict)
     # Noise floors over all loads, and at each load.
     floor_percent: float | None = None
@@ -114,11 +115,11 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict; None where the factors have it."""
+        """The verdict; None if the factors have the verdicts."""
         return None if self.wordless and self.judged.verdict not in _WITHOUT_NUMBERS else self.judged.verdict
 
 
-# Verdicts that no factor's sentence replaces.
+# Verdicts that a comparison keeps even if the factors have the verdicts.
 _WITHOUT_NUMBERS = (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
 
 
@@ -172,14 +173,14 @@ def _point(comparison: Comparison, index: int) -> verdict.Point:
 
 
 def _median(arm: Mapping[int, MeasuredTrial], metric: str) -> float | None:
-    """The median over the blocks; None where it is not finite: most trials failed by their server."""
+    """The median over the blocks; None if it is infinite, because the server failed most trials."""
     values = [trial.value(metric) for trial in arm.values()]
     median = float(np.median(values)) if values else math.nan
     return median if math.isfinite(median) else None
 
 
 def change(effect: Effect | None) -> dict[str, Any]:
-    """Estimate, interval and bound, as the entries of verdict.json and explained.json have them."""
+    """Estimate, interval and bound in the format of verdict.json and explained.json."""
     if effect is None:
         return {"effect_percent": None, "interval_percent": None}
     ends = effect.interval_percent

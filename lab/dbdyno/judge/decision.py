@@ -1,6 +1,7 @@
-"""From measured trials to verdicts: all comparisons of a run, judged as one family.
+"""From measured trials to verdicts: all comparisons of a run as one family.
 
-Pure: trials and findings in, comparisons out. benchmarks/truth calls it with simulated trials.
+Uses only its arguments: trials and findings in, comparisons out. benchmarks/truth calls it with simulated
+trials.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.words import Circumstances
 from dbdyno.store.measured import MeasuredTrial
 
-# Reasons of failures that a sentence names.
+# Maximum number of failure reasons in a sentence.
 REASONS = 2
 
 
 def scale(experiment: Experiment) -> Scale:
-    """The scale of an experiment: its loop decides the metric, its design the zone of equivalence."""
+    """The scale of an experiment: closed or open loop determines the metric, the design the zone of
+    equivalence.
+    """
     return Scale(
         metric=LATENCY_P95 if experiment.load.rate else THROUGHPUT,
         delta_percent=experiment.design.delta_percent,
@@ -37,7 +40,8 @@ def compare_all(
 ) -> list[Comparison]:
     """Each variant against the baseline, on each workload, in the order of the file.
 
-    A stop makes a comparison impossible; with D06 it has no direction.
+    A finding of level stop makes a comparison impossible; with D06 (foreign load) the verdict has no
+    direction.
     """
     questions = [
         _Question(trials, experiment, findings, variant, workload)
@@ -48,7 +52,7 @@ def compare_all(
     twins = [question for question in questions if question.identical]
     family = [question for question in questions if not question.identical]
     if is_factorial(experiment):
-        # The sentences about factors are the family; these comparisons have no verdicts.
+        # The family consists of the sentences about factors; these comparisons have no verdicts.
         twins, family = questions, []
     up = standard.higher_is_faster
     judged = {id(q): judge_identical(q.assessment, q.conditions(), higher_is_faster=up) for q in twins}
@@ -111,7 +115,7 @@ class _Question:
         self.disturbed = is_disturbed(relevant)
 
     def conditions(self, floors: _Floors | None = None) -> Conditions:
-        """The conditions of the verdict besides the numbers."""
+        """The conditions of the verdict other than the measured values."""
         return Conditions(
             circumstances=Circumstances(
                 stopped=bool(self.stops), unfinished=is_unfinished(self.trials), disturbed=self.disturbed
@@ -139,7 +143,7 @@ class _Question:
             failures=dict(failures(self.trials)),
             floor_percent=None if self.identical else floors.overall(workload),
             level_floors=() if self.identical else floors.levels(workload),
-            # With an interval a user could stop the run after a lucky block.
+            # If an interval were shown, a user could stop the run after a lucky block.
             order=None
             if is_unfinished(self.trials)
             else order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
@@ -164,7 +168,7 @@ def _finished_blocks(trials: Sequence[MeasuredTrial], experiment: Experiment) ->
 
 
 def failures(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[str, str]]:
-    """Per variant: how many of its trials failed by their server, and why."""
+    """For each variant, how many trials its server failed, and why."""
     for variant in dict.fromkeys(trial.place.variant for trial in trials):
         mine = [trial for trial in trials if trial.place.variant == variant]
         reasons = Counter(str(trial.failure) for trial in mine if trial.failed_by == "server")
@@ -174,7 +178,9 @@ def failures(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[str, str]]:
 
 
 def relevant_to(names: tuple[str, str, str], findings: Sequence[Finding]) -> list[Finding]:
-    """The findings on a comparison's variants or the complete run, and on its workload or all of them."""
+    """The findings about a comparison's variants or the complete run, and about its workload or all
+    workloads.
+    """
     baseline, variant, workload = names
     return [
         one for one in on_workload(workload, findings) if one.subject in ("", baseline, variant, workload)
@@ -182,7 +188,7 @@ def relevant_to(names: tuple[str, str, str], findings: Sequence[Finding]) -> lis
 
 
 def on_workload(workload: str, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings on a workload or on all."""
+    """The findings about this workload or about all workloads."""
     return [one for one in findings if one.evidence.get("workload", workload) == workload]
 
 

@@ -1,6 +1,6 @@
 """From log ratios to verdicts, for comparisons and for contrasts of factors.
 
-`assess` computes effects; `give_words` decides over all questions of a run together which of them may have a
+`assess` computes effects. `give_words` decides for all questions of a run together which of them may have a
 direction, so that verdict and printed interval agree.
 """
 
@@ -19,21 +19,21 @@ from dbdyno.stats.words import Circumstances, Verdict, choose, is_mixed
 class Assessment:
     """The effects of one question: at each load, and over all loads."""
 
-    # One per load; empty ratios where there is no result.
+    # One per load; empty if there is no result.
     ratios: tuple[Ratios, ...]
     overall_ratios: Ratios
-    # With simultaneous intervals. With one load it is the effect over all loads.
+    # Effects with simultaneous intervals. With one load, this is the effect over all loads.
     levels: tuple[Effect | None, ...]
     overall: Effect | None
-    # Each load tested alone, as an equivalence test over all loads requires.
+    # Effects with an individual test of each load, as an equivalence test over all loads requires.
     alone: tuple[Effect | None, ...]
-    # Of every interval.
+    # Significance level of every interval.
     alpha: float
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of one question's verdict besides its numbers."""
+    """Conditions of one question's verdict other than the measured values."""
 
     circumstances: Circumstances = field(default_factory=Circumstances)
     delta_percent: float | None = None
@@ -54,13 +54,13 @@ class Judged:
 
     @property
     def sure_levels(self) -> list[int]:
-        """The loads at which there is a direction."""
+        """The loads at which the effect has a direction."""
         sure = (Verdict.FASTER, Verdict.SLOWER)
         return [index for index, verdict in enumerate(self.level_verdicts) if verdict in sure]
 
 
 def assess(ratios: Sequence[Ratios], alpha: float) -> Assessment:
-    """The effects of one question at its share of the family-wise error rate."""
+    """The effects of one question, at its share of the family-wise error rate."""
     overall_ratios = mean_ratios(ratios)
     overall = effect(overall_ratios, alpha)
     return Assessment(
@@ -124,7 +124,7 @@ def _give(
         list(itertools.compress(assessment.levels, beyond))
     )
     if mixed:
-        # Opposite signs are a stronger finding than one sign: every significant load gets its direction.
+        # Opposite signs are a stronger result than a single sign: every significant load gets its direction.
         levels_differ = beyond
     verdict = choose(
         assessment.overall,
@@ -159,9 +159,10 @@ def _give(
 
 
 def _agreeing(one: Effect | None, around: Circumstances, *, differs: bool) -> Effect | None:
-    """The effect as it is printed: its interval contains zero unless the effect may have a direction.
+    """The effect to print: its interval contains zero unless the effect may have a direction.
 
-    An unfinished run has no interval: a user who looks after each block would stop the run at a lucky one.
+    An unfinished run gets no interval: a user who looks after each block would stop the run after a lucky
+    one.
     """
     if one is None:
         return None

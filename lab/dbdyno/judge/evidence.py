@@ -1,4 +1,4 @@
-"""The evidence of a run, trial by trial: figures or the reason why there are none."""
+"""The evidence of a run, trial by trial: figures, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Evidence:
 
     foreign: ForeignLoad
     trials: list[MeasuredTrial] = field(default_factory=list)
-    # Trials of blocks that a repeat has replaced; they do not count.
+    # Trials of blocks that were replaced by a repeat; they do not count.
     replaced: list[MeasuredTrial] = field(default_factory=list)
-    # Variant and reason of the replaced trials that their server failed.
+    # Variant and reason of those replaced trials that their server failed.
     replaced_failures: list[tuple[str, str]] = field(default_factory=list)
     # Contradictions among the numbers of a trial.
     contradictions: dict[int, list[str]] = field(default_factory=dict)
-    # Costs of a transaction.
+    # Costs per transaction, by trial.
     costs: dict[int, dict[str, Cost]] = field(default_factory=dict)
     # Why the counters behind the costs were not read, by trial.
     unread: dict[int, str] = field(default_factory=dict)
@@ -44,9 +44,9 @@ class Evidence:
 
 
 def gather(run: Run, experiment: Experiment) -> Evidence:
-    """Read every trial that counts; those of one block, workload and load get the same warm-up cut.
+    """Read every trial that counts. Trials of the same block, workload and load get the same warm-up cut.
 
-    Raises StoreProblem where the run cannot be read.
+    Raises StoreProblem if the run cannot be read.
     """
     stored = {trial.index: trial for trial in run.trials()}
     schedule = run.schedule()
@@ -112,7 +112,7 @@ def _measure_company(
 
 
 def _gaps(recording: Recording) -> str | None:
-    """R04: what the records lack, found by computing the figures of the complete measuring phase."""
+    """R04: what is missing in the records; found by computing the figures of the complete measurement."""
     try:
         whole = windows([recording], automatic=False)[0]
         figures(recording, whole)

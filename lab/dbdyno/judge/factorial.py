@@ -64,7 +64,7 @@ class _Question:
     cells: Cells
     assessment: Assessment
     conditions: Conditions
-    # Why there is no result; empty where there is one.
+    # Findings that prevent a result; empty if there is a result.
     stops: Sequence[Finding]
     # Caveats of the sentence: failures of servers, and findings that concern the workload.
     failures: Sequence[str]
@@ -120,7 +120,7 @@ def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, standard: Sc
 
 
 def _ratios(weights: Mapping[tuple[str, ...], float], cells: Cells) -> list[Ratios]:
-    """Bounds of a contrast at each load; its lower bound uses the upper bounds of what is subtracted."""
+    """Bounds of a contrast at each load; the lower bound uses the upper bounds of the subtracted terms."""
     ratios = []
     for load in range(len(next(iter(cells.values())))):
         logs = {cell: cells[cell][load] for cell in weights}
@@ -138,7 +138,7 @@ def _bound(
     weights: Mapping[tuple[str, ...], float], logs: Mapping[tuple[str, ...], Logs], block: int, *, upper: bool
 ) -> float:
     total = sum(weight * logs[cell][block][(weight > 0) == upper] for cell, weight in weights.items())
-    # With infinite bounds of both signs nothing is known.
+    # If infinite bounds have both signs, the sum is unknown.
     return (math.inf if upper else -math.inf) if math.isnan(total) else total
 
 
@@ -166,7 +166,7 @@ def _entry(
 
 
 def _interacting(one: _Question, judged: Sequence[tuple[_Question, Judged]]) -> list[str]:
-    """The factors that interact significantly with a main effect's level."""
+    """The factors that interact significantly with the factor of a main effect."""
     (factor,), (level,) = one.contrast.factors, one.contrast.levels
     partners: list[str] = []
     for other, word in judged:
@@ -287,7 +287,7 @@ def _changes(overall: Effect) -> str:
 
 
 def _at_each_level(one: _Question, partner: str, experiment: Experiment) -> str:
-    """A factor's effect at each level of another one: +25.0 % with per-connection, -20.0 % with pool."""
+    """A factor's effect at each level of another factor: +25.0 % with per-connection, -20.0 % with pool."""
     (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.against
     names = [each.name for each in experiment.factors]
     at, of = names.index(factor), names.index(partner)

@@ -1,8 +1,8 @@
 """D06: CPU time of other processes on the CPUs that server and client use.
 
-It is read from `edges.foreign` of each server.json and the schedule. The repeat of a disturbed block replaces
-it, whatever the repeat shows: a choice between the two by a result or by the repeat's foreign share would
-favour the better-looking one by chance.
+It is read from `edges.foreign` of each server.json, and from the schedule. The repeat of a disturbed block
+always replaces the block. To choose between the two by a result or by foreign share would favour the
+better-looking one by chance.
 """
 
 from __future__ import annotations
@@ -69,16 +69,18 @@ def foreign_load(
 
 
 def _counts(block: int | None, replaced: Mapping[int, int], blocks: int) -> bool:
-    """Whether a block takes part in the verdict; None is a trial that the schedule does not have."""
+    """Whether a block is used for the verdict; None is a trial that is not in the schedule."""
     return block is not None and block not in replaced and (block < blocks or block in replaced.values())
 
 
 def _unknown(counted: Collection[int], shares: Mapping[int, float]) -> Finding | None:
-    """Trials without a foreign share where others have one; `counted` has the indices of those that count."""
+    """Trials without a foreign share although others have one; `counted` has the indexes of the trials that
+    count.
+    """
     missing = sorted(index for index in counted if index not in shares)
     if not missing or len(missing) == len(counted):
         return None
-    # As their folders are named.
+    # In the format of their folder names.
     named = ", ".join(f"{index:04d}" for index in missing[:NAMED_MAX])
     more = f" and {len(missing) - NAMED_MAX} more" if len(missing) > NAMED_MAX else ""
     return Finding(

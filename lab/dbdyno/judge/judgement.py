@@ -1,6 +1,6 @@
 """From a stored run to its verdict.
 
-It reads only files, so a run can be judged again in ten years, on another machine, or after an interruption.
+It reads only files, so a run can be judged again later, on another machine, or after an interruption.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.rehearsal import is_warm_state_checked
 from dbdyno.store.verdict import Family, VerdictFile
 
-# Warnings that [override] may permit; otherwise it permits only stops.
+# Codes of warnings that [override] may permit; for other codes it permits only stops.
 PASSABLE = frozenset({"D06"})
 
 

@@ -1,4 +1,4 @@
-"""The figures of one trial: throughput, latency, errors, over its window."""
+"""The figures of one trial, over its window: throughput, latency, errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PERCENTILES = {
 
 
 def figures(recording: Recording, window: Window) -> Figures:
-    """The sums of a window. Raises KeyError, TypeError or ValueError where the records lack something."""
+    """The figures of a window. Raises KeyError, TypeError or ValueError if the records are incomplete."""
     parts = _parts(recording, window)
     events = sum(int(part["events"]) for part in parts)
     errors: Counter[str] = Counter()
@@ -69,14 +69,14 @@ def _latencies(
 ) -> dict[str, Percentile]:
     """The percentiles and the maximum of `parts`, by the names of the figures.
 
-    In an open loop the transactions that had not ended with the measurement count too.
+    In an open loop, transactions that were unfinished when the measurement ended are included.
     """
     known = merge(part["latency_us"] for part in parts)
     if not known:
         raise ValueError("the latency histogram is empty")
     drained = merge([recording.measure.get("drained_us", ())])
     if drained:
-        # Only their buckets are recorded.
+        # For these, only histogram buckets are recorded.
         high_us = max(high_us, float(max(drained)))
     known = merge([list(known.items()), list(drained.items())])
     censored = _censored(recording, parts)

@@ -1,7 +1,7 @@
-"""R10: does it matter which variant of a block runs first?
+"""R10: whether it matters which variant of a block runs first.
 
-The order is balanced, so an order effect widens the interval and does not shift the estimate. A
-significant one adds the cross-over interval, which excludes it, to the verdict::
+The order is balanced, so an order effect widens the interval and does not shift the estimate. If the order
+effect is significant, the verdict also has the cross-over interval, from which it is removed::
 
     log ratio of a block in which the variant ran later      = effect + order effect
     log ratio of a block in which the variant ran earlier    = effect - order effect
@@ -20,16 +20,16 @@ from dbdyno.stats.signed_rank import percent
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Order
 
-# Without a declared zone of equivalence a smaller order effect, in percent, is not reported.
+# A smaller order effect, in percent, is not reported if no zone of equivalence is declared.
 NOTEWORTHY_PERCENT = 1.0
 
 
 def order_effect(
     ratios: Ratios, trials: Sequence[MeasuredTrial], baseline: str, variant: str
 ) -> Order | None:
-    """The order effect on the log ratios of one comparison; `trials` are those of its workload.
+    """The order effect on the log ratios of one comparison; `trials` are the trials of its workload.
 
-    None where only bounds of a ratio are known, or where there are too few blocks.
+    None if a ratio is known only by a bound, or if there are too few blocks.
     """
     first: dict[tuple[int, str], int] = {}
     for trial in trials:

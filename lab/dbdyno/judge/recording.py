@@ -39,7 +39,9 @@ class Recording:
 
     @property
     def always_busy(self) -> bool:
-        """Whether every connection is always in a transaction: a closed loop without pauses and changes."""
+        """Whether every connection always has a transaction in progress: a closed loop with constant load and
+        no pauses.
+        """
         load = self.hello["plan"]["load"]
         return bool(load["shape"] == "closed") and not load.get("think_time")
 
@@ -65,7 +67,7 @@ def read(records: Iterable[Mapping[str, Any]]) -> Recording:
 
 
 def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | None:
-    """Why the trial has no figures, and who made it fail; None when it is complete."""
+    """Why the trial has no figures, and who caused that; None if the trial is complete."""
     if recording.end is None:
         return _reason(trial) or "the engine's records break off", trial.failed_by or "harness"
     if recording.end["reason"] != COMPLETE:
@@ -82,7 +84,7 @@ def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | 
 
 
 def _reason(trial: StoredTrial) -> str | None:
-    """The lab's reason for ending the trial."""
+    """dbdyno's reason for ending the trial."""
     reason = trial.meta.get("reason") or trial.meta.get("failure")
     if isinstance(reason, Mapping):
         reason = reason.get("text")

@@ -1,14 +1,15 @@
-"""How each variant scales with connections: its highest throughput, and the scalability law where it fits.
+"""How each variant scales with connections: its highest throughput, and the scalability law if it fits.
 
-The law is fitted to the medians of the blocks; estimate and interval of its knee come from the blocks' own
-knees by the signed-rank machinery. Any curve has a nearest law: on a plateau its knee is precise and wrong.
-So the law is used only where it meets every median within 10 %, or within what noise explains. And a knee
-among the loads is given only where throughput is significantly lower at both ends of them: no law can see a
-peak that the measurements do not show. Fewer than six blocks show neither, so they give no knee.
+The law is fitted to the medians of the blocks. The estimate and interval of its peak come from the peaks of
+single blocks, by the signed-rank method. A law can be fitted to any curve: on a plateau its peak would be
+precise and wrong. So the law is used only if it deviates from every median by at most 10 %, or by no more
+than noise explains. And a peak inside the tested range is given only if throughput is significantly lower at
+both ends of the range: no law can show a peak that the measurements do not show. With fewer than six blocks
+neither can be significant, so there is no peak.
 
-Two things need no law: the highest median, and the loads whose throughput could be within 2 % of it, by the
-joint intervals of all loads against the highest. A trial that its server failed has throughput 0. The law
-has no such value, nor have the intervals: a variant with a failure has its highest median alone.
+Two results need no law: the highest median, and the loads whose throughput could be within 2 % of it, by
+simultaneous intervals of all loads against the highest. A trial that its server failed has throughput 0,
+which neither the law nor the intervals can represent: a variant with a failure has only its highest median.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from dbdyno.stats.signed_rank import hodges_lehmann, interval
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Highest, Scaling
 
-# Points of the law in a chart.
+# Number of points of the law's curve in a chart.
 CURVE_POINTS = 60
-# The largest misfit of a law that is used: a share, or so many standard errors of a load's median.
+# Maximum deviation of a law from a median: as a share, and in standard errors of the median.
 MISFIT = 0.10
 MISFIT_ERRORS = 3.0
-# The standard error of a median over that of a mean, of normal values: sqrt(pi / 2).
+# Ratio of the standard error of a median to that of a mean, for normal values: sqrt(pi / 2).
 MEDIAN_ERROR = math.sqrt(math.pi / 2.0)
 # Relative distance from the highest throughput within which loads belong to the plateau.
 PLATEAU = 0.02
@@ -53,7 +54,7 @@ class _Sweep:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The fewest and the most connections."""
+        """The lowest and the highest number of connections."""
         return min(self.medians), max(self.medians)
 
     @property
@@ -62,13 +63,13 @@ class _Sweep:
         return max(self.medians, key=self.medians.__getitem__)
 
     def logs(self) -> NDArray[np.float64]:
-        """Log throughput of the blocks that lack no load: a row per block, a column per load."""
+        """Log throughput of the blocks with results at all loads: a row per block, a column per load."""
         complete = [block for block in self.blocks.values() if set(block) == set(self.medians)]
         return np.log([[block[level] for level in self.medians] for block in complete])
 
 
 def scaling(trials: Sequence[MeasuredTrial], experiment: Experiment) -> list[Scaling]:
-    """Per workload and variant; [] for open loops and fewer than 4 levels."""
+    """One entry per workload and variant; empty for open loops and for fewer than 4 loads."""
     levels = sorted({point.connections for point in experiment.load.points()})
     if experiment.load.rate or len(levels) < usl.LEVELS_MIN:
         return []
@@ -77,14 +78,14 @@ def scaling(trials: Sequence[MeasuredTrial], experiment: Experiment) -> list[Sca
         for variant in experiment.variants:
             names = (workload.title, variant.name)
             sweep = _sweep([t for t in trials if (t.place.workload, t.place.variant) == names], levels)
-            # Fewer than 4 levels have results, or none has throughput.
+            # Fewer than 4 loads have results, or none has throughput.
             if len(sweep.medians) >= usl.LEVELS_MIN and any(sweep.medians.values()):
                 entries.append(_scaling(sweep, *names))
     return entries
 
 
 def _scaling(sweep: _Sweep, workload: str, variant: str) -> Scaling:
-    """One variant on one workload. A trial that its server failed has no throughput."""
+    """The entry of one variant on one workload. A trial that its server failed has no throughput."""
     has_failures = any(0.0 in block.values() for block in sweep.blocks.values())
     return Scaling(
         workload=workload,
@@ -97,7 +98,7 @@ def _scaling(sweep: _Sweep, workload: str, variant: str) -> Scaling:
 
 
 def _law(sweep: _Sweep) -> dict[str, Any]:
-    """The law, its knee, and the plateau of a sweep without failures."""
+    """The law, its peak, and the plateau of a sweep without failures."""
     law = usl.fit(list(sweep.medians), list(sweep.medians.values()))
     misfit = math.expm1(max(abs(math.log(law.throughput(n) / x)) for n, x in sweep.medians.items()))
     plateau = _plateau(sweep)
@@ -131,7 +132,9 @@ def _sweep(trials: Sequence[MeasuredTrial], levels: Sequence[int]) -> _Sweep:
 
 
 def _median_error(sweep: _Sweep) -> float:
-    """Standard error of a load's median, as a share, from what varies besides blocks and loads."""
+    """Standard error of a load's median, as a share, from the variation that blocks and loads
+    do not explain.
+    """
     logs = sweep.logs()
     if len(logs) < 2:
         return 0.0
@@ -142,7 +145,7 @@ def _median_error(sweep: _Sweep) -> float:
 
 
 def _plateau(sweep: _Sweep) -> tuple[float, float] | None:
-    """The fewest and the most connections that could be within 2 % of the highest; None for few blocks."""
+    """The range of connections whose throughput could be within 2 % of the highest; None for few blocks."""
     logs, levels = sweep.logs(), list(sweep.medians)
     best = levels.index(sweep.highest)
     if not len(logs):
@@ -159,9 +162,9 @@ def _plateau(sweep: _Sweep) -> tuple[float, float] | None:
 
 
 def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[str, Any]:
-    """The knee in connections if it is inside the loads, else on which side it is.
+    """The peak in connections if it is inside the tested range, else on which side of the range it is.
 
-    Empty where the loads do not show the law's rise or fall significantly, as with too few blocks.
+    Empty if the measurements do not show the law's rise or fall significantly, as with too few blocks.
     """
     if plateau is None:
         return {}
@@ -174,14 +177,14 @@ def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[
     if (place != "below" and not rises) or (place != "above" and not falls):
         return {}
     ends = interval(logs, ALPHA) if logs else None
-    # An end outside the measured levels is open.
+    # An end of the interval outside the tested range is unknown.
     bounds = ends and [n if low <= n <= high else None for n in map(math.exp, (ends.low, ends.high))]
     inside = place == "inside"
     return {
         "knee": place,
         "knee_connections": knee if inside else None,
         "knee_interval": bounds,
-        # The server need not reach the law's throughput, which may exceed the measured one.
+        # The law's throughput may exceed the measured one, which the server reached.
         "knee_throughput": min(law.throughput(knee), sweep.medians[sweep.highest]) if inside else None,
     }
 
@@ -193,7 +196,9 @@ def _curve(law: usl.Law, low: float, high: float) -> list[tuple[float, float]]:
 
 
 def knee_findings(entries: Sequence[Scaling]) -> Iterator[Finding]:
-    """R07: sweeps whose loads do not include the peak, so that the variants' best cannot be compared."""
+    """R07: sweeps whose loads do not include the peak, so that the variants' highest throughputs cannot be
+    compared.
+    """
     for place, text, loads in (
         (
             "above",

@@ -34,7 +34,7 @@ from dbdyno.stats.words import Verdict
 # half width = HALF_WIDTH * s / sqrt(blocks), s the standard deviation of the blocks' log ratios.
 PRECISIONS = (20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2)
 HALF_WIDTH = 2.2
-# A precision is offered if it takes at least MORE_BLOCKS times the present blocks and at most BLOCKS_MAX.
+# A precision is offered if it requires at least MORE_BLOCKS times the present blocks and at most BLOCKS_MAX.
 MORE_BLOCKS, BLOCKS_MAX = 1.3, 1_000
 # The adjectives of a load's direction after "but", for the opposite of the overall direction.
 _COMPARATIVES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
@@ -187,7 +187,7 @@ def _undecided(comparison: Comparison, effect: Effect) -> str:
 
 
 def _outlook(comparison: Comparison, effect: Effect) -> list[str]:
-    """The variation between blocks, and the number of blocks for the next better precision."""
+    """The variation between blocks, and the number of blocks required for the next better precision."""
     ratios = comparison.judged.assessment.overall_ratios
     if not ratios.exact or len(ratios.lows) < 2:
         return [_blocks(comparison, effect)]

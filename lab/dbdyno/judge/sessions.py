@@ -9,7 +9,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
 
-# These differences cost work in every statement; another login costs it once per connection.
+# These differences affect every statement; authentication affects only the start of a connection.
 EVERY_STATEMENT = ("tls", "compression")
 
 

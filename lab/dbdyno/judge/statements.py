@@ -10,7 +10,7 @@ from dbdyno.explain.costs import Cost
 from dbdyno.finding import Finding
 from dbdyno.store.measured import MeasuredTrial
 
-# Counters whose sum is the number of examined rows. PostgreSQL's count rows of scans and entries of indexes.
+# Counters whose sum is the number of examined rows. PostgreSQL counts rows of scans and entries of indexes.
 _MYSQL = "Handler_read_"
 _POSTGRESQL = "pg_stat_database.tup_returned"
 
@@ -59,7 +59,7 @@ def plans(findings: Sequence[Finding], experiment: Experiment) -> Iterator[Findi
     products = {variant.name: variant.server.product for variant in experiment.variants}
     for (subject, workload), known in by_variant.items():
         others = by_variant.get((baseline, workload), {})
-        # Two products name the same access method differently.
+        # Different products have different names for the same access method.
         if subject == baseline or products.get(subject) != products[baseline]:
             continue
         changed = {

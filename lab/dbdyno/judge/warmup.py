@@ -30,7 +30,7 @@ from dbdyno.stats.signed_rank import blocks_needed, hodges_lehmann, percent
 from dbdyno.stats.steady import remaining
 from dbdyno.store.measured import MeasuredTrial
 
-# Changes of less do no harm where no delta is declared.
+# Smaller changes are not reported if no delta is declared.
 CHANGE_MIN_PERCENT = 1.0
 # Warm-up and measurement together: shorter trials cannot show a warm-up of some tens of seconds.
 RECORDED_MIN_S = 30.0
@@ -39,7 +39,7 @@ RECORDED_MIN_S = 30.0
 # variants of a block, however many, share the largest cut.
 SHORT_WINDOW = 0.95
 SHORT_TRIALS = 0.75
-# In the order in which a change is reported: the strongest statement first.
+# In the order in which changes are reported: the strongest evidence first.
 WITHIN, LATE, EARLY = "within", "late", "early"
 PARTS = (WITHIN, LATE, EARLY)
 _FROM_TO = {
@@ -58,17 +58,17 @@ class Change:
     variant: str
     part: str
     log_ratio: float
-    # At 1 - alpha; an end that the blocks do not show is infinite.
+    # Confidence interval at 1 - alpha; an end that the blocks cannot determine is infinite.
     interval: tuple[float, float]
     alpha: float
-    # Where only the difference is significant: the baseline, which changed by less.
+    # If only the difference is significant, the name of the baseline, which changed by less.
     baseline: str = ""
 
 
 def warm_state(trials: Sequence[MeasuredTrial], experiment: Experiment, *, rehearsed: bool) -> list[Finding]:
-    """The findings R01. `rehearsed` says that a long trial of every variant has set the warm-up.
+    """The findings R01. `rehearsed` means that long trials of every variant have determined the warm-up.
 
-    None where the load changes within the measurement: no steady state is to be expected.
+    None if the load changes during the measurement, because no steady state is expected.
     """
     if experiment.load.changes:
         return []
@@ -79,7 +79,7 @@ def warm_state(trials: Sequence[MeasuredTrial], experiment: Experiment, *, rehea
 
 
 def _shortened(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """A note where the cut has shortened most windows: less was measured than planned, which says nothing of
+    """A note if the cut has shortened most windows: less was measured than planned. This says nothing about
     the servers.
     """
     planned_s = experiment.load.duration_s
@@ -100,7 +100,7 @@ def _shortened(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
 
 
 def _drifts(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """Variants whose throughput still moved: each at most once a workload, by its strongest change."""
+    """Variants whose throughput still changed: each at most once per workload, with its strongest change."""
     baseline = experiment.variants[0].name
     for workload in experiment.workloads:
         of = [trial for trial in trials if trial.place.workload == workload.title]
@@ -115,11 +115,11 @@ def _drifts(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator
 def drift_changes(
     trials: Sequence[MeasuredTrial], experiment: Experiment, baseline: str, variant: str
 ) -> list[Change]:
-    """The strongest significant change of either variant; where there is none, that of their difference.
+    """The strongest significant change of either variant; without one, that of their difference.
 
-    `trials` are those of one workload.
+    `trials` are the trials of one workload.
     """
-    # No variant has an empty name.
+    # Key of the difference: no variant has an empty name.
     difference = ""
     blocks = sorted({trial.place.block for trial in trials})
     alpha = ALPHA / _comparisons(experiment)
@@ -149,12 +149,12 @@ def drift_changes(
 
 
 def _comparisons(experiment: Experiment) -> int:
-    """Comparisons of a run, which share the chance of a false finding."""
+    """Number of comparisons in a run, which share the chance of a false finding."""
     return max(1, len(experiment.variants) - 1) * len(experiment.workloads)
 
 
 def _change(name: str, part: str, row: Row, interval: JointInterval | None, alpha: float) -> Change | None:
-    """The change of a row; None where it is not significant."""
+    """The change of a row; None if it is not significant."""
     if interval is None or interval.p_value > alpha:
         return None
     centre = min(max(hodges_lehmann(_known(row)), interval.low), interval.high)
@@ -164,10 +164,12 @@ def _change(name: str, part: str, row: Row, interval: JointInterval | None, alph
 def _missing(
     rows: Mapping[tuple[str, str], Row], name: str, part: str, edges: tuple[float, float, float, float]
 ) -> float:
-    """What the window still lacks, from the changes since either half of the warm-up."""
+    """How far the window still is from steady state, estimated from the changes since either half of the
+    warm-up.
+    """
     early, late = (hodges_lehmann(_known(rows[name, one])) for one in (EARLY, LATE))
     if part == EARLY and early * late <= 0.0:
-        # Up and down again: the first half tells nothing of the end.
+        # The changes have opposite signs: the first half says nothing about the end.
         return 0.0
     return remaining(early, late, edges)
 
@@ -179,7 +181,7 @@ def _known(row: Row) -> Row:
 def _row(
     trials: Sequence[MeasuredTrial], variant: str, part: str, experiment: Experiment, blocks: Sequence[int]
 ) -> Row:
-    """One log ratio per block, the mean over the points; NaN where a point's is not known."""
+    """One log ratio per block, the mean over the points; NaN if the value of a point is unknown."""
     by_block: dict[int, dict[tuple[str, float], float]] = {}
     for trial in trials:
         drift = trial.drift
@@ -279,7 +281,7 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
 
 
 def _blocks_tested(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int:
-    """Blocks that the test for drift has of the variant and workload with the fewest."""
+    """Number of blocks that the test for drift can use, for the variant and workload with the fewest."""
     counts = []
     for workload in experiment.workloads:
         of = [trial for trial in trials if trial.place.workload == workload.title]
@@ -291,7 +293,7 @@ def _blocks_tested(trials: Sequence[MeasuredTrial], experiment: Experiment) -> i
 
 
 def _fix(experiment: Experiment, blocks: int) -> str:
-    """How to have the warm state checked."""
+    """How to make the check of the warm state possible."""
     if experiment.load.warmup_s is not None and experiment.design.renews_data:
         return 'Set warmup = "auto" in [load]: one long trial per variant then finds the warm-up'
     return f"Use {blocks} blocks or more, and trials of {RECORDED_MIN_S:g} s or more"

@@ -32,9 +32,9 @@ from dbdyno.store.document import At
 from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per
 from dbdyno.store.measured import MeasuredTrial
 
-# A counter that stays below this in every trial is not tested.
+# A counter with fewer counts than this in every trial is not tested.
 COUNTED_MIN = 5.0
-# The columns of the table of costs; reads and writes are system calls where no device counts them.
+# The columns of the table of costs; reads and writes are system calls if no device statistics are available.
 HEADLINE = (
     *("cpu_us", "context_switches", "cpu_wait_us"),
     *("disk_reads", "read_calls", "read_kib", "disk_writes", "write_calls", "write_kib"),
@@ -84,15 +84,15 @@ def _statements(trials: Sequence[MeasuredTrial], workload: str) -> float:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The trials of baseline (arm 0) and variant (arm 1) on one workload that can be compared."""
+    """The comparable trials of baseline (arm 0) and variant (arm 1) on one workload."""
 
     baseline: str
     variant: str
     per: Per
-    # Arm, level of the point, block -> costs by key.
+    # Arm, load level, block -> costs by key.
     cells: Mapping[tuple[int, float, int], Mapping[str, Cost]]
     points: Sequence[At]
-    # Blocks with all their trials.
+    # Blocks in which all trials have costs.
     blocks: Sequence[int]
 
     @property
@@ -100,7 +100,7 @@ class _Pairs:
         return [_level(point) for point in self.points]
 
     def counted(self) -> list[str]:
-        """The measures that every trial has, and at least one has counted often enough."""
+        """The measures that every trial has, and that have enough counts in at least one."""
         complete = [self.cells[arm, at, block] for arm, at, block in self._places()]
         every = set.intersection(*(set(cell) for cell in complete)) if complete else set()
         return sorted(
@@ -120,7 +120,7 @@ class _Pairs:
         ]
 
     def amount(self, key: str, arm: int, levels: Sequence[float]) -> float:
-        """Geometric mean over the points of the median over the blocks."""
+        """Geometric mean over the points; the value of a point is the median over the blocks."""
         costs = [[self.cells[arm, at, block][key] for block in self.blocks] for at in levels]
         if not any(cost.counted for of_point in costs for cost in of_point):
             return 0.0
@@ -134,7 +134,7 @@ class _Pairs:
 def _pairs(
     trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment, variant: str, per: Per
 ) -> _Pairs:
-    """The trials of one workload that both arms have; blocks that lack one are left out."""
+    """The trials of one workload, from blocks in which both arms have results."""
     names = (experiment.variants[0].name, variant)
     cells = {
         (names.index(trial.place.variant), trial.place.level[1], trial.place.block): costs[trial.place.index]
@@ -156,7 +156,7 @@ def _level(at: At) -> float:
 
 
 def _changes(pairs: _Pairs) -> list[MeasuredChange]:
-    """Every measure over all loads, ranked; [] where no block is complete."""
+    """Every measure over all loads, ranked; [] if no block is complete."""
     levels = pairs.levels
     kept = {
         key: [
@@ -165,7 +165,7 @@ def _changes(pairs: _Pairs) -> list[MeasuredChange]:
         for key in pairs.counted()
     }
     measures = {key: pairs.measure(key) for key in kept}
-    # Test a resource, but not its parts again.
+    # A resource is tested; its parts are not tested again.
     family = [key for key, measure in measures.items() if measure.group != "part"]
     adjusted = dict(zip(family, family_p_values([kept[key] for key in family]), strict=True))
     every = (
@@ -175,9 +175,9 @@ def _changes(pairs: _Pairs) -> list[MeasuredChange]:
 
 
 def _significant_at(pairs: _Pairs) -> Iterator[ChangesAt]:
-    """The significant changes at each of several points, ranked; nothing for a single point.
+    """The significant changes at each point, ranked; nothing if there is only one point.
 
-    All measures at all points are one family, so that the chance of a false word holds for all of them.
+    All measures at all points are one family, which limits the chance of a single false result among them.
     """
     if len(pairs.points) < 2 or len(pairs.blocks) < BLOCKS_MIN:
         return
@@ -196,7 +196,9 @@ def _significant_at(pairs: _Pairs) -> Iterator[ChangesAt]:
 def _change(
     pairs: _Pairs, key: str, levels: Sequence[float], differences: Sequence[float], p_value: float
 ) -> MeasuredChange:
-    """One measure by the log ratio of every block. It is significant where interval and p-value agree."""
+    """One measure, from the log ratio of every block. It is significant only if interval and
+    p-value agree.
+    """
     by_block = dict(enumerate(differences))
     of_blocks = effect(Ratios(by_block, by_block))
     assert of_blocks is not None, "there is a block"

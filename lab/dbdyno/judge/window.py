@@ -1,9 +1,9 @@
-"""The part of a trial that counts, and how far throughput drifted around it.
+"""The part of a trial that counts (its window), and how much throughput drifted around it.
 
-With a declared warm-up the window is the measuring phase. With ``warmup = "auto"`` the judge computes the
+With a declared warm-up the window is the measuring phase. With ``warmup = "auto"`` this module computes the
 MSER-5 cut on the engine's ticks, over the warm-up and the first half of the measurement. All trials that are
-compared with each other (same block, workload and point) get the largest of their cuts, so no server in
-steady state is compared with one that is still warming up.
+compared with each other (same block, workload and point) get the largest of their cuts, so a server in steady
+state is never compared with one that is still warming up.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def windows(recordings: Sequence[Recording], *, automatic: bool) -> list[Window]
 def _window(recording: Recording, cut_us: int | None) -> Window:
     start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
     if cut_us is not None and cut_us > start_us:
-        # Only whole intervals have latencies.
+        # Latencies are recorded only for whole intervals.
         later_us = [edge for edge in _edges_us(recording) if edge >= cut_us]
         start_us = min(later_us) if later_us else max(_edges_us(recording))
     return Window(start_us, end_us, cut_us)
 
 
 def _cut_us(recording: Recording) -> int | None:
-    """Where the warm-up of one trial ended; None where it is too short to tell."""
+    """The time at which the warm-up of one trial ended; None if the trial is too short to determine it."""
     latest_us = max(_edges_us(recording))
     within = sum(at_us <= latest_us for at_us, _ in recording.ticks)
     cut = mser5([events for _, events in recording.ticks], within)
@@ -43,7 +43,7 @@ def _cut_us(recording: Recording) -> int | None:
 
 
 def _edges_us(recording: Recording) -> list[int]:
-    """Where a window may start: the starts of the intervals in the first half of the measurement."""
+    """Possible starts of a window: the starts of the intervals in the first half of the measurement."""
     start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
     middle_us = (start_us + end_us) // 2
     starts = [int(i["start_us"]) for i in recording.intervals if i["phase"] == "measure"]
@@ -51,7 +51,7 @@ def _edges_us(recording: Recording) -> list[int]:
 
 
 def drift(recording: Recording, window: Window) -> Drift:
-    """How throughput changed from part to part of a trial, from its ticks."""
+    """How throughput changed between the parts of a trial, from its ticks."""
     warmup_us = int(recording.measure["start_us"])
     middle_us = (window.start_us + window.end_us) // 2
     whole = _rate(recording, window.start_us, window.end_us)
@@ -65,7 +65,7 @@ def drift(recording: Recording, window: Window) -> Drift:
 
 
 def _rate(recording: Recording, start_us: int, end_us: int) -> float:
-    """Transactions per tick of a span; 0 where it holds no tick."""
+    """Transactions per tick of a span; 0 if the span contains no tick."""
     events = [count for at_us, count in recording.ticks if start_us < at_us <= end_us]
     return sum(events) / len(events) if events else 0.0
 

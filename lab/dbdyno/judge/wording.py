@@ -11,9 +11,9 @@ from dbdyno.stats.paired import Bound, Effect
 METRICS = {THROUGHPUT: "throughput", LATENCY_P95: "p95 latency"}
 # Beyond these changes, in percent, a ratio is easier to read than a percentage.
 RATIO_BELOW, RATIO_ABOVE = -50.0, 100.0
-# A ratio to zero: most trials of the baseline failed.
+# Text for a ratio to zero, when most trials of the baseline failed.
 INFINITE = "infinitely higher"
-# Added where Holm's procedure gives a direction to an effect whose interval holds zero.
+# Added if Holm's procedure gives a direction to an effect whose interval contains zero.
 SIZE_UNSURE = (
     "the direction is sure by Holm's test, the size is not: the interval, which holds for all sentences "
     "together, reaches zero"
@@ -76,7 +76,7 @@ def is_ratio(change_percent: float) -> bool:
 
 
 def times(change_percent: float, decimals: int = 1) -> str:
-    """A change as a ratio: 8.0, 0.41, 0.0055; ∞ where it is unknown."""
+    """A change as a ratio: 8.0, 0.41, 0.0055; ∞ if it is unknown."""
     if math.isinf(change_percent):
         return "∞"
     ratio = 1.0 + change_percent / 100.0
@@ -122,7 +122,7 @@ def interval(ends: tuple[float, float], decimals: int | None = None) -> str:
 
 
 def is_unknown(effect: Effect) -> bool:
-    """Whether the bounds exclude nothing: neither variant has enough results."""
+    """Whether the interval excludes no value, because neither variant has enough results."""
     known = effect.effect_percent
     return effect.bound != Bound.EXACT and (not math.isfinite(known) or known <= -100.0)
 

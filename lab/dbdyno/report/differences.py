@@ -1,4 +1,4 @@
-"""Which server variables differ between the variants, and why they may.
+"""Server variables that differ between the variants, and whether the differences are expected.
 
 Declared differences are what the experiment compares. Paths and ports always differ. All other differences
 are undeclared and could explain a result, so the report lists them separately.

@@ -1,8 +1,8 @@
-"""Renders charts in a child process: specifications on standard input, pictures on standard output.
+"""Renders charts in a child process: specifications on standard input, SVG and PNG on standard output.
 
 The chart library contains a JavaScript engine that reserves more address space than some machines allow, and
-kills its process if it does not get it. Only this file imports it, and `drawing.py` runs this file as a
-child process, so that the report survives.
+kills its process if it does not get it. Only this file imports the library, and `drawing.py` runs this file
+as a child process, so that the report survives.
 
 Reads one JSON object per line, {"name", "specification"}; writes one per line, {"name", "svg", "png"} with
 the PNG in base64, or {"name", "error"}.
@@ -30,7 +30,7 @@ def draw(specification: dict[str, Any]) -> dict[str, str]:
 
 def main() -> None:
     """Draw every chart of standard input, in order."""
-    # Death by a signal is expected here and must not leave a core file of gigabytes.
+    # An end by a signal is expected here, and must not leave a core file of gigabytes.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin:
         chart = json.loads(line)

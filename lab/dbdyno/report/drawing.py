@@ -1,6 +1,6 @@
-"""Renders chart specifications as pictures in a child process, without network or browser.
+"""Renders chart specifications as SVG and PNG in a child process, without network or browser.
 
-If the child fails, the caller gets the finished pictures and the reason for the missing ones.
+If the child fails, the caller gets the finished charts and the reason for the missing ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dbdyno.report.figure import Figure, finished
 
 # Run by its path: it needs only the chart library, and importing this package would take half a second.
 PROGRAM = Path(__file__).with_name("draw.py")
-# A chart takes less than a second; the first one starts the library.
+# Time limits. A chart usually takes less than a second; the first one also starts the library.
 SECONDS_PER_CHART, SECONDS_TO_START = 20.0, 60.0
 
 
@@ -35,10 +35,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Drawings:
-    """The pictures by name of figure."""
+    """The rendered charts by name of figure."""
 
     pictures: Mapping[str, Picture] = field(default_factory=dict)
-    # Why others are missing, as one line; "" if none is.
+    # Why charts are missing, as one line; "" if none is.
     failure: str = ""
 
 
@@ -56,7 +56,7 @@ def draw(figures: Sequence[Figure]) -> Drawings:
         try:
             answer = json.loads(line)
         except ValueError:
-            # The child ended within a line.
+            # The child ended before it completed this line.
             continue
         if "error" in answer:
             failure = failure or f"the chart library rejects {answer['name']}: {answer['error']}"

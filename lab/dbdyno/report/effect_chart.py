@@ -23,9 +23,9 @@ Entry: TypeAlias = tuple[str, JudgedEffect, Mapping[str, float | None]]
 EFFECT_WIDTH, RESULT_X, WORD_X = 540, 552, 740
 # Changes beyond these, in percent, are shown on a logarithmic axis of ratios.
 FAR_BELOW, FAR_ABOVE = -50.0, 100.0
-# Free share of the axis at both ends.
+# Margin at both ends, as a share of the axis.
 MARGIN = 0.04
-# Half of the axis where no number is known, in percent.
+# Half of the axis in percent if no number is known.
 EMPTY_AXIS = 10.0
 
 
@@ -78,7 +78,7 @@ def effects(report: Report, comparison: Comparison, blocks: ComparisonBlocks, nu
 
 
 def _entries(comparison: Comparison, blocks: ComparisonBlocks) -> list[Entry]:
-    """One entry per load, and one for all loads combined where there are several."""
+    """One entry per load and, if there are several loads, one for all loads combined."""
     entries: list[Entry] = []
     for point, single in zip(comparison.points, blocks.points, strict=True):
         ((unit, value),) = point.at.items()
@@ -108,7 +108,7 @@ def _axis(entries: Sequence[Entry], delta: float | None) -> _Axis:
 
 
 def _row(label: str, entry: JudgedEffect, axis: _Axis, color: str) -> Row:
-    """One row of the plot. An open end of the interval is an arrow at the edge."""
+    """One row of the plot. An unknown end of the interval is an arrow at the edge."""
     effect, bounds = entry.effect_percent, entry.interval_percent
     low, high = bounds or (None, None)
     left = axis.low if bounds and (low is None or low <= -100.0) else None

@@ -16,7 +16,7 @@ from dbdyno.store.measured import MeasuredTrial
 
 
 def chart_of(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """A chart that carries these rows."""
+    """A chart with these rows as its data."""
     return alt.Chart({"values": list(rows)})
 
 
@@ -48,5 +48,5 @@ def layered(layers: Sequence[Any], width: int, height: int) -> Any:
 
 
 def levels_of(trials: Iterable[MeasuredTrial]) -> list[float]:
-    """Connections or rates, ascending."""
+    """The load levels (connections or rates) in ascending order."""
     return sorted({trial.place.level[1] for trial in trials})

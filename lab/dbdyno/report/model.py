@@ -60,7 +60,7 @@ class Report:
     differences: Sequence[Difference]
     # Variant -> encryption, compression and authentication of the load's connections.
     sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # The warm-up of the trials: what a rehearsal chose, else that of the experiment.
+    # The warm-up of the trials, as determined by long trials or else as in the experiment.
     warmup_s: float = 0.0
 
     @property
@@ -121,11 +121,13 @@ class Report:
         return [(key, title) for key, title in COSTS if any(key in row.shown for row in rows)]
 
     def factor_rows(self, workload: str) -> list[Factor]:
-        """The effects of the factors on a workload, then interactions; [] where the experiment has none."""
+        """The effects of the factors on a workload, then interactions; [] if the experiment has no
+        factors.
+        """
         return [row for row in self.verdict.factors or () if row.workload == workload]
 
     def scaling_rows(self, workload: str) -> list[Scaling]:
-        """How each variant scales on a workload; [] where there are too few loads."""
+        """How each variant scales on a workload; [] if there are too few loads."""
         return [row for row in self.verdict.scaling or () if row.workload == workload]
 
     @property

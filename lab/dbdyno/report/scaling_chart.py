@@ -1,4 +1,4 @@
-"""Throughput over connections with the fitted scalability law and its knee, or the plateau."""
+"""Throughput over connections with the fitted scalability law and its peak, or the plateau."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dbdyno.store.verdict import Scaling
 def scaling(
     report: Report, workload: str, trials: Sequence[MeasuredTrial], entries: Sequence[Scaling]
 ) -> Figure:
-    """The medians as marks, the law as a line, its knee as a diamond, intervals and plateaus as bars."""
+    """The medians as marks, the law as a line, its peak as a diamond, intervals and plateaus as bars."""
     fitted = [entry for entry in entries if entry.model is not None]
     flat = [entry for entry in entries if entry.model is None]
     curves = [
@@ -99,7 +99,7 @@ def _names(entries: Sequence[Scaling]) -> str:
 
 
 def _knee_bar(entry: Scaling) -> dict[str, Any]:
-    """The interval of a knee; an open end extends to the lowest or highest load."""
+    """The interval of a peak; an unknown end extends to the lowest or highest load."""
     low = high = entry.knee_connections
     if entry.knee_interval is not None:
         low, high = (

@@ -24,7 +24,7 @@ _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]
 
 
 def as_json(run: Run) -> str:
-    """verdict.json. Raises StoreProblem where the run was not judged."""
+    """verdict.json. Raises StoreProblem if the run was not judged."""
     return json.dumps(gather(run).verdict.model_dump(mode="json"), indent=1, ensure_ascii=False)
 
 

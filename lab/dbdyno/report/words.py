@@ -141,8 +141,8 @@ def bounds_text(bounds: Sequence[float | None], decimals: int = 1) -> str:
 def open_ends(bounds: Sequence[float | None]) -> tuple[float | None, float | None]:
     """The ends of an interval, None for an unknown end.
 
-    A lower end of -100 % says nothing, as no metric can fall further; both ends are -100 % if the variant
-    completed no transaction.
+    A lower end of -100 % counts as unknown, since no metric can decrease further. Both ends are -100 % if the
+    variant completed no transaction.
     """
     low, high = bounds
     if low is not None and low <= -100.0 and (high is None or high > -100.0):
@@ -216,7 +216,7 @@ def effect(entry: Change) -> str:
 
 
 def level(unit: str, value: float) -> str:
-    """A load level: "10 connections" or "500 transactions/s"."""
+    """A load level as text: "10 connections" or "500 transactions/s"."""
     if unit == "connections":
         return f"{value:,.10g} connection{'' if value == 1 else 's'}"
     return f"{value:,.10g} transactions/s"

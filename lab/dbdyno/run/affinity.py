@@ -13,9 +13,10 @@ from dbdyno.problem import Problem
 
 @contextmanager
 def on_cpus(cpus: str | None) -> Iterator[None]:
-    """Restrict the calling thread, and every process it starts meanwhile, to a CPU set; None changes nothing.
+    """Restrict the calling thread, and every process that it starts meanwhile, to a CPU set; None changes
+    nothing.
 
-    The lab reads the engine's records while a trial runs. On the client's CPUs this work takes no time from
+    dbdyno reads the engine's records while a trial runs. On the client's CPUs this work takes no time from
     the server.
     """
     if cpus is None:
@@ -32,11 +33,11 @@ def on_cpus(cpus: str | None) -> Iterator[None]:
 def assign_cpus(experiment: Experiment) -> Experiment:
     """The experiment with this machine's CPUs divided between load generator and servers.
 
-    A generator on the server's CPUs takes time from it, and more from a faster server. So the generator gets
-    the last quarter of the CPUs, at least one, and every server the others. Nothing changes where the
-    experiment declares a CPU set, where dbdyno does not start every server, where there is only one CPU, and
-    where a declared `cpu_limit` needs more CPUs than servers would get. The same machine always gives the
-    same sets, so an interrupted run can be continued.
+    A load generator on the server's CPUs takes CPU time from the server, and more of it from a faster server.
+    So the load generator gets the last quarter of the CPUs, at least one, and every server the others. The
+    experiment is unchanged if it declares a CPU set, if it has a server that dbdyno does not start, if there
+    is only one CPU, or if a declared `cpu_limit` needs more CPUs than the servers would get. The same machine
+    always gives the same sets, so an interrupted run can be resumed.
     """
     servers = [variant.server for variant in experiment.variants]
     declared = experiment.client.cpus is not None or any(server.cpus is not None for server in servers)
@@ -59,7 +60,7 @@ def assign_cpus(experiment: Experiment) -> Experiment:
 
 
 def require_cpus(experiment: Experiment) -> None:
-    """Raises Problem that names every CPU set of the experiment which this machine does not have."""
+    """Raises Problem that names every CPU set of the experiment with CPUs that this machine lacks."""
     allowed = frozenset(os.sched_getaffinity(0))
     requested = {"client.cpus": experiment.client.cpus}
     requested |= {

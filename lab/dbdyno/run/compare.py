@@ -1,11 +1,12 @@
-"""The plan of a comparison: checks, data, and every group of the schedule, each with its own server start.
+"""The order of work in a comparison: checks, data, and every group of the schedule. A group is one server
+start with its trials.
 
 ::
 
     DESIGN checks -> every variant started once, empty, and checked (rehearsal) -> data loaded once
     -> for each group: restore, start, READY checks, trials, AFTER_GROUP checks, stop
 
-A finding of level stop ends it, since its trials could not be compared.
+A finding of level stop ends the comparison, since its trials could not be compared.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ from dbdyno.store.rehearsal import rehearsed_warmup_s, write_rehearsal
 
 
 def compare(experiment: Experiment, run: Run, listen: Listener, engine: Engine | None = None) -> Conclusion:
-    """Run every trial of the schedule that `run` does not hold yet.
+    """Run every trial of the schedule that `run` does not contain yet.
 
-    Raises Problem (a server, the engine, the store, a missing CPU) and lets KeyboardInterrupt pass. In both
-    cases ended trials are kept, all processes are stopped, and the run can be continued.
+    Raises Problem (from a server, the engine, the store, or for a missing CPU) and passes on
+    KeyboardInterrupt. In both cases completed trials are kept, all processes are stopped, and the run can be
+    resumed.
     """
     require_cpus(experiment)
     conductor = Conductor(experiment, run, engine or Engine(), listen)
@@ -60,7 +62,9 @@ def _by_group(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 class _Comparison:
-    """One comparison in progress. A server object exists per variant and data; each group starts it once."""
+    """One comparison in progress. Each variant has one server object per data set, which every group starts
+    once.
+    """
 
     def __init__(self, conductor: Conductor) -> None:
         self._conductor, self._experiment, self._run = conductor, conductor.experiment, conductor.run
@@ -71,16 +75,16 @@ class _Comparison:
         self._finished = len(finished)
         self._todo = [trial for trial in planned if trial.index not in finished]
         if not self._todo:
-            # The earlier attempt ended between its last trial and the planning of repeats.
+            # The earlier attempt ended after its last trial, before it planned repeats.
             self._todo = self._plan_repeats()
-        # Variants that have a result.
+        # Variants with at least one completed trial.
         self._productive: set[str] = {trial.meta["variant"] for trial in trials if trial.done}
         self._servers: dict[tuple[str, str], Server] = {}
-        # The description of each server at its first start with data.
+        # Each server's description at its first start with data.
         self._first: dict[tuple[str, str], Description] = {}
 
     def conduct(self) -> None:
-        """Everything, in order. Raises Stopped, Problem."""
+        """Run all steps in order. Raises Stopped, Problem."""
         conductor, experiment = self._conductor, self._experiment
         conductor.require(Moment.DESIGN, Context(experiment))
         with contextlib.ExitStack() as stack:
@@ -139,21 +143,25 @@ class _Comparison:
         return Slots(workspace, count, [port for port in ports if port is not None])
 
     def _slot(self, trial: Trial) -> int:
-        """The slot of a trial's server. Where data are kept, each workload has its own servers."""
+        """The slot of a trial's server. If data are kept between groups, each workload has its own
+        servers.
+        """
         if self._experiment.design.renews_data:
             return trial.slot
         titles = [workload.title for workload in self._experiment.workloads]
         return trial.slot + len(self._experiment.variants) * titles.index(trial.workload)
 
     def _plan_long_trials(self, workloads: Sequence[Workload]) -> list[Trial]:
-        """The trials that find the warm-up; none where an earlier attempt has chosen it, or has trials."""
+        """The trials that determine the warm-up; none if an earlier attempt has determined it or has run
+        trials.
+        """
         chosen = rehearsed_warmup_s(self._run) is not None or bool(self._run.trials())
         if chosen or not self._todo or not warmup.is_rehearsed(self._experiment):
             return []
         return warmup.long_trials(self._experiment, workloads)
 
     def _find_warmup(self, data: DataState, slots: Slots, trials: list[Trial]) -> None:
-        """Run the long trials and store the warm-up that they choose. Raises Stopped, Problem."""
+        """Run the long trials and store the warm-up derived from them. Raises Stopped, Problem."""
         conductor, experiment = self._conductor, self._experiment
         entries = []
         servers = [self._server_of(trial) for trial in [*trials, *self._todo]]
@@ -185,7 +193,7 @@ class _Comparison:
             conductor.step(warmup.describe(experiment, rehearsal, len(self._todo)))
 
     def _plan_repeats(self) -> list[Trial]:
-        """The trials of repeated blocks, which are then part of the run; none at the second call."""
+        """Add the trials of repeated blocks to the run and return them; the second call returns none."""
         plan = plan_repeats(self._experiment, self._run)
         if plan is None:
             return []
@@ -198,7 +206,7 @@ class _Comparison:
     def _rehearse(self, workspace: Workspace) -> None:
         """Start every variant once, on an empty data directory, and check it.
 
-        A setting that a server refuses or adjusts is found before an hour of loading and measuring.
+        This finds settings that a server rejects or adjusts before an hour of loading and measuring.
         """
         self._require_servers(workspace)
         # Without the checks that need data.
@@ -214,7 +222,7 @@ class _Comparison:
             self._conductor.listen(progress.Rehearsed(time.monotonic() - began))
 
     def _require_servers(self, workspace: Workspace) -> None:
-        """Find missing programs, images, URLs and passwords of all variants before the first starts."""
+        """Check the programs, images, URLs and passwords of all variants before the first server starts."""
         problems = []
         for variant in self._experiment.variants:
             try:
@@ -227,7 +235,7 @@ class _Comparison:
             raise combine_problems(problems, f"{len(problems)} variants cannot be served")
 
     def _ready(self, data: DataState, slots: Slots, server: Server, trial: Trial) -> Context:
-        """Start a group's server with its data, in its slot, and check it. Raises Stopped, Problem."""
+        """Start a group's server with its data in its slot, and check the server. Raises Stopped, Problem."""
         variant, workload = self._experiment.variant(trial.variant), self._experiment.workload(trial.workload)
         key = (variant.name, workload.title)
         place = slots.assign(self._slot(trial), server)
@@ -250,8 +258,8 @@ class _Comparison:
     def _group(self, data: DataState, slots: Slots, waiting: deque[list[Trial]]) -> None:
         """Run the first waiting group: its server, its trials, its checks.
 
-        After the last planned group the repeats are added. Raises Problem where the variant has never had a
-        result.
+        After the last planned group, add the repeats. Raises Problem if no trial of the variant has ever
+        completed.
         """
         began = time.monotonic()
         trials = waiting.popleft()

@@ -1,7 +1,7 @@
-"""Conducts an experiment: findings, servers with their data, and trials.
+"""Runs the steps of an experiment: checks, servers with their data, and trials.
 
-`compare`, `sweep` and `preflight` call a conductor, each in its own order. It prints nothing: progress values
-go to a listener, findings and trials into the run's folder.
+`compare`, `sweep` and `preflight` call a conductor, each in its own order. It prints nothing: it passes
+progress values to a listener, and writes findings and trials into the run's folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dbdyno.store import Run
 class Conclusion:
     """How an experiment ended."""
 
-    # Findings that forbid a comparison; empty where no check stopped it.
+    # Findings that stopped the experiment; empty if none did.
     stops: tuple[Finding, ...]
     done: int
     failed: int
@@ -43,12 +43,12 @@ class Stopped(Exception):  # noqa: N818 — not an error: a check stopped the ex
 
 
 class Conductor:
-    """One experiment in progress. `run` stores its trials and findings; None where there is no load."""
+    """One experiment in progress. `run` stores its trials and findings; it is None if there is no load."""
 
     def __init__(self, experiment: Experiment, run: Run | None, engine: Engine, listen: Listener) -> None:
         self.experiment, self.engine, self.listen = experiment, engine, listen
         self._run = run
-        # Findings of this process, each once.
+        # Findings of this process, without duplicates.
         self.findings: dict[tuple[str, str, str], Finding] = {}
 
     @property
@@ -58,19 +58,19 @@ class Conductor:
         return self._run
 
     def step(self, text: str) -> None:
-        """Announce what takes time."""
+        """Announce a step that takes time."""
         self.listen(progress.Step(text))
 
     # --- findings
 
     def check(self, moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:
-        """Run the checks of a moment and keep their findings. Returns those that stop the experiment."""
+        """Run the checks of a moment and store their findings. Returns those that stop the experiment."""
         findings = checks.run(moment, context, codes)
         self.keep(findings)
         return checks.stops(findings)
 
     def require(self, moment: Moment, context: Context, codes: Iterable[str] | None = None) -> None:
-        """Run the checks of a moment. Raises Stopped."""
+        """Run the checks of a moment. Raises Stopped if one stops the experiment."""
         if stops := self.check(moment, context, codes):
             raise Stopped(stops)
 
@@ -86,7 +86,9 @@ class Conductor:
 
     @contextmanager
     def closing(self, server: Server) -> Iterator[Server]:
-        """Close the server at the end. Raises a failure to close it, unless another exception passes."""
+        """Close the server at the end. Raises the error of a failed close, unless another exception is being
+        raised.
+        """
         try:
             yield server
         except BaseException:
@@ -97,7 +99,7 @@ class Conductor:
 
     @contextmanager
     def stopping_on_failure(self, server: Server) -> Iterator[None]:
-        """Stop the server where an exception passes."""
+        """Stop the server if an exception is raised."""
         try:
             yield
         except BaseException:
@@ -148,9 +150,10 @@ class Conductor:
     def run_trials(
         self, trials: Sequence[Trial], server: Server, context: Context, codes: Iterable[str] | None = None
     ) -> list[str]:
-        """Run the trials of one server start, then the AFTER_GROUP checks. Returns why trials failed.
+        """Run the trials of one server start, then the AFTER_GROUP checks. Returns the reasons of failed
+        trials.
 
-        When the server dies, the remaining trials fail without being run, and nothing is checked. Raises
+        When the server dies, the remaining trials are stored as failed and nothing is checked. Raises
         Stopped.
         """
         dead, reasons = "", []
@@ -168,7 +171,7 @@ class Conductor:
     def _run_trial(
         self, trial: Trial, server: Server, context: Context, dead: str
     ) -> tuple[str, float | None]:
-        """Why the trial failed, or an empty text, and its rate in events per second."""
+        """The reason why the trial failed (empty if it did not), and its rate in events per second."""
         if dead:
             give_up(self.run, self.experiment, trial, server, dead)
             return dead, None
@@ -185,14 +188,14 @@ class Conductor:
         return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
 
     def conclude(self, stops: Sequence[Finding]) -> Conclusion:
-        """How it ended, by the stored trials."""
+        """The conclusion of the experiment, from the stored trials."""
         trials = self.run.trials()
         done = sum(trial.done for trial in trials)
         return Conclusion(tuple(stops), done, len(trials) - done)
 
 
 def hook_findings(trial: Trial, failures: Iterable[str]) -> list[Finding]:
-    """R04 for each of the user's commands that failed around a trial or a long trial."""
+    """R04 for each user command (hook) that failed around a trial or a long trial."""
     where = "the trial's folder" if trial.index >= 0 else "the folder rehearsal"
     return [
         Finding("R04", "warn", f"{text}; its output is in {where}.", {"trial": trial.index}, trial.variant)

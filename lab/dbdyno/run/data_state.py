@@ -7,8 +7,8 @@
 | reset | the tables dropped and loaded again on the running server |
 | preserve | nothing; a server is stopped only before another one starts |
 
-Private servers get their data from a snapshot (except for `reset`); on others the engine's `prepare` loads
-missing tables, and dbdyno refuses tables that it has not created.
+Private servers get their data from a snapshot (except for `reset`). On other servers the engine's `prepare`
+loads missing tables, and dbdyno rejects existing tables that it has not created.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class DataState:
         self._experiment, self._workspace = experiment, workspace
         self._engine, self._listen = engine, listen
         self._state = experiment.design.state
-        # Servers that have run a group, each with the workload of its tables.
+        # Servers that have run a group, each with the workload whose tables it has.
         self._begun: set[tuple[Server, str]] = set()
         # Workloads whose tables this run has created on remote servers and drops at its end.
         self._made: list[tuple[Server, Workload]] = []
-        # The user's own workloads whose tables this run has created on any server, by address.
+        # User-written workloads whose tables this run has created on any server, by address.
         self._own: list[tuple[Address, SqlWorkload | ScriptWorkload]] = []
         self._snapshots = Snapshots(workspace)
 
@@ -60,7 +60,9 @@ class DataState:
         return sum(workload.rows for workload in missing)
 
     def snapshot(self, workload: Workload, variant: Variant) -> Snapshot | None:
-        """The data of a workload, from the cache or loaded now; None without a snapshot. Raises Problem."""
+        """The data of a workload, from the cache or loaded now; None if the variant has no snapshot. Raises
+        Problem.
+        """
         if not has_snapshot(self._experiment, variant):
             return None
 
@@ -76,15 +78,15 @@ class DataState:
         return open_server(variant, self._workspace, snapshot, self._experiment.secrets())
 
     def server_key(self, workload: Workload, variant: Variant, snapshot: Snapshot | None) -> tuple[str, ...]:
-        """Workloads and variants with equal keys share a server object and its data."""
+        """Combinations of workload and variant with equal keys share a server object and its data."""
         if not variant.server.started:
             return (variant.name,)
-        # If every group restores its data, workloads over the same data can share one copy.
+        # If every group restores its data, workloads on the same data can share one copy.
         of = "" if self._experiment.design.renews_data else workload.title
         return variant.name, snapshot.key if snapshot else "", of
 
     def describe(self) -> str:
-        """What `prepare_group` does, in a few words."""
+        """What `prepare_group` does, as a short text."""
         return {
             "restore": "restoring the data, starting the server",
             "restart": "restarting the server",
@@ -93,7 +95,7 @@ class DataState:
         }[self._state]
 
     def prepare_group(self, server: Server, workload: Workload, variant: Variant) -> None:
-        """Start a server in the state in which its next group begins. Raises Problem."""
+        """Start a server and restore the state in which its group begins. Raises Problem."""
         first = (server, workload.title) not in self._begun
         if self._state == "restore" or (first and variant.server.started):
             server.restore()
@@ -106,9 +108,9 @@ class DataState:
         self._begun.add((server, workload.title))
 
     def finish_group(self, server: Server, following: Sequence[Server]) -> None:
-        """Stop the server after a group, unless it serves the next group too and need not restart.
+        """Stop the server after a group, unless it also serves the next group and need not restart.
 
-        `following` are the servers of all later groups; the tables of a server that is not among them are
+        `following` are the servers of all later groups. If `server` is not among them, its tables are
         dropped.
         """
         if self._state in ("preserve", "reset") and following and following[0] is server:
@@ -122,7 +124,7 @@ class DataState:
         if not isinstance(workload, OltpWorkload):
             self._load_own(server, workload)
             return
-        # Step that the engine reports -> its tables.
+        # For each step that the engine reports, its tables.
         steps: dict[str, list[str]] = {}
 
         def loading(record: Record) -> None:
@@ -136,7 +138,7 @@ class DataState:
             self._made.append((server, workload))
 
     def _load_own(self, server: Server, workload: SqlWorkload | ScriptWorkload) -> None:
-        """Run the setup of the user's own workload, unless this run has already created its tables."""
+        """Run the setup of a user-written workload, unless this run has already created its tables."""
         here = server.address()
         if any(where == here and own.data() == workload.data() for where, own in self._own):
             return
@@ -163,7 +165,7 @@ class DataState:
             self._made.append((server, workload))
 
     def _clean(self, server: Server, workload: Workload) -> None:
-        """Drop the tables of all workloads of the experiment: those of the OLTP family share their names."""
+        """Drop the tables of all workloads of the experiment, since the OLTP workloads share table names."""
         bundled = [one for one in self._experiment.workloads if isinstance(one, OltpWorkload)]
         widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
         here = server.address()

@@ -1,6 +1,7 @@
 """The engine's description of a workload: statements, prepared statements, tables. Cached.
 
-The engine connects to no server for it and reads no secret. schema/describe.schema.json defines its form.
+The engine creates it without connecting to a server and without reading a secret. schema/describe.schema.json
+defines its form.
 """
 
 from __future__ import annotations
@@ -25,32 +26,32 @@ TIME_LIMIT_S = 60.0
 class Parameter:
     """Where a parameter is in a statement."""
 
-    # None for a `?`.
+    # The parameter's name; None for a `?`.
     name: str | None
-    # Offset of its colon, in characters.
+    # Offset of the parameter's colon or `?`, in characters.
     at: int
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement as the plan writes it; `kind` is its name in records."""
+    """A statement in the plan's syntax; `kind` is its name in records."""
 
     kind: str
     sql: str
     per_transaction: int
     prepared: bool
     parameters: tuple[Parameter, ...]
-    # Expected rows that each execution returns or changes; None: not checked.
+    # Rows that each execution is expected to return or change; None: not checked.
     rows: int | None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `type` is None where the user's own statements define it."""
+    """A column; `type` is None if the user's statements define it."""
 
     name: str
     type: str | None
-    # Characters of a `char`.
+    # Number of characters of a `char`.
     length: int | None = None
     nullable: bool = False
     auto_increment: bool = False
@@ -58,7 +59,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Index:
-    """An index and its columns in order."""
+    """An index, with its columns in order."""
 
     columns: tuple[str, ...]
     primary: bool
@@ -66,20 +67,20 @@ class Index:
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables of the same form and number of rows, as `prepare` leaves them."""
+    """Tables with the same definition and number of rows, in their state after `prepare`."""
 
     names: tuple[str, ...]
-    # None where the server has no storage engines, or the user's own statements define it.
+    # None if the server has no storage engines, or the user's statements define the engine.
     engine: str | None
     columns: tuple[Column, ...]
-    # None where the user's own statements define them.
+    # None if the user's statements define the indexes.
     indexes: tuple[Index, ...] | None
     rows: int
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a plan means for a server."""
+    """The statements and tables of a plan, for one server protocol."""
 
     # In the order of the plan; empty for scripts and replays.
     statements: tuple[Statement, ...]
@@ -92,7 +93,7 @@ class Description:
 
 
 def describe(experiment: Experiment, workload: Workload, protocol: str) -> Description:
-    """The engine's description of a workload for a server of that protocol.
+    """The engine's description of a workload for a server of this protocol.
 
     Raises Problem with every error that the engine finds in the plan.
     """

@@ -5,8 +5,8 @@
     plan, then start --> stdin   dbdyno-engine run   stdout --> records, one JSON object a line
                                                      stderr --> text, kept for the error message
 
-The engine runs in its own process group, so Ctrl-C reaches only dbdyno, which asks the engine to stop and
-still reads its report. dbdyno holds the engine's standard input open; when it closes, the run stops.
+The engine runs in its own process group, so Ctrl-C reaches only dbdyno, which then tells the engine to stop
+and still reads its report. The run also stops when dbdyno closes the engine's standard input.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ Record = Mapping[str, Any]
 READ_BYTES = 1 << 16
 # Characters of standard error that are kept.
 STDERR_MAX = 20_000
-# Maximum bytes of a record; an interval with a million distinct latencies has some 20 MB.
+# Maximum bytes of a record; an interval with a million distinct latencies has about 20 MB.
 LINE_BYTES_MAX = 64 << 20
-# Opening and preparing thousands of connections may take minutes.
+# Maximum seconds to connect: opening and preparing thousands of connections may take minutes.
 CONNECT_S_MAX = 300.0
-# The engine writes no record while the server builds an index.
+# Maximum seconds without a record during loading: the engine writes none while the server builds an index.
 LOADING_SILENCE_S_MAX = 3600.0
-# A script may load everything without a record.
+# Maximum seconds without a record while a script loads: it may load everything before its first record.
 SCRIPT_SILENCE_S_MAX = 24 * 3600.0
-# Seconds for an engine to stop.
+# Maximum seconds for an engine to stop.
 STOP_S_MAX = 5.0
 
 
@@ -52,7 +52,7 @@ class EngineResult:
 
     # 0 done, 2 invalid plan, 3 server not reachable, 4 aborted, 130 interrupted; negative: a signal.
     exit_code: int
-    # The data of the first and the last record, where the engine wrote them.
+    # The data of the first and the last record; None if the engine did not write them.
     hello: Record | None
     end: Record | None
     # Its standard error.
@@ -64,7 +64,7 @@ class EngineResult:
         return self.exit_code == 0 and self.end is not None
 
     def failure(self) -> str:
-        """Why it is not done; empty when it is."""
+        """Why the run did not complete; empty if it did."""
         if self.done:
             return ""
         failure = self.end.get("failure") if self.end else None
@@ -80,13 +80,13 @@ class EngineResult:
 
 
 def find_engine() -> Path:
-    """The engine's binary. Raises EngineProblem."""
+    """The path of the engine's binary. Raises EngineProblem."""
     return Path(find_program(ENGINE))
 
 
 def program(plan: Mapping[str, Any], engine: Path | None = None) -> Path:
-    """The binary for a plan: COMPAT for scripts, else `engine`, or by default the one that `find_engine`
-    finds. Raises EngineProblem.
+    """The binary for a plan: COMPAT for scripts; for other plans `engine`, or the result of `find_engine` if
+    that is None. Raises EngineProblem.
     """
     return Path(find_program(COMPAT)) if _is_script(plan) else engine or find_engine()
 
@@ -95,14 +95,14 @@ class Engine:
     """Runs `dbdyno-engine`."""
 
     def __init__(self, binary: Path | None = None) -> None:
-        """Without `binary` the engine is searched. Raises EngineProblem where it is missing."""
+        """Without `binary`, `find_engine` searches it. Raises EngineProblem if it is missing."""
         self.binary = binary or find_engine()
         # The engine needs a socket per connection and inherits this limit, whose default is often 1024.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
     def version(self) -> str:
-        """Output of `dbdyno-engine --version`. Raises EngineProblem where it cannot be started."""
+        """The output of `dbdyno-engine --version`. Raises EngineProblem if the binary cannot be started."""
         try:
             answer = subprocess.run(
                 [self.binary, "--version"], capture_output=True, text=True, timeout=10, check=False
@@ -126,10 +126,11 @@ class Engine:
     ) -> EngineResult:
         """Run one command with a plan until it ends; COMPAT runs scripts.
 
-        `on_record` gets each record, `on_line` its raw line. If the plan starts on command, `on_ready` runs
-        once every connection is open, and then the clock starts. `environment` extends that of this process
-        and holds the password, which no plan and no argv contains. Raises EngineProblem for a line that is
-        not a record; KeyboardInterrupt passes after the engine has stopped.
+        `on_record` receives each record, and `on_line` its raw line. If the plan starts on command,
+        `on_ready` runs when every connection is open, and the measured time begins after it. `environment`
+        extends that of this process and contains the password, which is neither in a plan nor in an argument
+        list. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is passed on after the
+        engine has stopped.
         """
         binary = program(plan, self.binary)
         limits = _time_limits(command, plan)
@@ -156,14 +157,14 @@ class Engine:
                     _stop(process, reader)
                     raise
                 finally:
-                    # Nothing where it has ended.
+                    # Has no effect if the process has ended.
                     process.kill()
         return EngineResult(process.returncode, reader.hello, reader.end, reader.words)
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """How long an engine may take, in seconds: altogether, and between two records."""
+    """Time limits of an engine in seconds: in total, and between two records."""
 
     total_s: float | None
     silence_s: float
@@ -180,13 +181,13 @@ def _time_limits(command: Command, plan: Mapping[str, Any]) -> _Limits:
     phases = plan["phases"]
     planned_s = (phases.get("warmup_us", 0) + phases["measure_us"] + phases.get("drain_us", 10_000_000)) / 1e6
     reading = plan.get("prewarm", "none") != "none"
-    # Pre-warming large tables has no known duration, and writes a record per table.
+    # Pre-warming large tables takes an unknown time, and writes one record per table.
     silence_s = planned_s + CONNECT_S_MAX + (loading_silence_s if reading else 0.0)
     return _Limits(None if reading else planned_s + CONNECT_S_MAX + 60.0, silence_s)
 
 
 class _Reader:
-    """Reads one engine's two streams and keeps its first and last record."""
+    """Reads the two output streams of one engine, and keeps its first and last record."""
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class _Reader:
         self.words = ""
 
     def read(self, process: subprocess.Popen[bytes], within_s: float | None) -> None:
-        """Read to the end of both streams. Raises EngineProblem when that takes too long."""
+        """Read both streams until they end. Raises EngineProblem if that takes longer than `within_s`."""
         assert process.stdout is not None, "standard output is a pipe"
         assert process.stderr is not None, "standard error is a pipe"
         deadline = None if within_s is None else time.monotonic() + within_s
@@ -265,7 +266,7 @@ class _Reader:
 
     @staticmethod
     def send(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
-        """Send one line to the engine. An engine that has ended reports the reason on its own streams."""
+        """Send one line to the engine. An engine that has ended reports its reason on its own streams."""
         assert process.stdin is not None, "standard input is a pipe"
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")
@@ -273,7 +274,7 @@ class _Reader:
 
 
 def _stop(process: subprocess.Popen[bytes], reader: _Reader) -> None:
-    """Ask the engine to stop and read its last records. Another Ctrl-C ends the wait."""
+    """Tell the engine to stop and read its last records. Another Ctrl-C ends the wait."""
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
     with suppress(Problem, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Where a run took place, for environment.json: client host, versions, command line."""
+"""The environment of a run, for environment.json: client host, versions, command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
 def environment(engine_version: str) -> dict[str, Any]:
-    """The facts that a reader needs to repeat a run or to doubt it. They contain no secret."""
+    """The facts needed to repeat a run or to question its result. They contain no secret."""
     return {
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command_line": sys.argv,

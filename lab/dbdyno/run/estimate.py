@@ -1,4 +1,4 @@
-"""The remaining time of a run, from its plan and the measured time of its parts. Pure."""
+"""The remaining time of a run, from its plan and the measured durations of its parts. No input or output."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run import progress
 
-# First guesses, from MariaDB 10.11 with 200,000 rows on two cores.
+# Initial estimates, measured with MariaDB 10.11 and 200,000 rows on two cores.
 GROUP_S = 2.0
 TRIAL_S = 0.4
 LOADING_S = 8.0
 ROWS_PER_S = 60_000.0
-# A group copies its data first.
+# Bytes per row that a group copies before its trials.
 ROW_BYTES = 230.0
 COPY_BYTES_PER_S = 300e6
 
 
 class Estimate:
-    """Listens to the progress of a run: planned trial time, plus what groups add to it."""
+    """Receives the progress of a run: planned time of the trials, plus the additional time of the groups."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._load = experiment.load
-        # Trials still to run, in order.
+        # Trials that have not run, in order.
         self._todo: list[Trial] = []
         self._plan: progress.Began | None = None
         self._rows = self._rehearsals = self._long_trials = 0

@@ -1,4 +1,4 @@
-"""Foreign load: CPU time of other processes on the CPUs that server and client use, between two instants.
+"""Foreign load: CPU time of other processes on the CPUs that server and client use, between two readings.
 
 ::
 
@@ -6,15 +6,15 @@
     own     = server, load generator, dbdyno, and all that they have started     (/proc/PID/stat)
     foreign = busy - own - kernel threads + steal, and never less than 0
 
-Busy time is computed from the idle counters because the kernel measures those by the clock. It samples user
-and system time at its ticks (250 a second, say), which would make the share of a 1 s trial uncertain by
-several per cent. Kernel threads work for processes that write, send or receive, mostly for the server, so
-they are not foreign. Interrupts are left out for the same reason where the kernel counts their time apart
-(its irq counter increases); elsewhere it charges them to the process that they interrupt.
+Busy time is computed from the idle counters, because the kernel measures idle time by the clock. It samples
+user and system time at its ticks (for example 250 per second), which would make the share of a 1 s trial
+uncertain by several per cent. Kernel threads are not foreign: they work for processes that write, send or
+receive, which is mostly the server. For the same reason interrupts are left out if the kernel counts their
+time separately (its irq counter increases); otherwise the kernel charges them to the interrupted process.
 
-Resolution: the kernel shows these counters in steps of 10 ms, and charges no process with interrupts that
-wake an idle CPU. Undisturbed trials of 1 to 3 s have a foreign share of 0 to 4 %, the maximum where a single
-connection makes two CPUs wake each other.
+Resolution: the kernel shows these counters in steps of 10 ms, and charges interrupts that wake an idle CPU to
+no process. Undisturbed trials of 1 to 3 s have a foreign share of 0 to 4 %. The highest values occur when a
+single connection makes two CPUs wake each other.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from dbdyno.servers import usage
 from dbdyno.servers.kinds.process import online_cpus, server_cpus
 from dbdyno.servers.server import Description
 
-# CPUs and own processes are read again if this took longer, up to ATTEMPTS times.
+# Maximum seconds for one reading of the CPUs and dbdyno's processes; slower ones are repeated, up to ATTEMPTS
+# times.
 AT_ONCE_S = 0.005
 ATTEMPTS = 3
-# Maximum number of processes that the record names, and the minimum share of a named one.
+# Maximum number of processes named in the record, and the minimum share of a named process.
 NAMED_MAX = 5
 NAMED_SHARE = 0.001
-# The counters of a real /proc explain at least this share of the elapsed time.
+# In a complete /proc, the counters explain at least this share of the elapsed time.
 COUNTED_SHARE = 0.5
 # Programs that forward a container's connections.
 _CARRIERS = frozenset({"docker-proxy", "rootlesskit", "slirp4netns", "pasta"})
@@ -59,7 +60,7 @@ class _Cpu:
 
 @dataclass(frozen=True)
 class _Process:
-    """CPU time of one process, and of the children it has waited for, in seconds."""
+    """CPU time of one process, and of its children that have ended and been waited for, in seconds."""
 
     pid: int
     parent: int
@@ -78,7 +79,7 @@ class Reading:
 
     at_s: float
     cpus: Mapping[int, _Cpu]
-    # Whether the kernel counts interrupts apart from the processes they interrupt.
+    # Whether the kernel counts interrupts separately from the interrupted processes.
     interrupts_apart: bool
     online: frozenset[int]
     processes: Mapping[int, _Process]
@@ -86,7 +87,7 @@ class Reading:
 
 
 class ForeignMeter:
-    """Reads CPU time on `cpus`. The processes in `roots`, their descendants, and processes named in
+    """Reads CPU time on `cpus`. Processes in `roots`, their descendants, and processes with a name in
     `carriers` are not foreign.
     """
 
@@ -98,7 +99,7 @@ class ForeignMeter:
         self._carriers = frozenset(carriers)
 
     def read(self) -> Reading | None:
-        """Read the counters now; None where the kernel does not show every CPU of the set."""
+        """Read the counters now; None if the kernel does not show every CPU of the set."""
         processes: dict[int, _Process] = {}
         for name in os.listdir(usage.PROC):  # noqa: PTH208 — paths by the thousand cost.
             if name.isdecimal():
@@ -108,7 +109,7 @@ class ForeignMeter:
         own = _tree(processes, self._roots)
         own |= {pid for pid, process in processes.items() if process.name in self._carriers}
         best: tuple[float, Reading] | None = None
-        # While server and client keep all CPUs busy, this thread may have to wait between two files.
+        # While server and client keep all CPUs busy, this thread may have to wait between reading two files.
         for _ in range(ATTEMPTS):
             began = time.monotonic()
             reading = self._at_once(processes, own)
@@ -120,7 +121,9 @@ class ForeignMeter:
         return best[1] if best else None
 
     def _at_once(self, processes: Mapping[int, _Process], own: frozenset[int]) -> Reading | None:
-        """The CPUs, and immediately after them the processes of `own`; the others as in `processes`."""
+        """Read the CPUs and immediately afterwards the processes in `own`; take the other processes from
+        `processes`.
+        """
         try:
             text = (usage.PROC / "stat").read_text()
             at_s = time.monotonic()
@@ -137,14 +140,14 @@ class ForeignMeter:
         return Reading(at_s, used, interrupts_apart, frozenset(cpus), current, own)
 
     def between(self, begin: Reading | None, end: Reading | None) -> dict[str, Any] | None:
-        """The foreign load between two readings, as server.json keeps it; None where it is unknown.
+        """The foreign load between two readings in the format of server.json; None if it is unknown.
 
-        `share` is foreign CPU time over elapsed time times CPUs; `steal` is the part that the hypervisor
-        took; `processes` are the largest by name.
+        `share` is foreign CPU time divided by elapsed time times CPUs; `steal` is the part that the
+        hypervisor took; `processes` are the processes with the most CPU time, by name.
         """
         if begin is None or end is None or end.at_s <= begin.at_s:
             return None
-        # The CPU time of a server that ended in between would look foreign.
+        # If a server process ended between the readings, its CPU time would look foreign.
         if any(pid in begin.processes and pid not in end.processes for pid in self._roots):
             return None
         elapsed_s = end.at_s - begin.at_s
@@ -169,7 +172,7 @@ class ForeignMeter:
         }
 
     def _not_foreign_s(self, grown: Mapping[int, float], begin: Reading, end: Reading) -> float:
-        """CPU time of our own processes, and of those on the set that work for everyone."""
+        """CPU time of dbdyno's own processes, and of kernel threads and carriers on the CPU set."""
         total_s = 0.0
         for pid, used_s in grown.items():
             process = end.processes[pid]
@@ -181,8 +184,8 @@ class ForeignMeter:
     def _named(
         self, grown: Mapping[int, float], end: Reading, capacity_s: float, foreign_s: float
     ) -> list[dict[str, Any]]:
-        """The largest processes by name. Processes that can run only on the set used all their time there;
-        the others share the rest of `foreign_s`.
+        """The processes with the most CPU time, by name. A process that can run only on the CPU set used all
+        its CPU time there; the others share the rest of `foreign_s`.
         """
         confined: dict[str, float] = {}
         others: dict[str, float] = {}
@@ -203,7 +206,7 @@ class ForeignMeter:
 
 
 def meter(experiment: Experiment, variant: Variant, description: Description) -> ForeignMeter | None:
-    """The meter of a variant's trials.
+    """The meter for a variant's trials.
 
     None for a server on this machine that dbdyno has not started, since its processes are unknown.
     """
@@ -219,7 +222,9 @@ def meter(experiment: Experiment, variant: Variant, description: Description) ->
 
 
 def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
-    """The CPUs of /proc/stat, and whether interrupts are counted apart. Raises ValueError, IndexError."""
+    """The CPUs of /proc/stat, and whether interrupts are counted separately. Raises ValueError,
+    IndexError.
+    """
     cpus: dict[int, _Cpu] = {}
     apart = False
     for line in text.splitlines():
@@ -229,7 +234,7 @@ def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
         seconds = [int(number) / usage.TICKS_PER_S for number in fields[:8]]
         _, _, _, idle, iowait, irq, softirq, steal = seconds
         if name == "cpu":
-            # Without separate accounting irq stays 0, as a tick never falls into an interrupt.
+            # Without separate accounting, irq stays 0, because a tick never occurs within an interrupt.
             apart = irq > 0
         else:
             cpu = int(name.removeprefix("cpu"))
@@ -240,7 +245,7 @@ def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
 def _process(pid: int) -> _Process:
     with open(f"{usage.PROC}/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
         text = file.read()
-    # The name may contain blanks and parentheses; field 3 of proc(5) follows the last parenthesis.
+    # The name may contain spaces and parentheses; field 3 of proc(5) follows the last parenthesis.
     head, _, rest = text.rpartition(")")
     fields = rest.split()
     ticks = [int(number) for number in fields[11:15]]
@@ -274,8 +279,9 @@ def _tree(processes: Mapping[int, _Process], roots: frozenset[int]) -> frozenset
 def _grown(begin: Reading, end: Reading) -> dict[int, float]:
     """CPU time that each process of `end` has used since `begin`, including that of ended children.
 
-    The kernel adds the lifetime CPU time of a child to the process that waits for it: its parent, or an
-    ancestor where the parent has ended. The time that the child had used at `begin` is subtracted there.
+    When a child ends, the kernel adds its CPU time since its start to the process that waits for it: the
+    parent or, if that has ended, an ancestor. This function subtracts the part that the child had used before
+    `begin`.
     """
     kept = {
         pid
@@ -302,7 +308,7 @@ def _grown(begin: Reading, end: Reading) -> dict[int, float]:
 
 
 def _allowed(pid: int) -> frozenset[int]:
-    """The CPUs on which a process may run; empty where the kernel does not show them."""
+    """The CPUs on which a process may run; empty if the kernel does not show them."""
     try:
         return frozenset(os.sched_getaffinity(pid))
     except OSError:

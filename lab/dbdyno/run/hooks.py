@@ -1,4 +1,4 @@
-"""The user's own commands before, during and after the measurement of a trial."""
+"""Hooks: the user's commands before, during and after the measurement of a trial."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dbdyno.store.trial import TrialWriter
 
 
 class TrialHooks:
-    """The hooks of one trial. Callers run `before` and `after` around it, and `record` for each of its
+    """The hooks of one trial. Callers run `before` and `after` around the trial, and `record` for each of its
     records.
 
-    A long trial of the rehearsal runs them too: a hook that drops the page cache, for example, decides how
-    long a server warms up.
+    Hooks also run for the long trials that determine the warm-up: a hook that drops the page cache, for
+    example, changes how long a server warms up.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class TrialHooks:
         self._facts = _facts(experiment, trial, server, description, measured_s)
         self._writer = writer
         self._during: Running | None = None
-        # Why hooks failed, one text for each.
+        # The reasons of failed hooks, one text for each.
         self.failures: list[str] = []
 
     def before(self) -> str:
@@ -73,7 +73,7 @@ class TrialHooks:
                 self._run("after_trial")
 
     def abort(self) -> None:
-        """As `after`, without raising errors, since the caller is raising another one."""
+        """Like `after`, but raises no errors, since the caller is raising another one."""
         with suppress(StoreProblem):
             self.after()
 
@@ -101,13 +101,13 @@ class TrialHooks:
 def _facts(
     experiment: Experiment, trial: Trial, server: Server, description: Description, measured_s: float
 ) -> dict[str, str]:
-    """The environment variables of a hook; they contain no password."""
+    """The environment variables for a hook; they contain no password."""
     address = server.address()
     ((unit, level),) = trial.point.level().items()
     facts: Mapping[str, Any] = {
         "EXPERIMENT": experiment.name,
         "TRIAL": trial.index,
-        # A long trial has no block, and a negative index.
+        # A long trial has a negative index and belongs to no block.
         "BLOCK": trial.block if trial.index >= 0 else "",
         "VARIANT": trial.variant,
         "WORKLOAD": trial.workload,

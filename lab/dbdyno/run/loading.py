@@ -27,8 +27,8 @@ def prepare(
 ) -> EngineResult:
     """Load the missing tables of a workload on a running server. Raises Problem.
 
-    A private server accepts LOAD DATA LOCAL meanwhile; on a remote server the engine uses what the server
-    allows.
+    A private server accepts LOAD DATA LOCAL meanwhile; on a remote server the engine uses it only if the
+    server allows it.
     """
 
     def loading(record: Record) -> None:
@@ -49,10 +49,10 @@ def prepare(
 
 
 def must_load(workload: SqlWorkload, server: Server) -> bool:
-    """Whether the setup of the user's own SQL must run on a server.
+    """Whether the setup of a user-written SQL workload must run on a server.
 
-    Not without a setup, nor where all its tables exist: the load uses those, and they stay. Raises Problem
-    where some exist, since setup and clean-up could change or drop them.
+    False without a setup. Also false if all its tables exist: the load uses these tables, and dbdyno never
+    drops them. Raises Problem if only some exist, since setup and clean-up could change or drop them.
     """
     if not workload.loads:
         return False
@@ -71,8 +71,8 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
 
 
 def require_empty(workload: ScriptWorkload, server: Server) -> None:
-    """Raise Problem where the database has tables, since a script's `prepare` and `cleanup` could change
-    them.
+    """Raise Problem if the database has tables, since a script's `prepare` and `cleanup` could
+    change them.
     """
     if there := list_tables(server):
         database = server.address().database
@@ -95,7 +95,7 @@ def list_tables(server: Server) -> list[str]:
 
 @contextmanager
 def _local_infile(server: Server) -> Iterator[None]:
-    """Allow LOAD DATA LOCAL on a private server for a while."""
+    """Allow LOAD DATA LOCAL on a private server within the context."""
     before = server.variables().get("local_infile", "ON") if server.private else "ON"
     if before == "ON":
         yield
@@ -104,7 +104,7 @@ def _local_infile(server: Server) -> Iterator[None]:
     try:
         yield
     finally:
-        # A server that died meanwhile raises the problem of the load instead.
+        # If the server died meanwhile, the error of the load is the one to raise.
         with suppress(ServerProblem):
             server.query(f"SET GLOBAL local_infile = {before}")
 

@@ -1,4 +1,4 @@
-"""The engine's plan. Loading, running and cleaning up use the same specification, so they cannot differ.
+"""The engine's plan. Loading, running and cleaning up share one specification of the workload.
 
 schema/plan.schema.json defines its form and the defaults of omitted keys.
 """
@@ -14,11 +14,12 @@ from dbdyno.experiment.schedule import Trial, engine_seed, turn
 
 SCHEMA_VERSION = 1
 US = 1_000_000
-# Between "ready" and the start the lab reads the server's counters, which may take long on a busy machine.
+# Between "ready" and the start command dbdyno reads the server's counters, which may take long on a busy
+# machine.
 START_TIMEOUT_US = 120 * US
 LOADING_STREAMS_MAX = 4
-# Numbers that an endless sequence has for one trial before the next trial's on the same data begin: enough
-# for an hour at 27,000 a second. An INTEGER column holds 21 trials.
+# Distance between the first sequence numbers of consecutive trials on the same data: enough for an hour at
+# 27,000 rows per second. An INTEGER column has room for 21 trials.
 SEQUENCE_ROOM = 100_000_000
 
 
@@ -31,11 +32,11 @@ def plan(
     seed: int | None = None,
     scheduling: str = "normal",
 ) -> dict[str, Any]:
-    """A plan valid against schema/plan.schema.json.
+    """A plan that is valid by schema/plan.schema.json.
 
-    `target` is `Address.target()`. Without a point the plan is for `prepare` or `cleanup`, which use tables,
-    rows, seed, and the maximum connections of the load. With a point it is for `run`, and the engine waits
-    for the start command.
+    `target` is `Address.target()`. Without a point, the plan is for `prepare` or `cleanup`; it contains the
+    tables, rows, seed, and maximum connections of the load. With a point, it is for `run`, and the engine
+    waits for the start command.
     """
     load = experiment.load
     chosen = point or max(load.points(), key=lambda one: one.connections)
@@ -70,9 +71,9 @@ def trial_plan(
     *,
     warmup_s: float | None = None,
 ) -> dict[str, Any]:
-    """The plan of one trial of the schedule; `planned` are all trials of the run, repeats included.
+    """The plan of one trial of the schedule; `planned` are all trials of the run, including repeats.
 
-    `warmup_s` is the warm-up that the rehearsal chose; None: the experiment's.
+    `warmup_s` is the warm-up that the long trials determined; None: the experiment's.
     """
     document = plan(
         experiment,
@@ -84,7 +85,7 @@ def trial_plan(
     )
     if warmup_s is not None:
         document["phases"]["warmup_us"] = round(warmup_s * US)
-    # After those of earlier trials, whose rows still exist.
+    # Sequences continue after the numbers of earlier trials, whose rows still exist.
     used = turn(experiment, trial, planned) * SEQUENCE_ROOM
     for generator in document["workload"].get("sql", {}).get("parameters", {}).values():
         if "sequence" in generator and generator["sequence"]["last"] is None:
@@ -96,7 +97,8 @@ def scheduling(experiment: Experiment, variant: Variant) -> str:
     """The scheduling class of the load generator's threads.
 
     "batch" only in a closed loop that shares CPUs with the server: in an open loop a waiting thread would
-    start transactions late. All variants need the same load, so one that shares CPUs decides for all.
+    start transactions late. All variants must have the same load, so if one variant shares CPUs, "batch"
+    applies to all.
     """
     if experiment.client.scheduling is not None:
         return experiment.client.scheduling

@@ -1,7 +1,7 @@
-"""The plan of `dbdyno check`: every check that needs no load, on the design and on each variant's server.
+"""The order of work of `dbdyno check`: every check that needs no load, on the design and on each variant's
+server.
 
-The servers have the real data. Unlike a comparison it continues after a stop, so it reports all findings at
-once.
+The servers have the real data. Unlike a comparison, it continues after a stop, so it reports all findings.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dbdyno.servers.workspace import Workspace
 
 
 def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Listener) -> list[Finding]:
-    """The findings of all checks before the first trial, each once, the most severe first.
+    """The findings of all checks before the first trial, without duplicates, the most severe first.
 
-    Raises Problem where a server cannot be started or its data cannot be loaded.
+    Raises Problem if a server cannot be started or its data cannot be loaded.
     """
     conductor = Conductor(experiment, None, engine, listen)
     conductor.check(Moment.DESIGN, Context(experiment))

@@ -1,6 +1,6 @@
-"""The progress of an experiment as plain values, in the order of the events.
+"""The progress of an experiment as plain values, in the order in which they occur.
 
-A command shows them, and `estimate.Estimate` computes the remaining time from them.
+Commands display them, and `estimate.Estimate` computes the remaining time from them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Began(Progress):
     """The run is about to begin."""
 
     path: Path
-    # Trials still to run, in order, and the number of trials that an earlier attempt finished.
+    # Trials that have not run, in order, and the number of trials that an earlier attempt completed.
     todo: tuple[Trial, ...]
     kept: int
     # Rows to load before the first trial, and rows that each group restores.
@@ -30,10 +30,10 @@ class Began(Progress):
     group_rows: int = 0
     # Server starts that belong to no group.
     rehearsals: int = 0
-    # Trials that find the warm-up, each its own group, and the length of one.
+    # Long trials that determine the warm-up, each its own group, and the seconds that one takes.
     long_trials: int = 0
     long_trial_s: float = 0.0
-    # The warm-up that an earlier attempt chose; None: the experiment's.
+    # The warm-up that an earlier attempt determined; None: the experiment's.
     warmup_s: float | None = None
 
 
@@ -46,7 +46,7 @@ class Step(Progress):
 
 @dataclass(frozen=True)
 class Trouble(Progress):
-    """A failure that does not end the run, but leaves something that the user must clean up."""
+    """A failure that does not end the run, but leaves work for the user, such as tables to drop."""
 
     text: str
 
@@ -66,14 +66,14 @@ class Loaded(Progress):
 
 @dataclass(frozen=True)
 class Rehearsed(Progress):
-    """A server was started once and checked, as a group without its trials."""
+    """A server was started and checked once, like a group without trials."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class LongTrialEnded(Progress):
-    """A trial that finds the warm-up is over."""
+    """A long trial, which determines the warm-up, is over."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ class TrialEnded(Progress):
     """A trial is over."""
 
     trial: Trial
-    # Why it failed; empty when it is done.
+    # The reason of a failure; empty if the trial completed.
     reason: str
-    # Events per second of the measured phase, for people who watch; the judge computes its own.
+    # Events per second of the measured phase, for display; the package `judge` computes the result.
     events_per_s: float | None
 
 
@@ -111,7 +111,7 @@ class GroupEnded(Progress):
 
 @dataclass(frozen=True)
 class Extended(Progress):
-    """Trials were added to the run, and why."""
+    """Trials were added to the run; with the reason."""
 
     text: str
     trials: tuple[Trial, ...]

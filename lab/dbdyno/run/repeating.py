@@ -12,7 +12,7 @@ from dbdyno.store import Run
 
 @dataclass(frozen=True)
 class Repeats:
-    """Trials that were added to a run's schedule, and the reason as a sentence."""
+    """Trials added to a run's schedule, and the reason as a sentence."""
 
     trials: list[Trial]
     text: str
@@ -28,7 +28,7 @@ def may_repeat(experiment: Experiment, planned: list[Trial]) -> bool:
 
 
 def plan_repeats(experiment: Experiment, run: Run) -> Repeats | None:
-    """Add the repeats to the run's schedule; None where there are none, or where they are planned already.
+    """Add the repeats to the run's schedule; None if there are none, or if they were planned before.
 
     Raises StoreProblem.
     """

@@ -1,13 +1,13 @@
-"""The server's counters at the edges of the measurement, read during the load.
+"""The server's counters at both edges (beginning and end) of the measurement, read during the load.
 
 ::
 
     ready ---- warm-up ---- | begin ........ measurement ........ end | ---- drained, connections closed
                             read                                  read
 
-The load runs at both edges, so about the same transactions are in flight, and the connections whose threads
-did the work still exist. Each reading has its time; the difference of two readings is divided by the
-transactions that ended between them.
+The load runs at both edges, so about the same number of transactions is in flight, and the connections whose
+threads did the work still exist. Each reading has a time; the difference of two readings is divided by the
+number of transactions that ended between them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from dbdyno.run.engine import Record
 from dbdyno.run.foreign import ForeignMeter
 from dbdyno.servers.server import Description, Server, ServerProblem
 
-# Interval at which threads are watched, in case some end, and the maximum share of time that this may take.
+# Interval at which the counters of threads are read, since threads may end, and the maximum share of time for
+# this.
 WATCH_S = 1.0
 WATCH_SHARE = 0.01
-# The last reading begins before the end by the duration of the first one, and at least by this.
+# The last reading begins earlier than the end by the duration of the first reading, and by at least this.
 LEAD_S = 0.005
 # Maximum seconds that the end of a trial waits for a reading in progress.
 CLOSE_S = 30.0
@@ -39,17 +40,17 @@ PICOSECONDS = 1e12
 
 @dataclass
 class Counters:
-    """Counters of a server, its processes and its machine at one time; empty where they cannot be read."""
+    """Counters of a server, its processes and its machine at one time; empty if they cannot be read."""
 
     unix_us: int = 0
     status: Mapping[str, str] = field(default_factory=dict)
     process: Mapping[str, float] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)
-    # Waits of performance_schema: name -> [how often, seconds].
+    # Waits of performance_schema: name -> [count, seconds].
     waits: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
     def read(self, server: Server, *, waits: bool = False) -> None:
-        """Read them now. Raises ServerProblem when the server does not answer."""
+        """Read all counters now. Raises ServerProblem when the server does not answer."""
         began = time.time_ns()
         self.process, self.host = server.process(), server.host()
         self.status = server.status()
@@ -58,7 +59,7 @@ class Counters:
         self.unix_us = (began + time.time_ns()) // 2000
 
     def as_json(self) -> dict[str, Any]:
-        """As server.json keeps it."""
+        """The counters in the format of server.json."""
         return {
             "unix_us": self.unix_us,
             "status": dict(self.status),
@@ -69,7 +70,7 @@ class Counters:
 
 
 def _number(text: str) -> float:
-    """A counter's value; 0 for text, so that it never grows."""
+    """A counter's value; 0 for a text, so that its difference is 0."""
     try:
         return float(text)
     except ValueError:
@@ -80,22 +81,22 @@ def _waits(server: Server) -> dict[str, tuple[int, float]]:
     try:
         rows = server.query(_WAITS)
     except ServerProblem:
-        # An account may lack the right to read them.
+        # The account may not have the privilege to read them.
         return {}
     return {str(name): (int(count), int(waited) / PICOSECONDS) for name, count, waited in rows}
 
 
 class Edges:
-    """Reads the counters at both edges of one trial's measurement, in a thread of its own.
+    """Reads the counters at both edges of one trial's measurement, in a separate thread.
 
-    `record` gets the engine's records; `close` ends the thread. Until then no other thread may query the
+    `record` receives the engine's records; `close` ends the thread. Until then no other thread may query the
     server.
     """
 
     def __init__(
         self, server: Server, description: Description, measure_us: int, meter: ForeignMeter | None = None
     ) -> None:
-        """`meter` measures the foreign load between the edges; None where it cannot be known."""
+        """`meter` measures the foreign load between the edges; None if that is impossible."""
         self._server = server
         self._meter = meter
         self._foreign: dict[str, Any] | None = None
@@ -104,13 +105,13 @@ class Edges:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._begin, self._end = Counters(), Counters()
-        # Why the edges were not read; empty where both were.
+        # Why an edge was not read; empty if both were.
         self.unread = "the measurement was over before they were read"
-        # Counter -> what one reading adds to it.
+        # Counter -> its increase by one reading itself.
         self._own: dict[str, float] = {}
 
     def ready(self, before: Counters) -> None:
-        """Read `before`, while every connection is open and nothing runs, and what one reading itself costs.
+        """Read `before`, while every connection is open and idle, and measure the cost of one reading.
 
         Raises ServerProblem when the server does not answer.
         """
@@ -124,7 +125,7 @@ class Edges:
         self._own = {name: count for name, count in grown.items() if count > 0}
 
     def record(self, record: Record) -> None:
-        """Take a record of the engine; the beginning of the measurement starts the readings."""
+        """Process a record of the engine; the beginning of the measurement starts the readings."""
         if record["type"] == "phase" and record["data"]["name"] == "measure" and self._thread is None:
             ends_at = record["data"]["at_unix_us"] / 1e6 + self._measure_s
             # It inherits the CPU set of the thread that reads the engine's records, which is the client's.
@@ -140,7 +141,9 @@ class Edges:
             self._thread.join(CLOSE_S)
 
     def as_json(self) -> dict[str, Any] | None:
-        """{"begin", "end", "own", "foreign"}; where an edge was not read, {"foreign"}, or None without it."""
+        """{"begin", "end", "own", "foreign"}; if an edge was not read, {"foreign"}, or None without
+        a meter.
+        """
         if self.unread:
             return {"foreign": self._foreign} if self._foreign else None
         begin, end = self._begin.as_json(), self._end.as_json()
@@ -161,7 +164,7 @@ class Edges:
             self.unread = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
 
     def _read_edge(self, edge: Counters) -> bool:
-        """Read the counters of one edge; False, with the reason in `unread`, where they cannot be read."""
+        """Read the counters of one edge; if that fails, return False and set `unread` to the reason."""
         try:
             edge.read(self._server, waits=self._waits)
         except ServerProblem as problem:

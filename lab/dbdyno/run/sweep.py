@@ -1,4 +1,5 @@
-"""The plan of a sweep on one remote server: its data, its points in the requested order, and the clean-up.
+"""The order of work in a sweep of one remote server: its data, its points in the requested order, and the
+clean-up.
 
 ::
 
@@ -26,10 +27,10 @@ from dbdyno.run.progress import Listener
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
 
-# A table's comment while the engine loads it; the next load replaces a table that still has it.
+# The comment of a table while the engine loads it. A later load replaces a table that still has this comment.
 UNFINISHED = "dbdyno loading"
 
-# A sweep compares nothing, so the other checks of its design do not apply.
+# A sweep does not compare variants, so the other checks of the design do not apply.
 _DESIGN_CODES = ("P07", "P08", "P11")
 _READY_CODES = ("P07",)
 _DATA_CODES = ("P02",)
@@ -42,8 +43,8 @@ def sweep(
 ) -> Conclusion:
     """Measure every point of a one-variant experiment on `server`, which is started.
 
-    Raises Problem (loading, foreign tables, the engine, the store) and lets KeyboardInterrupt pass. In both
-    cases ended points are kept, and the loaded tables are dropped unless `keep_data`.
+    Raises Problem (loading, foreign tables, the engine, the store) and passes on KeyboardInterrupt. In both
+    cases completed points are kept, and the loaded tables are dropped unless `keep_data`.
     """
     conductor = Conductor(experiment, run, engine, listen)
     return conductor.conclude(_Sweep(conductor, server).conduct(keep_data=keep_data))
@@ -59,7 +60,7 @@ class _Sweep:
         )
         self._conductor, self._experiment, self._server = conductor, experiment, server
         self._workload = experiment.workloads[0]
-        # Whether the user's own setup is running, which may create tables unknown to dbdyno.
+        # Whether the user's setup is running; it may create tables that dbdyno does not know.
         self._in_setup = False
         self._context = Context(
             experiment,
@@ -72,7 +73,7 @@ class _Sweep:
     def conduct(self, *, keep_data: bool) -> Sequence[Finding]:
         """Run all steps in order. Returns the findings that ended the sweep."""
         check = self._conductor.check
-        # Before the data are loaded, so that a limit which the last point exceeds costs no load.
+        # Runs before the data are loaded, so that an exceeded limit is found without loading.
         stops: Sequence[Finding] = [
             *check(Moment.DESIGN, self._context, _DESIGN_CODES),
             *check(Moment.READY, self._context, _READY_CODES),
@@ -105,7 +106,7 @@ class _Sweep:
             if self._in_setup:
                 self._conductor.step(f"setup was interrupted: {self._drop_yourself()}, if they exist")
                 raise
-            # The passing exception matters more than tables that cannot be dropped.
+            # The exception being raised matters more than tables that cannot be dropped.
             if not keep_data and (why := self._drop()):
                 self._conductor.step(why)
             raise
@@ -136,7 +137,7 @@ class _Sweep:
         tables = "1 table exists" if count == 1 else f"{count} tables exist"
         self._conductor.step(f"{tables} already: checking against the options")
         if self._conductor.check(Moment.READY, self._context, _DATA_CODES):
-            # An error of the options, not of the measurement.
+            # This is an error in the options, not in the measurement.
             raise Problem(
                 f"the tables in {self._server.address().database} are not what the options ask for (see "
                 "above)",
@@ -166,7 +167,7 @@ class _Sweep:
         return f"the tables could not be dropped: {why}" if why else ""
 
     def _drop_yourself(self) -> str:
-        """The tables that the user must drop where dbdyno could not."""
+        """The tables that the user must drop because dbdyno could not, as a text."""
         database = self._server.address().database
         if isinstance(self._workload, ScriptWorkload):
             return f"Drop the tables of {self._workload.title} in {database} yourself"

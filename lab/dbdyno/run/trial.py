@@ -1,4 +1,4 @@
-"""One trial: plan, engine run, the server's counters around it, all written into the trial's folder."""
+"""One trial: plan, engine run, and the server's counters around it, all written into the trial's folder."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from dbdyno.store.trial import TrialWriter
 # End reasons of an engine run that count as the server's failure: it refused or lost connections, returned an
 # error that no retry helps, or let transactions hang.
 BY_SERVER = frozenset({"connect-failed", "connection-lost", "server-error", "forced-shutdown", "queue-full"})
-# The workload's own keys cause server errors of this class.
+# Class of server errors that the workload itself causes, by its keys.
 DUPLICATE_KEY = "duplicate-key"
 
 
 class _HookProblem(ServerProblem):
-    """The user's command before the trial failed."""
+    """The user's `before_trial` command failed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A stored trial, and what its caller needs."""
+    """A stored trial, and further results for the caller."""
 
     stored: StoredTrial
     end: Record | None
-    # Why the user's commands around it failed.
+    # The reasons of failed hooks.
     hook_failures: tuple[str, ...] = ()
 
     def events_per_s(self) -> float | None:
-        """Events per second of the measured phase, for display; the judge computes its own."""
+        """Events per second of the measured phase, for display; the package `judge` computes the result."""
         measured = self.end["phases"].get("measure") if self.end else None
         if not measured or measured["end_us"] <= measured["start_us"]:
             return None
@@ -60,11 +60,11 @@ def run_trial(
     description: Description,
     engine: Engine,
 ) -> Outcome:
-    """Run one trial and store it, also when it fails.
+    """Run one trial and store it, even if it fails.
 
-    dbdyno reads the server's counters four times: after every connection is open and before the clock starts,
-    at both edges of the measurement, and after the end. Raises StoreProblem; trial.json records any other
-    failure.
+    dbdyno reads the server's counters four times: when every connection is open and the measured time has not
+    begun, at both edges of the measurement, and after the end. Raises StoreProblem; trial.json records any
+    other failure.
     """
     address = server.address()
     plan = _plan(run, experiment, trial, address)
@@ -120,7 +120,9 @@ def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> d
 
 
 def _failure(result: EngineResult, server: Server) -> dict[str, str]:
-    """Why an engine run is not done and who failed it, as trial.json keeps it; {} where it is done."""
+    """Why an engine run did not complete, and whether server or dbdyno caused it, in the format of
+    trial.json; {} if it completed.
+    """
     if result.done:
         return {}
     if result.end is None:
@@ -135,7 +137,7 @@ def _failure(result: EngineResult, server: Server) -> dict[str, str]:
 
 
 def _failure_of(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
-    """The same for a problem around the engine run."""
+    """The failure that a problem outside the engine run causes, in the format of trial.json."""
     # The engine's own reason is closer to the cause than "the server no longer answers".
     if result is not None and (failure := _failure(result, server)):
         return failure
@@ -147,7 +149,7 @@ def _failure_of(problem: Problem, result: EngineResult | None, server: Server) -
 
 
 def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
-    """Read the data of the user's own SQL; the engine reads those of the OLTP family.
+    """Read the data of a user-written SQL workload; the engine itself reads those of the OLTP workloads.
 
     Raises ServerProblem.
     """
@@ -177,7 +179,7 @@ def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reas
 
 
 def death(server: Server) -> str:
-    """Why a server no longer answers; empty if it answers."""
+    """The error of a server that no longer answers; empty if it answers."""
     try:
         server.query("SELECT 1")
     except ServerProblem as problem:

@@ -1,12 +1,13 @@
-"""The warm-up of every trial: chosen before the first block, by one long trial per variant and workload.
+"""The warm-up of every trial, determined before the first block by one long trial per variant and workload.
 
-A short trial cannot show that its server is still cold, and cutting its start does not help if no part of it
-is warm. So with ``warmup = "auto"`` each variant first runs for a minute or more at its highest load, from
-the state in which every group begins. The warm-up of all trials is 1.5 times the time until it has settled
-(`stats.steady.settle`). `rehearsal.json` keeps it, so that a resumed run has the same warm-up.
+A short trial cannot show that its server is still cold, and discarding its start does not help if the server
+is cold to its end. So with ``warmup = "auto"`` each variant first runs for a minute or more at its highest
+load, from the state in which every group begins. The warm-up of all trials is 1.5 times the longest time that
+a variant took to settle (`stats.steady.settle`). `rehearsal.json` stores it, so that a resumed run has the
+same warm-up.
 
-Only where every group begins with fresh data on servers that dbdyno starts: elsewhere a long trial would
-leave its rows and a warm cache to the first block.
+This applies only if every group begins with fresh data on servers that dbdyno starts: otherwise a long trial
+would leave its rows and a warm cache to the first block.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Entry = dict[str, Any]
 
 
 def is_rehearsed(experiment: Experiment) -> bool:
-    """Whether long trials choose the warm-up of an experiment."""
+    """Whether long trials determine the warm-up of an experiment."""
     return (
         experiment.load.settles
         and experiment.design.renews_data
@@ -50,14 +51,14 @@ def is_rehearsed(experiment: Experiment) -> bool:
 
 
 def length_s(experiment: Experiment) -> float:
-    """How long a long trial takes."""
+    """Seconds that a long trial takes."""
     return max(LENGTH_S, DURATIONS * experiment.load.duration_s)
 
 
 def long_trials(experiment: Experiment, workloads: Iterable[Workload]) -> list[Trial]:
     """The long trials in order: every variant on every workload, at the highest load, each in its own slot.
 
-    The schedule does not hold them: their `index` counts up to -1.
+    They are not part of the schedule: their indexes are negative, and the last one is -1.
     """
     highest = max(experiment.load.points(), key=lambda point: point.rate or point.connections)
     places = [
@@ -84,7 +85,7 @@ def run_long_trial(
     """Run one long trial on a server that is ready. Returns its entry in rehearsal.json, and the messages of
     failed hooks. Raises StoreProblem.
 
-    Any other failure is the entry's `failure`.
+    The entry's `failure` records any other failure.
     """
     address = server.address()
     planned_s = length_s(experiment)
@@ -132,9 +133,9 @@ def run_long_trial(
 
 
 def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:
-    """Transactions per second of each one-second interval, or its mean latency in an open loop.
+    """One value for each one-second interval: transactions per second or, in an open loop, the mean latency.
 
-    Empty where an interval has no latency.
+    Empty if an interval has no latency.
     """
     if not open_loop:
         return [float(one["events"]) * US / (one["end_us"] - one["start_us"]) for one in intervals]
@@ -154,9 +155,10 @@ def conclude(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
 
 
 def _warmup_s(entry: Entry, experiment: Experiment) -> float:
-    """The warm-up that this long trial asks for; the allowance where it failed or had not settled.
+    """The warm-up that this long trial requires; the maximum if the trial failed or the server did not
+    settle.
 
-    In these cases any warm-up could be too short; the test for drift over the blocks then reports it.
+    In these two cases any warm-up could be too short; the test for drift over the blocks then reports it.
     """
     if entry["failure"] is not None or entry["settle_s"] is None:
         return experiment.load.warmup_allowance_s()

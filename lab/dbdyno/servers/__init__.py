@@ -17,7 +17,7 @@ from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
 
-# A kind of server is registered by its line here.
+# To add a kind of server, add a line here.
 KINDS: Mapping[str, Callable[[Variant, Workspace, Snapshot | None], Server]] = {
     "local": LocalServer,
     "docker": DockerServer,
@@ -31,8 +31,8 @@ def open_server(
 ) -> Server:
     """The server of a variant, stopped and without data; close it with `contextlib.closing`.
 
-    `secrets` are the variables of the environment that hold the experiment's passwords.
-    Raises ServerProblem when the variant cannot be served, with everything that is wrong.
+    `secrets` are the names of the environment variables that hold the experiment's passwords. Raises
+    ServerProblem with everything that prevents the variant from being served.
     """
     server = KINDS[variant.server.kind](variant, workspace, snapshot)
     server.secrets = secrets

@@ -1,6 +1,6 @@
-"""The system account a private server runs under: never root.
+"""The system account that runs a private server; it is never root.
 
-A server needs no rights beyond its own directory, and MariaDB refuses to run as root anyway.
+A server needs no rights beyond its own directory, and MariaDB refuses to run as root.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 from dbdyno.servers.server import ServerProblem
 
-# In order of preference when dbdyno itself is root.
+# Accounts that dbdyno tries, in this order, when it runs as root.
 CANDIDATES = ("mysql", "nobody")
 
 
 @dataclass(frozen=True)
 class ServerUser:
-    """The account of a server. `switches` is true when dbdyno is root and must drop its rights."""
+    """The account of a server. `switches` is true when dbdyno runs as root and must drop its rights."""
 
     name: str
     uid: int
@@ -32,7 +32,9 @@ class ServerUser:
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.switches else {}
 
     def own(self, path: Path, mode: int | None = None) -> None:
-        """Give a file or directory to this user; the mode first, so that it is never open in between."""
+        """Give a file or directory to this user. The mode is set first, so that the file is never readable in
+        between.
+        """
         if mode is not None:
             path.chmod(mode)
         if self.switches:
@@ -54,8 +56,8 @@ class ServerUser:
 
 
 def _is_mapped(kind: str, number: int) -> bool:
-    """Whether this user namespace has that user ("uid") or group ("gid"): the kernel refuses to change to
-    others (user_namespaces(7)).
+    """Whether this user namespace maps that user ("uid") or group ("gid"). The kernel refuses to switch to an
+    unmapped one (user_namespaces(7)).
     """
     lines = Path(f"/proc/self/{kind}_map").read_text().splitlines()
     ranges = (map(int, line.split()) for line in lines)
@@ -63,9 +65,9 @@ def _is_mapped(kind: str, number: int) -> bool:
 
 
 def server_user() -> ServerUser:
-    """The account for servers: ourselves, or `mysql` or `nobody` when we are root.
+    """The account for servers: the current user or, when dbdyno runs as root, `mysql` or `nobody`.
 
-    Raises ServerProblem when we are root and may not become either.
+    Raises ServerProblem when dbdyno runs as root and can switch to neither account.
     """
     if os.geteuid() != 0:
         try:

@@ -9,17 +9,17 @@ from collections.abc import Collection
 
 from dbdyno.servers.server import ServerProblem
 
-# Below the ports that the kernel gives to outgoing connections (32768 and up by default), which a load needs
-# by the thousand, and above those that well-known programs listen on.
+# Below the kernel's ephemeral ports (from 32768 by default), of which a load needs thousands, and above the
+# ports of well-known programs.
 FIRST, LAST = 20_000, 29_999
 
 
 def free_pair(name: str, requested: int | None, excluded: Collection[int] = ()) -> tuple[int, int]:
     """Two free ports: one for the load, `requested` unless None, and one for administration.
 
-    The search begins at a place that depends on `name` only, since the port is part of a server's identity,
-    which should be the same after a restart; it skips `excluded`. All its ports have five digits.
-    Raises ServerProblem when there are none.
+    The search skips `excluded` and begins at a port that depends only on `name`, because the port is part of
+    a server's identity and should be the same after a restart. All ports have five digits. Raises
+    ServerProblem when no port is free.
     """
     width = LAST - FIRST + 1
     begin = zlib.crc32(name.encode()) % width
@@ -34,13 +34,14 @@ def free_pair(name: str, requested: int | None, excluded: Collection[int] = ()) 
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on that port of 127.0.0.1 now."""
+    """Whether a server could listen on this port of 127.0.0.1 now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: connections of a former server that are still closing do not count.
+        # Servers set this too; connections of a former server that are still closing then do not block the
+        # port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
-            # SO_REUSEADDR lets two sockets bind; only one can listen.
+            # With SO_REUSEADDR two sockets can bind, but only one can listen.
             probe.listen(1)
         except OSError as error:
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
@@ -56,7 +57,7 @@ def require_free(port: int) -> None:
 
 
 def taken(port: int) -> ServerProblem:
-    """The problem of a port that another program listens on, or that needs privileges."""
+    """The problem of a port that is in use by another program, or that needs privileges."""
     return ServerProblem(
         f"port {port} on 127.0.0.1 is in use by another program (or below 1024, which needs privileges)",
         "declare another port, or none, and dbdyno takes a free one",

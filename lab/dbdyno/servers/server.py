@@ -26,7 +26,7 @@ class ServerProblem(Problem):
 
 
 def combine_problems(problems: Sequence[ServerProblem], subject: str) -> ServerProblem:
-    """Several problems as one, each with its fix; the exit code is the highest one."""
+    """Several problems as one, each with its fix; the exit code is the highest of all."""
     several = len(problems) > 1
     sentences = [p.text + (f" ({p.fix})" if p.fix and several else "") for p in problems]
     fix = "" if several else problems[0].fix
@@ -42,14 +42,14 @@ class Address:
     unix_socket: str | None
     user: str
     database: str
-    # Never in a plan, a log or a repr: handed to the engine through the environment variable named in
-    # `target()`.
+    # Not part of a plan, a log or a repr: the engine reads it from the environment variable that `target()`
+    # names.
     password: str = field(repr=False, default="")
 
-    # Further hosts and ports, which connections over TCP take in turn with the first.
+    # Further hosts and ports. Connections over TCP use the first address and these in turn.
     others: tuple[tuple[str, int], ...] = ()
     connect: Connect = field(default_factory=Connect)
-    # What the engine speaks: "mysql" or "postgresql".
+    # The protocol: "mysql" or "postgresql".
     protocol: str = "mysql"
 
     PASSWORD_VARIABLE = PASSWORD_VARIABLE
@@ -71,32 +71,31 @@ class Address:
         }
 
     def environment(self) -> dict[str, str]:
-        """The variables that the engine needs in its environment."""
+        """The environment variables that the engine needs."""
         return {self.PASSWORD_VARIABLE: self.password} if self.password else {}
 
 
 @dataclass(frozen=True)
 class Description:
-    """Who the server is: version, identity, configuration. Written into every trial."""
+    """Version, identity and configuration of a server. Stored with every trial."""
 
     product: str
     version: str
-    # datadir, socket, port, pid, start_unix_us for private servers; uuid, hostname where the server has
-    # them.
+    # datadir, socket, port, pid, start_unix_us for private servers; uuid and hostname if the server has them.
     identity: Mapping[str, Any]
-    # What the experiment declared, as text.
+    # Settings that the experiment declares, as text.
     declared: Mapping[str, str]
-    # Limits that only serve the harness, raised alike in all variants.
+    # Limits that dbdyno sets, equal in all variants.
     harness: Mapping[str, str]
     # SHOW GLOBAL VARIABLES, or every setting of pg_settings; complete.
     variables: Mapping[str, str]
-    # The unit of variables that are written as numbers without one, such as 8kB.
+    # Units of variables whose values are numbers without one, such as 8kB.
     units: Mapping[str, str] = field(default_factory=dict)
-    # Where variables that are no defaults come from, where the server says.
+    # Where variables that differ from their defaults come from, if the server reports it.
     origins: Mapping[str, str] = field(default_factory=dict)
-    # Bytes of the load's database, indexes included; None where the server does not say.
+    # Bytes of the load's database, indexes included; None if the server does not report it.
     data_bytes: int | None = None
-    # What is known of the machine it runs on.
+    # Facts about the machine that it runs on.
     host: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -104,46 +103,48 @@ class Server(ABC):
     """One server of one variant."""
 
     variant: str
-    # Whether dbdyno started it: only then may dbdyno change its global settings, for as long as loading
-    # takes.
+    # Whether dbdyno started the server. Only then may dbdyno change its global settings, and only while it
+    # loads data.
     private: ClassVar[bool] = False
-    # Variables of the environment that hold passwords; commands of the user run without them.
+    # Environment variables that hold passwords; the user's commands run without them.
     secrets: Collection[str] = ()
 
     @abstractmethod
     def restore(self) -> None:
-        """Bring the data back to the snapshot, or do nothing where there is none. The server is stopped."""
+        """Restore the data from the snapshot; does nothing without one. The server is stopped."""
 
     @abstractmethod
     def start(self) -> None:
-        """Start and wait until it answers. Raises ServerProblem with the errors of the server's log."""
+        """Start the server and wait until it answers. Raises ServerProblem with the errors in the server's
+        log.
+        """
 
     @abstractmethod
     def settle(self, tables: Sequence[str]) -> None:
         """Finish background work on freshly loaded data of a running server, as far as dbdyno may.
 
-        `tables` are those that were loaded, as SQL names them; on remote servers dbdyno touches no other.
+        `tables` are the SQL names of the loaded tables; on a remote server dbdyno touches no others.
         """
 
     @abstractmethod
     def stop(self, *, clean: bool) -> None:
-        """Stop it; `clean=False` kills a server whose data will be thrown away. Idempotent."""
+        """Stop the server; `clean=False` kills a server whose data will be discarded. Idempotent."""
 
     @abstractmethod
     def close(self) -> None:
-        """Stop it if need be and remove everything it left behind. Idempotent; safe after any failure."""
+        """Stop the server if it runs, and remove all its files. Idempotent; safe after any failure."""
 
     @abstractmethod
     def address(self) -> Address:
-        """How the load reaches it."""
+        """Address and account that the load uses."""
 
     @abstractmethod
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run an administrative statement on a connection the load does not compete for."""
+        """Run an administrative statement on a connection that the load cannot block."""
 
     @abstractmethod
     def describe(self) -> Description:
-        """Identity and configuration as the running server gives them."""
+        """Identity and configuration, as the running server reports them."""
 
     @abstractmethod
     def variables(self) -> Mapping[str, str]:
@@ -154,17 +155,17 @@ class Server(ABC):
         """SHOW GLOBAL STATUS."""
 
     def process(self) -> Mapping[str, float]:
-        """Resource use of the server's processes since it started, by the names of `usage.Usage.read`; empty
-        where it cannot be seen.
+        """Resource use of the server's processes since the server started, by the names of
+        `usage.Usage.read`; empty if dbdyno cannot read it.
         """
         return {}
 
     def watch(self) -> None:
-        """Count the use of threads that may end soon; called once in a while during the load."""
+        """Record the resource use of threads that may end soon; called repeatedly during the load."""
         return
 
     def host(self) -> Mapping[str, float]:
-        """Counters of the server's machine since it was started, by the names of `usage.host`; empty where it
-        cannot be seen.
+        """Counters of the server's machine since its boot, by the names of `usage.host`; empty if dbdyno
+        cannot read them.
         """
         return {}

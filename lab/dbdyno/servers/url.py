@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from dbdyno.experiment.model import Connect
 from dbdyno.servers.server import PASSWORD_FIX, ServerProblem, combine_problems
 
-# Schemes of a URL, what the engine speaks for each, and its port.
+# The protocol and the default port of each URL scheme.
 SCHEMES = {
     "mysql": ("mysql", 3306),
     "mariadb": ("mysql", 3306),
@@ -26,7 +26,7 @@ SCHEMES = {
 }
 
 _PLACE = re.compile(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d+))?")
-# Options of the URL: the keys of `Connect`, with dashes, and the unix socket.
+# Options of a URL: the keys of `Connect`, written with dashes, and the path of a unix socket.
 _OPTIONS = {name.replace("_", "-"): name for name in Connect.model_fields}
 _FILES = ("tls_ca", "tls_certificate", "tls_key", "server_public_key")
 _YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
@@ -41,10 +41,10 @@ class Target:
     port: int
     database: str
     unix_socket: str | None
-    # Further hosts and ports, which connections take in turn with the first.
+    # Further hosts and ports. Connections use the first address and these in turn.
     others: tuple[tuple[str, int], ...] = ()
     connect: Connect = field(default_factory=Connect)
-    # What is spoken there: "mysql" or "postgresql".
+    # The protocol: "mysql" or "postgresql".
     protocol: str = "mysql"
 
     def places(self) -> tuple[tuple[str, int], ...]:
@@ -52,7 +52,7 @@ class Target:
         return ((self.host, self.port), *self.others)
 
     def __str__(self) -> str:
-        """The URL again, which never holds a password."""
+        """The URL, which never contains a password."""
         options = {"socket": self.unix_socket} if self.unix_socket else {}
         settings = self.connect.model_dump(mode="json", exclude_defaults=True)
         options |= {
@@ -66,14 +66,12 @@ class Target:
 
 
 def bracketed(host: str) -> str:
-    """The host as a URL has it: an IPv6 address in brackets."""
+    """The host in URL syntax: an IPv6 address is put in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def parse_url(url: str) -> Target:
-    """The parts of a target's URL. Raises ServerProblem with everything that is wrong; never repeats a
-    password.
-    """
+    """The parts of a target's URL. Raises ServerProblem with all errors, without quoting a password."""
     problems: list[ServerProblem] = []
 
     def wrong(text: str, fix: str = "") -> None:
@@ -135,7 +133,7 @@ def _places(where: str, default: int) -> list[tuple[str, int]]:
 
 
 def _connect(options: Mapping[str, str], wrong: Any) -> Connect:
-    """The connection settings of the options; each error goes to `wrong`."""
+    """The connection settings from the URL's options; calls `wrong` for each error."""
     settings: dict[str, Any] = {}
     for name, text in options.items():
         key = _OPTIONS.get(name)

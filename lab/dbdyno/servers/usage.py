@@ -1,13 +1,15 @@
-"""Resource usage of a server since its start: all its processes and threads, also those that ended.
+"""Resource usage of a server since its start: all its processes and threads, including ended ones.
 
-Everything is read from /proc (proc(5)); nothing is sampled but what must be. A server is the process that was
-started and every process it has started: PostgreSQL's backends, what a container's first process runs.
+All values are read from /proc (proc(5)), and are exact except for threads that end (see below). A server is
+the process that dbdyno started and all its descendants: PostgreSQL's backends, for example, or the processes
+in a container.
 
-- CPU time and storage traffic: the kernel adds what a child used to its parent's account when the child is
-  reaped, so sums over the living are complete.
-- Context switches and the wait for a CPU are kept per thread and are gone with it. A `Usage` remembers what
-  each thread had when it was last read: the use of a thread between the last reading and its end
-  is lost.
+CPU time and storage traffic: when a child is reaped, the kernel adds its values to those of its parent, so
+sums over the running processes are complete.
+
+Context switches and the wait for a CPU: the kernel keeps them per thread and drops them when the thread ends.
+A `Usage` remembers the last values of each thread, so only the usage between the last reading and the end of
+a thread is lost.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from pathlib import Path
 PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# diskstats counts in units of this, whatever the device's sectors are.
+# Unit of the sector counts in diskstats, independent of the device's sector size.
 SECTOR_BYTES = 512
 NS = 1e9
-# What a thread's status file calls its context switches.
+# Names of the context switches in a thread's status file.
 _SWITCHES = {"voluntary_ctxt_switches": "voluntary", "nonvoluntary_ctxt_switches": "involuntary"}
 _IO = {
     "read_bytes": "read_bytes",
@@ -41,25 +43,25 @@ class _Thread:
 
     voluntary: int
     involuntary: int
-    # Runnable without a CPU.
+    # Time that the thread was runnable but had no CPU.
     wait_ns: int
 
 
 @dataclass
 class Usage:
-    """Counts what the server whose first process is `pid` has used. Not safe for several threads at once."""
+    """Measures the resource usage of the server whose first process is `pid`. Not thread-safe."""
 
     pid: int
     _last: dict[int, _Thread] = field(default_factory=dict)
     _ended: list[_Thread] = field(default_factory=list)
 
     def read(self) -> dict[str, float]:
-        """Totals since the start, without what the kernel hides; empty when the server has ended.
+        """Totals since the start, without values that the kernel hides; empty when the server has ended.
 
         cpu_user_s, cpu_system_s, cpu_wait_s (runnable without a CPU), context_switches with its parts
         context_switches_voluntary and context_switches_involuntary, major_faults; read_bytes and write_bytes
         of storage; read_calls and write_calls of files, pipes and sockets. Gauges: rss_bytes, threads,
-        processes; threads_ended tells how many are remembered.
+        processes. threads_ended is the number of ended threads that are included.
         """
         processes = list(_tree(self.pid))
         if not processes:
@@ -72,11 +74,11 @@ class Usage:
         return use | self.watch(processes)
 
     def watch(self, processes: list[int] | None = None) -> dict[str, float]:
-        """The part of `read` that the kernel keeps per thread; call it now and then when threads may end."""
+        """The per-thread values of `read`; call it repeatedly while threads may end."""
         seen = dict(_threads(list(_tree(self.pid)) if processes is None else processes))
         for number, earlier in self._last.items():
             now = seen.get(number)
-            # One that counts less than before is another thread with the same number.
+            # A thread with lower counters than before is a new thread that reuses the id.
             if now is None or now.voluntary < earlier.voluntary or now.involuntary < earlier.involuntary:
                 self._ended.append(earlier)
         self._last = seen
@@ -94,10 +96,10 @@ class Usage:
 
 
 def host(path: Path) -> Mapping[str, float]:
-    """Counters of the machine and of the device that holds `path`, since the machine started.
+    """Counters of the machine and of the device that holds `path`, since the machine's boot.
 
     host_cpu_s, host_iowait_s, host_steal_s, host_switches; disk_reads, disk_writes, disk_read_bytes,
-    disk_write_bytes where the device is one that counts.
+    disk_write_bytes if the kernel has statistics of the device.
     """
     use: dict[str, float] = {}
     with suppress(OSError, ValueError, IndexError):
@@ -121,9 +123,9 @@ def host(path: Path) -> Mapping[str, float]:
 
 
 def _tree(pid: int) -> Iterator[int]:
-    """The process and what it has started, by the kernel's own list; nothing where it has ended.
+    """The process and its descendants, from the kernel's list of children; empty if the process has ended.
 
-    Servers fork from their first thread, so the lists of the others need not be read.
+    Servers fork from their first thread, so only the children of first threads are read.
     """
     try:
         children = (PROC / f"{pid}/task/{pid}/children").read_text().split()
@@ -135,7 +137,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def _stat(pid: int) -> dict[str, float]:
-    # The name in parentheses may hold blanks and parentheses; numbers follow the last one.
+    # The name in parentheses may contain spaces and parentheses; the numbers follow the last parenthesis.
     words = (PROC / f"{pid}/stat").read_text().rpartition(")")[2].split()
     # Field 3 of proc(5) is the first word here.
     value = {name: int(words[number - 3]) for name, number in _STAT.items()}
@@ -173,7 +175,7 @@ def _thread(task: str) -> _Thread:
             if name in _SWITCHES:
                 counts[_SWITCHES[name]] = int(value)
     wait_ns = 0
-    # Not every kernel keeps these.
+    # Some kernels do not provide schedstat.
     with suppress(OSError, ValueError, IndexError), open(f"{task}/schedstat") as file:  # noqa: PTH123
         wait_ns = int(file.read().split()[1])
     return _Thread(counts["voluntary"], counts["involuntary"], wait_ns)

@@ -1,11 +1,12 @@
-"""The user's own commands: dbdyno runs them with a time limit and keeps their output.
+"""The user's commands: dbdyno runs them with a time limit and stores their output.
 
-A command may leave processes running: the server of `start`, or what `before_trial` starts and `after_trial`
-ends. dbdyno ends one that exceeds its time, or is interrupted, with its whole process group. `during_trial`
-runs until dbdyno stops it with all that it has started; if dbdyno is killed, the kernel ends it.
+A command may leave processes running, such as the server of `start`, or a process that `before_trial` starts
+and `after_trial` ends. If a command exceeds its time limit or is interrupted, dbdyno ends its whole process
+group. `during_trial` runs until dbdyno stops it and all its children; if dbdyno is killed, the kernel kills
+the command.
 
-There is no shell. dbdyno removes the variables that hold passwords from their environment: its own, those of
-the databases' clients, and each variant's `password_env`.
+Commands run without a shell. dbdyno removes all variables with passwords from their environment: its own,
+those of the database clients, and each variant's `password_env`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ GRACE_S = 10.0
 # Seconds for the children of `during_trial`, which got the same signal; a shell's background jobs ignore it.
 CHILDREN_S = 1.0
 
-# Where mysql and psql look for a password.
+# Environment variables from which mysql and psql read a password.
 CLIENTS_VARIABLES = ("MYSQL_PWD", "PGPASSWORD")
 
 
@@ -44,15 +45,15 @@ class Ended:
     """How a command ended."""
 
     argv: tuple[str, ...]
-    # None where dbdyno ended it after its time limit.
+    # None if dbdyno ended it at its time limit.
     exit_status: int | None
     seconds: float
-    # Standard output, and standard error.
+    # Standard output and standard error.
     output: str
     errors: str
 
     def failure(self) -> str:
-        """Why it failed; empty where it did not."""
+        """Why the command failed; empty if it did not."""
         if self.exit_status == 0:
             return ""
         last = next((line for line in reversed((self.errors or self.output).splitlines()) if line), "")
@@ -65,7 +66,7 @@ class Ended:
 
 
 class Running:
-    """A running command. Its output goes to unnamed files, so that it never waits for a reader."""
+    """A running command. Its output goes to unnamed files, so it never blocks on a pipe."""
 
     def __init__(
         self,
@@ -75,10 +76,11 @@ class Running:
         *,
         endless: bool = False,
     ) -> None:
-        """Start it. `facts` are added to its environment, and the variables named `secrets` taken out.
+        """Start the command. `facts` are added to its environment, and the variables in `secrets` are
+        removed.
 
-        `endless` is for one that runs until `finish`: it ends with the thread that started it.
-        Raises ServerProblem where there is no such program, or it cannot be run.
+        `endless` is for a command that runs until `finish`; it ends with the thread that started it. Raises
+        ServerProblem if the program does not exist or cannot be run.
         """
         if shutil.which(argv[0]) is None:
             raise ServerProblem(f"the command {argv[0]!r} does not exist, or may not be run")
@@ -96,7 +98,7 @@ class Running:
                     stdout=self._output,
                     stderr=self._errors,
                     env={**kept, **facts},
-                    # Ctrl-C reaches dbdyno alone, which passes it on in order.
+                    # Ctrl-C reaches only dbdyno, which then stops the command.
                     start_new_session=True,
                     preexec_fn=functools.partial(process.end_with, os.getpid()) if endless else None,  # noqa: PLW1509 — it only makes system calls.
                 )
@@ -106,15 +108,12 @@ class Running:
             stack.pop_all()
 
     def wait(self, timeout_s: float) -> Ended:
-        """Wait for its end, at most that long; then end it."""
+        """Wait until the command ends; after `timeout_s`, end it."""
         return self._ended(self._status(timeout_s))
 
     def finish(self, timeout_s: float) -> Ended:
-        """Stop it with SIGINT and wait; its end by that signal is not a failure.
-
-        Its children end too.
-        """
-        # Not waited for yet, so no other process has its number, and the signal reaches the rest of its
+        """Stop the command and its children with SIGINT and wait; an end by this signal is not a failure."""
+        # The process is not reaped yet, so its id is not reused, and the signal still reaches the rest of its
         # group.
         ran = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         self._signal(signal.SIGINT)
@@ -124,7 +123,7 @@ class Running:
         return self._ended(0 if stopped else status)
 
     def _status(self, timeout_s: float) -> int | None:
-        """Its exit status; None where it took too long, so that it was ended."""
+        """The exit status; None if the command exceeded its time limit and was ended."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -135,7 +134,7 @@ class Running:
             raise
 
     def _end_children(self) -> None:
-        """Wait for the processes it left running, send them SIGTERM, then SIGKILL."""
+        """Wait for the remaining processes of the group, then send them SIGTERM, then SIGKILL."""
         try:
             for number, patience_s in ((signal.SIGTERM, CHILDREN_S), (signal.SIGKILL, GRACE_S)):
                 deadline = time.monotonic() + patience_s
@@ -149,7 +148,7 @@ class Running:
             raise
 
     def _has_children(self) -> bool:
-        """Whether anything of its process group runs. Zombies do not count."""
+        """Whether a process of the command's process group runs. Zombies do not count."""
         group = self._process.pid
         try:
             os.killpg(group, 0)
@@ -163,7 +162,7 @@ class Running:
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE_S)
-        # The rest of its group too.
+        # Kills the whole process group.
         self._signal(signal.SIGKILL)
         self._process.wait()
 
@@ -184,8 +183,8 @@ def _runs_in(process: psutil.Process, group: int) -> bool:
 
 
 def _not_started(program: str, error: OSError | ValueError) -> ServerProblem:
-    """Why the system did not start a program that is there."""
-    # A ValueError is about its arguments: a zero byte in one of them.
+    """Why the system could not start an existing program."""
+    # A ValueError means that an argument contains a zero byte.
     why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
     hint = {
         errno.ENOEXEC: " (a script names its interpreter in its first line, as in #!/bin/sh)",
@@ -197,7 +196,7 @@ def _not_started(program: str, error: OSError | ValueError) -> ServerProblem:
 def run(
     argv: Sequence[str], facts: Mapping[str, str], timeout_s: float, secrets: Collection[str] = ()
 ) -> Ended:
-    """Run a command to its end. Raises ServerProblem where there is no such program."""
+    """Run a command until it ends. Raises ServerProblem if the program does not exist."""
     return Running(argv, facts, secrets).wait(timeout_s)
 
 

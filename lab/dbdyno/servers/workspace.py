@@ -6,8 +6,8 @@
     <base>/servers/slot-<n>/          the same for the servers of a comparison, which exchange their slots
     <base>/snapshots/<key>/           loaded data directories, kept between runs
 
-Each directory in use is held by a lock (flock) that the kernel drops with the process, so what a killed run
-left behind is recognised and removed by the next one.
+A process locks each directory that it uses (flock). The kernel releases the lock when the process ends, so
+the next run recognises and removes the directories of a killed run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import psutil
 from dbdyno.servers.account import ServerUser, server_user
 from dbdyno.servers.server import ServerProblem
 
-# Production databases have no data in memory or on a union of file systems.
+# File systems that production databases do not use: in memory, or a union of file systems.
 UNUSUAL_FILESYSTEMS = {
     "tmpfs": "the data are in memory and no write ever reaches a disk",
     "ramfs": "the data are in memory and no write ever reaches a disk",
@@ -38,21 +38,22 @@ UNUSUAL_FILESYSTEMS = {
     "overlayfs": "every write passes a container's overlay file system",
 }
 
-# Names that are tried for the directories of servers.
+# Maximum number of names to try for a server's directory.
 ATTEMPTS = 1000
 
-# `sun_path` of a unix socket holds 108 bytes, the closing zero included (unix(7)).
+# `sun_path` of a unix socket has 108 bytes, including the terminating zero (unix(7)).
 SOCKET_PATH_MAX = 107
 
-# The longest name of a socket, PostgreSQL's: all products decide alike whether a path is too long.
+# The longest socket name, which is PostgreSQL's. It is the same for all products, so that they agree on
+# whether a path is too long.
 SOCKET_NAME_LONGEST = ".s.PGSQL.65535"
 
 
 class Lock:
-    """An advisory lock on a file, held until `release` or the end of the process.
+    """An advisory lock on a file, held until `release` or until the process ends.
 
-    The process that holds the lock may unlink the file; a lock on a file that is no longer there does not
-    count.
+    The process that holds the lock may unlink the file. A lock on an unlinked file is not valid, and
+    `acquire` tries again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,7 +64,7 @@ class Lock:
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def acquire(self, *, shared: bool = False, wait: bool = True) -> bool:
-        """Take or change the lock; without `wait`, False when another process has it."""
+        """Acquire or change the lock; without `wait`, returns False if another process holds it."""
         how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         while True:
             try:
@@ -82,7 +83,7 @@ class Lock:
             return False
 
     def release(self) -> None:
-        """Release it; idempotent."""
+        """Release the lock; idempotent."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -90,20 +91,21 @@ class Lock:
 
 @dataclass
 class Workspace:
-    """The directory of servers and snapshots. Make one with `Workspace.open`; close it at the end."""
+    """The directory of servers and snapshots. Create it with `Workspace.open`, and close it at the end."""
 
     base: Path
     user: ServerUser
-    # What a report should say about this place, e.g. that it is in memory.
+    # Warnings about this directory for the report, such as that it is in memory.
     warnings: tuple[str, ...]
     filesystem: str
     _locks: dict[Path, Lock] = field(default_factory=dict)
 
     @classmethod
     def open(cls, results: Path) -> Workspace:
-        """A workspace below `results`, or in /var/tmp or /tmp when the servers' user cannot enter it.
+        """A workspace below `results`, or in /var/tmp or /tmp if the servers' user has no access to
+        `results`.
 
-        Raises ServerProblem when no place can be used.
+        Raises ServerProblem if no directory can be used.
         """
         user = server_user()
         refusals = []
@@ -130,9 +132,11 @@ class Workspace:
         return self.base / "snapshots"
 
     def server_directory(self, name: str) -> Path:
-        """A new private directory for one server: the same path for the same name, unless that one is in use.
+        """A new private directory for one server. The same name gives the same path, unless that path is in
+        use.
 
-        The path is part of a server's identity, which groups of one variant share, also after a resume.
+        The path is part of a server's identity, which is the same for all groups of a variant, also after a
+        resume.
         """
         slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()[:40] or "server"
         for attempt in range(1, ATTEMPTS):
@@ -143,10 +147,10 @@ class Workspace:
         raise ServerProblem(f"{ATTEMPTS} servers named {name!r} are open", exit_code=4)
 
     def slot_directories(self, count: int) -> list[Path]:
-        """New private directories for the servers of one comparison, with names of equal length.
+        """New private directories for the servers of one comparison, with paths of equal length.
 
-        The same paths in every run, unless another process has one of them: then all of them have a number of
-        their own in front, since a single longer name would make the places unequal.
+        The paths are the same in every run. If another process uses one of them, all of them get a common
+        number as a prefix, since one longer path would make the slots unequal.
         """
         width = len(str(count))
         for attempt in range(1, ATTEMPTS):
@@ -161,7 +165,7 @@ class Workspace:
         raise ServerProblem(f"{ATTEMPTS} comparisons use {self.base}", exit_code=4)
 
     def _reserve(self, path: Path) -> bool:
-        """Lock a server's directory and create it again; False where it is in use."""
+        """Lock a server's directory and create it again; False if it is in use."""
         lock = Lock(path.with_suffix(".lock"))
         if path in self._locks or not lock.acquire(wait=False):
             lock.release()
@@ -171,7 +175,7 @@ class Workspace:
         return True
 
     def renew(self, directory: Path) -> None:
-        """Make a server's directory empty. Raises ServerProblem."""
+        """Empty a server's directory. Raises ServerProblem."""
         shutil.rmtree(directory, ignore_errors=True)
         try:
             directory.mkdir(mode=0o700)
@@ -184,9 +188,9 @@ class Workspace:
         self.user.own(directory)
 
     def reachable(self, programs: Path | None) -> Path | None:
-        """The folder of a server's programs, or a copy of it where the servers' user cannot enter it.
+        """The folder of a server's programs, or a copy of it if the servers' user has no access to it.
 
-        A copy is kept as long as the original is not changed. Raises ServerProblem where there is no space.
+        The copy is used until the original changes. Raises ServerProblem if there is no space.
         """
         if programs is None or not programs.is_dir() or self.user.may_enter(programs):
             return programs
@@ -207,13 +211,13 @@ class Workspace:
                         f"could not be copied to {self.base}: {error}",
                         "move it to where everybody may read it",
                     ) from error
-                # Its own mode may be what keeps others out.
+                # The folder's own mode may be what denies access.
                 unfinished.chmod(0o755)
                 unfinished.rename(copy)
         return copy
 
     def discard(self, directory: Path) -> None:
-        """Remove a server's directory and free its name; idempotent."""
+        """Remove a server's directory and release its name; idempotent."""
         shutil.rmtree(directory, ignore_errors=True)
         if lock := self._locks.pop(directory, None):
             lock.path.unlink(missing_ok=True)
@@ -232,7 +236,7 @@ class Workspace:
 
     @contextmanager
     def locked(self, path: Path) -> Iterator[Lock]:
-        """Wait for the lock file `path` and hold it."""
+        """Acquire the lock file `path`, waiting if necessary, and hold it."""
         lock = Lock(path)
         lock.acquire()
         try:
@@ -241,12 +245,12 @@ class Workspace:
             lock.release()
 
     def close(self) -> None:
-        """Remove what servers left behind; the snapshots stay. Idempotent."""
+        """Remove the directories of servers; snapshots stay. Idempotent."""
         for directory in list(self._locks):
             self.discard(directory)
 
     def _remove_leftovers(self) -> None:
-        """Remove directories of processes that have ended: no process holds their lock."""
+        """Remove the directories of ended processes, which are those without a lock."""
         servers = self.base / "servers"
         for path in sorted(servers.glob("*.lock")):
             lock = Lock(path)
@@ -257,7 +261,7 @@ class Workspace:
 
 
 def megabytes(count: int) -> str:
-    """A number of bytes for people: "1,234 MB"."""
+    """A number of bytes as text: "1,234 MB"."""
     return f"{count / 1e6:,.0f} MB"
 
 
@@ -290,10 +294,10 @@ def _elsewhere() -> list[Path]:
 def _make_base(base: Path, user: ServerUser) -> None:
     base.mkdir(parents=True, exist_ok=True)
     status = base.lstat()
-    # In a directory with write access for everybody, another user may have made it first.
+    # In a world-writable directory another user may have created it first.
     if base.is_symlink() or status.st_uid != os.geteuid():
         raise PermissionError(errno.EACCES, "it belongs to another user")
-    # Others may pass through to their own directory, and see nothing.
+    # The servers' user may enter its own directory below, but cannot list this one.
     base.chmod(0o711 if user.switches else 0o700)
     if not user.may_enter(base):
         raise PermissionError(errno.EACCES, f"the user {user.name}, under whom servers run, cannot enter it")

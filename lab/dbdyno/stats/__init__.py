@@ -1,4 +1,5 @@
-"""Pure numerics: estimators, intervals, words, histograms, steady state. No files, no processes, no clock.
+"""Numerical methods: estimators, intervals, verdict words, histograms, steady state. No files, processes or
+clock.
 
-docs/statistics.md describes the method on one page.
+docs/statistics.md describes the methods.
 """

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed
 
-# Share of a comparison's budget for single loads where the effect over all loads has no word.
+# Share of a comparison's budget for single loads if the effect over all loads is not significant.
 LEVELS_SHARE = 0.2
 
 
@@ -32,16 +32,17 @@ LEVELS_SHARE = 0.2
 class Tests:
     """The p-values of one comparison."""
 
-    # Over all loads; the signed rank over so many blocks.
+    # P-value over all loads, from the signed-rank test.
     p_value: float
     blocks: int
-    # At each load, adjusted for all loads of the comparison; None where there is no result. One load: ().
+    # P-value at each load, adjusted for all loads of the comparison; None if there is no result. One load:
+    # ().
     levels: Sequence[float | None] = ()
 
 
 @dataclass
 class Words:
-    """Which of one comparison's effects may have a word."""
+    """Which of one comparison's effects are significant, so that they may have a verdict word."""
 
     overall: bool = False
     levels: list[bool] = field(default_factory=list)
@@ -54,7 +55,7 @@ def decide(family: Sequence[Tests], alpha: float = ALPHA) -> list[Words]:
     undecided = set(range(len(family)))
     complete = 0
     while undecided:
-        # The budget of each comparison that is not complete.
+        # The budget of each comparison that still has tests left.
         budget = alpha / (len(family) - complete)
         rejected = next(
             (i for i in undecided if family[i].p_value <= _overall_budget(family[i], budget)), None
@@ -72,8 +73,8 @@ def decide(family: Sequence[Tests], alpha: float = ALPHA) -> list[Words]:
 
 
 def _overall_budget(tests: Tests, budget: float) -> float:
-    """The part of a budget at which the effect over all loads is tested: all of it where a part cannot be
-    reached.
+    """The part of a budget for the test of the effect over all loads: all of it, if the test could not become
+    significant with a part.
     """
     part = budget * (1.0 - LEVELS_SHARE)
     return part if tests.levels and tests.blocks >= blocks_needed(part) else budget

@@ -42,10 +42,10 @@ def merge(histograms: Iterable[Sequence[Sequence[int]]]) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Percentile:
-    """A percentile, or what is certain of it."""
+    """A percentile, or a lower bound of it."""
 
     value_us: float
-    # Events that had not ended could change it: it is more than `value_us`.
+    # True if unfinished events could change it: the percentile is then greater than `value_us`.
     censored: bool = False
 
 
@@ -54,13 +54,13 @@ def percentile(
 ) -> Percentile | None:
     """The nearest-rank percentile, or None without values.
 
-    Of n values the one of rank ceil(percent / 100 * n) in ascending order is meant. Only its bucket is known,
-    so the middle of the bucket is returned, held within the smallest and largest value seen (`low_us`,
-    `high_us`): the answer is off by at most half a bucket, 0.05 % or 0.5 us.
+    It is the value of rank ceil(percent / 100 * n) among n values in ascending order. Only its bucket is
+    known, so the result is the middle of the bucket, limited to the smallest and largest value seen
+    (`low_us`, `high_us`). The error is at most half a bucket, 0.05 % or 0.5 us.
 
-    `censored` are values of which only a lower bound is known. Over all that they may be, the percentile lies
-    between the value of its rank with each at its bound, and that with each at infinity; both are reached.
-    Where both fall into one bucket the percentile is known; else it is more than the lower one.
+    `censored` are values of which only a lower bound is known. The percentile is lowest if each of them
+    equals its bound, and highest if each is infinite. If both results are in one bucket, the percentile is
+    known; else it is greater than the lower one.
     """
     if not 0.0 <= percent <= 100.0:
         raise ValueError(f"percent is {percent}; it must be from 0 to 100")

@@ -30,14 +30,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-# Patterns are enumerated up to so many blocks; beyond, random ones are used.
+# Up to this number of blocks, all patterns are enumerated; beyond it, random patterns are used.
 EXACT_BLOCKS = 16
 RANDOM_PATTERNS = 4096
 SEED = 20_240_607
-# Values that differ by less are the same: the order of a summation changes the last digits.
+# Smaller relative differences are rounding errors, which depend on the order of a summation.
 ROUNDING = 1e-9
 
-# Of a row's sum of squares; what is left around the mean below that is rounding.
+# Share of a row's sum of squares below which the variation around the mean is a rounding error.
 NO_SPREAD = 1e-12
 
 Array = NDArray[np.float64]
@@ -45,20 +45,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class JointInterval:
-    """What the joint test says of one level. An end that the test cannot find is infinite."""
+    """The result of the joint test for one level. An end that the test cannot determine is infinite."""
 
     low: float
     high: float
-    # Of "this level's difference is zero", adjusted for all levels.
+    # P-value of the null hypothesis "this level's difference is zero", adjusted for all levels.
     p_value: float
 
 
 def joint_intervals(rows: Sequence[Sequence[float]], alpha: float) -> list[JointInterval | None]:
-    """One interval per row, in the same order; they hold together at confidence 1 - alpha.
+    """One interval per row, in the same order; the intervals are simultaneous at confidence 1 - alpha.
 
-    A row holds one difference per block, NaN where the block has none for this level; all rows have the same
-    blocks. None where a row's blocks are too few to reach `alpha`. Raises ValueError for infinite values and
-    for rows that differ in length.
+    A row contains one difference per block, NaN if the block has none at this level; all rows have the same
+    blocks. The result is None for a row with too few blocks to reach `alpha`. Raises ValueError for infinite
+    values and for rows that differ in length.
     """
     if len({len(row) for row in rows}) > 1:
         raise ValueError("every row needs one difference per block, NaN where there is none")
@@ -137,10 +137,10 @@ def _part_means(values: Array, signs: Array) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=32)
 def sign_patterns(blocks: int, exact: int) -> Array:
-    """All patterns of signs for up to `exact` blocks, else random ones, one a row; the first is the observed
-    one.
+    """All patterns of signs for up to `exact` blocks, else random ones, one per row; the first row is the
+    observed pattern.
 
-    The first sign stays: a pattern and its opposite have the same statistics.
+    The first sign is fixed, because a pattern and its opposite have the same statistics.
     """
     if blocks <= exact:
         numbers = np.arange(2 ** (blocks - 1))

@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 
 from dbdyno.stats.joint import sign_patterns
 
-# Patterns are enumerated up to so many blocks; beyond, random ones are used.
+# Up to this number of blocks, all patterns are enumerated; beyond it, random patterns are used.
 EXACT_BLOCKS = 12
-# Added to every standard error, in log units: what moves by less than that is of no interest however sure it
-# is, and a counter that never varies has a statistic all the same (Tusher et al. 2001, PNAS 98:5116).
+# Added to every standard error, in log units, so that a tiny change is not significant however small its
+# variation, and a counter that never varies has a finite statistic (Tusher et al. 2001, PNAS 98:5116).
 FUDGE = 0.002
 
 
 def family_p_values(differences: Sequence[Sequence[float]]) -> list[float]:
-    """A p-value for each row, adjusted for all rows; a row holds one finite difference per block.
+    """A p-value for each row, adjusted for all rows; a row contains one finite difference per block.
 
-    Raises ValueError where rows differ in length. Fewer than two blocks tell nothing: 1 for each.
+    Raises ValueError if rows differ in length. With fewer than two blocks every p-value is 1.
     """
     if len({len(row) for row in differences}) > 1:
         raise ValueError("every row needs one difference per block")
@@ -38,10 +38,10 @@ def family_p_values(differences: Sequence[Sequence[float]]) -> list[float]:
         return [1.0] * len(differences)
     seen = _statistics(values, np.ones((1, values.shape[1])))[:, 0]
     patterns = sign_patterns(values.shape[1], EXACT_BLOCKS)
-    # In parts that fit into memory.
+    # Computed in parts that fit into memory.
     parts = np.array_split(patterns, max(1, len(patterns) // 256))
     largest = np.concatenate([_statistics(values, part).max(axis=0) for part in parts])
-    # The pattern that was seen is one of them, and counts; a hair's breadth for the order of summation.
+    # The observed pattern counts as one of the patterns; the factor allows for rounding errors.
     return [float(np.mean(largest >= one * (1.0 - 1e-9))) for one in seen]
 
 

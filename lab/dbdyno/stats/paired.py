@@ -38,9 +38,9 @@ class Effect:
     """A change of variant against baseline, in percent of the baseline."""
 
     effect_percent: float
-    # None where so few blocks cannot reach the level. An end that nothing is known of is -100 or infinity.
+    # None if there are too few blocks to reach the level. An unknown end is -100 or infinity.
     interval_percent: tuple[float, float] | None
-    # The interval misses the truth with this probability; over the levels of a comparison together.
+    # Probability that the interval misses the true value; for several levels, that any of the intervals does.
     alpha: float
     p_value: float
     blocks: int
@@ -59,7 +59,9 @@ class Effect:
         return ends is not None and -delta_percent <= ends[0] and ends[1] <= delta_percent
 
     def with_zero(self) -> Effect:
-        """The same effect, its interval extended to hold zero: for an effect that may have no word."""
+        """The same effect with its interval extended to contain zero, for an effect that may have no
+        direction.
+        """
         if self.interval_percent is None:
             return self
         low, high = self.interval_percent
@@ -80,7 +82,7 @@ class Ratios:
 
 
 def effect(ratios: Ratios, alpha: float = ALPHA) -> Effect | None:
-    """The effect by the signed rank, tested alone; None without blocks."""
+    """The effect by the signed-rank test, tested individually; None without blocks."""
     lows, highs = list(ratios.lows.values()), list(ratios.highs.values())
     if not lows:
         return None
@@ -101,7 +103,9 @@ def effect(ratios: Ratios, alpha: float = ALPHA) -> Effect | None:
 
 
 def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
-    """The largest p-value within the bounds: 1 where they leave the sign open, else the nearer end's."""
+    """The largest p-value within the bounds: 1 if the sign is unknown, else that of the end
+    nearer to zero.
+    """
     if lows == highs and not (math.inf in lows and -math.inf in lows):
         return p_value(lows)
     if hodges_lehmann(lows, -math.inf) <= 0.0 <= hodges_lehmann(highs, math.inf):
@@ -163,7 +167,7 @@ def mean_ratios(levels: Sequence[Ratios]) -> Ratios:
 
 
 def _mean(values: Sequence[float], unknown: float) -> float:
-    """The mean; `unknown` where infinite values of both signs leave it open."""
+    """The mean; `unknown` if it contains infinite values of both signs."""
     if math.inf in values and -math.inf in values:
         return unknown
     return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else sum(values)

@@ -1,7 +1,7 @@
-"""Files that are either complete or not there: temporary name, sync, rename.
+"""Files that are either complete or missing: temporary name, sync, rename.
 
-A run that is killed at any instant leaves files that can be trusted. An error of the operating system (no
-space, no permission) becomes one sentence that names the path.
+A run that is killed at any time leaves only valid files. An error of the operating system (no space, no
+permission) becomes one sentence that names the path.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def store_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that replaces `path` when it is whole, or leaves what was there. Raises StoreProblem."""
+    """A file that replaces `path` when it is complete; until then `path` is unchanged. Raises
+    StoreProblem.
+    """
     temporary = path.with_name(f".{path.name}.partial")
     with store_errors(path):
         try:
@@ -70,12 +72,14 @@ def write(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` as indented JSON. NaN and infinity are refused: JSON has none. Raises StoreProblem."""
+    """Write `value` as indented JSON. Rejects NaN and infinity, which JSON does not have. Raises
+    StoreProblem.
+    """
     write(path, (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:
-    """The JSON in `path`. Raises StoreProblem where it is missing or broken."""
+    """The JSON in `path`. Raises StoreProblem if the file is missing or invalid."""
     with store_errors(path):
         content = path.read_bytes()
     try:
@@ -107,7 +111,7 @@ def _sync(descriptor: int) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Make a rename durable. A folder that cannot be synced (on some network file systems) is no error."""
+    """Make a rename durable. Ignores folders that cannot be synced, as on some network file systems."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):

@@ -7,7 +7,7 @@
                                 "failure": text | null, "records": file,
                                 "hooks": {name: {"argv", "exit_status", "seconds"}}}]}
     rehearsal/01-NAME.jsonl.gz  the engine's records of one long trial
-              01-NAME-hook-NAME.txt   what the user's own commands around it have said
+              01-NAME-hook-NAME.txt   output of the user's hooks
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FOLDER = "rehearsal"
 
 
 def read_rehearsal(run: Run) -> dict[str, Any] | None:
-    """rehearsal.json; None where the run has none. Raises StoreProblem."""
+    """rehearsal.json; None if the run has none. Raises StoreProblem."""
     path = run.path / REHEARSAL
     if not path.exists():
         return None
@@ -42,7 +42,7 @@ def write_rehearsal(run: Run, value: Mapping[str, Any]) -> None:
 
 
 def rehearsed_warmup_s(run: Run) -> float | None:
-    """The warm-up that the rehearsal chose for every trial; None without a rehearsal."""
+    """The warm-up of every trial, as the long trials determined it; None without long trials."""
     rehearsal = read_rehearsal(run)
     return None if rehearsal is None else float(rehearsal["warmup_s"])
 
@@ -54,22 +54,22 @@ def is_warm_state_checked(run: Run) -> bool:
 
 
 class LongTrialWriter:
-    """Writes the files of one long trial while it runs. Make one with `long_trial_writer`."""
+    """Writes the files of one long trial while it runs. Create it with `long_trial_writer`."""
 
     def __init__(self, plain: Path, file: BinaryIO) -> None:
         self._plain, self._file = plain, file
-        # The file of the records once they are compressed.
+        # Name of the file of records after compression.
         self.records = f"{plain.name}.gz"
-        # How each hook ended, as rehearsal.json keeps it.
+        # How each hook ended, in the format of rehearsal.json.
         self.hooks: dict[str, Any] = {}
 
     def event(self, line: bytes) -> None:
-        """Append one line of the engine's stream, as it came. Raises StoreProblem."""
+        """Append one line of the engine's stream, unchanged. Raises StoreProblem."""
         with files.store_errors(self._plain):
             self._file.write(line)
 
     def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
-        """Keep what a hook said and how it ended. Raises StoreProblem."""
+        """Store a hook's output and how the hook ended. Raises StoreProblem."""
         path = self._plain.with_name(f"{self._plain.stem}-hook-{name}.txt")
         self.hooks[name] = write_hook(path, words, argv, exit_status, seconds)
 

@@ -1,6 +1,6 @@
 """A run: the folder of one execution of one experiment.
 
-It can be judged and reported again at any time from its files, and continued after an interruption.
+It can be judged and reported again at any time from its files, and resumed after an interruption.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.trial import StoredTrial, TrialWriter
 from dbdyno.store.verdict import VerdictFile
 
-# The files of the judge.
+# Files that the package `judge` writes.
 VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
 
 
 class Run:
-    """One run's folder. Make one with `create`, `open` or `resume`."""
+    """One run's folder. Use `create`, `open` or `resume` to make one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,7 +49,7 @@ class Run:
     ) -> Run:
         """Create the folder `results_dir`/<experiment>/<UTC time>-<id> and lock it. Raises StoreProblem."""
         now = datetime.now(UTC)
-        # In milliseconds, so that the newest run is the last by name.
+        # With milliseconds, so that the newest run is the last by name.
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         run = cls(results_dir / experiment.name / f"{stamp}-{secrets.token_hex(2)}")
         files.make_folder(run.path / "trials")
@@ -66,7 +66,7 @@ class Run:
 
     @classmethod
     def open(cls, path: Path) -> Run:
-        """The run in `path`. Raises StoreProblem where there is none."""
+        """The run in `path`. Raises StoreProblem if there is none."""
         if not (path / "experiment.json").is_file():
             raise StoreProblem(f"{path} is not a run directory: it has no experiment.json", _runs_near(path))
         return cls(path)
@@ -75,9 +75,8 @@ class Run:
     def resume(cls, results_dir: Path, experiment: Experiment) -> Run:
         """The newest run of that experiment, locked.
 
-        Raises StoreProblem where there is none, where its experiment differs (another profile, another
-        `--set`, a changed file), where its schedule cannot be continued, or where another process has locked
-        it.
+        Raises StoreProblem if there is none, if its experiment differs (another profile, another `--set`, a
+        changed file), if its schedule cannot be continued, or if another process has locked it.
         """
         folder = results_dir / experiment.name
         stored = sorted(path.parent for path in folder.glob("*/experiment.json"))
@@ -86,7 +85,7 @@ class Run:
                 f"there is no run of {experiment.name} below {results_dir} to continue", "Leave out --resume"
             )
         run = cls(stored[-1])
-        # A file without order_seed continues with the one that was chosen when the run began.
+        # If the file has no order_seed, use the one that was chosen when the run began.
         experiment = experiment.with_order_seed(run.experiment().design.order_seed)
         if difference := run._difference(experiment):
             raise StoreProblem(
@@ -102,7 +101,7 @@ class Run:
         return run
 
     def hold(self) -> None:
-        """Lock the run against writing by other processes until this one ends. Raises StoreProblem."""
+        """Lock the run against writes of other processes until this process ends. Raises StoreProblem."""
         with files.store_errors(self.path):
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -115,7 +114,7 @@ class Run:
         self._lock = descriptor
 
     def release(self) -> None:
-        """Let other processes write this run again. Idempotent."""
+        """Release the lock. Idempotent."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -133,7 +132,7 @@ class Run:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """The client's host, versions of lab and engine, the command line."""
+        """The client's host, versions of dbdyno and its engine, the command line."""
         value: dict[str, Any] = files.read_json(self.path / "environment.json")
         return value
 
@@ -164,7 +163,7 @@ class Run:
         return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan)
 
     def discard_if_empty(self) -> bool:
-        """Remove a run in which no trial has begun, as when its servers could not start."""
+        """Remove the run if no trial has begun, for example because the servers could not start."""
         if any((self.path / "trials").iterdir()):
             return False
         shutil.rmtree(self.path, ignore_errors=True)
@@ -188,11 +187,13 @@ class Run:
         return new
 
     def verdict(self) -> VerdictFile | None:
-        """verdict.json; None where the run was not judged, or by an older dbdyno. Raises StoreProblem."""
+        """verdict.json; None if the run was not judged, or was judged by an older dbdyno. Raises
+        StoreProblem.
+        """
         return VerdictFile.read(self.path / VERDICT)
 
     def judged(self) -> tuple[VerdictFile, MeasuredFile, ExplainedFile] | None:
-        """The files of the judge; None where one is missing or of an older schema. Raises StoreProblem."""
+        """The files of `judge`; None if one is missing or has an older schema. Raises StoreProblem."""
         verdict, measured = self.verdict(), MeasuredFile.read(self.path / MEASURED)
         explained = ExplainedFile.read(self.path / EXPLAINED)
         if verdict is None or measured is None or explained is None:
@@ -200,10 +201,11 @@ class Run:
         return verdict, measured, explained
 
     def _difference(self, experiment: Experiment) -> str:
-        """The first keys in which an experiment differs from that of this run; "" without a difference.
+        """The first keys in which an experiment differs from the experiment of this run; "" if it does not
+        differ.
 
         A run of an older dbdyno lacks newer keys, in its experiment and in its hash. So the comparison fills
-        in today's defaults, and the stored hash shows only whether the configuration files have changed.
+        in the current defaults, and the stored hash shows only whether the configuration files have changed.
         """
         stored = self._experiment_json()["experiment"]
         differing = list(
@@ -220,7 +222,7 @@ class Run:
 
 
 def _hash(stored: Any, experiment: Experiment) -> str:
-    """SHA-256 of an experiment as stored, and of its configuration files."""
+    """SHA-256 of a stored experiment and its configuration files."""
     digest = hashlib.sha256(_canonical(stored))
     for variant in experiment.variants:
         if variant.server.config is not None:
@@ -234,7 +236,7 @@ def _canonical(value: Any) -> bytes:
 
 
 def _entry(trial: Trial) -> dict[str, Any]:
-    """A planned trial as schedule.json keeps it."""
+    """A planned trial in the format of schedule.json."""
     return {
         "index": trial.index,
         "block": trial.block,
@@ -248,7 +250,7 @@ def _entry(trial: Trial) -> dict[str, Any]:
 
 
 def _identity(finding: Finding) -> tuple[str, str, str]:
-    # The same finding may show other figures (a process id, a count) in another group.
+    # The same finding may have other figures (a process id, a count) in another group.
     return finding.code, finding.subject, re.sub(r"\d+", "#", finding.text)
 
 

@@ -31,7 +31,8 @@ ATTEMPT = "attempt-"
 SESSION = ("tls", "compression", "authentication")
 
 Status = Literal["done", "failed"]
-# Who failed: a failure of the server under test is a result; after one of dbdyno the trial is repeated.
+# Cause of a failure. If the server under test failed, the failure is a result; if dbdyno failed ("harness"),
+# the trial is repeated.
 FailedBy = Literal["server", "harness"]
 
 
@@ -54,7 +55,7 @@ class StoredTrial:
 
     @property
     def failed_by(self) -> FailedBy | None:
-        """Who made it fail; None where it is done.
+        """The cause of the failure; None if the trial completed.
 
         A failure without a known cause counts against its server: leaving it out would favour a variant that
         fails.
@@ -65,7 +66,9 @@ class StoredTrial:
 
     @property
     def is_result(self) -> bool:
-        """Whether it counts: it is done, or its server failed. Trials that the harness failed run again."""
+        """Whether the trial counts: it completed, or its server failed. Trials that failed because of dbdyno
+        run again.
+        """
         return self.failed_by != "harness"
 
     @property
@@ -76,7 +79,7 @@ class StoredTrial:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The plan that the engine got."""
+        """The plan that was sent to the engine."""
         return self._json("plan.json")
 
     @property
@@ -93,7 +96,7 @@ class StoredTrial:
         lines = self._lines()
         for number, line in enumerate(lines, start=1):
             try:
-                # Engines up to November 2026 had another name for the counter.
+                # Before November 2026 engines wrote another name of the counter.
                 record = json.loads(line.replace(b'"off_contract"', b'"row_count_mismatches"'))
             except ValueError as error:
                 if not line.endswith(b"\n"):
@@ -104,7 +107,7 @@ class StoredTrial:
             yield record
 
     def session(self) -> dict[str, Any]:
-        """What the load's connections negotiated, by the `ready` record; {} without one."""
+        """What the load's connections negotiated, from the `ready` record; {} if there is none."""
         for record in self.records():
             if record["type"] == "ready":
                 return {key: record["data"].get(key) for key in SESSION}
@@ -130,11 +133,11 @@ class StoredTrial:
 
 
 class TrialWriter:
-    """Writes one trial's folder while the trial runs. Without `finish` it stays an interrupted trial."""
+    """Writes one trial's folder while the trial runs. Until `finish` the trial counts as interrupted."""
 
     def __init__(self, path: Path, trial: Trial, plan: Mapping[str, Any]) -> None:
-        """Begin in `path`. An earlier attempt that ended moves into a subfolder; an interrupted one is
-        removed.
+        """Begin a trial in `path`. The files of a completed attempt move into a subfolder; those of an
+        interrupted attempt are removed.
         """
         self._path = path
         with files.store_errors(path):
@@ -154,7 +157,7 @@ class TrialWriter:
             self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
 
     def event(self, line: bytes) -> None:
-        """Append one line of the engine's stream, as it came. Raises StoreProblem."""
+        """Append one line of the engine's stream, unchanged. Raises StoreProblem."""
         with files.store_errors(self._path / "events.jsonl"):
             view = memoryview(line)
             while view:
@@ -187,7 +190,7 @@ class TrialWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
-        # The first error (a full disk, say) is the one to report, not the one of closing.
+        # The first error (for example a full disk) is the one to report, not the error of closing.
         if kind is None:
             self.close()
             return
@@ -198,14 +201,16 @@ class TrialWriter:
 def write_hook(
     path: Path, words: str, argv: list[str], exit_status: int | None, seconds: float
 ) -> dict[str, Any]:
-    """Write a hook's output; returns how it ended, as it is stored. Raises StoreProblem."""
+    """Write a hook's output; returns how the hook ended, in the stored format. Raises StoreProblem."""
     with files.store_errors(path):
         files.write(path, words.encode(errors="replace"))
     return {"argv": argv, "exit_status": exit_status, "seconds": round(seconds, 3)}
 
 
 def _keep_attempt(path: Path) -> int:
-    """Empty `path`; an ended attempt moves into a subfolder. Returns the new attempt's number, from 1."""
+    """Move the files of a completed attempt into a subfolder, so that `path` is empty. Returns the number of
+    the new attempt, from 1.
+    """
     earlier = path.with_name(f".{path.name}.earlier")
     # A process was killed between the two renames below.
     if earlier.exists() and not path.exists():

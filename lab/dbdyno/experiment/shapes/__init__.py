@@ -27,12 +27,12 @@ class Shapes(Model):
 
     @property
     def shape(self) -> LoadShape | None:
-        """How the load changes; None where it stays the same."""
+        """How the load changes; None if it is constant."""
         return next(iter(self.chosen_shapes().values()), None)
 
 
 def _table(annotation: Any) -> type[BaseModel]:
-    """The model of a shape's table in the file; of a list of tables that of an entry."""
+    """The model of a shape's table in the file; for a list of tables, the model of an entry."""
     models = (one for one in (annotation, *get_args(annotation)) if isinstance(one, type))
     model = next(one for one in models if issubclass(one, BaseModel))
     if issubclass(model, RootModel):

@@ -10,7 +10,7 @@ from pydantic import Field
 
 US = 1_000_000
 
-# In percent of a point's level: its rate, or its number of connections.
+# In percent of the point's load: its rate, or its number of connections.
 Share = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
 
 
@@ -20,16 +20,18 @@ class LoadShape(ABC):
     @property
     @abstractmethod
     def length_s(self) -> float:
-        """Length of the change; 0 where nothing changes."""
+        """Seconds during which the load changes; 0 if it does not change."""
 
     @abstractmethod
     def percents(self) -> Iterable[float]:
-        """The levels between which the load changes, in percent of the point's level."""
+        """The loads between which the shape changes, in percent of the point's load."""
 
     @abstractmethod
     def text(self) -> str:
-        """The shape as plans and reports name it."""
+        """The shape as text for plans and reports."""
 
     @abstractmethod
     def plan(self, level: float, gaps: str | None) -> dict[str, Any]:
-        """`load.shape` of a plan at a point of this level: a rate, or without `gaps` connections."""
+        """`load.shape` of a plan. `level` is the point's rate or, without `gaps`, its number of
+        connections.
+        """

@@ -1,4 +1,4 @@
-"""Ramp: the load changes linearly from one level to another."""
+"""Ramp: the load changes linearly from an initial load to the point's load."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dbdyno.experiment.shapes.base import US, LoadShape, Share
 
 
 class Ramp(Model, LoadShape):
-    """A load that rises or falls linearly to each point's level."""
+    """A load that rises or falls linearly to each point's load."""
 
-    # Initial load in percent of the level.
+    # Initial load in percent of the point's load.
     from_percent: Share = 0.0
     duration_s: Duration
 

@@ -1,4 +1,4 @@
-"""Steps: a sequence of levels, each with its duration."""
+"""Steps: a sequence of loads, each with its duration."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dbdyno.experiment.shapes.base import US, LoadShape, Share
 class Step(Model):
     """A part of the measurement with its own load."""
 
-    # In percent of the point's level.
+    # In percent of the point's load.
     percent: Share
     duration_s: Duration
 
 
 class Steps(RootModel[Annotated[tuple[Step, ...], Field(max_length=LIMITS["steps"])]], LoadShape):
-    """A load that changes in steps; after them the last one stays."""
+    """A load that changes in steps; the last step lasts until the measurement ends."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 

@@ -1,6 +1,6 @@
 """One administrative connection to a server, and its errors, independent of the protocol.
 
-It is never on the measured path, since only the engine sends the load.
+Only the engine sends the measured load; these connections are not part of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from dbdyno.servers.server import ServerProblem
 
 CONNECT_TIMEOUT_S = 10
-# Seconds; counting the rows of a large table takes long.
+# Maximum seconds for the answer to a statement; counting the rows of a large table takes long.
 ANSWER_TIMEOUT_S = 600
 
 
@@ -22,8 +22,8 @@ class Refused(Exception):  # noqa: N818 — the server's answer, and for who wai
 
     def __init__(self, code: int | str, text: str, *, not_yet: bool) -> None:
         super().__init__(text)
-        # The server's or the driver's own: an error number of MySQL, an SQLSTATE of PostgreSQL; 0 or "" for
-        # none.
+        # The server's or the driver's error code: a number for MySQL, an SQLSTATE for PostgreSQL. 0 or ""
+        # means that there is none.
         self.code = code
         self.text = text
         # Whether a starting server returns this error.
@@ -33,7 +33,7 @@ class Refused(Exception):  # noqa: N818 — the server's answer, and for who wai
 class AdminConnection(ABC):
     """A connection that is opened on first use, and reopened once after it was lost."""
 
-    # What the driver raises.
+    # Exception types that the driver raises.
     errors: ClassVar[tuple[type[BaseException], ...]]
 
     def __init__(self, connect: Callable[[], Any]) -> None:
@@ -80,7 +80,7 @@ class AdminConnection(ABC):
 
     @abstractmethod
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of one statement on the open connection. Raises the driver's errors."""
+        """Execute one statement on the open connection and return its rows. Raises the driver's errors."""
 
     @staticmethod
     @abstractmethod
@@ -99,6 +99,6 @@ class AdminConnection(ABC):
 
 
 def shortened(sql: str, length: int = 100) -> str:
-    """A statement for a message: one line, cut off."""
+    """A statement for a message: on one line, truncated to `length`."""
     line = " ".join(sql.split())
     return line if len(line) <= length else line[: length - 1] + "…"

@@ -16,7 +16,8 @@ PLAIN = Connect()
 # Client error numbers after which a connection is unusable (errmsg.h of the client library).
 LOST = frozenset({0, 2000, 2006, 2013, 2055})
 
-# Those that mean "not up yet": no socket, connection refused, lost in the greeting.
+# Client error numbers of a server that is still starting: no socket, connection refused, connection lost
+# during the greeting.
 NOT_YET = frozenset({0, 2002, 2003, 2013})
 
 
@@ -33,24 +34,26 @@ class MySQLAdmin(AdminConnection):
 
     @staticmethod
     def code_and_text(error: BaseException) -> tuple[int | str, str]:
-        """Number and text of a driver's error; number 0 where it has none."""
+        """Number and text of a driver's error; the number is 0 if the error has none."""
         if len(error.args) >= 2 and isinstance(error.args[0], int):
             return error.args[0], str(error.args[1])
         return 0, str(error)
 
     @staticmethod
     def is_lost(error: BaseException, code: int | str) -> bool:
-        """By the client library's numbers."""
+        """Decides by the client library's error numbers."""
         return isinstance(error, OSError | pymysql.err.InterfaceError) or code in LOST
 
     @staticmethod
     def is_not_yet(error: BaseException, code: int | str) -> bool:
-        """No socket, connection refused, lost in the greeting."""
+        """True for: no socket, connection refused, connection lost during the greeting."""
         return isinstance(error, pymysql.err.Error | OSError) and code in NOT_YET
 
 
 def connector(how: Connect = PLAIN, **options: Any) -> Callable[[], Any]:
-    """A function that connects as `how` says, with `options` of `pymysql.connect` and with time limits."""
+    """A function that connects with the settings `how`, the `options` of `pymysql.connect`, and
+    time limits.
+    """
 
     def connect() -> Any:
         return SecureConnection(
@@ -60,7 +63,7 @@ def connector(how: Connect = PLAIN, **options: Any) -> Callable[[], Any]:
             write_timeout=ANSWER_TIMEOUT_S,
             autocommit=True,
             charset="utf8mb4",
-            # No option file of the user's may change where we connect to.
+            # The user's option files must not change the target of the connection.
             read_default_file=None,
             **options,
         )

@@ -10,7 +10,7 @@ import psycopg
 from dbdyno.experiment.model import Connect
 from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, AdminConnection
 
-# How libpq describes a server that is not up yet; it gives no code for that.
+# libpq's messages for a server that is still starting; libpq gives no code for it.
 _NOT_YET = (
     "No such file or directory",
     "Connection refused",
@@ -19,24 +19,25 @@ _NOT_YET = (
     "server closed the connection unexpectedly",
 )
 
-# A password leaves in clear text into verified TLS and unix sockets alone (docs/connections.md).
+# Over verified TLS and unix sockets a server may request the password in clear text; elsewhere only these
+# methods are allowed (docs/connections.md).
 _NEVER_IN_CLEAR = "scram-sha-256,md5,none"
 
 _SSL_MODES = {"disabled": "disable", "preferred": "prefer", "required": "require", "verify-ca": "verify-ca"}
 
 
 class PostgreSQLAdmin(AdminConnection):
-    """A connection to PostgreSQL. Statements are sent as they are, each in a transaction of its own."""
+    """A connection to PostgreSQL. Statements are sent unchanged, each in its own transaction."""
 
     errors: ClassVar[tuple[type[BaseException], ...]] = (psycopg.Error, OSError, ValueError)
 
     def __init__(self, database: str, connect: Callable[[str], Any]) -> None:
         super().__init__(lambda: connect(self.database))
-        # The database it asks; changed by `use`.
+        # The database that it connects to; `use` changes it.
         self.database = database
 
     def use(self, database: str) -> None:
-        """Ask another database from now on."""
+        """Use another database from now on."""
         self.close()
         self.database = database
 
@@ -47,7 +48,7 @@ class PostgreSQLAdmin(AdminConnection):
 
     @staticmethod
     def code_and_text(error: BaseException) -> tuple[int | str, str]:
-        """SQLSTATE and the server's text; the state is empty where the server did not refuse."""
+        """SQLSTATE and text of an error; the SQLSTATE is empty if the error does not come from the server."""
         state = getattr(error, "sqlstate", None) or ""
         diagnostic = getattr(error, "diag", None)
         words = getattr(diagnostic, "message_primary", None) or str(error)
@@ -55,24 +56,28 @@ class PostgreSQLAdmin(AdminConnection):
 
     @staticmethod
     def is_lost(error: BaseException, code: int | str) -> bool:
-        """Class 57 (operator intervention) and 08 (connection), and whatever has no state at all."""
+        """True for SQLSTATE classes 57 (operator intervention) and 08 (connection), and for errors without
+        SQLSTATE.
+        """
         lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | OSError)
         return lost and (not code or str(code).startswith(("08", "57P")))
 
     @staticmethod
     def is_not_yet(error: BaseException, code: int | str) -> bool:
-        """By libpq's text."""
+        """Decides by libpq's text."""
         return str(code) == "57P03" or any(words in str(error) for words in _NOT_YET)
 
 
 def connector(how: Connect, **options: Any) -> Callable[[str], Any]:
-    """A function that connects to a database as `how` says, with `options` of libpq and time limits."""
+    """A function that connects to a database with the settings `how`, the `options` of libpq, and time
+    limits.
+    """
 
     def connect(database: str) -> Any:
         parameters: dict[str, Any] = {
             "connect_timeout": CONNECT_TIMEOUT_S,
             "sslmode": _SSL_MODES.get(how.tls, "verify-full"),
-            # The client notices a server that has gone away, however long a statement may take.
+            # The client detects a server that is gone, even while a long statement runs.
             "tcp_user_timeout": ANSWER_TIMEOUT_S * 1000,
         }
         for name, path in (

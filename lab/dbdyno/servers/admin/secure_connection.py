@@ -17,12 +17,12 @@ from dbdyno.experiment.model import Connect
 
 CR_SSL_CONNECTION_ERROR = 2026
 CR_AUTH_PLUGIN_CANNOT_LOAD = 2059
-# How caching_sha2_password and sha256_password ask for the server's key.
+# Packets with which a client requests the server's public key, for caching_sha2_password and sha256_password.
 KEY_REQUESTS = (b"\x02", b"\x01")
 
 
 class SecureConnection(Connection):  # type: ignore[misc]
-    """A connection made as `connect` says. Its other arguments are those of `pymysql.connect`."""
+    """A connection with the settings `connect`. Its other arguments are those of `pymysql.connect`."""
 
     def __init__(self, connect: Connect, **options: Any) -> None:
         self._how = connect
@@ -36,7 +36,7 @@ class SecureConnection(Connection):  # type: ignore[misc]
         super().__init__(**options)
 
     def _request_authentication(self) -> None:
-        # The first answer would contain the password; a server that requires this plug-in asks again.
+        # The first answer would contain the password; a server that requires this plug-in requests it again.
         if self.__dict__.get("_auth_plugin_name") == "sha256_password":
             self._auth_plugin_name = ""
         self._logging_in = True
@@ -46,7 +46,7 @@ class SecureConnection(Connection):  # type: ignore[misc]
             self._logging_in = False
 
     def write_packet(self, payload: bytes) -> None:
-        """Send a packet. Raises OperationalError where it would reveal the password."""
+        """Send a packet. Raises OperationalError if it would reveal the password."""
         if self._logging_in and self.password:
             if payload == self.password + b"\0" and not self._is_private():
                 self._refuse("the password itself", "tls=verify-ca with a tls-ca, or a unix socket")
@@ -76,7 +76,7 @@ class SecureConnection(Connection):  # type: ignore[misc]
 
 
 def context(connect: Connect) -> ssl.SSLContext:
-    """TLS by the mode. Raises OperationalError for files that cannot be used."""
+    """The TLS context for the configured mode. Raises OperationalError for files that cannot be used."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname = connect.tls == "verify-identity"
     tls.verify_mode = ssl.CERT_REQUIRED if connect.tls.startswith("verify-") else ssl.CERT_NONE

@@ -1,6 +1,6 @@
-"""Servers on the user's own machines, which the user's own commands start, stop and restore.
+"""Servers on the user's machines that the user's commands start, stop and restore.
 
-dbdyno connects to them by a URL; the commands call ssh, systemctl or a cloud's tool.
+dbdyno connects to them by a URL; the commands call ssh, systemctl or a cloud provider's tool.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dbdyno.servers.kinds.remote import RemoteServer
 from dbdyno.servers.server import ServerProblem, combine_problems
 from dbdyno.servers.url import Target
 
-# How long a server that was started may take until it answers.
+# Maximum seconds from the start of a server to its first answer.
 ANSWER_S_MAX = 300.0
 
 _LINE = re.compile(r"\s*([^\s=:]+)\s*[=:\s]\s*(.*?)\s*")
 
 
 class CommandServer(RemoteServer):
-    """A remote server that the user's own commands start, stop and restore."""
+    """A remote server that the user's commands start, stop and restore."""
 
     def __init__(self, target: Target, password: str, name: str, spec: ServerSpec) -> None:
         super().__init__(target, password, name, spec)
@@ -36,7 +36,7 @@ class CommandServer(RemoteServer):
         self._up = False
 
     def restore(self) -> None:
-        """Run the `restore` command, on a server that is stopped where dbdyno can stop it."""
+        """Stop the server, if there is a `stop` command, and run the `restore` command."""
         if self._commands.restore:
             self.stop(clean=True)
             self._run("restore", self._commands.restore)
@@ -67,7 +67,7 @@ class CommandServer(RemoteServer):
             time.sleep(0.1)
 
     def stop(self, *, clean: bool) -> None:
-        """Disconnect; run the `stop` command where dbdyno ran `start`. Raises ServerProblem."""
+        """Disconnect, and run the `stop` command if dbdyno ran `start`. Raises ServerProblem."""
         problems: list[ServerProblem] = []
         try:
             super().stop(clean=clean)
@@ -78,7 +78,7 @@ class CommandServer(RemoteServer):
             try:
                 self._run("stop", self._commands.stop)
                 if not self._protocol.survives_restart:
-                    # A stopped server has lost the changed values anyway.
+                    # The changed values are lost anyway when the server stops.
                     problems.clear()
             except ServerProblem as problem:
                 problems.append(problem)
@@ -95,7 +95,9 @@ class CommandServer(RemoteServer):
         return {**host, **facts(self._run("describe", self._commands.describe))}
 
     def process(self) -> Mapping[str, float]:
-        """The numbers that the `sample` command prints, by its own names; other values are dropped."""
+        """The numbers that the `sample` command prints, under the names it prints; other values are
+        dropped.
+        """
         if not self._commands.sample:
             return {}
         counts: dict[str, float] = {}
@@ -123,7 +125,7 @@ class CommandServer(RemoteServer):
 
 
 def facts(text: str) -> dict[str, Any]:
-    """A command's output as names and values: a JSON object, or lines of a name and a value."""
+    """A command's output as names and values. The output is a JSON object, or lines of a name and a value."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""The Docker engine, through its SDK: the only file that imports it (extra `docker`).
+"""The Docker engine, through its SDK. No other file imports the SDK (extra `docker`).
 
-A `Container` has the interface of a child process (`subprocess.Popen`, as far as `process` uses it), and does
-not outlive this program, however that ends: a guardian process waits until its standard input is closed,
-which happens only when this program ends, and removes the container.
+A `Container` has the part of the interface of a child process (`subprocess.Popen`) that `process` uses. It
+never outlives this program: a guardian process removes the container when its standard input is closed, which
+happens when this program ends in any way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dbdyno.servers.server import PASSWORD_VARIABLE, ServerProblem
 # Label of dbdyno's containers, for users who list containers.
 LABEL = "org.dbdyno.server"
 
-# Seconds; an engine under load may be slow.
+# Maximum seconds for an answer of the Docker engine, which may be slow under load.
 ANSWER_S = 120
 POLL_S = 0.05
 
@@ -62,7 +62,7 @@ class Options:
     name: str
     # User and group, as numbers.
     user: str
-    # Folders mounted under their own paths, and files mounted under another.
+    # Folders, mounted under the same paths; files, mounted under other paths.
     folders: tuple[str, ...] = ()
     files: Mapping[str, str] | None = None
     cpus: str | None = None
@@ -87,7 +87,7 @@ class Options:
             "network_mode": self.network,
             "environment": {"LC_ALL": "C"},
             "cap_drop": ["ALL"],
-            # PostgreSQL's parallel workers share memory there; Docker's own 64 MB are too few.
+            # PostgreSQL's parallel workers use shared memory; Docker's default of 64 MB is too small.
             "shm_size": 1 << 30,
         }
         if self.folders:
@@ -99,7 +99,7 @@ class Options:
         if self.cpu_limit is not None:
             options["nano_cpus"] = round(self.cpu_limit * 1e9)
         if self.memory_bytes is not None:
-            # Without swap, so that the limit is the requested one.
+            # No swap, so that the memory limit is the requested one.
             options |= {"mem_limit": self.memory_bytes, "memswap_limit": self.memory_bytes}
         return options
 
@@ -108,7 +108,7 @@ class Engine:
     """The Docker engine of this machine."""
 
     def __init__(self) -> None:
-        """Raises ServerProblem where the SDK is missing or no engine answers."""
+        """Raises ServerProblem if the SDK is missing or no engine answers."""
         self._sdk = _sdk()
         with _sdk_errors():
             self._client = self._sdk.from_env(timeout=ANSWER_S)
@@ -121,7 +121,7 @@ class Engine:
             )
 
     def image(self, name: str) -> Image:
-        """An image by its name. Nothing is pulled. Raises ServerProblem where it is not there."""
+        """A local image by its name; nothing is pulled. Raises ServerProblem if there is no such image."""
         with _sdk_errors():
             try:
                 image = self._client.images.get(name)
@@ -151,7 +151,7 @@ class Engine:
         ulimit = self._sdk.types.Ulimit(name="nofile", soft=options.open_files, hard=options.open_files)
         core = self._sdk.types.Ulimit(name="core", soft=0, hard=0)
         create = options.sdk_options()
-        # Started first: this program may be killed right after its request.
+        # The guardian starts first, because this program may be killed right after its request.
         guardian = Guardian(create["name"])
         with _sdk_errors():
             try:
@@ -163,7 +163,7 @@ class Engine:
                     **create,
                 )
             except self._sdk.errors.APIError:
-                # The engine made no container.
+                # The engine created no container.
                 guardian.dismiss()
                 raise
             started = Container(container, guardian)
@@ -194,7 +194,7 @@ class Guardian:
 
     @property
     def watches(self) -> bool:
-        """Whether it still runs."""
+        """Whether the guardian still runs."""
         return self._process.returncode is None
 
     def dismiss(self) -> None:
@@ -206,23 +206,23 @@ class Guardian:
 
 
 class Container:
-    """A container as a child process: `Popen`'s interface, and what it says."""
+    """A container with the interface of a child process (`Popen`), and its output."""
 
     def __init__(self, container: Any, guardian: Guardian) -> None:
         self._container = container
         self.returncode: int | None = None
-        # On this machine; 0 when it is not running.
+        # Process id on this machine; 0 when the container is not running.
         self.pid = 0
         self._output = b""
         self._guardian = guardian
 
     @property
     def id(self) -> str:
-        """The engine's name for it."""
+        """The container's id in the Docker engine."""
         return str(self._container.id)
 
     def refresh(self) -> None:
-        """Read its state from the engine."""
+        """Read the container's state from the engine."""
         self._container.reload()
         state = self._container.attrs["State"]
         self.pid = int(state.get("Pid") or 0)
@@ -248,33 +248,33 @@ class Container:
         return status
 
     def send_signal(self, number: int) -> None:
-        """Send its first process a signal."""
+        """Send a signal to the container's first process."""
         with _sdk_errors(), contextlib.suppress(_sdk().errors.NotFound):
             try:
                 self._container.kill(signal=signal.Signals(number).name)
             except _sdk().errors.APIError as error:
-                # It has ended meanwhile.
+                # The container may have ended meanwhile.
                 if "is not running" not in str(error):
                     raise
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the container."""
         self.send_signal(signal.SIGKILL)
 
     def output(self) -> str:
-        """Its standard output and standard error."""
+        """The container's standard output and standard error."""
         if self._guardian.watches and self.returncode is None:
             with _sdk_errors():
                 return bytes(self._container.logs()).decode(errors="replace")
         return self._output.decode(errors="replace")
 
     def remove(self) -> None:
-        """Remove it, dead or alive, and keep its output. Idempotent."""
+        """Remove the container, running or not, and keep its output. Idempotent."""
         with contextlib.suppress(_sdk().errors.DockerException):
             self._output = bytes(self._container.logs())
         with contextlib.suppress(_sdk().errors.NotFound):
             self._container.remove(force=True, v=True)
-        # Last: until the container is removed, the guardian must be able to do it.
+        # Last, because the guardian must be able to remove the container until it is gone.
         self._guardian.dismiss()
 
 

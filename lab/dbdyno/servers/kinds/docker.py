@@ -1,8 +1,8 @@
-"""A private server in a container: an image's programs on a data directory that dbdyno creates.
+"""A private server in a container: programs of an image, on a data directory that dbdyno creates.
 
 Directory, configuration, accounts and snapshots are those of `local`. The container mounts the server's
-directory under its own name, so that no path differs; its first process is the server itself, as an
-unprivileged user and without capabilities. The image's entrypoint and data are not used.
+directory under its own path, so that all paths are the same inside and outside. The container's first process
+is the server, as an unprivileged user and without capabilities. The image's entrypoint and data are not used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
 
-# Folders of images with programs of servers that PATH may lack.
+# Folders in which images keep server programs and which may be missing from PATH.
 _FOLDERS = "/usr/sbin:/usr/local/bin:/usr/local/mysql/bin:/usr/libexec"
 
 
@@ -42,7 +42,7 @@ def _binaries(image: Image, product: Product) -> tuple[Binaries, str]:
     servers, installers = product.programs
     script = [
         f'PATH="$PATH:{_FOLDERS}"',
-        # Only shell built-ins: an image of a server need not have any other program.
+        # Only shell built-ins, because a server's image may contain no other programs.
         'for folder in /usr/lib/postgresql/*/bin; do PATH="$PATH:$folder"; done',
         *(f'[ -n "$server" ] || server="$(command -v {name})"' for name in servers),
         *(f'[ -n "$install" ] || install="$(command -v {name})"' for name in installers),
@@ -68,7 +68,7 @@ def _binaries(image: Image, product: Product) -> tuple[Binaries, str]:
 
 
 def software(variant: Variant) -> str:
-    """The image of a variant by its content, and the server's version. Raises ServerProblem."""
+    """What a variant runs: the image's content hash and the server's version. Raises ServerProblem."""
     image = engine().image(str(variant.server.image))
     return f"{image.id} {_binaries(image, PRODUCTS[str(variant.server.product)])[1]}"
 
@@ -116,7 +116,7 @@ class DockerServer(LocalServer):
         return self._started
 
     def _log(self) -> str:
-        """Its log file, and its output from before the file existed."""
+        """The end of the log file, after the output from before the file existed."""
         return super()._log() + (self._started.output() if self._started is not None else "")
 
     def _identity(self) -> dict[str, Any]:
@@ -132,8 +132,8 @@ class DockerServer(LocalServer):
 
 
 def _passwd(uid: int, gid: int) -> str:
-    """A container's accounts: root, the server's, and this process's, which PostgreSQL knows as its
-    administrator.
+    """The container's passwd file: root, the server's account, and the account of this process, which
+    PostgreSQL accepts as its administrator.
     """
     lines = ["root:x:0:0::/:/bin/sh", f"dbdyno:x:{uid}:{gid}::/:/bin/sh"]
     if os.geteuid() not in (0, uid):

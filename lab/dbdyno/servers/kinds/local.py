@@ -1,11 +1,8 @@
-"""A private server on this machine: its own directory, user, CPUs, ports and accounts; gone when it is
-closed.
+"""A private server on this machine, with its own directory, user, CPUs, ports and accounts.
 
 ::
 
     closed --restore()--> stopped, data there --start()--> up --stop()--> stopped --close()--> nothing left
-
-`product` holds the differences between products; this file is the lifecycle of all of them.
 """
 
 from __future__ import annotations
@@ -37,10 +34,11 @@ from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.usage import Usage, host
 from dbdyno.servers.workspace import Workspace, socket_directory
 
-# The load's account and schema; the password is new for every server object.
+# Name of the load's account and schema. Every server object generates a new password.
 USER = DATABASE = "dbdyno"
 
-# A start may have to recover from a crash or fill a large buffer pool; a clean stop may have to flush it.
+# Maximum seconds for a start, which may recover from a crash or fill a large buffer pool, and for a clean
+# stop, which may flush it.
 START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 300.0
 KILL_TIMEOUT_S = 60.0
@@ -48,7 +46,7 @@ KILL_TIMEOUT_S = 60.0
 # Bytes that a server needs in addition to its data: temporary tables, undo, logs.
 WORKING_BYTES = 200_000_000
 
-# Bytes at the end of a log that are read for an explanation.
+# Bytes at the end of a log that are searched for the cause of a failure.
 LOG_TAIL_BYTES = 100_000
 
 _alive: weakref.WeakSet[LocalServer] = weakref.WeakSet()
@@ -61,14 +59,14 @@ def _close_all() -> None:
 
 
 class LocalServer(PrivateServer):
-    """A private server of one variant. Raises ServerProblem where the variant cannot be served.
+    """A private server of one variant. Raises ServerProblem if the variant cannot be served.
 
     `snapshot` is what `restore` copies; None gives an empty schema.
     """
 
     def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:
         self.variant = variant.name
-        # Seconds the last clean stop took; the time to flush is part of what a variant costs.
+        # Seconds that the last clean stop took; a variant's cost includes the time to flush.
         self.stopped_in_s: float | None = None
         self._spec = variant.server
         self._declared = read_declaration(variant)
@@ -86,7 +84,7 @@ class LocalServer(PrivateServer):
         sockets = socket_directory(directory, workspace.user)
         port, admin_port = ports.free_pair(str(directory), self._declared.port)
         self._place = self._make_place(directory, sockets, port, admin_port)
-        # None where the server has a directory of its own, which `close` removes.
+        # None if the server has its own directory, which `close` removes.
         self._slot: Slot | None = None
         _alive.add(self)
 
@@ -100,7 +98,7 @@ class LocalServer(PrivateServer):
     # --- place
 
     def occupy(self, slot: Slot) -> None:
-        """See `PrivateServer`. A port that the variant declares stays its own."""
+        """See `PrivateServer`. A port that the variant declares does not change."""
         assert not self.runs, "a running server cannot move"
         self._remove_own_place()
         self._slot = slot
@@ -125,7 +123,9 @@ class LocalServer(PrivateServer):
     # --- data
 
     def restore(self) -> None:
-        """A full copy of the snapshot, or an empty data directory. The server is killed if it still runs."""
+        """Copy the snapshot in full, or create an empty data directory. A server that still runs is killed
+        first.
+        """
         self.stop(clean=False)
         shutil.rmtree(self._place.data, ignore_errors=True)
         shutil.rmtree(self._place.temporary, ignore_errors=True)
@@ -149,7 +149,7 @@ class LocalServer(PrivateServer):
         self._workspace.user.own(path)
 
     def _initialise(self) -> None:
-        """An empty data directory, made with the options that decide how files are made."""
+        """Create an empty data directory, with the options that determine the file format."""
         self._make_directory(self._place.data)
         command = self._product.initialise(self._binaries, self._place, self._declared.init_options())
         self._launch(command)
@@ -181,8 +181,8 @@ class LocalServer(PrivateServer):
     # --- life
 
     def start(self) -> None:
-        """Start it and wait until it answers; then run the variant's `init_sql`. Restores first where no data
-        are; one that runs goes on.
+        """Start the server, wait until it answers, and run the variant's `init_sql`. Restores the data first
+        if there are none; does nothing if the server runs.
         """
         if self._process is not None and self._process.poll() is None:
             return
@@ -213,7 +213,8 @@ class LocalServer(PrivateServer):
         options = Options(self._harness(), self._declared.config, self._declared.listed())
         files = self._product.files(self._place, options, self.address(), self._admin_password)
         for path, text in files.items():
-            # A server ignores option files that everybody may write to, and some hold passwords.
+            # A server ignores option files that every user may write to, and some of these files contain
+            # passwords.
             path.unlink(missing_ok=True)
             path.touch(mode=0o600)
             path.write_text(text)
@@ -227,7 +228,7 @@ class LocalServer(PrivateServer):
         self._usage = Usage(self._process.pid)
 
     def _spawn(self, command: Sequence[str]) -> process.Child:
-        """Start a program of the server's as its user, on its CPUs."""
+        """Start one of the server's programs as its user, on its CPUs."""
         return process.start(
             command,
             user=self._workspace.user,
@@ -299,7 +300,7 @@ class LocalServer(PrivateServer):
     # --- state
 
     def address(self) -> Address:
-        """The load's account has all rights on its own schema and none beyond."""
+        """See `Server`. The load's account has all rights on its own schema and no other rights."""
         return Address(
             "127.0.0.1",
             self._place.port,
@@ -312,7 +313,7 @@ class LocalServer(PrivateServer):
         )
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """See `Server`. For a server that died, the error quotes its log."""
+        """See `Server`. If the server died, the error quotes its log."""
         return self._running_admin().query(sql)
 
     def status(self) -> Mapping[str, str]:
@@ -324,7 +325,7 @@ class LocalServer(PrivateServer):
         return self._product.variables(self._running_admin())
 
     def _running_admin(self) -> AdminConnection:
-        """The administrative connection of a server that is up."""
+        """The administrative connection; the server must be running."""
         if self._process is not None and (status := self._process.poll()) is not None:
             raise self._diagnose(status)
         if self._admin is None:
@@ -332,8 +333,8 @@ class LocalServer(PrivateServer):
         return self._admin
 
     def describe(self) -> Description:
-        """See `Server`. Declared names come from `variables`, and from `config` and `arguments` where the
-        server has a variable of that name; their other options (plug-ins to load, say) are no variables.
+        """See `Server`. Declared settings are those of `variables`, and those options of `config` and
+        `arguments` that are also server variables. Other options, such as plug-ins to load, are left out.
         """
         variables = self.variables()
         options = self._declared.by_name()
@@ -379,7 +380,7 @@ class LocalServer(PrivateServer):
         return host(self._place.directory)
 
     def _harness(self) -> dict[str, str]:
-        """The harness's options, without those the experiment declares itself."""
+        """The options that dbdyno sets, without those that the experiment declares."""
         declared = self._declared.by_name()
         return {
             name: value

@@ -1,6 +1,6 @@
-"""A server as a child process: started with its own user and CPUs, and never left behind.
+"""A server as a child process with its own user and CPUs; it never outlives dbdyno.
 
-Linux only, like the engine: parent-death signals, CPU sets and /proc are Linux's.
+Linux only, like the engine: it needs parent-death signals, CPU sets and /proc.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from dbdyno.servers.server import ServerProblem
 
 
 class Child(Protocol):
-    """A server's process or container: the part of `subprocess.Popen`'s interface that servers need."""
+    """A server's process or container: the part of `subprocess.Popen`'s interface that dbdyno uses."""
 
     returncode: int | None
 
-    # On this machine.
+    # Process id on this machine.
     pid: int
 
     def poll(self) -> int | None:
@@ -38,26 +38,26 @@ class Child(Protocol):
         """Send it a signal."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
 
 
 # `prctl` option from <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
 
-# Loaded before any fork, since a child between fork and exec must not import or open anything.
+# Loaded before any fork, because a child must not import or open anything between fork and exec.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-# The lab later binds itself to the client's CPUs; a server without a CPU set must not inherit that.
+# dbdyno later binds itself to the client's CPUs; a server without a declared CPU set must not inherit these.
 _CPUS_AT_START = frozenset(os.sched_getaffinity(0))
 
 
 def server_cpus(cpus: str | None) -> frozenset[int]:
-    """The CPUs of a server: its declared set, or all that dbdyno was started with."""
+    """The CPUs of a server: its declared set, or all CPUs that dbdyno had when it started."""
     return _CPUS_AT_START if cpus is None else parse_cpus(cpus)
 
 
 def online_cpus() -> frozenset[int]:
-    """The CPUs of this machine that can run anything."""
+    """The CPUs of this machine that are online."""
     try:
         return parse_cpus(Path("/sys/devices/system/cpu/online").read_text().strip())
     except (OSError, ValueError):
@@ -75,12 +75,12 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a program as `user` on `cpus`, with its output in the file `output`.
 
-    The child gets SIGKILL from the kernel when the thread that called this ends, even by SIGKILL; so call it
-    from a thread that lives as long as the server should. CPUs are set before exec, because servers derive
-    settings from their number. It leads its own session, so that Ctrl-C reaches dbdyno alone, which stops it
-    in order.
+    The kernel sends the child SIGKILL when the thread that called this function ends for any reason, so call
+    it from a thread that lives as long as the server should. CPUs are set before exec, because servers derive
+    settings from the number of CPUs. The child leads its own session: Ctrl-C reaches only dbdyno, which then
+    stops the server.
 
-    Raises ServerProblem when the CPU set does not exist here.
+    Raises ServerProblem when this machine lacks one of the CPUs.
     """
     requested = server_cpus(cpus)
     if missing := requested - online_cpus():
@@ -101,7 +101,7 @@ def start(
                 env=_environment(),
                 start_new_session=True,
                 **user.popen_options(),
-                # Runs after the change of user, which would clear the parent-death signal.
+                # Runs after the switch to the server's user, which would clear the parent-death signal.
                 preexec_fn=prepare,  # noqa: PLW1509 — it only makes system calls.
             )
     except subprocess.SubprocessError as error:
@@ -113,7 +113,7 @@ def start(
 
 
 def end_with(parent: int) -> None:
-    """In a child before exec: let the kernel end it together with the thread of `parent` that started it."""
+    """In a child before exec: let the kernel kill it when the thread of `parent` that started it ends."""
     _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -126,14 +126,14 @@ def _before_exec(parent: int, cpus: frozenset[int]) -> Callable[[], None]:
         end_with(parent)
         os.sched_setaffinity(0, cpus)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        # A core file of a server with a large pool would fill the disk under the experiment.
+        # A core file of a server with a large buffer pool would fill the experiment's disk.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     return prepare
 
 
 def _environment() -> dict[str, str]:
-    """The environment of a server: without secrets of the shell, in English, with no other home."""
+    """The environment of a server: English messages, no secrets of the shell, and another home directory."""
     kept = ("PATH", "LD_LIBRARY_PATH", "TZ", "TMPDIR")
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
     return {name: os.environ[name] for name in kept if name in os.environ} | {
@@ -144,10 +144,10 @@ def _environment() -> dict[str, str]:
 
 
 def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: float) -> float:
-    """Ask the process to stop or kill it, wait for it, and return the seconds that took.
+    """Stop or kill the process, wait until it ends, and return how many seconds that took.
 
-    `number` is the signal for that: SIGTERM for a clean end and SIGKILL for the other, unless it is given.
-    Raises ServerProblem when a clean stop takes longer than `timeout_s`; the process is killed then.
+    `number` is the signal to send; the default is SIGTERM for a clean stop and SIGKILL otherwise. If a clean
+    stop takes longer than `timeout_s`, the process is killed and ServerProblem is raised.
     """
     began = time.monotonic()
     if process.poll() is None:

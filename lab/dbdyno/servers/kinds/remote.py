@@ -1,7 +1,7 @@
 """Remote servers: dbdyno connects to them by a URL and neither starts nor stops them.
 
-dbdyno reads settings, and changes them only with `set_global`, for the duration of the groups. Load and
-administration use the account of the URL.
+dbdyno reads their settings. It changes only the variables in `set_global`, and restores them when a group
+ends. Load and administration both use the account of the URL.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from dbdyno.servers.workspace import Workspace
 def password(
     file: Path | None, ask: Callable[[], str] | None, environment: Mapping[str, str] | None = None
 ) -> str:
-    """The password of a target: from the file, else the environment, else from `ask`, else empty.
+    """The password of a target: from the file, else from the environment, else from `ask`, else empty.
 
-    `ask` is None without a terminal. One trailing line end of the file is removed. Raises ServerProblem.
+    `ask` is None without a terminal. One line break at the end of the file is removed. Raises ServerProblem.
     """
     if file is not None:
         try:
@@ -71,7 +71,7 @@ def variant_target(variant: Variant) -> Target:
 
 
 def open_remote(url: str, password: str) -> Server:
-    """The server behind a URL; nothing is connected before `start`. Raises ServerProblem for a wrong URL."""
+    """The server behind a URL; `start` connects. Raises ServerProblem for a wrong URL."""
     return RemoteServer(parse_url(url), password)
 
 
@@ -85,19 +85,21 @@ class RemoteServer(Server):
         self._spec = spec or ServerSpec(kind="remote", url=str(target))
         self._protocol = PROTOCOLS[target.protocol]
         self._admin = self._protocol.admin(target, password)
-        # The former values of the variables that dbdyno changed, by name.
+        # Values before the run of the variables that dbdyno changed, by name.
         self._changed: dict[str, str] = {}
 
     @classmethod
     def of_variant(cls, variant: Variant, _workspace: Workspace, _snapshot: Snapshot | None) -> Self:
-        """The server of a variant; its data stay where they are. Raises ServerProblem."""
+        """The server of a variant; no snapshot replaces its data. Raises ServerProblem."""
         return cls(variant_target(variant), variant_password(variant), variant.name, variant.server)
 
     def restore(self) -> None:
-        """Nothing: the data of a remote server stay."""
+        """Does nothing: a remote server keeps its data."""
 
     def start(self) -> None:
-        """Connect, and set what may be set. Raises ServerProblem, with exit code 3 where nothing answers."""
+        """Connect, and set the variables in `set_global`. Raises ServerProblem; exit code 3 means that no
+        server answers.
+        """
         try:
             self._admin.open()
         except Refused as refused:
@@ -124,7 +126,7 @@ class RemoteServer(Server):
                 ) from problem
 
     def _revert(self) -> list[ServerProblem]:
-        """Set every changed variable to its former value; a problem for each that failed."""
+        """Restore every changed variable; returns a problem for each that failed."""
         left: list[ServerProblem] = []
         while self._changed:
             name, before = self._changed.popitem()
@@ -142,13 +144,14 @@ class RemoteServer(Server):
         return left
 
     def settle(self, tables: Sequence[str]) -> None:
-        """Run VACUUM and ANALYZE as far as the account is allowed to."""
+        """Vacuum and analyse the tables, if the protocol needs it and as far as the account is allowed to."""
         self._protocol.settle(self._admin, tables)
 
     def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — dbdyno does not stop it.
         """Restore changed variables and disconnect; the server keeps running.
 
-        Raises ServerProblem with every variable that stays changed, its old value and the statement for it.
+        If variables could not be restored, raises ServerProblem with the old value of each and the statement
+        that restores it.
         """
         left = self._revert()
         self._admin.close()
@@ -156,11 +159,11 @@ class RemoteServer(Server):
             raise combine_problems(left, self.variant)
 
     def close(self) -> None:
-        """As `stop`."""
+        """Same as `stop`."""
         self.stop(clean=True)
 
     def address(self) -> Address:
-        """Where and how to connect: host, database and account of the URL."""
+        """Where and how the load connects: host, database and account of the URL."""
         return Address(**vars(self._target), password=self._password)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
@@ -183,7 +186,7 @@ class RemoteServer(Server):
         variables = self.variables()
         product = self._product(variables)
         origins: Mapping[str, str] = {}
-        # Not every account may read the origins of settings.
+        # Some accounts may not read where settings come from.
         with suppress(ServerProblem):
             origins = product.origins(self._admin)
         return Description(

@@ -1,7 +1,6 @@
-"""Remote servers of each protocol: their facts, their settings, and the reasons why they refuse a connection.
+"""Remote servers of each protocol: facts, settings, and explanations of refused connections.
 
-One class for each protocol, registered in `PROTOCOLS`. An account on a remote server may lack the right to
-some facts, which are left out then.
+One class for each protocol, registered in `PROTOCOLS`. Facts that the account may not read are left out.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ _MYSQL_IDENTITY = (
 )
 _MYSQL_HOST = ("hostname", "version_compile_os", "version_compile_machine")
 
-# Maximum seconds until a reload reaches every session.
+# Maximum seconds until all sessions see a reloaded setting.
 RELOAD_S_MAX = 10.0
 
 _SIZE = re.compile(r"([0-9]+)([KMGTPE])")
 
 
-# Why a server refuses a connection, and the fix. {user} and {database} are plain names, {user_sql} and
+# Why a server refuses a connection, and the fix. {user} and {database} are plain names; {user_sql} and
 # {database_sql} are quoted for SQL.
 _REFUSALS = {
     "login": (
@@ -92,8 +91,7 @@ _MYSQL_REFUSALS = {
     CR_SSL_CONNECTION_ERROR: "tls",
     CR_AUTH_PLUGIN_CANNOT_LOAD: "authentication",
 }
-# By PostgreSQL's text in English, the most specific first; a refusal in another language begins with FATAL
-# too.
+# By PostgreSQL's English text, the most specific first. A refusal in another language also begins with FATAL.
 _POSTGRESQL_REFUSALS = (
     (re.compile(r"no pg_hba\.conf entry|pg_hba\.conf rejects"), "entry"),
     (re.compile(r"permission denied for database"), "right"),
@@ -116,11 +114,11 @@ class RemoteProtocol(ABC):
 
     @abstractmethod
     def admin(self, target: Target, password: str) -> AdminConnection:
-        """A connection to the target; nothing is connected yet."""
+        """A connection to the target that is not open yet."""
 
     @abstractmethod
     def product(self, variables: Mapping[str, str]) -> Product:
-        """The product that answers; a proxy may report another one."""
+        """The product that answers; a proxy may report another product than the server behind it."""
 
     @abstractmethod
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
@@ -131,7 +129,7 @@ class RemoteProtocol(ABC):
         """What the server reports about its machine."""
 
     def refusal(self, target: Target, code: int | str, text: str, *, with_password: bool) -> ServerProblem:
-        """Why a connection failed, in the user's terms."""
+        """The reason for a failed connection as a message for the user."""
         facts = {
             "where": target.unix_socket or f"{bracketed(target.host)}:{target.port}",
             "user": repr(target.user),
@@ -153,19 +151,23 @@ class RemoteProtocol(ABC):
 
     @abstractmethod
     def settle(self, admin: AdminConnection, tables: Sequence[str]) -> None:
-        """Finish background work on freshly loaded tables, named as in SQL, as far as the account may."""
+        """Finish background work on freshly loaded tables as far as the account may. `tables` are names as in
+        SQL.
+        """
 
     @abstractmethod
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
-        """Set a variable for the whole server; `revert` needs it. Raises ServerProblem."""
+        """Set a variable for the whole server, and return the value that `revert` needs. Raises
+        ServerProblem.
+        """
 
     @abstractmethod
     def revert(self, admin: AdminConnection, name: str, before: str) -> None:
-        """Set it to its former value. Raises ServerProblem."""
+        """Set a variable to its former value `before`. Raises ServerProblem."""
 
     @abstractmethod
     def revert_sql(self, name: str, before: str) -> str:
-        """The statements of `revert`, for a user who must run them."""
+        """The statements of `revert`, for a user who must run them manually."""
 
 
 class RemoteMySQL(RemoteProtocol):
@@ -184,12 +186,12 @@ class RemoteMySQL(RemoteProtocol):
         return MySQLAdmin(mysql_connector(target.connect, **options))
 
     def product(self, variables: Mapping[str, str]) -> Product:
-        """By version and comment."""
+        """Decides by the variables with version and version comment."""
         text = f"{variables.get('version', '')} {variables.get('version_comment', '')}"
         return MariaDB() if "mariadb" in text.lower() else MySQL()
 
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
-        """By its variables; the start is known to the second."""
+        """From the server's variables; the start time is known to the second."""
         identity: dict[str, Any] = {name: variables[name] for name in _MYSQL_IDENTITY if variables.get(name)}
         with suppress(ServerProblem):
             ((now,),) = admin.query("SELECT UNIX_TIMESTAMP()")
@@ -198,7 +200,7 @@ class RemoteMySQL(RemoteProtocol):
         return identity
 
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002
-        """By its variables."""
+        """From the server's variables."""
         return {name: variables[name] for name in _MYSQL_HOST if name in variables}
 
     def _refusal_kind(self, code: int | str, text: str) -> str:
@@ -207,10 +209,10 @@ class RemoteMySQL(RemoteProtocol):
         return _MYSQL_REFUSALS.get(int(code), "unreachable")
 
     def settle(self, admin: AdminConnection, tables: Sequence[str]) -> None:
-        """Nothing: the loader has analysed its tables."""
+        """Does nothing: the loader has analysed its tables."""
 
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
-        """SET GLOBAL."""
+        """Uses SET GLOBAL."""
         pattern = _mysql_literal(name.replace("_", r"\_"))
         before = admin.pairs(f"SHOW GLOBAL VARIABLES LIKE {pattern}")
         if name not in before:
@@ -219,11 +221,11 @@ class RemoteMySQL(RemoteProtocol):
         return before[name]
 
     def revert(self, admin: AdminConnection, name: str, before: str) -> None:
-        """SET GLOBAL."""
+        """Uses SET GLOBAL."""
         admin.query(self.revert_sql(name, before))
 
     def revert_sql(self, name: str, before: str) -> str:
-        """SET GLOBAL."""
+        """A SET GLOBAL statement."""
         return f"SET GLOBAL {name} = {_mysql_value(before)}"
 
 
@@ -232,7 +234,7 @@ def _mysql_literal(text: str) -> str:
 
 
 def _mysql_value(text: str) -> str:
-    """A value as SET takes it: sizes in bytes, since SET knows no letters."""
+    """A value for SET; sizes are converted to bytes, because SET accepts no size suffix."""
     if (size := _SIZE.fullmatch(text)) is not None:
         return str(int(size[1]) * 1024 ** ("KMGTPE".index(size[2]) + 1))
     if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) or text.upper() in {"ON", "OFF"}:
@@ -247,7 +249,7 @@ class RemotePostgreSQL(RemoteProtocol):
     quote = '"'
 
     def admin(self, target: Target, password: str) -> AdminConnection:
-        """See `RemoteProtocol`. A unix socket is named by its file or by the folder of it."""
+        """See `RemoteProtocol`. A unix socket is given as its file or as its folder."""
         options: dict[str, Any] = {"user": target.user, "port": target.port, "host": target.host}
         if target.unix_socket:
             folder, dot, port = target.unix_socket.rpartition("/.s.PGSQL.")
@@ -261,7 +263,7 @@ class RemotePostgreSQL(RemoteProtocol):
         return PostgreSQL()
 
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
-        """The cluster's own number, its address and its start, as far as the account may ask."""
+        """The cluster's system identifier, address and start time, as far as the account may read them."""
         identity: dict[str, Any] = {
             name: variables[name]
             for name in ("data_directory", "port", "cluster_name")
@@ -280,7 +282,7 @@ class RemotePostgreSQL(RemoteProtocol):
         return identity
 
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002
-        """What version() reports."""
+        """The output of version()."""
         ((text,),) = admin.query("SELECT version()")
         return {"built": str(text)}
 
@@ -289,12 +291,12 @@ class RemotePostgreSQL(RemoteProtocol):
         return next(kinds, "unreachable")
 
     def settle(self, admin: AdminConnection, tables: Sequence[str]) -> None:
-        """Freeze every row of the tables, so that no trial does it."""
+        """Freeze every row of the tables, so that this work does not fall into a trial."""
         if tables:
             admin.query(f"VACUUM (FREEZE, ANALYZE) {', '.join(tables)}")
 
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
-        """ALTER SYSTEM and a reload; a change that needs a restart is reverted and refused."""
+        """Uses ALTER SYSTEM and a reload; a change that needs a restart is reverted and refused."""
         text = PostgreSQL().rendered(name, value)
         known = admin.query(f"SELECT context FROM pg_settings WHERE name = '{name}'")
         if not known:
@@ -313,18 +315,18 @@ class RemotePostgreSQL(RemoteProtocol):
         try:
             _reload(admin)
         except ServerProblem:
-            # ALTER SYSTEM has written it, and the next reload would apply it.
+            # ALTER SYSTEM has already written the value, and the next reload would apply it.
             admin.query(_revert_sql(name, before))
             raise
         return before
 
     def revert(self, admin: AdminConnection, name: str, before: str) -> None:
-        """ALTER SYSTEM and a reload."""
+        """Uses ALTER SYSTEM and a reload."""
         admin.query(_revert_sql(name, before))
         _reload(admin)
 
     def revert_sql(self, name: str, before: str) -> str:
-        """ALTER SYSTEM and a reload."""
+        """ALTER SYSTEM and a reload, as statements."""
         return f"{_revert_sql(name, before)}; SELECT pg_reload_conf()"
 
 
@@ -338,7 +340,7 @@ def _escaped(text: str) -> str:
 
 
 def _reload(admin: AdminConnection) -> None:
-    """Let the server read its files, and wait until it has."""
+    """Make the server reload its configuration, and wait until it has."""
     ((before,),) = admin.query("SELECT pg_conf_load_time()")
     admin.query("SELECT pg_reload_conf()")
     deadline = time.monotonic() + RELOAD_S_MAX

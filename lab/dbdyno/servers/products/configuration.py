@@ -1,11 +1,11 @@
-"""From what an experiment declares to a server's option file. Pure text; no file is touched here.
+"""Builds a server's option file from the declarations of an experiment, without file access.
 
-An option file is read from top to bottom and the last value wins, so the order is the rule:
+An option file is read from top to bottom and the last value wins, so the order of its parts is:
 
     harness limits  <  the user's own file (`config`)  <  the declared `variables`  <  where the server lives
 
-The last group (data directory, socket, port, ...) belongs to dbdyno, because a private server must stay
-private. Syntax: "Option Files" in the MariaDB knowledge base and in the MySQL reference manual.
+The last part (data directory, socket, port, ...) belongs to dbdyno and keeps the server private. Syntax:
+"Option Files" in the MariaDB knowledge base and in the MySQL reference manual.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.]*$")
 
 
 def normal(name: str) -> str:
-    """One spelling of an option's name: lower case, underscores, no leading dashes, no `loose-` prefix."""
+    """An option's name in one spelling: lower case, underscores, no leading dashes, no `loose-` prefix."""
     return name.strip().lstrip("-").lower().replace("-", "_").removeprefix("loose_")
 
 
 def rendered(name: str, value: Value) -> str:
-    """A value as a server wants it: booleans as ON and OFF, sizes with one letter.
+    """A value in the server's syntax: booleans as ON and OFF, sizes with one letter.
 
-    Raises ServerProblem for a value that no option file can hold.
+    Raises ServerProblem for a value that an option file cannot hold.
     """
     if isinstance(value, bool):
         return "ON" if value else "OFF"
@@ -52,15 +52,15 @@ def rendered(name: str, value: Value) -> str:
 
 
 def quoted(value: str) -> str:
-    """A value in double quotes, so that blanks, `#` and `;` are part of it."""
+    """A value in double quotes, so that spaces and `#` and `;` are part of it."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def problems_of(variables: Mapping[str, Value], reserved: Mapping[str, str]) -> list[ServerProblem]:
-    """Everything that is wrong with declared variables, before a server sees them.
+    """All errors in declared variables that can be found without a server.
 
-    `reserved` holds the names that dbdyno sets itself, each with the reason.
+    `reserved` contains the names that dbdyno sets itself, each with the reason.
     """
     problems = []
     seen: dict[str, str] = {}
@@ -86,7 +86,9 @@ def problems_of(variables: Mapping[str, Value], reserved: Mapping[str, str]) -> 
 
 
 def file_options(text: str) -> dict[str, str]:
-    """The options of an option file that a server reads, by normal name; one without a value gives ""."""
+    """The options in the server's groups of an option file, by normal name; an option without a value gives
+    "".
+    """
     options: dict[str, str] = {}
     group = ""
     for raw in text.splitlines():
@@ -102,7 +104,7 @@ def file_options(text: str) -> dict[str, str]:
 
 
 def argument_options(arguments: Iterable[str]) -> dict[str, str]:
-    """The options of a command line in the form `--name=value`, by normal name; without a value ""."""
+    """The options of a command line, `--name=value`, by normal name; an option without a value gives ""."""
     options: dict[str, str] = {}
     for argument in arguments:
         if argument.startswith("--"):
@@ -120,7 +122,9 @@ def option_file(
     literal: Callable[[str], str] = quoted,
     section: str = "[mysqld]",
 ) -> str:
-    """The whole generated file; `literal` writes a value, `section` precedes each group of options."""
+    """The complete generated file; `literal` formats a value, `section` is the header of each group of
+    options.
+    """
 
     def group(title: str, options: Mapping[str, str]) -> list[str]:
         settings = (f"{name} = {literal(value)}" for name, value in options.items())
@@ -136,7 +140,7 @@ def option_file(
 
 
 def _without_comment(value: str) -> str:
-    """A value of an option file without its quotes and without a comment behind it."""
+    """A value of an option file without quotes and trailing comment."""
     for mark in "\"'":
         if value.startswith(mark) and mark in value[1:]:
             return value[1 : value.index(mark, 1)]

@@ -1,4 +1,4 @@
-"""The settings that a variant declares: `variables`, `config` and `arguments`, checked, in one spelling."""
+"""The settings that a variant declares (`variables`, `config`, `arguments`), validated, names normalised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import ServerProblem, combine_problems
 
-# Every product that runs locally.
+# All products that dbdyno can run locally.
 PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL(), PostgreSQL())}
 
 
@@ -27,7 +27,9 @@ class Declaration:
     arguments: tuple[str, ...]
 
     def by_name(self) -> dict[str, str]:
-        """Every declared option with a value, by normal name, as the server resolves them: the last wins."""
+        """Every declared option with its value, by normal name. If an option occurs more than once, the last
+        one wins, as in the server.
+        """
         from_file = {
             name: value
             for name, value in self.product.file_options(self.config).items()
@@ -36,22 +38,22 @@ class Declaration:
         return {**from_file, **self.variables, **configuration.argument_options(self.arguments)}
 
     def listed(self) -> dict[str, str]:
-        """The declared variables, as they go into the generated configuration."""
+        """The declared variables in the form in which they are written into the generated configuration."""
         return dict(self.product.listed(self.variables))
 
     def init_options(self) -> dict[str, str]:
-        """Those that decide how files are made."""
+        """The declared options that determine the file format."""
         return {name: value for name, value in self.by_name().items() if name in self.product.init_options}
 
     @property
     def port(self) -> int | None:
-        """The port the experiment asks for; None for any free one."""
+        """The port that the experiment requests; None for any free port."""
         text = self.variables.get("port")
         return None if text is None else int(text)
 
 
 def read_declaration(variant: Variant) -> Declaration:
-    """Read and check what `variant` declares. Raises ServerProblem with everything that is wrong at once."""
+    """Read and validate the declarations of `variant`. Raises one ServerProblem with all errors."""
     spec = variant.server
     assert spec.product is not None, "a server that dbdyno starts has a product"
     product = PRODUCTS[spec.product]

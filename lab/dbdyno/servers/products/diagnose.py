@@ -1,6 +1,6 @@
-"""Why a server did not start or died, as a message for the user.
+"""Why a server did not start or why it died, as a message for the user.
 
-A product has its patterns (`Product.patterns`); this file has the explanations that all products share.
+Each product has its own patterns (`Product.patterns`); this file has the explanations that products share.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dbdyno.servers.server import ServerProblem
 
 LINES_QUOTED = 6
 CHARACTERS_QUOTED = 400
-# Seconds that a program may take to list its options.
+# Maximum seconds for a program to list its options.
 LIST_S_MAX = 30
 
 
 def diagnose(failure: Failure, patterns: Patterns) -> ServerProblem:
-    """The explanation of the first pattern that the log matches, or else the log's errors."""
+    """The explanation of the first pattern that matches the log; without a match, the log's errors."""
     for pattern, explanation in patterns:
         if match := pattern.search(failure.log):
             return explanation(match, failure)
@@ -36,7 +36,7 @@ def diagnose(failure: Failure, patterns: Patterns) -> ServerProblem:
 
 
 def unknown(names: Sequence[str], known: Collection[str], failure: Failure) -> ServerProblem:
-    """Names that the server does not know, each with a similar known one where there is one."""
+    """Names that the server does not know, each with the most similar known name, if any."""
     parts = []
     for name in names:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
@@ -57,7 +57,7 @@ def refused_value(failure: Failure, name: str, value: str, fix: str = "") -> Ser
 
 
 def listed(failure: Failure, *arguments: str) -> str:
-    """The options that the server's program lists when called with `arguments`; empty where it fails."""
+    """The options that the server's program lists when called with `arguments`; empty if the call fails."""
     if not failure.binaries.runnable:
         return ""
     try:
@@ -74,7 +74,7 @@ def listed(failure: Failure, *arguments: str) -> str:
 
 
 def message(text: str, fix: str) -> Explanation:
-    """An explanation that needs the groups of its pattern alone, and {title} for the product."""
+    """An explanation whose text needs only the groups of its pattern, and {title}, the product's name."""
 
     def explain(match: re.Match[str], failure: Failure) -> ServerProblem:
         return ServerProblem(text.format(title=failure.title, **match.groupdict()), fix)
@@ -83,7 +83,7 @@ def message(text: str, fix: str) -> Explanation:
 
 
 def port_taken(_: re.Match[str], failure: Failure) -> ServerProblem:
-    """Another program has the port."""
+    """Another program uses the port."""
     return ports.taken(failure.place.port)
 
 
@@ -98,7 +98,7 @@ def disk_full(_: re.Match[str], failure: Failure) -> ServerProblem:
 
 
 def denied(_: re.Match[str], failure: Failure) -> ServerProblem:
-    """The server's user lacks the right to a file."""
+    """The server's user has no permission for a file."""
     return ServerProblem(
         f"the {failure.title} server, which runs as {failure.user}, may not read or write a file: "
         + "; ".join(failure.errors[:2]),

@@ -9,19 +9,19 @@ from dbdyno.servers.products.configuration import normal
 from dbdyno.servers.products.product import Failure, Patterns
 from dbdyno.servers.server import ServerProblem
 
-# Errors that only follow from another one.
+# Errors that are only consequences of other errors.
 _CONSEQUENCES = re.compile(
     r"\[ERROR\] (Aborting|Plugin 'InnoDB' registration|Unknown/unsupported storage engine|"
     r"Parsing options for plugin|InnoDB: Plugin initialization aborted)|"
-    # MySQL's own: Aborting, built-in plug-ins, dictionary, storage engine, end of InnoDB's start.
+    # MySQL: Aborting, built-in plug-ins, data dictionary, storage engine, end of InnoDB's start.
     r"\[ERROR\] \[MY-(?:010119|010168|010746|010020|010334|012930)\]"
 )
-# Time stamps of MariaDB and of MySQL, with the number of the thread.
+# Time stamps of MariaDB and of MySQL, with the thread number.
 _STAMP = re.compile(r"^[0-9-]+(?:\s+[0-9:]+|T[0-9:.]+Z?)\s+[0-9]+\s+")
 
 
 def error_lines(log: str) -> list[str]:
-    """The `[ERROR]` lines in order, without time stamps and without mere consequences."""
+    """The `[ERROR]` lines in order, without time stamps and without consequences of other errors."""
     lines = [line for line in log.splitlines() if "[ERROR]" in line or line.startswith(("ERROR", "FATAL"))]
     causes = [line for line in lines if not _CONSEQUENCES.search(line)] or lines
     return [_STAMP.sub("", line) for line in causes]
@@ -34,7 +34,7 @@ def plugin_errors(log: str) -> str:
 
 
 def _unknown(match: re.Match[str], failure: Failure) -> ServerProblem:
-    """Every declared name this server does not know, not just the first."""
+    """Reports every declared name that this server does not know, not just the first."""
     known = known_options(failure)
     first = normal(match["name"].partition("=")[0])
     others = (name for name in failure.declared if known and name != first and name not in known)
@@ -42,8 +42,8 @@ def _unknown(match: re.Match[str], failure: Failure) -> ServerProblem:
 
 
 def known_options(failure: Failure) -> frozenset[str]:
-    """The normal names of all options of this server's program; empty where it does not list them."""
-    # The program ends with a table "name   value" under a line of dashes.
+    """The normal names of all options of the server's program; empty if the program cannot list them."""
+    # The program's output ends with a table "name value" below a line of dashes.
     _, _, table = diagnose.listed(failure, "--no-defaults", "--verbose", "--help").partition("\n---")
     return frozenset(normal(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]", line))
 

@@ -46,33 +46,34 @@ class MariaDB(MySQLFamily):
         }
     )
 
-    # Loading need not be durable: a snapshot that was interrupted is thrown away.
+    # Loading need not be durable, because an interrupted snapshot is discarded.
     neutral: ClassVar[Mapping[str, str | int]] = {
         "innodb_buffer_pool_size": "512M",
         "innodb_flush_log_at_trx_commit": 0,
-        # With 1, MariaDB's default, LOAD DATA holds the AUTO-INC lock of a table to its end, and streams into
-        # one table take turns. Rows bring their ids along, so the mode changes nothing in them.
+        # With MariaDB's default, 1, LOAD DATA holds a table's AUTO-INC lock until it ends, so parallel
+        # streams into one table would wait for each other. The loaded rows contain their ids; the mode does
+        # not change them.
         "innodb_autoinc_lock_mode": 2,
     }
 
     def binaries(self, basedir: Path | None) -> Binaries:
-        """`mariadbd` and `mariadb-install-db`, also under their old names."""
+        """Finds `mariadbd` and `mariadb-install-db`, also under their old names."""
         fix = f"install the Debian package {PACKAGE}, or name a folder with MariaDB as server.basedir"
         server, install = programs.find_both(self.title, self.programs, basedir, fix)
-        # MariaDB's own idea of its base: the folder above the one that holds the program.
+        # MariaDB's default base directory is the parent of the program's folder.
         options = () if basedir is None else (f"--basedir={server.parent.parent}",)
         return Binaries(server, install, basedir, programs.loader(basedir), options)
 
     def harness(self, open_files: int) -> Mapping[str, str]:
-        """With connections that the load cannot use."""
+        """Also reserves connections that the load cannot use."""
         return {**super().harness(open_files), "extra_max_connections": "10"}
 
     def placement(self, place: Place) -> dict[str, str]:
-        """With a port that the load does not use."""
+        """Adds a port that the load does not use."""
         return {**super().placement(place), "extra_port": str(place.admin_port)}
 
     def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
-        """`mariadb-install-db` with the options that decide how files are made."""
+        """`mariadb-install-db` with the options that determine the file format."""
         return [
             str(binaries.install),
             "--no-defaults",
@@ -82,13 +83,13 @@ class MariaDB(MySQLFamily):
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
             "--skip-name-resolve",
-            # The host's own name may resolve to nothing; its accounts are removed at the first start.
+            # The host name may not resolve. The accounts for it are removed at the first start.
             "--force",
             *command_options(options),
         ]
 
     def prologue(self, load: Address) -> Sequence[str]:
-        """Removes the accounts of a fresh data directory, which have no password."""
+        """Remove the accounts of a new data directory, which have no passwords."""
         kept = f"'mariadb.sys', '{ADMIN_USER}', '{load.user}'"
         return [f"DELETE FROM mysql.global_priv WHERE User NOT IN ({kept})", "FLUSH PRIVILEGES"]
 
@@ -97,11 +98,11 @@ class MariaDB(MySQLFamily):
         return [f"CREATE OR REPLACE USER {account} IDENTIFIED BY '{password}'"]
 
     def admin_address(self, place: Place) -> Mapping[str, Any]:
-        """`extra_port` has its own listener and threads, so that a full thread pool does not block it."""
+        """`extra_port` has its own listener and threads; a full thread pool does not block it."""
         return {"host": "127.0.0.1", "port": place.admin_port}
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
-        """Where settings come from, by information_schema."""
+        """Where settings come from, read from information_schema."""
         return admin.pairs(
             "SELECT LOWER(VARIABLE_NAME), LOWER(GLOBAL_VALUE_ORIGIN) FROM "
             "information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', '')"

@@ -15,7 +15,7 @@ from dbdyno.servers.products.product import Binaries, Place
 from dbdyno.servers.server import Address
 from dbdyno.servers.sources import programs
 
-# Folders of an unpacked root with libraries other than its C library.
+# Folders of an unpacked root that contain libraries besides the C library.
 PRIVATE_LIBRARIES = ("usr/lib/mysql/private",)
 
 
@@ -49,8 +49,8 @@ class MySQL(MySQLFamily):
         }
     )
 
-    # Loading need not be durable: a snapshot that was interrupted is thrown away. A binary log of it would
-    # be copied with the data of every trial.
+    # Loading need not be durable, because an interrupted snapshot is discarded. A binary log of the loading
+    # would be copied together with the data for every trial.
     neutral: ClassVar[Mapping[str, str | int]] = {
         "innodb_buffer_pool_size": "512M",
         "innodb_flush_log_at_trx_commit": 0,
@@ -58,11 +58,11 @@ class MySQL(MySQLFamily):
     }
 
     def is_named(self, version: str) -> bool:
-        """MySQL prints no name; MariaDB prints its own."""
+        """MySQL prints no product name; MariaDB prints its own."""
         return super().is_named(version) and "MariaDB" not in version
 
     def binaries(self, basedir: Path | None) -> Binaries:
-        """`mysqld`: a package's, a vendor's tarball, or an unpacked root of another system."""
+        """Finds `mysqld` in a package, a vendor's tarball, or an unpacked root of another system."""
         fix = (
             "install MySQL, or name the folder of an unpacked one as server.basedir (scripts/mysql-root DIR "
             "makes one)"
@@ -75,17 +75,19 @@ class MySQL(MySQLFamily):
         )
 
     def placement(self, place: Place) -> dict[str, str]:
-        """Nothing listens but what is asked for, and no file is read or written through SQL elsewhere."""
+        """Disable the X protocol's listener and the folder check of `secure_file_priv`."""
         return {
             **super().placement(place),
-            # A packaged server refuses to start where its compiled-in folder does not exist.
+            # A packaged server refuses to start if its compiled-in folder does not exist.
             "secure_file_priv": "",
-            # Another listener of every MySQL, with a port of its own.
+            # MySQL listens on another port for the X protocol by default.
             "loose_mysqlx": "OFF",
         }
 
     def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
-        """`mysqld --initialize-insecure`; root, who has no password there, goes at the first start."""
+        """`mysqld --initialize-insecure`. It creates root without a password; the first start removes this
+        account.
+        """
         return [
             *binaries.command(),
             "--no-defaults",
@@ -98,7 +100,7 @@ class MySQL(MySQLFamily):
         ]
 
     def prologue(self, load: Address) -> Sequence[str]:  # noqa: ARG002 — root is the only account.
-        """No binary log holds the accounts; root has no password."""
+        """Keep the accounts out of the binary log, and remove root, which has no password."""
         return ["SET SESSION sql_log_bin = 0", "DROP USER IF EXISTS 'root'@'localhost'"]
 
     def account_statements(self, account: str, password: str) -> Sequence[str]:
@@ -109,13 +111,13 @@ class MySQL(MySQLFamily):
         ]
 
     def admin_address(self, place: Place) -> Mapping[str, Any]:
-        """The unix socket counts as secure. MySQL keeps a connection free for an administrator, and
+        """Use the unix socket, which counts as secure. MySQL reserves a connection for an administrator, and
         TP_CONNECTION_ADMIN gives it a thread outside the thread pool.
         """
         return {"unix_socket": str(place.socket)}
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
-        """Where settings come from, by performance_schema, which knows it even where it is off."""
+        """Where settings come from, read from performance_schema, which has this even if it is disabled."""
         return admin.pairs(
             "SELECT VARIABLE_NAME, LOWER(VARIABLE_SOURCE) FROM performance_schema.variables_info "
             "WHERE VARIABLE_SOURCE <> 'COMPILED'"
@@ -123,7 +125,9 @@ class MySQL(MySQLFamily):
 
 
 def _places(server: Path) -> Sequence[str]:
-    """The options that tell a moved server where its files are: the folder above its program's."""
+    """The options for a server in another folder than its compiled-in one; all paths derive from the
+    program's path.
+    """
     base = server.parent.parent
     plugins = [base / name for name in ("lib/mysql/plugin", "lib/plugin") if (base / name).is_dir()]
     shares = [base / name for name in ("share/mysql", "share") if (base / name / "charsets").is_dir()]

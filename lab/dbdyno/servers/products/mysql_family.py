@@ -1,4 +1,4 @@
-"""What private servers of MariaDB and of MySQL share: the option file, and the SQL about themselves."""
+"""Option file and administrative SQL of private servers, common to MariaDB and MySQL."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MySQLFamily(Product):
     error_lines = staticmethod(error_log.error_lines)
 
     def harness(self, open_files: int) -> Mapping[str, str]:
-        """Enough connections and statements for any point, as far as the files allow."""
+        """Enough connections and statements for any load level, as far as the limit of open files allows."""
         connections = min(8192, open_files // 3)
         tables = min(4000, (open_files - connections - 200) // 3)
         return {
@@ -51,10 +51,10 @@ class MySQLFamily(Product):
             "back_log": "4096",
             "open_files_limit": str(min(open_files, 131_072)),
             "table_open_cache": str(tables),
-            # A dumped pool would make one start warmer than the next.
+            # A server that reloads a dumped buffer pool would start warmer than one that does not.
             "innodb_buffer_pool_dump_at_shutdown": "OFF",
             "innodb_buffer_pool_load_at_startup": "OFF",
-            # A name server must not be part of a measurement, and accounts are named by address.
+            # Name resolution must not be part of a measurement. Accounts therefore contain addresses.
             "skip_name_resolve": "ON",
         }
 
@@ -73,9 +73,9 @@ class MySQLFamily(Product):
         }
 
     def placement(self, place: Place) -> dict[str, str]:
-        """The options that make the server private: where it keeps things and where it listens.
+        """The options that keep the server private: its directories, socket and ports.
 
-        What the server says before it has read `log_error` goes to standard error, the same file.
+        Messages from before the server has read `log_error` go to standard error, which is the same file.
         """
         return {
             "datadir": str(place.data),
@@ -89,10 +89,11 @@ class MySQLFamily(Product):
         }
 
     def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
-        """Statements that leave the load's schema and account, the administrator's, and no others.
+        """Statements that create the load's schema and account and the administrator's account, and remove
+        all others.
 
-        The load's account has rights on its own schema alone, so that no privilege (such as
-        TP_CONNECTION_ADMIN) takes it past a thread pool.
+        The load's account has rights only on its own schema, so no privilege (such as TP_CONNECTION_ADMIN)
+        lets it bypass a thread pool.
         """
         statements = [*self.prologue(load), f"CREATE DATABASE IF NOT EXISTS `{load.database}`"]
         accounts = ((ADMIN_USER, admin_password, "*.*"), (load.user, load.password, f"`{load.database}`.*"))
@@ -103,30 +104,30 @@ class MySQLFamily(Product):
 
     @abstractmethod
     def prologue(self, load: Address) -> Sequence[str]:
-        """Statements before the first account is made."""
+        """Statements that run before the first account is created."""
 
     @abstractmethod
     def account_statements(self, account: str, password: str) -> Sequence[str]:
-        """Statements after which an account exists with that password."""
+        """Statements that create the account with this password, or change its password."""
 
     @abstractmethod
     def admin_address(self, place: Place) -> Mapping[str, Any]:
         """How the administrator connects: arguments of `pymysql.connect`."""
 
     def admin(self, place: Place, password: str) -> AdminConnection:
-        """Encrypted where the server requires it."""
+        """See `Product`. The connection is encrypted if the server requires that."""
         options = {**self.admin_address(place), "user": ADMIN_USER, "password": password}
         return MySQLAdmin(connector(Connect(tls="preferred"), **options))
 
     def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
-        """The server reads the generated file alone."""
+        """See `Product`. The server reads only the generated file."""
         return [*binaries.command(), f"--defaults-file={place.option_file}", *binaries.options, *arguments]
 
     def ready(self, admin: AdminConnection, load: Address) -> None:
-        """Nothing: the `init_file` has done it."""
+        """Does nothing: the statements of `init_file` create schema and account."""
 
     def settle(self, admin: AdminConnection, database: str) -> None:
-        """Statistics of every table."""
+        """Update the statistics of every table."""
         tables = admin.query(
             f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
         )
@@ -134,7 +135,7 @@ class MySQLFamily(Product):
             admin.query(f"ANALYZE TABLE `{database}`.`{table}`")
 
     def before_snapshot(self, admin: AdminConnection) -> None:
-        """Let the stop purge and merge everything."""
+        """Make the clean stop complete the purge and merge all buffered changes."""
         admin.query("SET GLOBAL innodb_fast_shutdown = 0")
 
     def status(self, admin: AdminConnection) -> Mapping[str, str]:
@@ -146,11 +147,11 @@ class MySQLFamily(Product):
         return admin.pairs("SHOW GLOBAL VARIABLES")
 
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """The uuid, where the product has one; a restored copy has its snapshot's."""
+        """The server's uuid, if the product has one; a restored copy has the uuid of its snapshot."""
         return {name: variables[name] for name in ("server_uuid",) if name in variables}
 
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
-        """By statistics, which ANALYZE has made when the data were loaded."""
+        """From table statistics, which ANALYZE updated after loading."""
         ((size,),) = admin.query(
             "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES "
             f"WHERE TABLE_SCHEMA = '{database}'"
@@ -158,10 +159,10 @@ class MySQLFamily(Product):
         return None if size is None else int(size)
 
     def startup_error(self, log: str) -> str:
-        """These servers start without a plug-in that they could not load."""
+        """Plug-ins that the server could not load: MariaDB and MySQL start without them."""
         return error_log.plugin_errors(log)
 
 
 def command_options(options: Mapping[str, str]) -> list[str]:
-    """Options of an option file as a command line has them."""
+    """Options of an option file in the form of command-line arguments."""
     return [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]

@@ -30,7 +30,7 @@ MAINTENANCE = "postgres"
 
 _PRIVATE = "dbdyno gives every private server its own"
 
-# Views of counters with one row, those of one row per database, and the sums of those with a row per table.
+# Views of counters with one row, and counters that are summed over all rows of a view.
 _SINGLE_ROWS = ("pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal")
 _SUMS = {
     "pg_stat_user_tables": (
@@ -51,7 +51,7 @@ class PostgreSQL(Product):
     version_mark = "PostgreSQL"
     version_variable = "server_version"
     transient = frozenset({"postmaster.pid", "postmaster.opts", "pg_stat_tmp"})
-    # Fast and immediate shutdown; SIGTERM would wait for the clients to leave.
+    # Signals for a fast and for an immediate shutdown; SIGTERM would wait until all clients disconnect.
     stop_signal = signal.SIGINT
     kill_signal = signal.SIGQUIT
 
@@ -68,13 +68,13 @@ class PostgreSQL(Product):
         "log_destination": "dbdyno reads the log from standard error",
     }
 
-    # Options of initdb; a running server only shows them.
+    # Options of initdb; a running server only displays them.
     init_options = frozenset(
         {"data_checksums", "lc_collate", "lc_ctype", "server_encoding", "wal_segment_size"}
     )
 
-    # Loading need not be durable: a snapshot that was interrupted is thrown away. Commits stay synchronous:
-    # VACUUM marks no page as visible to all whose commit is not in the log file yet.
+    # Loading need not be durable, because an interrupted snapshot is discarded. Commits stay synchronous:
+    # VACUUM marks a page as all-visible only after the commits on it have been flushed to the WAL.
     neutral: ClassVar[Mapping[str, str | int]] = {
         "shared_buffers": "512MB",
         "fsync": "off",
@@ -84,20 +84,20 @@ class PostgreSQL(Product):
     }
 
     def binaries(self, basedir: Path | None) -> Binaries:
-        """`postgres` and `initdb`: on PATH, where Debian puts each version, or in `basedir`."""
+        """Finds `postgres` and `initdb`: on PATH, in Debian's folder for each version, or in `basedir`."""
         fix = f"install the Debian package {PACKAGE}, or name a folder with PostgreSQL as server.basedir"
         server, install = programs.find_both(
             self.title, self.programs, basedir, fix, _versions(basedir or Path("/"))
         )
-        # Both look for their files relative to their real path.
+        # Both programs find their files relative to their real path.
         return Binaries(server.resolve(), install.resolve(), basedir, programs.loader(basedir))
 
     def socket_name(self, port: int) -> str:
-        """Its clients know a folder and a port, and make the name themselves."""
+        """PostgreSQL's clients take a folder and a port, and build this name themselves."""
         return f".s.PGSQL.{port}"
 
     def rendered(self, name: str, value: Value) -> str:
-        """Booleans as on and off; a unit is PostgreSQL's own (kB, MB, GB, ms, s, min)."""
+        """Booleans as on and off; units are PostgreSQL's (kB, MB, GB, ms, s, min)."""
         text = ("on" if value else "off") if isinstance(value, bool) else str(value)
         if any(character in text for character in "\n\r\0"):
             raise ServerProblem(
@@ -107,7 +107,7 @@ class PostgreSQL(Product):
         return text
 
     def file_options(self, text: str) -> dict[str, str]:
-        """The settings of a postgresql.conf; the last of a name wins."""
+        """The settings of a postgresql.conf; if a name occurs more than once, the last value wins."""
         options: dict[str, str] = {}
         for raw in text.splitlines():
             match = re.match(r"\s*([A-Za-z_][\w.]*)\s*(?:=|\s)\s*('(?:[^']|'')*'|[^#\s]*)", raw)
@@ -117,16 +117,16 @@ class PostgreSQL(Product):
         return options
 
     def harness(self, open_files: int) -> Mapping[str, str]:
-        """Enough connections for most points; each costs shared memory, used or not."""
+        """Enough connections for most load levels; each one uses shared memory even if it is never opened."""
         return {
             "max_connections": str(min(1000, open_files // 3)),
-            # A crash must be visible.
+            # A crash must not be hidden by a restart.
             "restart_after_crash": "off",
         }
 
     def files(self, place: Place, options: Options, load: Address, admin_password: str) -> Mapping[Path, str]:  # noqa: ARG002
-        """postgresql.conf, pg_hba.conf and pg_ident.conf. Administration comes through the unix socket and is
-        known by the system's account; the load by its password; pg_hba.conf admits nobody else.
+        """postgresql.conf, pg_hba.conf and pg_ident.conf. The administrator connects through the unix socket
+        and is identified by the system account, the load by its password; pg_hba.conf rejects all others.
         """
         text = option_file(
             harness=options.harness,
@@ -164,7 +164,7 @@ class PostgreSQL(Product):
         }
 
     def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
-        """`initdb`, in UTF-8 and sorted by bytes unless the experiment says otherwise."""
+        """`initdb` with UTF-8 and collation C, unless the experiment declares others."""
         command = [
             *binaries.loader,
             str(binaries.install),
@@ -183,22 +183,26 @@ class PostgreSQL(Product):
         return command
 
     def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
-        """The server reads the generated file and what ALTER SYSTEM leaves in the data directory."""
+        """See `Product`. The server reads the generated file, and the values that ALTER SYSTEM writes into
+        the data directory.
+        """
         return [*binaries.command(), "-D", str(place.data), f"--config-file={place.option_file}", *arguments]
 
     def listed(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """postgresql.conf cannot hold options of initdb."""
+        """The declared variables without the options of initdb, which postgresql.conf cannot contain."""
         return {name: value for name, value in options.items() if name not in self.init_options}
 
     def admin(self, place: Place, password: str) -> AdminConnection:  # noqa: ARG002 — the system's account is known.
-        """Over the unix socket; superuser_reserved_connections keeps a place free."""
+        """Uses the unix socket; superuser_reserved_connections keeps a connection free."""
         options = {"host": str(place.socket.parent), "port": place.port, "user": ADMIN_USER}
         return PostgreSQLAdmin(MAINTENANCE, connector(Connect(), **options))
 
     def ready(self, admin: AdminConnection, load: Address) -> None:
-        """The load's role with this start's password, and its database; then ask that database."""
+        """Create the load's role, with a new password for this start, and its database; then use that
+        database.
+        """
         assert isinstance(admin, PostgreSQLAdmin), "made by `admin`"
-        # No log setting of a variant may write the password into the log.
+        # The log settings of a variant must not write the password into the log.
         for setting in ("log_statement = 'none'", "log_min_duration_statement = -1", "log_duration = off"):
             admin.query(f"SET {setting}")
         admin.query("SET log_min_error_statement = 'panic'")
@@ -211,13 +215,13 @@ class PostgreSQL(Product):
         admin.use(load.database)
 
     def settle(self, admin: AdminConnection, database: str) -> None:  # noqa: ARG002 — the connection is to it.
-        """Freeze every row and write everything out, so that no trial does it."""
+        """Freeze every row and write all data to disk, so that this work does not fall into a trial."""
         admin.query("VACUUM (FREEZE, ANALYZE)")
         admin.query("CHECKPOINT")
 
     def status(self, admin: AdminConnection) -> Mapping[str, str]:
-        """Counters of the views pg_stat_*, by view and column: those of the server, of the database that is
-        loaded, and the sums over its tables.
+        """Counters of the views pg_stat_*, by view and column: those of the server and of the load's
+        database, and the sums over the tables of that database.
         """
         present = {
             str(row[0])
@@ -246,33 +250,35 @@ class PostgreSQL(Product):
         return admin.pairs(" UNION ALL ".join(parts))
 
     def variables(self, admin: AdminConnection) -> Mapping[str, str]:
-        """Every setting as SHOW gives it, with its unit."""
+        """Every setting with its unit, as SHOW displays it."""
         return admin.pairs("SELECT name, current_setting(name, true) FROM pg_settings")
 
     def units(self, admin: AdminConnection) -> Mapping[str, str]:
-        """The unit of a number without one."""
+        """See `Product`; from pg_settings."""
         return admin.pairs("SELECT name, unit FROM pg_settings WHERE unit IS NOT NULL")
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
-        """Where each setting that is no default comes from, and what waits for a restart."""
+        """Where each setting that differs from its default comes from, and which settings wait for
+        a restart.
+        """
         return admin.pairs(
             "SELECT name, source || CASE WHEN pending_restart THEN ', pending restart' ELSE '' END "
             "FROM pg_settings WHERE source <> 'default' OR pending_restart"
         )
 
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """The system identifier; a restored copy has its snapshot's."""
+        """The system identifier; a restored copy has the one of its snapshot."""
         ((identifier,),) = admin.query("SELECT system_identifier::text FROM pg_control_system()")
         return {"system_identifier": str(identifier)}
 
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
-        """By the files of the database."""
+        """The size of the database's files."""
         ((size,),) = admin.query(f"SELECT pg_database_size('{database}')")
         return int(size)
 
 
 def _versions(root: Path) -> list[str]:
-    """Where Debian puts each major version, the newest first."""
+    """Debian's folders for each major version, the newest first."""
     folders = [path for path in root.glob("usr/lib/postgresql/*/bin") if path.parent.name.isdecimal()]
     folders.sort(key=lambda path: -int(path.parent.name))
     return [str(path.relative_to(root)) for path in folders]

@@ -17,13 +17,13 @@ def error_lines(log: str) -> list[str]:
 
 
 def known_settings(failure: Failure) -> frozenset[str]:
-    """The names of all settings of this server's program; empty where it does not list them."""
+    """The names of all settings of this server's program; empty if the program cannot list them."""
     lines = diagnose.listed(failure, "--describe-config").splitlines()
     return frozenset(line.partition("\t")[0].lower() for line in lines if "\t" in line)
 
 
 def _unknown(match: re.Match[str], failure: Failure) -> ServerProblem:
-    """Every declared name this server does not know, not just the first."""
+    """Reports every declared name that this server does not know, not just the first."""
     known = known_settings(failure)
     first = match["name"].lower()
     others = (n for n in failure.declared if known and n != first and n not in known and "." not in n)

@@ -1,7 +1,7 @@
 """A database product: what differs between products when dbdyno runs a private server.
 
-Each product's module implements `Product`; `PRODUCTS` in `declaration` lists them. `kinds.local` starts,
-copies and stops all of them alike.
+Each product's module implements `Product`; `PRODUCTS` in `declaration` lists them. `kinds.local` uses this
+interface to start, copy and stop the servers of all products.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Place:
     directory: Path
     socket: Path
     port: int
-    # A second port that the load does not use, where the product has one; 0 for none.
+    # A second port that the load does not use; 0 if the product has none.
     admin_port: int
-    # The address it listens on, and where its clients come from ("%" for anywhere).
+    # The address that the server listens on, and the address from which its clients connect ("%" for any).
     listens: str = "127.0.0.1"
     clients: str = "127.0.0.1"
 
@@ -40,7 +40,7 @@ class Place:
 
     @property
     def temporary(self) -> Path:
-        """For temporary tables and files."""
+        """The directory for temporary tables and files."""
         return self.directory / "tmp"
 
     @property
@@ -50,7 +50,7 @@ class Place:
 
     @property
     def init_file(self) -> Path:
-        """Statements for the next start, with passwords; removed as soon as the server is up."""
+        """Statements for the next start, with passwords; removed as soon as the server answers."""
         return self.directory / "init.sql"
 
     @property
@@ -65,17 +65,17 @@ class Binaries:
 
     server: Path
     install: Path
-    # The folder the user named, or None for what is installed on the machine.
+    # The folder that the user declared; None for programs installed on this machine.
     basedir: Path | None
-    # What the programs are started with: a root's own dynamic loader.
+    # Command that starts the programs of an unpacked root: the dynamic loader of that root. Empty elsewhere.
     loader: tuple[str, ...] = ()
     # Options without which these programs do not find their own files.
     options: tuple[str, ...] = ()
-    # Whether they can be run on this machine as they are; an image's cannot.
+    # Whether the programs can run directly on this machine; those of an image cannot.
     runnable: bool = True
 
     def command(self) -> list[str]:
-        """The beginning of a command line of the server's program."""
+        """The beginning of a command line that runs the server's program."""
         return [*self.loader, str(self.server)]
 
 
@@ -83,14 +83,14 @@ class Binaries:
 class Failure:
     """What is known about a server that did not start or that died."""
 
-    # The end of its log since this start.
+    # The end of the log, since this start.
     log: str
     exit_status: int | None
     place: Place
-    # What the experiment declared, by normal name.
+    # The options that the experiment declares, by normal name.
     declared: Mapping[str, str]
     binaries: Binaries
-    # The product's name for people.
+    # The product's name in messages.
     title: str = "MariaDB"
     # The lines of the log that are errors.
     errors: Sequence[str] = ()
@@ -99,19 +99,21 @@ class Failure:
 
 
 Explanation = Callable[[re.Match[str], Failure], ServerProblem]
-# The first pattern that the log matches explains a failure.
+# Patterns for the log of a failed server; the first one that matches gives the explanation.
 Patterns = Sequence[tuple[re.Pattern[str], Explanation]]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What goes into a generated configuration, in the order in which the last value wins."""
+    """The options of a generated configuration, in order of precedence: a later group overrides an earlier
+    one.
+    """
 
-    # Limits and switches that only serve the harness.
+    # Limits and switches that dbdyno sets, such as the number of connections.
     harness: Mapping[str, str]
-    # The user's own file, as it is.
+    # The content of the user's configuration file, unchanged.
     config: str
-    # What the experiment declares, rendered.
+    # The declared variables in the server's syntax.
     declared: Mapping[str, str]
 
 
@@ -119,26 +121,26 @@ class Product(ABC):
     """One database product."""
 
     name: ClassVar[str]
-    # Its name for people.
+    # The product's name in messages.
     title: ClassVar[str]
-    # The engine's protocol: `target.protocol` of a plan.
+    # The protocol's name in a plan (`target.protocol`).
     protocol: ClassVar[str]
     # Names of the server program, and of the program that creates data directories.
     programs: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]]
-    # Signals for a clean stop, and for a stop whose data are discarded.
+    # Signal for a clean stop, and signal for a stop after which the data are discarded.
     stop_signal: ClassVar[int] = signal.SIGTERM
     kill_signal: ClassVar[int] = signal.SIGKILL
-    # Options dbdyno sets itself, each with the reason; declaring one is a mistake.
+    # Options that dbdyno sets itself, each with the reason; a variant must not declare them.
     reserved: ClassVar[Mapping[str, str]]
     # Options that determine the data files; a variant that sets one needs its own snapshot.
     init_options: ClassVar[frozenset[str]]
     # Settings under which snapshots are loaded, the same for all variants.
     neutral: ClassVar[Mapping[str, str | int]]
-    # What the server's log says when a start fails.
+    # Explanations of failed starts, by patterns in the server's log.
     patterns: ClassVar[Patterns]
     # Arguments with which the server's program prints its version.
     version_arguments: ClassVar[Sequence[str]] = ("--version",)
-    # Part of what it prints then, which other products do not print.
+    # A part of that output that no other product prints.
     version_mark: ClassVar[str]
     # The variable with the version of a running server.
     version_variable: ClassVar[str] = "version"
@@ -147,10 +149,12 @@ class Product(ABC):
 
     @abstractmethod
     def binaries(self, basedir: Path | None) -> Binaries:
-        """The programs. Raises ServerProblem with the package to install when there are none."""
+        """Find the product's programs. Raises ServerProblem with the package to install if they are
+        missing.
+        """
 
     def version(self, binaries: Binaries) -> str:
-        """The version line of the server's program. Raises ServerProblem.
+        """The version line that the server's program prints. Raises ServerProblem.
 
         For example "mariadbd Ver 10.11.6-MariaDB for debian-linux-gnu on x86_64".
         """
@@ -176,19 +180,21 @@ class Product(ABC):
         return text
 
     def is_named(self, version: str) -> bool:
-        """Whether the version that a program prints is a server of this product."""
+        """Whether a version line belongs to a server of this product."""
         return self.version_mark in version
 
     def socket_name(self, port: int) -> str:  # noqa: ARG002 — only PostgreSQL's depends on the port.
-        """The name of its unix socket."""
+        """The file name of the unix socket."""
         return "server.sock"
 
     def rendered(self, name: str, value: configuration.Value) -> str:
-        """A declared value as the server wants it. Raises ServerProblem for what no file can hold."""
+        """A declared value in the server's syntax. Raises ServerProblem for a value that a file
+        cannot hold.
+        """
         return configuration.rendered(name, value)
 
     def file_options(self, text: str) -> dict[str, str]:
-        """The options of the user's own file, by normal name."""
+        """The options of the user's configuration file, by normal name."""
         return configuration.file_options(text)
 
     def listed(self, options: Mapping[str, str]) -> Mapping[str, str]:
@@ -197,17 +203,17 @@ class Product(ABC):
 
     @abstractmethod
     def harness(self, open_files: int) -> Mapping[str, str]:
-        """Limits and switches that only serve the harness, for a process that may open that many files."""
+        """Limits and switches that dbdyno sets, for a process that may open that many files."""
 
     @abstractmethod
     def files(self, place: Place, options: Options, load: Address, admin_password: str) -> Mapping[Path, str]:
-        """The files that a start reads, written before it: the configuration, with where this server keeps
-        things and where it listens, and what makes the accounts.
+        """The files that dbdyno writes before each start: the configuration, with the server's directories
+        and ports, and the statements or rules for accounts.
         """
 
     @abstractmethod
     def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
-        """The command that makes an empty data directory."""
+        """The command that creates an empty data directory."""
 
     @abstractmethod
     def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
@@ -219,11 +225,11 @@ class Product(ABC):
 
     @abstractmethod
     def ready(self, admin: AdminConnection, load: Address) -> None:
-        """Make the load's schema and account on a new server, unless a file of `files` did."""
+        """Create the load's schema and account on a new server, unless a file of `files` has done this."""
 
     @abstractmethod
     def settle(self, admin: AdminConnection, database: str) -> None:
-        """Finish background work on freshly loaded data: statistics, purge."""
+        """Finish background work on freshly loaded data, such as statistics and purge."""
 
     def before_snapshot(self, admin: AdminConnection) -> None:  # noqa: B027 — not every product needs it.
         """Prepare the clean stop after which a snapshot is taken."""
@@ -237,11 +243,11 @@ class Product(ABC):
         """Effective settings by name, complete."""
 
     def units(self, admin: AdminConnection) -> Mapping[str, str]:  # noqa: ARG002 — most settings are numbers of one.
-        """The unit of settings that are written without one, by name."""
+        """Units of settings whose values are written without one, by name."""
         return {}
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:  # noqa: ARG002 — not every server says.
-        """Where the settings that are no defaults come from, by name."""
+        """Where settings that differ from their defaults come from, by name."""
         return {}
 
     def release(self, variables: Mapping[str, str]) -> str:
@@ -250,14 +256,16 @@ class Product(ABC):
 
     @abstractmethod
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:
-        """What identifies the data permanently, where the product has that."""
+        """What identifies the data permanently, if the product has that."""
 
     @abstractmethod
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
-        """Bytes of a database, indexes included, as the server reports."""
+        """Bytes of a database, indexes included, as the server reports them."""
 
     def startup_error(self, log: str) -> str:  # noqa: ARG002 — not every server starts without it.
-        """An error in the log of a server that started without something that the variant declares."""
+        """An error in the log of a server that started without something that the variant declares; empty if
+        none.
+        """
         return ""
 
     @staticmethod

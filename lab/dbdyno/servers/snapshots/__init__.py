@@ -1,1 +1,1 @@
-"""Snapshots of loaded data, and the slots that servers exchange."""
+"""Snapshots of loaded data, and slots (directory and ports) that servers use in rotation."""

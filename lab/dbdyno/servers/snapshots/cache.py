@@ -1,9 +1,9 @@
-"""Loaded data directories, made once and shared by all variants that can open them.
+"""Loaded data directories, created once and shared by all variants that can open them.
 
-A snapshot is loaded under neutral settings, settled, and stopped cleanly, so that every restored copy starts
-from the same bytes. It is known by what made it: product, version, options that decide how files are made,
-the data's specification and seed. One that is being made has another name until it is complete, so that an
-interrupted build is never taken for a finished one.
+The server of a snapshot loads its data under neutral settings, settles, and stops cleanly, so that every
+restored copy starts from the same bytes. The key of a snapshot is a hash of its inputs: product, version,
+options that determine the file format, the data's specification and seed. An incomplete snapshot has another
+name, so an interrupted build is never used.
 
 ::
 
@@ -40,7 +40,8 @@ FORMAT = 1
 # Number of snapshots kept, including the current one.
 KEPT = 4
 
-# A row of the OLTP tables with its index entries, and an empty data directory with logs: rounded up.
+# Bytes, rounded up, of a row of the OLTP tables with its index entries, and of an empty data directory with
+# logs.
 ROW_BYTES = 300
 EMPTY_BYTES = 300_000_000
 
@@ -61,11 +62,11 @@ class Snapshots:
         load: Callable[[Server], None],
         report: Report = lambda _: None,
     ) -> Snapshot:
-        """The snapshot that `variant` opens for `workload`: found in the cache, or made now.
+        """The snapshot that `variant` uses for `workload`: from the cache, or created now.
 
-        To make one, a server is started under neutral settings and `load(server)` fills its schema; its
-        exceptions pass through, and nothing is kept. `report` gets each slow step as a short text. Raises
-        ServerProblem.
+        To create one, dbdyno starts a server under neutral settings, and `load(server)` fills its schema. If
+        `load` raises an exception, it is passed on and the snapshot is discarded. `report` receives a short
+        text for each slow step. Raises ServerProblem.
         """
         made_of = self._made_of(experiment, workload, variant)
         key = _key(made_of)
@@ -88,7 +89,7 @@ class Snapshots:
             raise
 
     def holds(self, experiment: Experiment, workload: Workload, variant: Variant) -> bool:
-        """Whether `obtain` would find it made. Another process may remove or make it meanwhile."""
+        """Whether the snapshot for `obtain` exists. Another process may create or remove it afterwards."""
         key = _key(self._made_of(experiment, workload, variant))
         return (self._workspace.snapshots / key / "snapshot.json").exists()
 
@@ -97,7 +98,8 @@ class Snapshots:
         product = declaration.product
         users = {}
         if isinstance(workload, ScriptWorkload):
-            # Its `prepare` may read them; a bundled workload's data have them as tables.
+            # A script's `prepare` may use the number of users; for a bundled workload it is the number of
+            # tables.
             users = {"users": max(point.connections for point in experiment.load.points())}
         return {
             "format": FORMAT,
@@ -115,7 +117,7 @@ class Snapshots:
             manifest = json.loads((directory / "snapshot.json").read_text())
             # Change from the exclusive lock of the build to the shared one of its use.
             lock.acquire(shared=True)
-            # The time of its last use decides which ones are kept.
+            # The time of last use decides which snapshots are kept.
             os.utime(directory / "snapshot.json")
         except FileNotFoundError:
             return None
@@ -155,7 +157,9 @@ class Snapshots:
                 shutil.rmtree(unfinished, ignore_errors=True)
 
     def _remove_old(self) -> None:
-        """Keep the most recently used; skip those in use. Also remove what an interrupted build left."""
+        """Keep the most recently used snapshots and those in use. Also remove the remains of interrupted
+        builds.
+        """
         manifests = list(self._workspace.snapshots.glob("*/snapshot.json"))
         complete = [path for path in manifests if path.parent.suffix != ".unfinished"]
         complete.sort(key=lambda path: path.stat().st_mtime, reverse=True)
@@ -174,7 +178,9 @@ _KINDS: Mapping[str, type[LocalServer]] = {"local": LocalServer, "docker": Docke
 
 
 def _software(variant: Variant) -> str:
-    """What makes the files: product and version, and of an image its content. Raises ServerProblem."""
+    """The software that determines the files: product and version, and an image's content hash. Raises
+    ServerProblem.
+    """
     if variant.server.kind == "docker":
         return software(variant)
     product = read_declaration(variant).product
@@ -186,7 +192,7 @@ def _key(made_of: Mapping[str, Any]) -> str:
 
 
 def _neutral(variant: Variant) -> Variant:
-    """The server that loads: the variant's software and file format, and none of its tuning."""
+    """The variant that loads the data: the same software and file format, without the variant's tuning."""
     declaration = read_declaration(variant)
     spec = variant.server
     kept = {name: getattr(spec, name) for name in ("kind", "product", "basedir", "image", "network")}

@@ -1,8 +1,8 @@
-"""Full copies of data directories: every byte written, synced, and out of the page cache.
+"""Full copies of data directories: every byte is written, synced, and evicted from the page cache.
 
-A sparse or reflinked copy would make the first writes of a trial pay for allocation. An unsynced one would
-write itself back during the trial. A cached one would let a variant with buffered reads start hot where one
-with O_DIRECT starts cold. `sendfile` writes holes as zeros and never shares blocks (`copy_file_range` may).
+After a sparse or reflinked copy, the first writes of a trial would pay for allocation. An unsynced copy would
+be written back during the trial. With a cached copy, a variant with buffered reads would start warm and one
+with O_DIRECT cold. `sendfile` writes holes as zeros and never shares blocks (`copy_file_range` may).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def copy_tree(source: Path, target: Path, user: ServerUser) -> int:
         elif path.is_file():
             written += _copy_file(path, copy)
             user.own(copy)
-    # From the leaves up: a directory is given away only when nothing more is made in it.
+    # Innermost first: a directory changes its owner only when all files in it are complete.
     for directory in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
         _sync_directory(directory)
         user.own(directory)
@@ -43,7 +43,7 @@ def copy_tree(source: Path, target: Path, user: ServerUser) -> int:
 
 
 def sync_tree(directory: Path) -> None:
-    """Bring every file and directory below `directory` to disk and out of the page cache."""
+    """Write every file and directory below `directory` to disk and evict it from the page cache."""
     for path in directory.rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)
@@ -63,7 +63,7 @@ def _copy_file(source: Path, target: Path) -> int:
         try:
             size = os.fstat(reading).st_size
             if size:
-                # One allocation keeps the copy in one piece, and says at once when there is no space.
+                # One allocation reduces fragmentation, and fails early if there is no space.
                 os.posix_fallocate(writing, 0, size)
             done = 0
             while done < size:

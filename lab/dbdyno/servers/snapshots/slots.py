@@ -1,8 +1,9 @@
-"""Slots: equal directories and ports that the servers of a comparison exchange from block to block.
+"""Slots: equivalent directories and ports that the servers of a comparison use in rotation, block by block.
 
-A slot is a directory, two ports and the path of a socket. The blocks of a file on the disk, the length of its
-path and the hash of a port can make a server faster or slower. If a variant kept one slot for the run, that
-effect would look like the variant's. Exchanged slots turn it into noise, which the interval includes.
+A slot is a directory, two ports and the path of a socket. The disk blocks of a file, the length of its path
+and the hash of a port can make a server faster or slower. If a variant kept one slot during the whole run,
+this effect would be attributed to the variant. Rotation turns it into noise, which the confidence interval
+includes.
 """
 
 from __future__ import annotations
@@ -21,42 +22,42 @@ from dbdyno.servers.workspace import Workspace, socket_directory
 
 @dataclass(frozen=True)
 class Slot:
-    """One slot. Paths are as long, and ports have as many digits, as those of every other in its `Slots`."""
+    """One slot. In all slots of a `Slots`, paths are equally long and ports have equally many digits."""
 
     directory: Path
-    # Holds the socket: `directory`, or a short one where a socket's path in it would be too long.
+    # The socket's folder: `directory`, or a shorter path if the socket's path in it would be too long.
     sockets: Path
     port: int
     admin_port: int
 
 
 class PrivateServer(Server):
-    """A server that dbdyno starts, in a directory that it can leave for another."""
+    """A server that dbdyno starts, and that can move to another slot."""
 
     private: ClassVar[bool] = True
 
     @property
     @abstractmethod
     def runs(self) -> bool:
-        """Whether it was started and not stopped since."""
+        """Whether the server was started and not stopped since."""
 
     @abstractmethod
     def occupy(self, slot: Slot) -> None:
-        """Move to an empty slot, without any data: `restore` brings them. The server is stopped."""
+        """Move the stopped server to an empty slot, without its data; `restore` copies them there."""
 
     @abstractmethod
     def place(self) -> Mapping[str, Any]:
-        """Its datadir, socket and port, by the names of `Description.identity`."""
+        """The server's datadir, socket and port, by the names of `Description.identity`."""
 
 
 class Slots:
-    """The slots of one comparison. Only one of its servers runs at a time.
+    """The slots of one comparison, in which only one server runs at a time.
 
-    `declared_ports` are those that variants declare: no slot uses one of them.
+    `declared_ports` are the ports that variants declare; no slot uses them.
     """
 
     def __init__(self, workspace: Workspace, count: int, declared_ports: Collection[int] = ()) -> None:
-        """Raises ServerProblem where there are no free names or ports."""
+        """Raises ServerProblem if there are no free names or ports."""
         self._tenants: dict[int, PrivateServer] = {}
         used = set(declared_ports)
         slots = []
@@ -73,10 +74,10 @@ class Slots:
         return self._slots[number]
 
     def assign(self, number: int, server: Server) -> Mapping[str, Any]:
-        """Move a server to a slot, unless it is there already, and return its place.
+        """Move a server to a slot, unless it is already there, and return the server's place.
 
-        The data of the server and of the slot's former tenant are removed. A server that dbdyno does not
-        start stays where it is and has no place.
+        The data of the server and of the slot's previous server are removed. A server that dbdyno does not
+        start cannot move and has no place.
         """
         if not isinstance(server, PrivateServer):
             return {}

@@ -18,12 +18,12 @@ class Snapshot:
     key: str
     data: Path
     bytes: int
-    # Product, version, options, data and seed: what the key is a hash of.
+    # The inputs of the key's hash: product, version, options, data and seed.
     made_of: Mapping[str, Any]
     method: str = METHOD
     _lock: Lock | None = field(default=None, repr=False, compare=False)
 
     def close(self) -> None:
-        """Release its lock, so that other processes may remove it. Idempotent."""
+        """Release the snapshot's lock, so that other processes may remove the snapshot. Idempotent."""
         if self._lock is not None:
             self._lock.release()

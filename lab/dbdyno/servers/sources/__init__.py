@@ -1,1 +1,1 @@
-"""Where the programs of a server come from."""
+"""Finding the programs of a server."""

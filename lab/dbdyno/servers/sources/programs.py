@@ -1,7 +1,7 @@
 """Finding a server's programs: on PATH, in a vendor's tarball, or in an unpacked root with its own loader.
 
-A root is what packages of another distribution become when they are unpacked into a folder: it brings its
-own C library, so its programs are started by its own dynamic loader (ld.so(8)).
+A root is a folder into which packages of another distribution were unpacked. It contains its own C library,
+so its own dynamic loader must start its programs (ld.so(8)).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 
 from dbdyno.servers.server import ServerProblem
 
-# Where packages and tarballs put programs, below `basedir` or the root of the file system.
+# Folders of programs in packages and tarballs, below `basedir` or the root of the file system.
 FOLDERS = ("bin", "sbin", "libexec", "scripts", "usr/bin", "usr/sbin", "usr/libexec")
 
-# /usr/sbin is rarely on an ordinary user's PATH.
+# /usr/sbin is often missing from the PATH of an unprivileged user.
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/usr/libexec")
 
 
 def find(names: Sequence[str], basedir: Path | None, folders: Sequence[str] = FOLDERS) -> Path | None:
-    """The first of `names` in `basedir`, or on PATH and in /usr without one; None where there is none."""
+    """The first of `names` found: in `basedir`, or without one on PATH and in /usr. None if there is none."""
     for name in names:
         if basedir is not None:
             places = (basedir / folder / name for folder in folders)
@@ -42,7 +42,8 @@ def find_both(
     fix: str,
     others: Sequence[str] = (),
 ) -> tuple[Path, Path]:
-    """A product's server and the program that makes data directories. Raises ServerProblem with `fix`.
+    """A product's server program, and its program that creates data directories. Raises ServerProblem with
+    `fix`.
 
     `others` are further folders, below `basedir` or the root of the file system.
     """
@@ -65,7 +66,7 @@ def find_both(
 
 
 def loader(basedir: Path | None, private: Sequence[str] = ()) -> tuple[str, ...]:
-    """The dynamic loader and libraries that a root's programs need; nothing elsewhere.
+    """The dynamic loader and its library paths for the programs of an unpacked root; empty elsewhere.
 
     `private` are further folders of libraries, below the root.
     """
