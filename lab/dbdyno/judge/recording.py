@@ -84,7 +84,7 @@ def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | 
 
 
 def _reason(trial: StoredTrial) -> str | None:
-    """dbdyno's reason for ending the trial."""
+    """The reason for which dbdyno ended the trial."""
     reason = trial.meta.get("reason") or trial.meta.get("failure")
     if isinstance(reason, Mapping):
         reason = reason.get("text")
