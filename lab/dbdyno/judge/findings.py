@@ -330,8 +330,8 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
             "outage",
             {"trials": {str(index): lost for index, lost in by_trial.items()}},
             variant,
-            fix="See in the server's log whether it restarted. With [load] on_lost = 'stop' such a trial fails "
-            "instead, as a failure of its server",
+            fix="See in the server's log whether it restarted. With [load] on_lost = 'stop' such a trial "
+            "fails instead, as a failure of its server",
         )
 
 
