@@ -217,7 +217,7 @@ def test_what_keeps_a_container_from_serving_is_told(comparing: Comparing, engin
         (
             ["variant[pool].server.memory='64K'", "override.P19='the engine is to say it'"],
             4,
-            ["the Docker engine refuses", "memory"],
+            ["the Docker engine refused", "memory"],
         ),
         (["variant.server.basedir='/usr'"], 2, ["basedir is for kind = local"]),
     ]
