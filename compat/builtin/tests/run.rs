@@ -72,13 +72,13 @@ fn spec(threads: u32, measure_ms: u64, events: Option<u64>) -> RunSpec {
 }
 
 /// What a run wrote.
-struct Told {
+struct Outcome {
     ended: Result<EndReason, Vec<Line>>,
     records: Vec<Record>,
     work: IntervalWork,
 }
 
-impl Told {
+impl Outcome {
     fn of(test: Reads, spec: &RunSpec) -> Self {
         let (_control, inbox) = channel();
         let (mut records, work) = (Vec::new(), IntervalWork::default());
@@ -118,10 +118,10 @@ impl Told {
 #[test]
 fn as_many_events_as_were_asked_for() {
     for threads in [1, 4] {
-        let told = Told::of(reads(0), &spec(threads, 0, Some(1234)));
-        assert_eq!(told.ended, Ok(EndReason::EventLimit));
-        assert_eq!(told.events(PhaseName::Measure), 1234);
-        let Some(Record::End(end)) = told.records.last() else { panic!("no end") };
+        let outcome = Outcome::of(reads(0), &spec(threads, 0, Some(1234)));
+        assert_eq!(outcome.ended, Ok(EndReason::EventLimit));
+        assert_eq!(outcome.events(PhaseName::Measure), 1234);
+        let Some(Record::End(end)) = outcome.records.last() else { panic!("no end") };
         assert_eq!(end.users.iter().map(|user| user.events).sum::<u64>(), 1234);
         let totals = &end.phases[&PhaseName::Measure];
         assert_eq!((totals.counts.reads, totals.counts.other), (1234, u64::from(threads)));
@@ -131,33 +131,33 @@ fn as_many_events_as_were_asked_for() {
 
 #[test]
 fn a_run_ends_by_the_clock_and_with_the_last_event() {
-    let told = Told::of(reads(30_000), &spec(2, 200, None));
-    assert_eq!(told.ended, Ok(EndReason::TimeLimit));
-    let intervals = told.intervals(PhaseName::Measure);
+    let outcome = Outcome::of(reads(30_000), &spec(2, 200, None));
+    assert_eq!(outcome.ended, Ok(EndReason::TimeLimit));
+    let intervals = outcome.intervals(PhaseName::Measure);
     let ends: Vec<_> = intervals.iter().map(|interval| interval.end_us).collect();
     assert_eq!(ends[..4], [50_000, 100_000, 150_000, 200_000]);
     assert!(*ends.last().unwrap() >= 200_000);
     assert_eq!(intervals[0].users_active, 2);
     assert_eq!(intervals.last().unwrap().users_active, 0);
-    told.events(PhaseName::Measure);
+    outcome.events(PhaseName::Measure);
 }
 
 #[test]
 fn a_test_may_know_its_own_end() {
-    let told = Told::of(Reads { own: 3, ..reads(0) }, &spec(2, 0, None));
-    assert_eq!(told.ended, Ok(EndReason::Done));
-    assert_eq!(told.events(PhaseName::Measure), 6);
+    let outcome = Outcome::of(Reads { own: 3, ..reads(0) }, &spec(2, 0, None));
+    assert_eq!(outcome.ended, Ok(EndReason::Done));
+    assert_eq!(outcome.events(PhaseName::Measure), 6);
 }
 
 #[test]
 fn what_began_in_the_warm_up_takes_no_part_in_the_limit() {
     let mut spec = spec(1, 0, Some(20));
     spec.phases.warmup_us = 100_000;
-    let told = Told::of(reads(1_000), &spec);
-    let measured = told.events(PhaseName::Measure);
+    let outcome = Outcome::of(reads(1_000), &spec);
+    let measured = outcome.events(PhaseName::Measure);
     assert!((20..=21).contains(&measured), "{measured}: one may have crossed the bound");
-    told.events(PhaseName::Warmup);
-    let phases = told.records.iter().filter(|record| matches!(record, Record::Phase(_))).count();
+    outcome.events(PhaseName::Warmup);
+    let phases = outcome.records.iter().filter(|record| matches!(record, Record::Phase(_))).count();
     assert_eq!(phases, 2);
 }
 
@@ -165,17 +165,17 @@ fn what_began_in_the_warm_up_takes_no_part_in_the_limit() {
 fn a_rate_is_kept_and_latency_counts_from_the_instant_an_event_was_due() {
     let mut spec = spec(4, 0, Some(300));
     spec.rate_per_s = 1000.0;
-    let told = Told::of(reads(100), &spec);
-    assert_eq!(told.events(PhaseName::Measure), 300);
-    let end_us = told.intervals(PhaseName::Measure).last().unwrap().end_us;
+    let outcome = Outcome::of(reads(100), &spec);
+    assert_eq!(outcome.events(PhaseName::Measure), 300);
+    let end_us = outcome.intervals(PhaseName::Measure).last().unwrap().end_us;
     // The 300th arrival: 0.3 s, give or take five times their square root.
     assert!(end_us > 300_000 - 5 * 17_320, "{end_us}");
     // One thread for events that take longer than their gaps: they wait.
     spec = self::spec(1, 300, None);
     spec.rate_per_s = 500.0;
-    let told = Told::of(reads(10_000), &spec);
-    told.events(PhaseName::Measure);
-    let intervals = told.intervals(PhaseName::Measure);
+    let outcome = Outcome::of(reads(10_000), &spec);
+    outcome.events(PhaseName::Measure);
+    let intervals = outcome.intervals(PhaseName::Measure);
     assert!(intervals[3].backlog > 20, "{:?}", intervals[3]);
     assert!(intervals.iter().any(|interval| interval.latency_max_us > Some(50_000.0)));
 }
@@ -184,18 +184,18 @@ fn a_rate_is_kept_and_latency_counts_from_the_instant_an_event_was_due() {
 fn a_line_that_grows_too_long_ends_the_run() {
     let mut spec = spec(1, 10_000, None);
     (spec.rate_per_s, spec.queue_limit) = (100_000.0, 10);
-    let told = Told::of(reads(20_000), &spec);
-    assert_eq!(told.ended, Ok(EndReason::QueueFull));
+    let outcome = Outcome::of(reads(20_000), &spec);
+    assert_eq!(outcome.ended, Ok(EndReason::QueueFull));
 }
 
 #[test]
 fn what_takes_too_long_is_given_up() {
     let mut spec = spec(2, 1500, None);
     spec.phases.drain_us = 20_000;
-    let told = Told::of(reads(60_000_000), &spec);
-    assert_eq!(told.ended, Ok(EndReason::ForcedShutdown));
-    assert_eq!(told.events(PhaseName::Measure), 0);
-    let Some(Record::End(end)) = told.records.last() else { panic!("no end") };
+    let outcome = Outcome::of(reads(60_000_000), &spec);
+    assert_eq!(outcome.ended, Ok(EndReason::ForcedShutdown));
+    assert_eq!(outcome.events(PhaseName::Measure), 0);
+    let Some(Record::End(end)) = outcome.records.last() else { panic!("no end") };
     let totals = &end.phases[&PhaseName::Measure];
     assert_eq!((totals.accounting.unfinished, totals.end_us), (2, 1_520_000));
 }
@@ -205,26 +205,26 @@ fn a_stop_from_outside_still_reports() {
     let (control, inbox) = channel();
     let stop = control.clone();
     let test: Arc<dyn OpenTest> = Arc::new(reads(1000));
-    let mut told = 0;
+    let mut outcome = 0;
     let ended = run(&test, &spec(2, 0, None), &IntervalWork::default(), &inbox, &mut |record| {
         if let Record::Interval(interval) = record {
-            told += interval.counts.events;
-            if told > 0 {
+            outcome += interval.counts.events;
+            if outcome > 0 {
                 stop.stop(EndReason::Interrupted);
             }
         }
         true
     });
     assert_eq!(ended, Ok(EndReason::Interrupted));
-    assert!(told > 0);
+    assert!(outcome > 0);
 }
 
 #[test]
 fn failures_end_a_run_with_their_words() {
     let failing = |fails_at| Reads { fails_at: Some(fails_at), ..reads(0) };
     let words = vec![Line::fatal("it broke"), Line::warning("look at it")];
-    assert_eq!(Told::of(failing(5), &spec(1, 0, None)).ended, Err(words));
-    let told = Told::of(failing(0), &spec(2, 0, None));
-    assert_eq!(told.ended, Err(vec![Line::fatal("no room")]));
-    assert!(told.records.is_empty());
+    assert_eq!(Outcome::of(failing(5), &spec(1, 0, None)).ended, Err(words));
+    let outcome = Outcome::of(failing(0), &spec(2, 0, None));
+    assert_eq!(outcome.ended, Err(vec![Line::fatal("no room")]));
+    assert!(outcome.records.is_empty());
 }
