@@ -6,7 +6,7 @@ side is a folder with a program named `sysbench` that stands first in PATH, so t
 and what the case asks the server afterwards.
 
 With DBDYNO_BOTH_SIDES=original in the environment both sides are the original: what then differs is the
-harness's own fault.
+harness's own error.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class HostileServer:
         self._threads: list[threading.Thread] = []
         self.peers: list[Peer] = []
         # A mistake of this server itself, which would otherwise look like the client's.
-        self.faults: list[BaseException] = []
+        self.errors: list[BaseException] = []
         self._listener = socket.create_server((host, 0), backlog=64)
         self.port: int = self._listener.getsockname()[1]
         self._threads.append(threading.Thread(target=self._listen, daemon=True))
@@ -238,8 +238,8 @@ class HostileServer:
         for thread in self._threads:
             thread.join(10)
         self._listener.close()
-        if self.faults:
-            raise self.faults[0]
+        if self.errors:
+            raise self.errors[0]
 
     def _listen(self) -> None:
         while not self._over.is_set():
@@ -258,8 +258,8 @@ class HostileServer:
                 self._converse(peer)
             except (GoneError, ConnectionError):
                 pass
-            except BaseException as fault:
-                self.faults.append(fault)
+            except BaseException as error:
+                self.errors.append(error)
 
     def _converse(self, peer: Peer) -> None:
         peer.sequence = -1

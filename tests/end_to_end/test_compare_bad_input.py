@@ -28,7 +28,7 @@ def _nothing_remains(results: Path) -> Iterator[None]:
     assert left_running(results) == []
 
 
-def test_a_file_with_faults_lists_them_all(comparing: Comparing) -> None:
+def test_a_file_with_errors_lists_them_all(comparing: Comparing) -> None:
     answer = comparing.run("--set", "load.conections=[1]", "--set", "workload.name=oltp_nothing")
     refused(answer, 2, "Did you mean connections?", "there is no such workload", "oltp_point_select")
     refused(comparing.run(file=comparing.results / "nope.toml"), 2, "nope.toml", "No such file")

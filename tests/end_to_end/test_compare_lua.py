@@ -124,7 +124,7 @@ def test_a_script_that_raises_fails_its_trial_with_its_line(running: Running, tm
     assert trial.meta["failed_by"] == "harness"
 
 
-def test_a_refused_connection_of_a_script_is_the_servers_fault(running: Running, tmp_path: Path) -> None:
+def test_a_refused_connection_of_a_script_is_an_error_of_the_server(running: Running, tmp_path: Path) -> None:
     script = tmp_path / "many.lua"
     script.write_text(
         "function thread_init()\n  held = {}\n"

@@ -235,7 +235,7 @@ def test_what_cannot_be_is_told_at_once(of_mysql: Flavour, line: str, part: str)
     assert "panicked" not in said.errors
 
 
-def test_all_faults_come_at_once(of_mysql: Flavour) -> None:
+def test_all_errors_come_at_once(of_mysql: Flavour) -> None:
     said = of_mysql.say(of_mysql.ours, *words("-a -c 0 -x many --port=70000 --protocol=tcp"), server=False)
     assert len(said.errors.splitlines()) == 3, said.errors
 

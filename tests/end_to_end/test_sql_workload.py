@@ -189,7 +189,7 @@ def test_a_replay_plays_each_query_once(server: LocalServer, tmp_path: Path) -> 
     assert why == f"line {one_id}"
 
 
-def test_faults_come_at_once_and_before_the_run(server: LocalServer, tmp_path: Path) -> None:
+def test_errors_come_at_once_and_before_the_run(server: LocalServer, tmp_path: Path) -> None:
     """What is wrong with the transactions, and then what is wrong with their files."""
     wrong = {"transactions": [{"weight": -1, "statements": [{"sql": "SELECT :who", "repeat": 0}]}]}
     result, _ = run(server, wrong)

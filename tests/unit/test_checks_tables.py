@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.checks.tables import Extent, Shape, extent_faults, shape_faults
+from dbdyno.checks.tables import Extent, Shape, extent_differences, shape_differences
 from dbdyno.run.description import Column, Index, Tables
 
 ID, K = Column("id", "int", auto_increment=True), Column("k", "int")
@@ -16,12 +16,12 @@ EXPECTED = Tables(("sbtest1", "sbtest2"), "innodb", (ID, K, C, PAD), (PRIMARY, O
 SOUND = Shape(engine="innodb", columns=[ID, K, C, PAD], indexes={"PRIMARY": ("id",), "k_1": ("k",)})
 
 
-def test_a_sound_shape_has_no_fault() -> None:
-    assert list(shape_faults(SOUND, EXPECTED)) == []
+def test_a_sound_shape_has_no_difference() -> None:
+    assert list(shape_differences(SOUND, EXPECTED)) == []
 
 
 @pytest.mark.parametrize(
-    ("shape", "faults"),
+    ("shape", "differences"),
     [
         (replace(SOUND, engine="aria"), ["storage engine is aria, not innodb"]),
         (
@@ -49,24 +49,24 @@ def test_a_sound_shape_has_no_fault() -> None:
         (replace(SOUND, indexes={**SOUND.indexes, "k_2": ("k",)}), ["there is a further index k_2 on k"]),
     ],
 )
-def test_what_is_wrong_with_a_shape(shape: Shape, faults: list[str]) -> None:
-    assert list(shape_faults(shape, EXPECTED)) == faults
+def test_what_is_wrong_with_a_shape(shape: Shape, differences: list[str]) -> None:
+    assert list(shape_differences(shape, EXPECTED)) == differences
 
 
 def test_a_secondary_index_in_place_of_the_primary_key() -> None:
     expected = replace(EXPECTED, indexes=(Index(("id",), primary=False), ON_K))
-    assert list(shape_faults(replace(SOUND, indexes={"xid": ("id",), "k_1": ("k",)}), expected)) == []
-    assert list(shape_faults(SOUND, expected)) == ["id is the primary key"]
+    assert list(shape_differences(replace(SOUND, indexes={"xid": ("id",), "k_1": ("k",)}), expected)) == []
+    assert list(shape_differences(SOUND, expected)) == ["id is the primary key"]
 
 
 def test_no_index_on_k() -> None:
     expected = replace(EXPECTED, indexes=(PRIMARY,))
-    assert list(shape_faults(replace(SOUND, indexes={"PRIMARY": ("id",)}), expected)) == []
-    assert list(shape_faults(SOUND, expected)) == ["there is a further index k_1 on k"]
+    assert list(shape_differences(replace(SOUND, indexes={"PRIMARY": ("id",)}), expected)) == []
+    assert list(shape_differences(SOUND, expected)) == ["there is a further index k_1 on k"]
 
 
 @pytest.mark.parametrize(
-    ("found", "tolerance", "faults"),
+    ("found", "tolerance", "differences"),
     [
         (Extent(1000, 1, 1000, 1001), 0.0, []),
         (Extent(999, 1, 1000, 1001), 0.0, ["999 rows, not 1,000", "1 ids between 1 and 1,000 have no row"]),
@@ -84,5 +84,5 @@ def test_no_index_on_k() -> None:
         ),
     ],
 )
-def test_rows_and_ids(found: Extent, tolerance: float, faults: list[str]) -> None:
-    assert list(extent_faults(found, EXPECTED.rows, tolerance)) == faults
+def test_rows_and_ids(found: Extent, tolerance: float, differences: list[str]) -> None:
+    assert list(extent_differences(found, EXPECTED.rows, tolerance)) == differences

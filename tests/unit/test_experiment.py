@@ -1,4 +1,4 @@
-"""The experiment file: what it may say, what every fault says back, and what overrides change."""
+"""The experiment file: what it may say, what every error says back, and what overrides change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.experiment.durations import format_duration, parse_duration_s
-from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpWorkload
 from dbdyno.experiment.reading import read, read_bytes
 
@@ -30,11 +30,11 @@ def given(text: str, profile: str | None = None, *assignments: str) -> Experimen
     return read_bytes(text.encode(), Path("test.toml"), profile, assignments)
 
 
-def faults(text: str, profile: str | None = None, *assignments: str) -> dict[str, str]:
-    """Key -> the whole fault as a user reads it."""
-    with pytest.raises(ExperimentFaults) as caught:
+def errors(text: str, profile: str | None = None, *assignments: str) -> dict[str, str]:
+    """Key -> the whole error as a user reads it."""
+    with pytest.raises(InvalidExperiment) as caught:
         given(text, profile, *assignments)
-    return {fault.key: str(fault) for fault in caught.value.faults}
+    return {error.key: str(error) for error in caught.value.errors}
 
 
 def bundled(experiment: Experiment) -> OltpWorkload:
@@ -119,7 +119,7 @@ def test_an_equals_sign_in_a_variants_name_is_not_the_assignment() -> None:
     assert experiment.variants[0].server.cpus == "2-3"
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_errors_are_told_at_once() -> None:
     text = """
     [experiment]
     nam = "x"
@@ -142,7 +142,7 @@ def test_all_faults_are_told_at_once() -> None:
     name = "a"
     server = { cpu = "0", variables = { x = [1] }, config = "nope.cnf" }
     """
-    told = faults(text)
+    told = errors(text)
     assert told["experiment.nam"] == 'experiment.nam = "x": there is no such key. Did you mean name?'
     assert "There are: oltp_read_write, oltp_read_only" in told["workload[1].name"]
     assert told["workload[oltp_read_wrte].tabel_size"].endswith("Did you mean table_size?")
@@ -184,19 +184,19 @@ def test_all_faults_are_told_at_once() -> None:
         (("[[variant]]", "[variant]"), "variant", "Write [[variant]]"),
     ],
 )
-def test_a_fault_names_its_key(change: tuple[str, str], key: str, words: str) -> None:
-    told = faults(SMALLEST.replace(*change))
+def test_an_error_names_its_key(change: tuple[str, str], key: str, words: str) -> None:
+    told = errors(SMALLEST.replace(*change))
     assert key in told
     assert words in told[key]
 
 
 def test_an_unknown_profile_lists_those_there_are() -> None:
-    told = faults(SMALLEST + '[profile.fast]\n"load.duration" = "1s"\n', "quik")
+    told = errors(SMALLEST + '[profile.fast]\n"load.duration" = "1s"\n', "quik")
     assert told["--profile quik"].endswith("it has: fast.")
 
 
 def test_overrides_that_lead_nowhere() -> None:
-    told = faults(SMALLEST, None, "load", "lod.duration=1s", "variant[b].server.cpus='0'", "duration=1s")
+    told = errors(SMALLEST, None, "load", "lod.duration=1s", "variant[b].server.cpus='0'", "duration=1s")
     assert "no = in it" in told["--set load"]
     assert "Did you mean load?" in told["lod.duration"]
     assert "there is no variant named b" in told["variant[b].server.cpus"]
@@ -204,12 +204,12 @@ def test_overrides_that_lead_nowhere() -> None:
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentFaults, match="No such file"):
+    with pytest.raises(InvalidExperiment, match="No such file"):
         read(tmp_path / "nope.toml")
-    with pytest.raises(ExperimentFaults, match="Is a directory"):
+    with pytest.raises(InvalidExperiment, match="Is a directory"):
         read(tmp_path)
-    assert "invalid TOML" in next(iter(faults("[experiment\n").values()))
-    with pytest.raises(ExperimentFaults, match="invalid TOML"):
+    assert "invalid TOML" in next(iter(errors("[experiment\n").values()))
+    with pytest.raises(InvalidExperiment, match="invalid TOML"):
         read_bytes(b"\xff\xfe", Path("binary.toml"))
 
 
@@ -261,7 +261,7 @@ def test_cpu_lists_that_are_none(text: str) -> None:
 )
 def test_keys_of_a_server_belong_to_its_kind(server: str, words: str) -> None:
     text = SMALLEST.replace('name = "a"', f'name = "a"\nserver = {{ {server} }}')
-    assert any(words in fault for fault in faults(text).values()), faults(text)
+    assert any(words in error for error in errors(text).values()), errors(text)
 
 
 def test_servers_of_every_kind_are_read() -> None:
@@ -290,6 +290,6 @@ def test_servers_of_every_kind_are_read() -> None:
 def test_workloads_with_other_tables_need_reset_where_there_is_one_database() -> None:
     text = SMALLEST.replace("[load]", '[[workload]]\nname = "oltp_insert"\ntables = 3\n[load]')
     text = text.replace('name = "a"', 'name = "a"\nserver = { kind = "remote", url = "mysql://u@h/d" }')
-    found = faults(text.replace("[load]", '[design]\nstate = "preserve"\n[load]'))
+    found = errors(text.replace("[load]", '[design]\nstate = "preserve"\n[load]'))
     assert "the workloads have different tables" in found["design.state"]
     given(text.replace("[load]", '[design]\nstate = "reset"\n[load]'))

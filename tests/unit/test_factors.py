@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.checks import Context, Moment, run
-from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, Factor
 from dbdyno.experiment.reading import read_bytes
 
@@ -40,10 +40,10 @@ def given(text: str, profile: str | None = None, *assignments: str) -> Experimen
     return read_bytes((HEAD + text).encode(), Path("test.toml"), profile, assignments)
 
 
-def faults(text: str, profile: str | None = None, *assignments: str) -> dict[str, str]:
-    with pytest.raises(ExperimentFaults) as caught:
+def errors(text: str, profile: str | None = None, *assignments: str) -> dict[str, str]:
+    with pytest.raises(InvalidExperiment) as caught:
         given(text, profile, *assignments)
-    return {fault.key: str(fault) for fault in caught.value.faults}
+    return {error.key: str(error) for error in caught.value.errors}
 
 
 def test_every_combination_is_a_variant_and_the_first_levels_are_the_baseline() -> None:
@@ -117,19 +117,19 @@ def test_an_experiment_with_factors_survives_the_store() -> None:
 )
 def test_what_a_mistake_says(text: str, key: str, told: str) -> None:
     # A bare key must stand before the first table.
-    found = faults(text) if not text.startswith(("factor =", "variant =")) else _bare(text)
+    found = errors(text) if not text.startswith(("factor =", "variant =")) else _bare(text)
     assert told in found[key]
 
 
 def _bare(text: str) -> dict[str, str]:
-    with pytest.raises(ExperimentFaults) as caught:
+    with pytest.raises(InvalidExperiment) as caught:
         read_bytes((text + HEAD).encode(), Path("test.toml"))
-    return {fault.key: str(fault) for fault in caught.value.faults}
+    return {error.key: str(error) for error in caught.value.errors}
 
 
 def test_too_many_combinations() -> None:
     text = "".join(f"[factor.f{i}]\n" + "".join(f"l{i}{j} = {{}}\n" for j in range(3)) for i in range(4))
-    assert "3 x 3 x 3 x 3 levels make 81 variants" in faults(text)["factor"]
+    assert "3 x 3 x 3 x 3 levels make 81 variants" in errors(text)["factor"]
 
 
 def test_a_declared_factorial_is_not_called_confounded() -> None:
@@ -139,7 +139,7 @@ def test_a_declared_factorial_is_not_called_confounded() -> None:
 
 def test_two_workloads_of_one_name_need_labels() -> None:
     twice = '[[workload]]\nname = "oltp_read_only"\nskip_trx = true\n[[variant]]\nname = "a"\n'
-    assert "Give each its own label" in faults(twice)["workload[oltp_read_only]"]
+    assert "Give each its own label" in errors(twice)["workload[oltp_read_only]"]
     labelled = twice.replace("skip_trx", 'label = "reads-alone"\nskip_trx')
     experiment = given(labelled, None, "workload[reads-alone].tables=3")
     assert [workload.title for workload in experiment.workloads] == ["oltp_read_only", "reads-alone"]

@@ -149,7 +149,7 @@ def test_an_interrupt_that_is_being_handled_is_not_repeated() -> None:
     assert ran(body) == (130, "report\n", INTERRUPTED)
 
 
-def test_an_interrupt_that_a_library_turns_into_an_error_is_no_fault() -> None:
+def test_an_interrupt_that_a_library_turns_into_an_error_is_no_failure() -> None:
     body = """
     import sys
     from dbdyno import cli

@@ -34,7 +34,7 @@ def why_not(
 def test_a_real_stream_is_complete_and_consistent(tmp_path: Path, name: str) -> None:
     recording = recorded(name)
     assert why_not(tmp_path, recording, "done") is None
-    assert arithmetic.faults(recording) == []
+    assert arithmetic.find_contradictions(recording) == []
     (window,) = windows([recording], automatic=False)
     found = figures(recording, window)
     totals = recording.measure

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import schedule
@@ -103,7 +103,7 @@ PAUSES: dict[str, tuple[str, Any]] = {
 }
 
 # What [load] says -> the key that is refused, and words of why.
-FAULTS: dict[str, tuple[str, str, str]] = {
+INVALID: dict[str, tuple[str, str, str]] = {
     "both": (
         CLOSED + 'ramp = { duration = "5s" }\nsteps = [{ percent = 50, duration = "5s" }]',
         "load",
@@ -183,10 +183,10 @@ def test_a_load_that_changes_is_not_searched_for_its_steady_state() -> None:
     assert (steady.settles, ramp.settles, steps.settles) == (True, False, False)
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", INVALID)
 def test_what_cannot_be_meant_is_refused(name: str) -> None:
-    load, key, words = FAULTS[name]
-    with pytest.raises(ExperimentFaults) as caught:
+    load, key, words = INVALID[name]
+    with pytest.raises(InvalidExperiment) as caught:
         experiment(load)
-    (fault,) = [fault for fault in caught.value.faults if fault.key == key]
-    assert words in str(fault)
+    (error,) = [error for error in caught.value.errors if error.key == key]
+    assert words in str(error)

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from dbdyno.checks import Context, Moment, run
 from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as swept
-from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, ScriptWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.run.engine import Engine
@@ -48,10 +48,10 @@ def script(experiment: Experiment) -> ScriptWorkload:
     return workload
 
 
-def faults(folder: Path, workload: str, *assignments: str) -> dict[str, str]:
-    with pytest.raises(ExperimentFaults) as found:
+def errors(folder: Path, workload: str, *assignments: str) -> dict[str, str]:
+    with pytest.raises(InvalidExperiment) as found:
         given(folder, workload, *assignments)
-    return {fault.key: f"{fault.problem}. {fault.fix}" for fault in found.value.faults}
+    return {error.key: f"{error.problem}. {error.fix}" for error in found.value.errors}
 
 
 def test_a_script_is_a_workload_with_the_name_of_its_file(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_the_data_are_those_of_the_script_its_neighbours_and_its_options(tmp_pat
     assert script(given(tmp_path, SHOP + "prepare = false\n")).data() == {}
 
 
-def test_all_faults_come_at_once(tmp_path: Path) -> None:
+def test_all_errors_come_at_once(tmp_path: Path) -> None:
     wrong = SHOP + 'name = "oltp_read_only"\ntables = 4\ntable_size = 100\n'
-    found = faults(tmp_path, wrong, "workload.statements=fast", "workload.options.list=[1]")
+    found = errors(tmp_path, wrong, "workload.statements=fast", "workload.options.list=[1]")
     assert found["workload[shop].name"].startswith("it has a script too.")
     for key in ("tables", "table_size"):
         assert f"options = {{ {key} = … }}" in found[f"workload[shop].{key}"]
@@ -101,14 +101,14 @@ def test_all_faults_come_at_once(tmp_path: Path) -> None:
 
 def test_a_script_that_is_not_there_and_a_load_that_no_script_can_have(tmp_path: Path) -> None:
     missing = '[[workload]]\nscript = "nowhere.lua"\n'
-    found = faults(
+    found = errors(
         tmp_path, missing, "load.reconnect_every=5", "workload.prepare=false", "design.state=reset"
     )
     assert str(tmp_path / "nowhere.lua") in found["workload[nowhere].script"]
     assert "opens its connections itself" in found["load.reconnect_every"]
     assert "without its prepare" in found["design.state"]
     assert (
-        'Write script = "FILE.lua"' in faults(tmp_path, '[[workload]]\nname = "lua"\n')["workload[lua].name"]
+        'Write script = "FILE.lua"' in errors(tmp_path, '[[workload]]\nname = "lua"\n')["workload[lua].name"]
     )
 
 

@@ -1,4 +1,4 @@
-"""Option files, declared values and their faults: pure text, exact."""
+"""Option files, declared values and their errors: pure text, exact."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_generated_file_holds_harness_config_variables_and_place_in_this_ord
     ]
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_every_error_is_told_at_once() -> None:
     spec = ServerSpec(
         variables={"datadir": "/x", "a b": 1, "max-connections": 3, "max_connections": 4, "port": "70000"},
         arguments=("--socket=/x", "plain"),

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dbdyno.experiment.calls import Call, parse
-from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
@@ -73,10 +73,10 @@ def own(experiment: Experiment) -> SqlWorkload:
     return workload
 
 
-def faults(path: Path) -> list[str]:
-    with pytest.raises(ExperimentFaults) as caught:
+def errors(path: Path) -> list[str]:
+    with pytest.raises(InvalidExperiment) as caught:
         read(path)
-    return [str(fault) for fault in caught.value.faults]
+    return [str(error) for error in caught.value.errors]
 
 
 def test_a_file_becomes_a_plan_of_the_schema(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ parameters = { low = "uniform(5)", r = "result(x)", c = "csv('no.csv', 'a')" }
 transactions = ["SELECT :idd, ?, :r", "SELECT 'a", "SELECT 1; SELECT 2"]
 tables = { t = { rows = 5, columns = { id = "uniform(1, rows(u))" } } }
 """
-    found = faults(write(tmp_path, workload, bad=bad))
+    found = errors(write(tmp_path, workload, bad=bad))
     for part in [
         "bad.sql:1: there is no annotation @parametr. Did you mean parameter?",
         "bad.sql:2: next: there is no generator sequenz. Did you mean sequence?",
@@ -195,7 +195,7 @@ tables = { t = { rows = 5, columns = { id = "uniform(1, rows(u))" } } }
         '"SELECT \'a": a quoted text or a comment that begins here has no end.',
         "it holds 2 statements.",
     ]:
-        assert sum(part in fault for fault in found) == 1, (part, found)
+        assert sum(part in error for error in found) == 1, (part, found)
 
 
 def test_a_replay_takes_the_place_of_transactions(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_replay_takes_the_place_of_transactions(tmp_path: Path) -> None:
         ),
         (replay.replace('"general-log"', '"generallog"'), "Did you mean general-log?"),
     ]:
-        (found,) = faults(write(tmp_path, f'[[workload]]\nname = "sql"\n{wrong}'))
+        (found,) = errors(write(tmp_path, f'[[workload]]\nname = "sql"\n{wrong}'))
         assert told in found
 
 
@@ -227,7 +227,7 @@ def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
     workload = '[[workload]]\nname = "sql"\ntransactions = ["SELECT 1"]\n'
     path = write(tmp_path, workload)
     path.write_text(path.read_text().replace("[load]", '[load]\nprewarm = "scan"'))
-    assert faults(path) == [
+    assert errors(path) == [
         'load.prewarm = "scan": dbdyno does not know what to read for sql. Give workload[sql].prewarm, '
         "a list of "
         "statements that read it."

@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from dbdyno.checks import tables_postgresql
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.tables import Extent, Query, Shape, extent_faults, read_extent, read_shapes, shape_faults
+from dbdyno.checks.tables import (
+    Extent,
+    Query,
+    Shape,
+    extent_differences,
+    read_extent,
+    read_shapes,
+    shape_differences,
+)
 from dbdyno.experiment.model import OltpWorkload, SqlWorkload
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
@@ -83,9 +91,13 @@ def differences(server: Server, tables: Tables, tolerance: float, subject: str =
             subject,
             "Load them with the same options as the run.",
         )
-    faults = {name: faults for name in there if (faults := list(shape_faults(there[name], tables)))}
-    if faults:
-        yield _many("do not have the columns, indexes or engine of the options", faults, database, subject)
+    differences = {
+        name: differences for name in there if (differences := list(shape_differences(there[name], tables)))
+    }
+    if differences:
+        yield _many(
+            "do not have the columns, indexes or engine of the options", differences, database, subject
+        )
         # With a wrong table the row count says nothing, and counting may take an hour.
         return
     if not tables.rows:
@@ -110,14 +122,14 @@ def own_differences(server: Server, workload: SqlWorkload, subject: str = "") ->
             subject,
             "Load them with the same setup as the run.",
         )
-    faults = {}
+    differences = {}
     for name, rows in workload.row_counts.items():
         if name in there:
             ((count,),) = server.query(f"SELECT COUNT(*) FROM {_place(address, names[name])}")
             if count != rows:
-                faults[name] = [f"{count:,} rows, not {rows:,}"]
-    if faults:
-        yield _many("do not hold the rows of the options", faults, address.database, subject)
+                differences[name] = [f"{count:,} rows, not {rows:,}"]
+    if differences:
+        yield _many("do not hold the rows of the options", differences, address.database, subject)
 
 
 def _place(address: Address, name: str) -> str:
@@ -130,14 +142,14 @@ def _place(address: Address, name: str) -> str:
 def _rows(
     extents: dict[str, Extent], tables: Tables, tolerance: float, database: str, subject: str
 ) -> Iterator[Finding]:
-    faults = {
-        name: faults
+    differences = {
+        name: differences
         for name, extent in extents.items()
-        if (faults := list(extent_faults(extent, tables.rows, tolerance)))
+        if (differences := list(extent_differences(extent, tables.rows, tolerance)))
     }
-    if faults:
-        yield _many("do not hold the rows of the options", faults, database, subject)
-    if not tolerance and not faults and tables.columns[0].auto_increment:
+    if differences:
+        yield _many("do not hold the rows of the options", differences, database, subject)
+    if not tolerance and not differences and tables.columns[0].auto_increment:
         moved = [
             name for name, extent in extents.items() if extent.auto_increment not in (None, tables.rows + 1)
         ]
@@ -154,14 +166,14 @@ def _rows(
             )
 
 
-def _many(what: str, faults: dict[str, list[str]], database: str, subject: str) -> Finding:
-    named = list(faults)[:_NAMED]
-    details = "; ".join(f"{name}: {', '.join(faults[name])}" for name in named)
-    more = f"; and {len(faults) - len(named)} more" if len(faults) > len(named) else ""
+def _many(what: str, differences: dict[str, list[str]], database: str, subject: str) -> Finding:
+    named = list(differences)[:_NAMED]
+    details = "; ".join(f"{name}: {', '.join(differences[name])}" for name in named)
+    more = f"; and {len(differences) - len(named)} more" if len(differences) > len(named) else ""
     return _finding(
         "stop",
-        f"{len(faults)} of the tables in {database} {what}: {details}{more}.",
-        {"tables": {name: faults[name] for name in named}, "count": len(faults)},
+        f"{len(differences)} of the tables in {database} {what}: {details}{more}.",
+        {"tables": {name: differences[name] for name in named}, "count": len(differences)},
         subject,
         "Load and run with the same options, or use another database.",
     )

@@ -86,7 +86,7 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
     return shapes
 
 
-def shape_faults(shape: Shape, expected: Tables) -> Iterator[str]:
+def shape_differences(shape: Shape, expected: Tables) -> Iterator[str]:
     """Differences between one table and what the engine creates."""
     if shape.engine == "view":
         yield "it is a view"
@@ -99,11 +99,11 @@ def shape_faults(shape: Shape, expected: Tables) -> Iterator[str]:
         yield f"columns are {', '.join(there) or 'none'}, not {names}"
     for column in expected.columns:
         if column.name in there:
-            yield from _column_faults(there[column.name], column)
-    yield from _index_faults(shape, expected.indexes or ())
+            yield from _column_differences(there[column.name], column)
+    yield from _index_differences(shape, expected.indexes or ())
 
 
-def _column_faults(column: Column, expected: Column) -> Iterator[str]:
+def _column_differences(column: Column, expected: Column) -> Iterator[str]:
     name = column.name
     if (column.type, column.length) != (expected.type, expected.length):
         yield f"{name} is {_type(column)}, not {_type(expected)}"
@@ -113,7 +113,7 @@ def _column_faults(column: Column, expected: Column) -> Iterator[str]:
         yield f"{name} is AUTO_INCREMENT" if column.auto_increment else f"{name} is not AUTO_INCREMENT"
 
 
-def _index_faults(shape: Shape, expected: Iterable[Index]) -> Iterator[str]:
+def _index_differences(shape: Shape, expected: Iterable[Index]) -> Iterator[str]:
     """Differences in indexes. An additional index counts, because every write must maintain it."""
     there = dict(shape.indexes)
     for index in expected:
@@ -145,7 +145,7 @@ def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:
     )
 
 
-def extent_faults(extent: Extent, rows: int, tolerance: float = 0.0) -> Iterator[str]:
+def extent_differences(extent: Extent, rows: int, tolerance: float = 0.0) -> Iterator[str]:
     """How one table's rows differ from ids 1 to `rows` without gaps, by more than `tolerance` (a share)."""
     allowed = rows * tolerance
     if abs(extent.rows - rows) > allowed:

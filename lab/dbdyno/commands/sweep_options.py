@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from dbdyno.checks.topology import is_this_machine
 from dbdyno.experiment import overrides
-from dbdyno.experiment.faults import ExperimentFaults, Fault
+from dbdyno.experiment.errors import InputError, InvalidExperiment
 from dbdyno.experiment.model import NAME, Experiment, OltpName
 from dbdyno.experiment.reading import from_document
 from dbdyno.problem import Problem
@@ -62,24 +62,24 @@ class SweepOptions:
 def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
     """The experiment, the address of its server, and the text of an equivalent experiment file.
 
-    Raises ExperimentFaults with all errors, by the names of the options.
+    Raises InvalidExperiment with all errors, by the names of the options.
     """
-    faults: list[Fault] = []
-    target = _target(options.target, faults)
-    document = _document(options, target, faults)
+    errors: list[InputError] = []
+    target = _target(options.target, errors)
+    document = _document(options, target, errors)
     section = "workload.options" if _is_script(options) else "workload"
     changes = [overrides.assignment(_qualified(text, section)) for text in options.assignments]
-    faults += [change for change in changes if isinstance(change, Fault)]
-    faults += overrides.apply(document, [change for change in changes if not isinstance(change, Fault)])
+    errors += [change for change in changes if isinstance(change, InputError)]
+    errors += overrides.apply(document, [change for change in changes if not isinstance(change, InputError)])
     source = as_toml(document)
     try:
         checked = from_document(document, "dbdyno run", Path.cwd())
-    except ExperimentFaults as error:
-        known = {fault.key for fault in faults}
-        faults += [fault for fault in map(_by_option, error.faults) if fault.key not in known]
-        raise ExperimentFaults("dbdyno run", faults) from None
-    if faults or target is None:
-        raise ExperimentFaults("dbdyno run", faults)
+    except InvalidExperiment as invalid:
+        known = {error.key for error in errors}
+        errors += [error for error in map(_by_option, invalid.errors) if error.key not in known]
+        raise InvalidExperiment("dbdyno run", errors) from None
+    if errors or target is None:
+        raise InvalidExperiment("dbdyno run", errors)
     return checked, target, source
 
 
@@ -107,20 +107,20 @@ def _key(text: str) -> str:
     return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text)
 
 
-def _target(url: str, faults: list[Fault]) -> Target | None:
+def _target(url: str, errors: list[InputError]) -> Target | None:
     if not url:
         fix = "Write --target mysql://user@host:3306/database, or postgresql://"
-        faults.append(Fault("--target", None, "this is missing", fix))
+        errors.append(InputError("--target", None, "this is missing", fix))
         return None
     try:
         return parse_url(url)
     except Problem as problem:
         # The URL itself is not repeated: it may hold a password.
-        faults.append(Fault("--target", None, problem.text.removeprefix("--target: "), problem.fix))
+        errors.append(InputError("--target", None, problem.text.removeprefix("--target: "), problem.fix))
         return None
 
 
-def _document(options: SweepOptions, target: Target | None, faults: list[Fault]) -> dict[str, Any]:
+def _document(options: SweepOptions, target: Target | None, errors: list[InputError]) -> dict[str, Any]:
     known = options.workload in get_args(OltpName)
     file = Path(options.workload)
     local = target is not None and (
@@ -143,13 +143,13 @@ def _document(options: SweepOptions, target: Target | None, faults: list[Fault])
     if options.table_size is not None:
         sized["table_size"] = options.table_size
     load: dict[str, Any] = {
-        "connections": _numbers("--connections", options.connections, int, faults),
+        "connections": _numbers("--connections", options.connections, int, errors),
         "duration": options.time,
         "warmup": options.warmup,
         "transport": "unix" if target is not None and target.unix_socket is not None else "tcp",
     }
     if options.rate is not None:
-        load["rate"] = _numbers("--rate", options.rate, float, faults)
+        load["rate"] = _numbers("--rate", options.rate, float, errors)
     return {
         "experiment": {"name": name},
         "workload": [workload],
@@ -168,9 +168,9 @@ def _document(options: SweepOptions, target: Target | None, faults: list[Fault])
 
 
 def _numbers(
-    option: str, text: str, number: Callable[[str], int | float], faults: list[Fault]
+    option: str, text: str, number: Callable[[str], int | float], errors: list[InputError]
 ) -> list[int | float]:
-    """The numbers of "2,4,8". For text that is no number: a fault, and a valid number in its place."""
+    """The numbers of "2,4,8". For text that is no number: an error, and a valid number in its place."""
     values: list[int | float] = []
     wrong: list[str] = []
     for part in text.split(","):
@@ -181,7 +181,7 @@ def _numbers(
     if wrong:
         kind = "a whole number" if number is int else "a number"
         shown = ", ".join(repr(part) for part in wrong)
-        faults.append(Fault(option, text, f"{shown} is not {kind}", f"Write {option} 2,4,8"))
+        errors.append(InputError(option, text, f"{shown} is not {kind}", f"Write {option} 2,4,8"))
         return [1]
     return values
 
@@ -196,10 +196,10 @@ def _qualified(text: str, section: str) -> str:
     return text if "." in key or "=" not in text else f"{section}.{text}"
 
 
-def _by_option(fault: Fault) -> Fault:
-    """The fault under the name of the option that set the key."""
-    match = _WORKLOAD_KEY.fullmatch(fault.key)
+def _by_option(error: InputError) -> InputError:
+    """The error under the name of the option that set the key."""
+    match = _WORKLOAD_KEY.fullmatch(error.key)
     if match is not None:
-        return replace(fault, key=_WORKLOAD_OPTIONS.get(match[1], f"--set {match[1]}"))
-    name = next((name for name in _OPTIONS if fault.key == name or fault.key.startswith(f"{name}[")), None)
-    return replace(fault, key=_OPTIONS[name] if name else f"--set {fault.key}")
+        return replace(error, key=_WORKLOAD_OPTIONS.get(match[1], f"--set {match[1]}"))
+    name = next((name for name in _OPTIONS if error.key == name or error.key.startswith(f"{name}[")), None)
+    return replace(error, key=_OPTIONS[name] if name else f"--set {error.key}")

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from dbdyno.experiment import model as models
 from dbdyno.experiment import shapes
-from dbdyno.experiment.faults import Fault, did_you_mean
+from dbdyno.experiment.errors import InputError, did_you_mean
 
 # Sections that have another name in the model than in the file.
 _SECTION = {"workloads": "workload", "variants": "variant"}
@@ -67,8 +67,8 @@ def is_echo(error: ErrorDetails) -> bool:
     return error["type"] == "too_short" and bool(error["input"])
 
 
-def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
-    """The `Fault` for `error`; `document` is the validated document, which has the names of list entries."""
+def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
+    """Convert an error of the validation; `document` has the names of the list entries."""
     location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
     family = ""
     if location[:1] == ("workloads",) and location[2:3] in (("sql",), ("lua",), ("oltp",)):
@@ -79,27 +79,29 @@ def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
     value, kind = error["input"], error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
-        return Fault(key, value, "there is no such key", did_you_mean(last, _known_keys(location, family)))
+        return InputError(
+            key, value, "there is no such key", did_you_mean(last, _known_keys(location, family))
+        )
     if kind == "missing":
-        return Fault(key, None, "this is missing", _EXAMPLES.get(key, "Add it"))
+        return InputError(key, None, "this is missing", _EXAMPLES.get(key, "Add it"))
     if kind == "literal_error":
         return _choice(key, value, location)
     if kind in _BOUND:
         name, text = _BOUND[kind]
-        return Fault(key, value, text.format(f"{context[name]:,}".replace(",", "_")))
+        return InputError(key, value, text.format(f"{context[name]:,}".replace(",", "_")))
     if kind in ("too_short", "string_too_short"):
-        return Fault(key, value, "this is empty", "Give at least one")
+        return InputError(key, value, "this is empty", "Give at least one")
     if kind == "string_too_long":
-        return Fault(key, value, f"this is longer than {context['max_length']} characters")
+        return InputError(key, value, f"this is longer than {context['max_length']} characters")
     if kind == "string_pattern_mismatch":
-        return Fault(
+        return InputError(
             key, value, "only letters, digits, dots, dashes and underscores, and a letter or digit first"
         )
     if kind == "value_error":
-        return Fault(key, None if isinstance(value, dict) else value, str(context["error"]))
+        return InputError(key, None if isinstance(value, dict) else value, str(context["error"]))
     of_any_kind = "variables" in location or location[2:3] == ("options",)
     expected = "text, a number, true or false" if of_any_kind else _WANTED.get(kind)
-    return Fault(key, value, f"this must be {expected}" if expected else error["msg"])
+    return InputError(key, value, f"this must be {expected}" if expected else error["msg"])
 
 
 def _place(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
@@ -130,11 +132,11 @@ def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
     return [_KEY.get(name, name) for name in model.model_fields] if model else []
 
 
-def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
+def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> InputError:
     if location[0] == "workloads" and location[-1] == "name":
         names = (*get_args(models.OltpName), "sql")
         fix = f'There are: {", ".join(names)}; and script = "FILE.lua" without a name'
-        return Fault(key, value, "there is no such workload", fix)
+        return InputError(key, value, "there is no such workload", fix)
     model: Any = models.Experiment
     if location[0] == "workloads":
         # The rest of the way, from the kind of workload that has such a key.
@@ -146,7 +148,7 @@ def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
             annotation = model.model_fields[part].annotation
             nested = (one for one in (annotation, *get_args(annotation)) if hasattr(one, "model_fields"))
             model = next(nested, annotation)
-    return Fault(key, value, "there is no such choice", did_you_mean(str(value), _choices(model)))
+    return InputError(key, value, "there is no such choice", did_you_mean(str(value), _choices(model)))
 
 
 def _choices(annotation: Any) -> list[str]:

@@ -11,7 +11,7 @@
 A full factorial (Fisher 1935, The Design of Experiments, ch. 6) answers more than one question with the same
 trials: what each factor does on average over the others, and whether it does the same everywhere. A level is
 written like a `[[variant]]`; one `[[variant]]` without a name has what all combinations share. Lists
-add up; a key that two factors set to a value each has no meaning and is a fault.
+add up; a key that two factors set to a value each has no meaning and is an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dbdyno.experiment.faults import Fault
+from dbdyno.experiment.errors import InputError
 
 # Separates the factor levels in a variant's name.
 JOINT = "+"
@@ -30,7 +30,7 @@ JOINT = "+"
 VARIANTS_MAX = 64
 
 
-def expand(document: dict[str, Any]) -> list[Fault]:
+def expand(document: dict[str, Any]) -> list[InputError]:
     """Replace the [factor] section of `document` by its [[variant]] tables, in place; does nothing without
     one.
 
@@ -39,14 +39,14 @@ def expand(document: dict[str, Any]) -> list[Fault]:
     factors = document.get("factor")
     if factors is None:
         return list(_stray_levels(document.get("variant")))
-    faults = [*_shape_faults(factors), *_common_faults(document.get("variant", []))]
-    if not faults:
-        faults = list(_count_faults(factors))
-    if faults:
-        return faults
+    errors = [*_shape_errors(factors), *_common_errors(document.get("variant", []))]
+    if not errors:
+        errors = list(_count_errors(factors))
+    if errors:
+        return errors
     common = {key: value for entry in document.get("variant", []) for key, value in entry.items()}
     variants: list[dict[str, Any]] = []
-    clashes: dict[str, Fault] = {}
+    clashes: dict[str, InputError] = {}
     for combination in itertools.product(*(levels.items() for levels in factors.values())):
         chosen = dict(zip(factors, (level for level, _ in combination), strict=True))
         variant = copy.deepcopy(common)
@@ -58,60 +58,66 @@ def expand(document: dict[str, Any]) -> list[Fault]:
     return list(clashes.values())
 
 
-def _stray_levels(variants: Any) -> Iterator[Fault]:
+def _stray_levels(variants: Any) -> Iterator[InputError]:
     for entry in variants if isinstance(variants, list) else ():
         if isinstance(entry, dict) and "levels" in entry:
             place = f"variant[{entry.get('name', '?')}].levels"
-            yield Fault(place, entry["levels"], "there is no such key", "Levels belong under [factor.NAME]")
+            yield InputError(
+                place, entry["levels"], "there is no such key", "Levels belong under [factor.NAME]"
+            )
 
 
-def _shape_faults(factors: Any) -> Iterator[Fault]:
+def _shape_errors(factors: Any) -> Iterator[InputError]:
     example = "Write [factor.NAME] and a line like level = { server.variables.innodb_io_capacity = 2000 }"
     if not isinstance(factors, dict) or not factors:
-        yield Fault("factor", factors, "this must be a table of factors", example)
+        yield InputError("factor", factors, "this must be a table of factors", example)
         return
     for name, levels in factors.items():
         place = f"factor.{name}"
         if not isinstance(levels, dict):
-            yield Fault(place, levels, "this must be a table of levels", example)
+            yield InputError(place, levels, "this must be a table of levels", example)
             continue
         if len(levels) < 2:
-            yield Fault(place, None, f"it has {len(levels)} level and varies nothing", "Give it at least two")
+            yield InputError(
+                place, None, f"it has {len(levels)} level and varies nothing", "Give it at least two"
+            )
         for level, settings in levels.items():
             if not isinstance(settings, dict):
-                yield Fault(f"{place}.{level}", settings, "this must be a table like a [[variant]]", example)
+                yield InputError(
+                    f"{place}.{level}", settings, "this must be a table like a [[variant]]", example
+                )
                 continue
             for key in sorted(settings.keys() & {"name", "levels"}):
                 fix = "Leave it out: the names of variants are made from the levels"
-                yield Fault(f"{place}.{level}.{key}", settings[key], "a level has no such key", fix)
+                yield InputError(f"{place}.{level}.{key}", settings[key], "a level has no such key", fix)
             if not level.strip() or JOINT in level or "]" in level:
                 problem = f"a level's name is text without {JOINT} and ]"
-                yield Fault(f"{place}.{level}", None, problem, "Give it another name")
+                yield InputError(f"{place}.{level}", None, problem, "Give it another name")
 
 
-def _common_faults(variants: Any) -> Iterator[Fault]:
+def _common_errors(variants: Any) -> Iterator[InputError]:
     if isinstance(variants, dict):
         problem = "this is one table and must be a list"
-        yield Fault("variant", None, problem, "Write [[variant]], and [variant.server] below it")
+        yield InputError("variant", None, problem, "Write [[variant]], and [variant.server] below it")
         return
     if not isinstance(variants, list) or not all(isinstance(entry, dict) for entry in variants):
-        yield Fault("variant", variants, "this must be a list of tables", "Write [[variant]]")
+        yield InputError("variant", variants, "this must be a list of tables", "Write [[variant]]")
         return
     if len(variants) > 1:
         fix = "Keep one, with what all variants share, and make a factor of what differs"
-        yield Fault("variant", None, f"there are {len(variants)} of them in addition to [factor]", fix)
+        yield InputError("variant", None, f"there are {len(variants)} of them in addition to [factor]", fix)
     for entry in variants[:1]:
         for key in sorted(entry.keys() & {"name", "levels"}):
             problem = "with [factor] this table is what all variants share"
             fix = "Leave it out: the names are made from the levels"
-            yield Fault(f"variant.{key}", entry[key], problem, fix)
+            yield InputError(f"variant.{key}", entry[key], problem, fix)
 
 
-def _count_faults(factors: Mapping[str, Mapping[str, Any]]) -> Iterator[Fault]:
+def _count_errors(factors: Mapping[str, Mapping[str, Any]]) -> Iterator[InputError]:
     count = math.prod(map(len, factors.values()))
     if count > VARIANTS_MAX:
         product = " x ".join(str(len(levels)) for levels in factors.values())
-        yield Fault(
+        yield InputError(
             "factor",
             None,
             f"{product} levels make {count} variants, and an experiment has at most {VARIANTS_MAX}",
@@ -121,7 +127,7 @@ def _count_faults(factors: Mapping[str, Mapping[str, Any]]) -> Iterator[Fault]:
 
 def _combined(
     variant: dict[str, Any], chosen: Mapping[str, str], settings: Sequence[Mapping[str, Any]]
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """Merge the settings of one level of each factor into `variant`, in place."""
     owners: dict[str, str] = {}
     for (factor, level), table in zip(chosen.items(), settings, strict=True):
@@ -130,7 +136,7 @@ def _combined(
 
 def _merge(
     into: dict[str, Any], table: Mapping[str, Any], prefix: str, of: tuple[str, str], owners: dict[str, str]
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     factor, level = of
     for key, value in table.items():
         place = f"{prefix}{key}"
@@ -144,6 +150,6 @@ def _merge(
             continue
         if place in owners:
             problem = f"factor.{owners[place]} sets the same key, so the variant's value is ambiguous"
-            yield Fault(f"factor.{factor}.{level}.{place}", value, problem, "Set it in one factor")
+            yield InputError(f"factor.{factor}.{level}.{place}", value, problem, "Set it in one factor")
         owners[place] = factor
         into[key] = copy.deepcopy(value)

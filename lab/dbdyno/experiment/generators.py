@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, m
 
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.calls import Call, parse
-from dbdyno.experiment.faults import did_you_mean
+from dbdyno.experiment.errors import did_you_mean
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.oltp import Keys
 

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dbdyno.experiment.faults import Fault, did_you_mean
+from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.script_reading import called
 
 LISTED = ("workload", "variant")
@@ -30,12 +30,12 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def assignment(text: str) -> tuple[str, Any] | Fault:
+def assignment(text: str) -> tuple[str, Any] | InputError:
     """One `key=value` of the command line; the value is TOML, or text if it is not valid TOML."""
     # The first "=" outside a variant's name in brackets.
     match = re.fullmatch(r"((?:[^=\[]|\[[^\]]*\])+)=(.*)", text, re.DOTALL)
     if match is None:
-        return Fault(
+        return InputError(
             f"--set {text}", None, "there is no = in it", "Write --set key=value, as in load.duration=10s"
         )
     key, value = match[1].strip(), match[2].strip()
@@ -45,23 +45,23 @@ def assignment(text: str) -> tuple[str, Any] | Fault:
         return key, value
 
 
-def apply(document: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> list[Fault]:
+def apply(document: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> list[InputError]:
     """Change `document` in place. Returns an error for each change that cannot be applied."""
-    return [fault for key, value in changes if (fault := _apply_one(document, key, value))]
+    return [error for key, value in changes if (error := _apply_one(document, key, value))]
 
 
-def _apply_one(document: dict[str, Any], key: str, value: Any) -> Fault | None:
+def _apply_one(document: dict[str, Any], key: str, value: Any) -> InputError | None:
     match = _KEY.fullmatch(key)
     if match is None:
-        return Fault(
+        return InputError(
             key, value, "this is not a key of an experiment", "Write section.key, as in load.duration"
         )
     section, name, rest = match["section"], match["name"], match["rest"]
     if section not in SECTIONS:
-        return Fault(key, value, f"there is no section {section}", did_you_mean(section, SECTIONS))
+        return InputError(key, value, f"there is no section {section}", did_you_mean(section, SECTIONS))
     if section not in LISTED:
         if name is not None:
-            return Fault(
+            return InputError(
                 key, value, f"{section} is one table and takes no [{name}]", f"Write {section}.{rest}"
             )
         return _put(document.setdefault(section, {}), rest, key, value)
@@ -69,9 +69,9 @@ def _apply_one(document: dict[str, Any], key: str, value: Any) -> Fault | None:
     entries = [entry for entry, called in known if name in (None, called)]
     if not entries:
         names = [called for _, called in known]
-        return Fault(key, value, f"there is no {section} named {name}", did_you_mean(str(name), names))
-    faults = [fault for entry in entries if (fault := _put(entry, rest, key, value))]
-    return faults[0] if faults else None
+        return InputError(key, value, f"there is no {section} named {name}", did_you_mean(str(name), names))
+    errors = [error for entry in entries if (error := _put(entry, rest, key, value))]
+    return errors[0] if errors else None
 
 
 def _entries(document: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
@@ -79,11 +79,11 @@ def _entries(document: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
-def _put(table: Any, path: str, key: str, value: Any) -> Fault | None:
+def _put(table: Any, path: str, key: str, value: Any) -> InputError | None:
     *parents, last = path.split(".")
     for parent in parents:
         table = table.setdefault(parent, {}) if isinstance(table, dict) else None
     if not isinstance(table, dict):
-        return Fault(key, value, "the key leads into something that is not a table")
+        return InputError(key, value, "the key leads into something that is not a table")
     table[last] = value
     return None

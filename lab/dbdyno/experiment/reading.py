@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from dbdyno.experiment import factors, overrides, script_reading, sql_reading
 from dbdyno.experiment.durations import parse_duration_s
-from dbdyno.experiment.explain import fault_of, is_echo
-from dbdyno.experiment.faults import ExperimentFaults, Fault, did_you_mean
+from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
+from dbdyno.experiment.explain import is_echo, to_input_error
 from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload
 from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
@@ -32,14 +32,14 @@ DURATION_S_MIN = 0.5
 def read(path: Path, profile: str | None = None, assignments: Iterable[str] = ()) -> Experiment:
     """The experiment in `path`, with the profile and then the `key=value` assignments applied.
 
-    Raises ExperimentFaults with all errors.
+    Raises InvalidExperiment with all errors.
     """
     try:
         source = path.read_bytes()
     except OSError as error:
         problem = f"the file cannot be read: {error.strerror}"
-        raise ExperimentFaults(
-            str(path), [Fault("", None, problem, "Give the path of an experiment file")]
+        raise InvalidExperiment(
+            str(path), [InputError("", None, problem, "Give the path of an experiment file")]
         ) from error
     return read_bytes(source, path, profile, assignments)
 
@@ -53,34 +53,34 @@ def read_bytes(
     try:
         document = _document(source)
     except (ValueError, RecursionError) as error:
-        raise ExperimentFaults(str(path), [Fault("", None, f"invalid TOML: {error}")]) from error
+        raise InvalidExperiment(str(path), [InputError("", None, f"invalid TOML: {error}")]) from error
     # Before profiles and --set, which may name the variants of factors.
-    faults = factors.expand(document)
-    faults = faults or list(_shape_faults(document))
-    if not faults:
-        faults += _apply_profile(document, profile)
-        faults += _apply_assignments(document, assignments)
-    if faults:
-        raise ExperimentFaults(str(path), faults)
+    errors = factors.expand(document)
+    errors = errors or list(_shape_errors(document))
+    if not errors:
+        errors += _apply_profile(document, profile)
+        errors += _apply_assignments(document, assignments)
+    if errors:
+        raise InvalidExperiment(str(path), errors)
     return from_document(document, str(path), path.parent)
 
 
 def from_document(document: dict[str, Any], source: str, folder: Path) -> Experiment:
     """The experiment of a document with all its sections, without profiles; `source` names it in messages.
 
-    Paths are relative to `folder`. Raises ExperimentFaults with all errors.
+    Paths are relative to `folder`. Raises InvalidExperiment with all errors.
     """
-    faults: list[Fault] = []
-    resolved = _resolve(document, folder, faults)
-    experiment = _validate(resolved, faults)
+    errors: list[InputError] = []
+    resolved = _resolve(document, folder, errors)
+    experiment = _validate(resolved, errors)
     if experiment is not None:
-        faults += _sense_faults(experiment)
+        errors += _sense_errors(experiment)
     else:
         # In addition to errors elsewhere.
         for workload in sql_reading.readable(resolved["workloads"]):
-            faults += sql_reading.faults_of(workload, _dialects(document["variant"]))
-    if faults or experiment is None:
-        raise ExperimentFaults(source, faults)
+            errors += sql_reading.find_errors(workload, _dialects(document["variant"]))
+    if errors or experiment is None:
+        raise InvalidExperiment(source, errors)
     return experiment
 
 
@@ -90,76 +90,80 @@ def _document(source: bytes) -> dict[str, Any]:
     return tomllib.loads(source.decode())
 
 
-def _shape_faults(document: dict[str, Any]) -> Iterator[Fault]:
+def _shape_errors(document: dict[str, Any]) -> Iterator[InputError]:
     """Sections that are unknown, missing or of the wrong type; the rest can be validated only
     without them.
     """
     for section in document:
         if section not in SECTIONS:
-            yield Fault(section, None, "there is no such section", did_you_mean(section, SECTIONS))
+            yield InputError(section, None, "there is no such section", did_you_mean(section, SECTIONS))
     for section in overrides.LISTED:
         entries = document.get(section)
         if not entries:
-            yield Fault(section, entries, "an experiment needs at least one", f"Add a [[{section}]] table")
+            yield InputError(
+                section, entries, "an experiment needs at least one", f"Add a [[{section}]] table"
+            )
         elif not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            yield Fault(section, None, "this is one table and must be a list", f"Write [[{section}]]")
+            yield InputError(section, None, "this is one table and must be a list", f"Write [[{section}]]")
     for section in ("experiment", "load"):
         if section not in document:
-            yield Fault(section, None, "the section is missing", f"Add [{section}]")
+            yield InputError(section, None, "the section is missing", f"Add [{section}]")
     for section, table in document.items():
         if (
             section in SECTIONS
             and section not in (*overrides.LISTED, "factor")
             and not isinstance(table, dict)
         ):
-            yield Fault(section, table, "this must be a table", f"Write [{section}]")
+            yield InputError(section, table, "this must be a table", f"Write [{section}]")
 
 
-def _apply_profile(document: dict[str, Any], profile: str | None) -> list[Fault]:
+def _apply_profile(document: dict[str, Any], profile: str | None) -> list[InputError]:
     profiles = document.pop("profile", {})
     if profile is None:
         return []
     if profile not in profiles:
         known = ", ".join(sorted(profiles)) or "none"
-        return [Fault(f"--profile {profile}", None, f"the file has no such profile; it has: {known}")]
+        return [InputError(f"--profile {profile}", None, f"the file has no such profile; it has: {known}")]
     if not isinstance(profiles[profile], dict):
         place = f"profile.{profile}"
-        return [Fault(place, profiles[profile], "this must be a table", f"Write [{place}]")]
+        return [InputError(place, profiles[profile], "this must be a table", f"Write [{place}]")]
     return overrides.apply(document, overrides.flatten(profiles[profile]).items())
 
 
-def _apply_assignments(document: dict[str, Any], assignments: Iterable[str]) -> list[Fault]:
+def _apply_assignments(document: dict[str, Any], assignments: Iterable[str]) -> list[InputError]:
     parsed = [overrides.assignment(text) for text in assignments]
-    faults = [change for change in parsed if isinstance(change, Fault)]
-    return faults + overrides.apply(document, [change for change in parsed if not isinstance(change, Fault)])
+    errors = [change for change in parsed if isinstance(change, InputError)]
+    return errors + overrides.apply(
+        document, [change for change in parsed if not isinstance(change, InputError)]
+    )
 
 
-def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
+def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
     """The document with the model's names, durations in seconds, and absolute paths."""
     resolved: dict[str, Any] = dict(document.get("experiment", {}))
     for name in set(resolved) - {"name", "question"}:
         fix = did_you_mean(name, ("name", "question"))
-        faults.append(Fault(f"experiment.{name}", resolved.pop(name), "there is no such key", fix))
+        errors.append(InputError(f"experiment.{name}", resolved.pop(name), "there is no such key", fix))
     dialect = _dialects(document["variant"])[0]
-    resolved["workloads"] = [_workload(one, folder, dialect, faults) for one in document["workload"]]
+    resolved["workloads"] = [_workload(one, folder, dialect, errors) for one in document["workload"]]
     resolved["factors"] = document.get("factor", [])
-    resolved["variants"] = [_server(variant, folder, faults) for variant in document["variant"]]
-    resolved["load"] = _durations(document["load"], faults)
+    resolved["variants"] = [_server(variant, folder, errors) for variant in document["variant"]]
+    resolved["load"] = _durations(document["load"], errors)
     for section in ("design", "client", "loading", "override"):
         resolved[section] = document.get(section, {})
     return resolved
 
 
 def _workload(
-    workload: dict[str, Any], folder: Path, dialect: Dialect, faults: list[Fault]
+    workload: dict[str, Any], folder: Path, dialect: Dialect, errors: list[InputError]
 ) -> dict[str, Any]:
     if script_reading.is_script(workload):
-        return script_reading.resolved(workload, folder, faults)
+        return script_reading.resolved(workload, folder, errors)
     if workload.get("name") == "sql":
-        return sql_reading.resolved(workload, folder, dialect, faults)
+        return sql_reading.resolved(workload, folder, dialect, errors)
     if workload.get("name") == "lua":
         fix = 'Write script = "FILE.lua" instead'
-        faults.append(Fault("workload[lua].name", "lua", "this is no name", fix))
+        errors.append(InputError("workload[lua].name", "lua", "this is no name", fix))
     return workload
 
 
@@ -171,17 +175,17 @@ def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
     return sorted(dialects)
 
 
-def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
+def _durations(load: dict[str, Any], errors: list[InputError]) -> dict[str, Any]:
     """[load] with its durations in seconds, including those of its load shapes."""
-    load = _in_seconds(load, "load", ("duration", "warmup", "give_up", "think_time"), faults)
+    load = _in_seconds(load, "load", ("duration", "warmup", "give_up", "think_time"), errors)
     for name, model in TABLES.items():
         keys = tuple(field.removesuffix("_s") for field in model.model_fields if field.endswith("_s"))
         match load.get(name):
             case dict() as table:
-                load[name] = _in_seconds(table, f"load.{name}", keys, faults)
+                load[name] = _in_seconds(table, f"load.{name}", keys, errors)
             case list() as tables:
                 load[name] = [
-                    _in_seconds(table, f"load.{name}[{number}]", keys, faults)
+                    _in_seconds(table, f"load.{name}[{number}]", keys, errors)
                     if isinstance(table, dict)
                     else table
                     for number, table in enumerate(tables, 1)
@@ -190,7 +194,7 @@ def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
 
 
 def _in_seconds(
-    table: dict[str, Any], place: str, keys: tuple[str, ...], faults: list[Fault]
+    table: dict[str, Any], place: str, keys: tuple[str, ...], errors: list[InputError]
 ) -> dict[str, Any]:
     """`table` with each of `keys` converted to seconds, under its name in the model."""
     table = dict(table)
@@ -198,7 +202,7 @@ def _in_seconds(
         if f"{key}_s" in table:
             value = table.pop(f"{key}_s")
             fix = f"Did you mean {place}.{key}?"
-            faults.append(Fault(f"{place}.{key}_s", value, "there is no such key", fix))
+            errors.append(InputError(f"{place}.{key}_s", value, "there is no such key", fix))
         if key not in table:
             continue
         value = table.pop(key)
@@ -207,7 +211,7 @@ def _in_seconds(
         try:
             table[f"{key}_s"] = parse_duration_s(value)
         except ValueError as error:
-            faults.append(Fault(f"{place}.{key}", value, str(error)))
+            errors.append(InputError(f"{place}.{key}", value, str(error)))
             # A valid placeholder, so that the rest can be validated.
             table[f"{key}_s"] = 1.0
     return table
@@ -218,7 +222,7 @@ _FILES = ("config", "password_file", "tls_ca", "tls_certificate", "tls_key", "se
 _LIMITS = ("command_timeout", "hook_timeout")
 
 
-def _server(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
+def _server(variant: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
     """A variant with its server's times in seconds, and files and base directory relative to the experiment's
     file.
     """
@@ -226,7 +230,7 @@ def _server(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[
     if not isinstance(server, dict):
         return variant
     place = f"variant[{variant.get('name', '?')}].server"
-    server = _in_seconds(server, place, _LIMITS, faults)
+    server = _in_seconds(server, place, _LIMITS, errors)
     for key in ("basedir", *_FILES):
         exists, kind = (Path.is_dir, "directory") if key == "basedir" else (Path.is_file, "file")
         if not isinstance(server.get(key), str):
@@ -234,55 +238,57 @@ def _server(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[
         absolute = (folder / Path(server[key]).expanduser()).resolve()
         if not exists(absolute):
             fix = f"It was looked for at {absolute}"
-            faults.append(Fault(f"{place}.{key}", server[key], f"there is no such {kind}", fix))
+            errors.append(InputError(f"{place}.{key}", server[key], f"there is no such {kind}", fix))
         server[key] = str(absolute)
     return {**variant, "server": server}
 
 
-def _validate(resolved: dict[str, Any], faults: list[Fault]) -> Experiment | None:
+def _validate(resolved: dict[str, Any], errors: list[InputError]) -> Experiment | None:
     try:
         # Validated as JSON: strict mode then accepts a list for a tuple and text for a path, but not text for
         # a number.
         return Experiment.model_validate_json(json.dumps(resolved, default=str))
-    except ValidationError as error:
+    except ValidationError as invalid:
         # One error per key: a union reports an error for every branch that does not match.
-        details = [detail for detail in error.errors() if not is_echo(detail)]
-        by_place = {fault.key: fault for fault in (fault_of(detail, resolved) for detail in details)}
-        known = {fault.key for fault in faults}
-        faults += [fault for key, fault in by_place.items() if key not in known]
+        details = [detail for detail in invalid.errors() if not is_echo(detail)]
+        by_place = {error.key: error for error in (to_input_error(detail, resolved) for detail in details)}
+        known = {error.key for error in errors}
+        errors += [error for key, error in by_place.items() if key not in known]
         return None
 
 
-def _sense_faults(experiment: Experiment) -> Iterator[Fault]:
+def _sense_errors(experiment: Experiment) -> Iterator[InputError]:
     """Values that are valid individually but not together."""
     yield from _repeated("variant", [variant.name for variant in experiment.variants])
     yield from _repeated("workload", [workload.title for workload in experiment.workloads])
-    yield from _state_faults(experiment)
+    yield from _state_errors(experiment)
     dialects = sorted({sql_reading.dialect_of(variant.server) for variant in experiment.variants})
     for workload in experiment.workloads:
         if isinstance(workload, SqlWorkload):
-            yield from sql_reading.faults_of(workload, dialects)
+            yield from sql_reading.find_errors(workload, dialects)
             if experiment.load.prewarm == "scan" and not (workload.prewarm or workload.tables):
                 problem = f"dbdyno does not know what to read for {workload.title}"
                 fix = f"Give workload[{workload.title}].prewarm, a list of statements that read it"
-                yield Fault("load.prewarm", "scan", problem, fix)
+                yield InputError("load.prewarm", "scan", problem, fix)
     scripts = [one.title for one in experiment.workloads if isinstance(one, ScriptWorkload)]
     if scripts and experiment.load.reconnect_every:
         problem = f"{scripts[0]} is a script, which opens its connections itself"
-        yield Fault("load.reconnect_every", experiment.load.reconnect_every, problem, "Leave it out")
+        yield InputError("load.reconnect_every", experiment.load.reconnect_every, problem, "Leave it out")
     for one in experiment.workloads:
         if isinstance(one, ScriptWorkload) and not one.prepare and experiment.design.state == "reset":
             problem = f"the data of {one.title} cannot be made again without its prepare"
-            yield Fault("design.state", "reset", problem, "Leave prepare = false out")
+            yield InputError("design.state", "reset", problem, "Leave prepare = false out")
     for code, reason in experiment.override.items():
         if not reason.strip():
             fix = f'Write {code} = "why this may pass"'
-            yield Fault(f"override.{code}", reason, "an override needs its reason", fix)
+            yield InputError(f"override.{code}", reason, "an override needs its reason", fix)
     if experiment.load.duration_s < DURATION_S_MIN:
-        yield Fault("load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms")
+        yield InputError(
+            "load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms"
+        )
 
 
-def _state_faults(experiment: Experiment) -> Iterator[Fault]:
+def _state_errors(experiment: Experiment) -> Iterator[InputError]:
     """Servers that cannot do what `state` requires between groups."""
     state = experiment.design.state
     for variant in experiment.variants:
@@ -291,11 +297,11 @@ def _state_faults(experiment: Experiment) -> Iterator[Fault]:
             lacking = f" without {_COMMANDS[state]}" if kind == "command" and state in _COMMANDS else ""
             problem = f"variant {variant.name!r} is a server of kind {kind}, which cannot do this{lacking}"
             fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
-            yield Fault("design.state", state, problem, fix)
+            yield InputError("design.state", state, problem, fix)
     reached = [variant.name for variant in experiment.variants if not variant.server.started]
     data = {json.dumps(workload.data(), sort_keys=True) for workload in experiment.workloads}
     if reached and len(data) > 1 and state != "reset":
-        yield Fault(
+        yield InputError(
             "design.state",
             state,
             f"the workloads have different tables, and {reached[0]!r} has one database for all of them",
@@ -307,8 +313,8 @@ def _state_faults(experiment: Experiment) -> Iterator[Fault]:
 _COMMANDS = {"restart": "start and stop", "restore": "restore"}
 
 
-def _repeated(section: str, names: list[str]) -> Iterator[Fault]:
+def _repeated(section: str, names: list[str]) -> Iterator[InputError]:
     fix = "Give each its own label" if section == "workload" else "Give each its own"
     for name, count in Counter(names).items():
         if count > 1:
-            yield Fault(f"{section}[{name}]", None, f"{count} of them have this name", fix)
+            yield InputError(f"{section}[{name}]", None, f"{count} of them have this name", fix)

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dbdyno.experiment.faults import Fault
+from dbdyno.experiment.errors import InputError
 from dbdyno.experiment.script_workload import KEYS
 from dbdyno.experiment.workload import NAME
 
@@ -25,17 +25,17 @@ def called(workload: dict[str, Any]) -> str:
     return str(workload.get("label", workload.get("name")))
 
 
-def resolved(workload: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
+def resolved(workload: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
     """A `[[workload]]` with a script: absolute path, digest, and the file's name where it has no label."""
     place = f"workload[{called(workload)}]"
     whole = {key: value for key, value in workload.items() if key in KEYS}
     for key in (key for key in workload if key not in KEYS):
         if key == "name":
             fix = "Leave one of them out; a label sets the title"
-            faults.append(Fault(f"{place}.name", workload[key], "it has a script too", fix))
+            errors.append(InputError(f"{place}.name", workload[key], "it has a script too", fix))
         else:
             fix = f"Known here: {', '.join(KEYS)}. The script's own go into options = {{ {key} = … }}"
-            faults.append(Fault(f"{place}.{key}", workload[key], "a script has no such key", fix))
+            errors.append(InputError(f"{place}.{key}", workload[key], "a script has no such key", fix))
     whole = {**whole, "name": "lua", "label": called(workload)}
     if isinstance(path := workload.get("script"), str):
         absolute = (folder / Path(path).expanduser()).resolve()
@@ -44,7 +44,7 @@ def resolved(workload: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
             whole["digest"] = digest(absolute)
         except OSError as error:
             fix = f"The path is {absolute}"
-            faults.append(Fault(f"{place}.script", path, f"it cannot be read: {error.strerror}", fix))
+            errors.append(InputError(f"{place}.script", path, f"it cannot be read: {error.strerror}", fix))
     return whole
 
 

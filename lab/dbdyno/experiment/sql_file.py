@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from dbdyno.experiment.faults import Fault, did_you_mean
+from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.sql_text import (
     Dialect,
@@ -40,7 +40,7 @@ SECTIONS = ("setup", "after", "prewarm", "cleanup", "session")
 _BEGIN, _END = ("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END")
 
 
-def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[Fault]]:
+def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[InputError]]:
     """The keys of a `[[workload]]` in the file, and all errors in it, by line.
 
     `name` is the file's name in error messages.
@@ -48,7 +48,7 @@ def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[F
     try:
         annotations, pieces = annotation_lines(text, dialect), split(text, dialect)
     except UnreadableSql as error:
-        return {}, [Fault(f"{name}:{error.line}", None, str(error), "Close it")]
+        return {}, [InputError(f"{name}:{error.line}", None, str(error), "Close it")]
     reader = _Reader(name, dialect)
     parts: list[tuple[int, str | StatementText]] = [*annotations, *((piece.line, piece) for piece in pieces)]
     for line, part in sorted(parts, key=lambda one: one[0]):
@@ -58,7 +58,7 @@ def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[F
             reader.annotation(line, part)
     inside = [line for line, _ in annotations if any(p.line <= line <= p.last_line for p in pieces)]
     for line in inside:
-        reader.fault(
+        reader.add_error(
             line, "an annotation is inside a statement", "End the statement before it with a semicolon"
         )
     return reader.end()
@@ -69,7 +69,7 @@ class _Reader:
 
     def __init__(self, name: str, dialect: Dialect) -> None:
         self._name, self._dialect = name, dialect
-        self.faults: list[Fault] = []
+        self.errors: list[InputError] = []
         self._document: dict[str, Any] = {}
         # The list to which the next statement is added. None before the first annotation: each statement is a
         # transaction.
@@ -91,23 +91,23 @@ class _Reader:
             **{section: partial(self._section, section) for section in SECTIONS},
         }
 
-    def fault(self, line: int, problem: str, fix: str = "") -> None:
+    def add_error(self, line: int, problem: str, fix: str = "") -> None:
         """Record an error on a line of the file."""
-        self.faults.append(Fault(f"{self._name}:{line}", None, problem, fix))
+        self.errors.append(InputError(f"{self._name}:{line}", None, problem, fix))
 
     def annotation(self, line: int, text: str) -> None:
         """Process a line `-- @text`."""
         kind, _, rest = text.partition(" ")
         take = self._takers.get(kind)
         if take is None:
-            self.fault(line, f"there is no annotation @{kind}", did_you_mean(kind, self._takers))
+            self.add_error(line, f"there is no annotation @{kind}", did_you_mean(kind, self._takers))
         else:
             take(line, rest.strip())
 
     def statement(self, piece: StatementText) -> None:
         """Process the next statement."""
         if first_word(piece.sql, self._dialect) == "DELIMITER":
-            self.fault(piece.line, "DELIMITER is a command of the mysql client", "Use plain statements")
+            self.add_error(piece.line, "DELIMITER is a command of the mysql client", "Use plain statements")
         if self._into is None:
             self._alone.append(piece)
         elif self._in_transaction:
@@ -116,10 +116,10 @@ class _Reader:
             self._into.append(piece.sql)
         self._next = {}
 
-    def end(self) -> tuple[dict[str, Any], list[Fault]]:
+    def end(self) -> tuple[dict[str, Any], list[InputError]]:
         """The keys of the workload, and the errors."""
         if self._alone and self._transactions:
-            self.fault(
+            self.add_error(
                 self._alone[0].line,
                 "this statement stands before the first @transaction and in no section",
                 "Write -- @setup or -- @transaction NAME before it",
@@ -127,18 +127,18 @@ class _Reader:
         transactions = self._transactions or list(_queries(self._alone, self._dialect))
         for transaction in self._transactions:
             if not transaction["statements"]:
-                self.fault(transaction.pop("line"), "this transaction has no statements", "Give it some")
+                self.add_error(transaction.pop("line"), "this transaction has no statements", "Give it some")
             transaction.pop("line", None)
         if transactions:
             self._document["transactions"] = transactions
-        return self._document, self.faults
+        return self._document, self.errors
 
     def _parameter(self, line: int, text: str) -> None:
         self._named("parameters", self._document.setdefault("parameters", {}), line, text)
 
     def _column(self, line: int, text: str) -> None:
         if self._table is None:
-            self.fault(line, "@column belongs to a table", "Write -- @table NAME rows=N before it")
+            self.add_error(line, "@column belongs to a table", "Write -- @table NAME rows=N before it")
         else:
             self._named("columns", self._table["columns"], line, text)
 
@@ -146,36 +146,38 @@ class _Reader:
         name, equals, generator = (part.strip() for part in text.partition("="))
         if not name or not equals or not generator:
             example = f"Write -- @{what[:-1]} id = uniform(1, 1_000)"
-            self.fault(line, "expected NAME = GENERATOR", example)
+            self.add_error(line, "expected NAME = GENERATOR", example)
             return
         if name in into:
-            self.fault(line, f"{name} has a generator already", "Leave one out")
+            self.add_error(line, f"{name} has a generator already", "Leave one out")
         try:
             # Row counts are known only at the end of the file; any number is valid here.
             rows = _AnyTable()
             column(name, generator, rows) if what == "columns" else parameter(generator, rows)
         except ValueError as error:
-            self.fault(line, f"{name}: {error}")
+            self.add_error(line, f"{name}: {error}")
             return
         into[name] = generator
 
     def _take_table(self, line: int, text: str) -> None:
         words, given = self._words(line, text, ("rows",))
         if len(words) != 1 or "rows" not in given:
-            self.fault(line, "a table has a name and rows", "Write -- @table item rows=1_000_000")
+            self.add_error(line, "a table has a name and rows", "Write -- @table item rows=1_000_000")
             return
         self._table = {"rows": given["rows"], "columns": {}}
         self._document.setdefault("tables", {})[words[0]] = self._table
 
     def _section(self, name: str, line: int, text: str) -> None:
         if text:
-            self.fault(line, f"@{name} must be alone on its line", "Put the statements on the lines below")
+            self.add_error(
+                line, f"@{name} must be alone on its line", "Put the statements on the lines below"
+            )
         self._into, self._in_transaction = self._document.setdefault(name, []), False
 
     def _transaction(self, line: int, text: str) -> None:
         words, given = self._words(line, text, ("weight", "name"))
         if len(words) > 1:
-            self.fault(line, f"unexpected word {words[1]}", "Write -- @transaction NAME weight=9")
+            self.add_error(line, f"unexpected word {words[1]}", "Write -- @transaction NAME weight=9")
         entry: dict[str, Any] = {**({"name": words[0]} if words else {}), **given, "statements": []}
         self._transactions.append({**entry, "line": line})
         self._into, self._in_transaction = self._transactions[-1]["statements"], True
@@ -183,7 +185,7 @@ class _Reader:
     def _statement(self, line: int, text: str) -> None:
         words, given = self._words(line, text, ("name", "rows", "mode", "draw", "repeat"))
         if words:
-            self.fault(line, f"{words[0]} is no setting", "Write -- @statement name=look rows=1")
+            self.add_error(line, f"{words[0]} is no setting", "Write -- @statement name=look rows=1")
         if "draw" in given:
             given["draw"] = str(given["draw"]).split(",")
         self._next |= given
@@ -198,14 +200,14 @@ class _Reader:
         try:
             parts = shlex.split(text)
         except ValueError:
-            self.fault(line, "a quotation mark is left open", "Close it")
+            self.add_error(line, "a quotation mark is left open", "Close it")
             return words, settings
         for part in parts:
             key, equals, value = part.partition("=")
             if not equals:
                 words.append(part)
             elif key not in known:
-                self.fault(line, f"there is no setting {key}", did_you_mean(key, known))
+                self.add_error(line, f"there is no setting {key}", did_you_mean(key, known))
             else:
                 settings[key] = _number(value) if key in ("rows", "weight", "repeat") else value
         return words, settings

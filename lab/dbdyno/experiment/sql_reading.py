@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dbdyno.experiment.calls import parse
-from dbdyno.experiment.faults import Fault
+from dbdyno.experiment.errors import InputError
 from dbdyno.experiment.generators import Generator, Result
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
 from dbdyno.experiment.sql_text import Dialect, UnreadableSql, count_placeholders, parameters, split
@@ -39,7 +39,9 @@ def dialect_of(server: Any) -> Dialect:
     return DIALECTS[protocol_of(server)]
 
 
-def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: list[Fault]) -> dict[str, Any]:
+def resolved(
+    workload: dict[str, Any], folder: Path, dialect: Dialect, errors: list[InputError]
+) -> dict[str, Any]:
     """A SQL `[[workload]]` with the content of its file, and with absolute paths.
 
     Tables of the file and the workload are merged; lists are not, since their order would be ambiguous.
@@ -48,7 +50,7 @@ def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: l
     merged = dict(workload)
     if isinstance(path := workload.get("file"), str):
         absolute = (folder / Path(path).expanduser()).resolve()
-        merged = _merged(_file(absolute, f"{place}.file", path, dialect, faults), workload, place, faults)
+        merged = _merged(_file(absolute, f"{place}.file", path, dialect, errors), workload, place, errors)
         merged["file"] = str(absolute)
         # Paths in the file are relative to its folder.
         folder = absolute.parent
@@ -58,34 +60,36 @@ def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: l
         recorded = (folder / Path(value["file"]).expanduser()).resolve()
         if not recorded.is_file():
             fix = f"The path is {recorded}"
-            faults.append(Fault(f"{place}.replay.file", value["file"], "there is no such file", fix))
+            errors.append(InputError(f"{place}.replay.file", value["file"], "there is no such file", fix))
         merged["replay"] = {**value, "file": str(recorded)}
     if isinstance(value := merged.get("parameters"), dict):
         merged["parameters"] = {
-            name: _with_path(f"{place}.parameters.{name}", text, folder, faults)
+            name: _with_path(f"{place}.parameters.{name}", text, folder, errors)
             for name, text in value.items()
         }
     return merged
 
 
-def _file(path: Path, key: str, value: str, dialect: Dialect, faults: list[Fault]) -> dict[str, Any]:
+def _file(path: Path, key: str, value: str, dialect: Dialect, errors: list[InputError]) -> dict[str, Any]:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
-            faults.append(Fault(key, value, f"it has more than {FILE_BYTES_MAX:,} bytes"))
+            errors.append(InputError(key, value, f"it has more than {FILE_BYTES_MAX:,} bytes"))
             return {}
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        faults.append(Fault(key, value, f"it cannot be read: {why}", f"The path is {path}"))
+        errors.append(InputError(key, value, f"it cannot be read: {why}", f"The path is {path}"))
         return {}
-    document, file_faults = read(text, path.name, dialect)
-    faults += file_faults
-    if not file_faults and not document:
-        faults.append(Fault(key, value, "it holds no statements", "Write some into it"))
+    document, file_errors = read(text, path.name, dialect)
+    errors += file_errors
+    if not file_errors and not document:
+        errors.append(InputError(key, value, "it holds no statements", "Write some into it"))
     return document
 
 
-def _merged(of_file: dict[str, Any], own: dict[str, Any], place: str, faults: list[Fault]) -> dict[str, Any]:
+def _merged(
+    of_file: dict[str, Any], own: dict[str, Any], place: str, errors: list[InputError]
+) -> dict[str, Any]:
     merged = dict(of_file)
     for key, value in own.items():
         before = merged.get(key)
@@ -101,7 +105,7 @@ def _merged(of_file: dict[str, Any], own: dict[str, Any], place: str, faults: li
                 },
             }
         elif isinstance(before, list):
-            faults.append(Fault(f"{place}.{key}", None, "the file has them too", "Leave them out here"))
+            errors.append(InputError(f"{place}.{key}", None, "the file has them too", "Leave them out here"))
         else:
             merged[key] = value
     return merged
@@ -126,7 +130,7 @@ def _whole(transaction: Any) -> Any:
     return transaction
 
 
-def _with_path(key: str, generator: Any, folder: Path, faults: list[Fault]) -> Any:
+def _with_path(key: str, generator: Any, folder: Path, errors: list[InputError]) -> Any:
     """The generator: a CSV file gets its absolute path, and a list becomes `one_of(...)`."""
     if isinstance(generator, list):
         return f"one_of({', '.join(map(repr, generator))})"
@@ -141,7 +145,7 @@ def _with_path(key: str, generator: Any, folder: Path, faults: list[Fault]) -> A
         return generator
     absolute = (folder / Path(path).expanduser()).resolve()
     if not absolute.is_file():
-        faults.append(Fault(key, generator, "there is no such file", f"It was looked for at {absolute}"))
+        errors.append(InputError(key, generator, "there is no such file", f"It was looked for at {absolute}"))
     rest = [repr(str(absolute)), *map(repr, call.arguments[1:])]
     rest += [f"{name}={value!r}" for name, value in call.named.items() if name != "file"]
     return f"csv({', '.join(rest)})"
@@ -155,13 +159,13 @@ def readable(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
                 yield SqlWorkload.model_validate_json(json.dumps(workload, default=str))
 
 
-def faults_of(workload: SqlWorkload, dialects: Iterable[Dialect]) -> list[Fault]:
+def find_errors(workload: SqlWorkload, dialects: Iterable[Dialect]) -> list[InputError]:
     """Errors in the statements of a workload, without duplicates."""
-    faults: dict[tuple[str, str], Fault] = {}
+    errors: dict[tuple[str, str], InputError] = {}
     for dialect in dialects:
-        for fault in _Statements(workload, dialect).faults():
-            faults.setdefault((fault.key, fault.problem), fault)
-    return list(faults.values())
+        for error in _Statements(workload, dialect).errors():
+            errors.setdefault((error.key, error.problem), error)
+    return list(errors.values())
 
 
 class _Statements:
@@ -172,9 +176,9 @@ class _Statements:
         self._place = f"workload[{workload.title}]"
         self._generators: dict[str, Generator | None] = {}
 
-    def faults(self) -> Iterator[Fault]:
+    def errors(self) -> Iterator[InputError]:
         """All errors."""
-        yield from self._generator_faults()
+        yield from self._generator_errors()
         yield from self._names()
         for key in ("setup", "after", "prewarm", "cleanup", "session"):
             for number, sql in enumerate(getattr(self._workload, key), start=1):
@@ -187,50 +191,54 @@ class _Statements:
             yield from self._statement(name, statement, before)
             before.append(name)
 
-    def _generator_faults(self) -> Iterator[Fault]:
+    def _generator_errors(self) -> Iterator[InputError]:
         for name, text in self._workload.parameters.items():
             self._generators[name] = None
             try:
                 self._generators[name] = self._workload.generator(name)
             except ValueError as error:
-                yield Fault(f"{self._place}.parameters.{name}", text, str(error))
+                yield InputError(f"{self._place}.parameters.{name}", text, str(error))
         for title, table in self._workload.tables.items():
             for name, text in table.columns.items():
                 try:
                     self._workload.column(title, name)
                 except ValueError as error:
-                    yield Fault(f"{self._place}.tables.{title}.columns.{name}", text, str(error))
+                    yield InputError(f"{self._place}.tables.{title}.columns.{name}", text, str(error))
 
-    def _names(self) -> Iterator[Fault]:
+    def _names(self) -> Iterator[InputError]:
         if bool(self._workload.transactions) == (self._workload.replay is not None):
             problem = (
                 "it has both transactions and a replay" if self._workload.replay else "it has no transactions"
             )
-            yield Fault(self._place, None, problem, "Give it transactions, a file with some, or a replay")
+            yield InputError(
+                self._place, None, problem, "Give it transactions, a file with some, or a replay"
+            )
         names = [t.name or f"transaction{n}" for n, t in enumerate(self._workload.transactions, start=1)]
         for name, count in Counter(names).items():
             if count > 1:
                 problem = f"{count} of them have this name"
-                yield Fault(f"{self._place}.transactions[{name}]", None, problem, "Give each its own")
+                yield InputError(f"{self._place}.transactions[{name}]", None, problem, "Give each its own")
         weights = [transaction.weight for transaction in self._workload.transactions]
         if weights and not any(weights):
-            yield Fault(f"{self._place}.transactions", None, "their weights are all 0", "Give one more")
+            yield InputError(f"{self._place}.transactions", None, "their weights are all 0", "Give one more")
         for name in self._generators:
             if not (name.isidentifier() and name.isascii()):
                 fix = "Use letters, digits and _, and no digit first"
-                yield Fault(f"{self._place}.parameters.{name}", None, "no statement can use this name", fix)
+                yield InputError(
+                    f"{self._place}.parameters.{name}", None, "no statement can use this name", fix
+                )
 
-    def _text(self, place: str, sql: str) -> Iterator[Fault]:
+    def _text(self, place: str, sql: str) -> Iterator[InputError]:
         try:
             count = len(split(sql, self._dialect))
         except UnreadableSql as error:
-            yield Fault(place, sql, str(error), "Close it")
+            yield InputError(place, sql, str(error), "Close it")
             return
         if count != 1:
             what = "no statement" if not count else f"{count} statements"
-            yield Fault(place, sql, f"it holds {what}", "Write one statement each")
+            yield InputError(place, sql, f"it holds {what}", "Write one statement each")
 
-    def _statement(self, name: str, statement: SqlStatement, before: list[str]) -> Iterator[Fault]:
+    def _statement(self, name: str, statement: SqlStatement, before: list[str]) -> Iterator[InputError]:
         file, line = self._workload.file, statement.line
         place = f"{Path(file).name}:{line}" if file and line else f"{self._place}.{name}"
         wrong = list(self._text(place, statement.sql))
@@ -239,15 +247,15 @@ class _Statements:
             return
         prepared = (statement.mode or self._workload.statements) == "prepared"
         if prepared and self._dialect == "mysql" and count_placeholders(statement.sql, self._dialect):
-            yield Fault(place, statement.sql, "it holds a ? for a parameter", _EXAMPLE)
+            yield InputError(place, statement.sql, "it holds a ? for a parameter", _EXAMPLE)
         for used in dict.fromkeys([*parameters(statement.sql, self._dialect), *statement.draw]):
             yield from self._used(place, used, before)
 
-    def _used(self, place: str, used: str, before: list[str]) -> Iterator[Fault]:
+    def _used(self, place: str, used: str, before: list[str]) -> Iterator[InputError]:
         generator = self._generators.get(used)
         if used not in self._generators:
             known = ", ".join(self._generators) or "none"
-            yield Fault(
+            yield InputError(
                 place,
                 None,
                 f"it uses :{used}, and there is no such parameter; there are: {known}",
@@ -255,7 +263,7 @@ class _Statements:
             )
         elif isinstance(generator, Result) and before.count(generator.statement) != 1:
             count = before.count(generator.statement)
-            yield Fault(
+            yield InputError(
                 place,
                 None,
                 f"it needs the result of {generator.statement}, which "

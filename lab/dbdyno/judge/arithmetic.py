@@ -36,7 +36,7 @@ _SUMS = (
 )
 
 
-def faults(recording: Recording) -> list[str]:
+def find_contradictions(recording: Recording) -> list[str]:
     """The violated identities, each with both sides; empty when all hold."""
     return [*_sums(recording), *_statements(recording), *_little(recording), *_elapsed(recording)]
 

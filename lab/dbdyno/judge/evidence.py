@@ -94,7 +94,7 @@ def _measure_company(
         failed = failure(trial, recording)
         if failed is None and (gaps := _gaps(recording)):
             failed = gaps, "harness"
-        if failed is None and (contradictions := arithmetic.faults(recording)):
+        if failed is None and (contradictions := arithmetic.find_contradictions(recording)):
             evidence.contradictions[place.index] = contradictions
             failed = f"its numbers contradict each other: {'; '.join(contradictions)}", "harness"
         if failed is None:
@@ -116,7 +116,7 @@ def _gaps(recording: Recording) -> str | None:
     try:
         whole = windows([recording], automatic=False)[0]
         figures(recording, whole)
-        arithmetic.faults(recording)
+        arithmetic.find_contradictions(recording)
     except _LACKING as error:
         return f"its records are incomplete ({type(error).__name__}: {error})"
     return None

@@ -13,7 +13,7 @@ VALUE_LENGTH_MAX = 60
 
 
 @dataclass(frozen=True)
-class Fault:
+class InputError:
     """One error."""
 
     # The key in the file: "variant[pool].server.cpus". Empty if the error concerns the whole file.
@@ -29,15 +29,15 @@ class Fault:
         return place + _sentence(self.problem) + (" " + _sentence(self.fix) if self.fix else "")
 
 
-class ExperimentFaults(Problem):
+class InvalidExperiment(Problem):
     """Every error of one experiment file; at least one."""
 
-    def __init__(self, source: str, faults: list[Fault]) -> None:
-        assert faults, "an experiment without faults is no error"
+    def __init__(self, source: str, errors: list[InputError]) -> None:
+        assert errors, "an experiment without errors is no error"
         self.source = source
-        self.faults = faults
-        count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
-        super().__init__("\n".join([f"{source}: {count}", *(f"  {fault}" for fault in faults)]))
+        self.errors = errors
+        count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+        super().__init__("\n".join([f"{source}: {count}", *(f"  {error}" for error in errors)]))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
