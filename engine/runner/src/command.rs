@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_schema::plan::Plan;
 use dbdyno_schema::record::{EndReason, StatementKind};
 
-use crate::conductor::hello;
+use crate::coordinator::hello;
 use crate::failure::RunFailure;
 use crate::{RunEnd, Sink, machine};
 

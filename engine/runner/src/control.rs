@@ -1,4 +1,4 @@
-//! The messages of a run: commands from outside, reports of the workers, and the conductor's signal to them.
+//! The messages of a run: commands from outside, reports of the workers, and the coordinator's signal to them.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -13,10 +13,10 @@ use tokio::sync::watch;
 use crate::finish::Finish;
 use crate::usage::GeneratorUsage;
 
-/// How often the conductor checks for a stop command while no worker runs.
+/// How often the coordinator checks for a stop command while no worker runs.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
-/// A message to the conductor.
+/// A message to the coordinator.
 pub(crate) enum Message {
     /// From outside: start the clock at this instant.
     Start(Instant),
@@ -53,7 +53,7 @@ pub struct WorkerReady {
     pub prepared_statements: u64,
 }
 
-/// A command of the conductor to the workers.
+/// A command of the coordinator to the workers.
 #[derive(Clone, Copy, Debug)]
 pub enum Signal {
     /// Connect, and wait for the next command.
@@ -69,16 +69,16 @@ pub enum Signal {
     Quit,
 }
 
-/// A worker's channel to and from the conductor. Messages sent after the conductor has ended are lost, which is harmless.
+/// A worker's channel to and from the coordinator. Messages sent after the coordinator has ended are lost, which is harmless.
 #[derive(Clone)]
-pub struct ConductorLink {
-    /// The conductor's latest command.
+pub struct CoordinatorLink {
+    /// The coordinator's latest command.
     pub signal: watch::Receiver<Signal>,
     pub(crate) finish: Arc<Finish>,
     pub(crate) messages: Sender<Message>,
 }
 
-impl ConductorLink {
+impl CoordinatorLink {
     pub(crate) fn send(&self, message: Message) {
         let _ = self.messages.send(message);
     }

@@ -137,7 +137,7 @@ impl Finish {
         if self.open_end().users == 0 {
             CLOSING
         } else if self.counted {
-            Duration::ZERO // The conductor does not wait for them either.
+            Duration::ZERO // The coordinator does not wait for them either.
         } else {
             Duration::from_micros(drain_us)
         }

@@ -3,18 +3,18 @@
 //! ```text
 //!  cli ──Control──▶ inbox ◀──messages── worker thread (one event loop)
 //!                     │                    ├── user task ── connection
-//!                  conductor               ├── user task ── connection
+//!                  coordinator               ├── user task ── connection
 //!                     │                    └── timekeeper
 //!                     ▼
 //!                    Sink
 //! ```
-//! The conductor runs on the caller's thread. It starts the workers, adds up the spans that they close (the counts up
+//! The coordinator runs on the caller's thread. It starts the workers, adds up the spans that they close (the counts up
 //! to the end of an interval or a phase), and passes the records to a sink. It does not use SQL and does not measure
 //! anything itself.
 //!
 //! # Layout
 //! - [`RunSpec`]: a plan, its [`Options`] and its [`Secrets`].
-//! - [`run()`], `conductor`, `merge`, `generator`, `missing_workers`: the caller's side.
+//! - [`run()`], `coordinator`, `merge`, `generator`, `missing_workers`: the caller's side.
 //! - [`external`]: for programs that provide their own users, such as Lua scripts.
 //! - `finish`: the common end of all workers.
 //! - `worker`, `worker_context`, `worker_state`, `wake_queue`, `user`, `session`, `backoff`, `usage`: one worker thread.
@@ -32,9 +32,9 @@ mod backoff;
 pub mod client_errors;
 mod clock;
 mod command;
-mod conductor;
 mod connector;
 mod control;
+mod coordinator;
 pub mod external;
 mod failure;
 mod finish;
@@ -59,8 +59,8 @@ mod worker_state;
 
 pub use admin_connection::AdminConnection;
 pub use clock::unix_us;
-pub use conductor::run;
 pub use control::{Control, Inbox, channel};
+pub use coordinator::run;
 pub use loader::{cleanup, prepare, prewarm};
 pub use options::{
     ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal, RunSpec, TableStatements,

@@ -56,10 +56,10 @@ enum Halt {
 }
 
 impl<C: ScriptedConnector> User<C> {
-    pub(crate) async fn play(mut self) {
+    pub(crate) async fn run(mut self) {
         let every = self.script.plan.load.reconnect_every;
         let within = self.script.options.renewal == Renewal::WithinLastEvent;
-        let mut played = 0;
+        let mut events_done = 0;
         let mut free_since = None;
         if let Err(failure) = Box::pin(self.continue_row_ids()).await {
             return self.worker.fail_run(failure);
@@ -68,14 +68,14 @@ impl<C: ScriptedConnector> User<C> {
         while !self.event.is_done()
             && let Some(due) = self.worker.next_due(self.session.user, free_since).await
         {
-            let worn = every != 0 && played == every;
-            let wears = within && played + 1 == every;
-            match self.play_event(due, worn, wears).await {
+            let worn = every != 0 && events_done == every;
+            let wears = within && events_done + 1 == every;
+            match self.run_event(due, worn, wears).await {
                 Ok(end) => free_since = Some(end),
                 Err(Halt::Over) => return,
                 Err(Halt::Failed(failure)) => return self.worker.fail_run(failure),
             }
-            played = if wears { 0 } else { 1 + if worn { 0 } else { played } };
+            events_done = if wears { 0 } else { 1 + if worn { 0 } else { events_done } };
             if self.event.collects() {
                 // An event that only collects a row never waits, so the user must yield explicitly for the other users.
                 alone += 1;
@@ -88,7 +88,7 @@ impl<C: ScriptedConnector> User<C> {
         if let Err(failure) = Box::pin(self.send_teardown()).await {
             return self.worker.fail_run(failure);
         }
-        self.worker.leave(left);
+        self.worker.end_user(left);
         Box::pin(self.session.connection.close()).await;
     }
 
@@ -130,7 +130,7 @@ impl<C: ScriptedConnector> User<C> {
 
     /// Runs one event, and restarts it after errors that the plan retries. Before the event, replaces the session if it
     /// is `worn`; after the event, if this event `wears` it out. Returns the end of the event.
-    async fn play_event(&mut self, due: Nanos, worn: bool, wears: bool) -> Result<Nanos, Halt> {
+    async fn run_event(&mut self, due: Nanos, worn: bool, wears: bool) -> Result<Nanos, Halt> {
         let start = self.worker.now();
         // Rare futures are boxed to keep those of thousands of users small.
         let mut sent = if worn { Box::pin(self.renew()).await? } else { start };
@@ -244,7 +244,7 @@ impl<C: ScriptedConnector> User<C> {
         self.session.connection.close().await;
         // `open_in_turn` limits the number of concurrent renewals, for which `WorkerContext::raise_open_files` reserves
         // files.
-        match self.worker.unless_over(self.opener.open_in_turn(self.session.user)).await {
+        match self.worker.until_run_ends(self.opener.open_in_turn(self.session.user)).await {
             None => Err(Halt::Over),
             Some(Ok(session)) => Ok(self.replace_session(session)),
             Some(Err(failure)) => self.recover_renewal(failure.error).await,
@@ -275,7 +275,7 @@ impl<C: ScriptedConnector> User<C> {
         loop {
             let opened = self
                 .worker
-                .unless_over(self.opener.open_in_turn(self.session.user))
+                .until_run_ends(self.opener.open_in_turn(self.session.user))
                 .await
                 .ok_or(Halt::Over)?;
             let error = match opened {
@@ -298,7 +298,7 @@ impl<C: ScriptedConnector> User<C> {
                 return Err(Halt::Failed(failure::to_reconnect(lost, &error, settings.give_up_us)));
             }
             let pause = backoff.pause(&mut self.rng).min(Duration::from_nanos(give_up - now));
-            self.worker.unless_over(tokio::time::sleep(pause)).await.ok_or(Halt::Over)?;
+            self.worker.until_run_ends(tokio::time::sleep(pause)).await.ok_or(Halt::Over)?;
         }
     }
 

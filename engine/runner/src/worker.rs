@@ -31,13 +31,13 @@ pub(crate) struct Worker<C> {
 impl<C: ScriptedConnector> Worker<C> {
     /// Runs the worker on the calling thread until it ends.
     pub(crate) fn run(self) {
-        let conductor = self.context.conductor.clone();
-        worker_context::run_worker(conductor, self.work());
+        let coordinator = self.context.coordinator.clone();
+        worker_context::run_worker(coordinator, self.work());
     }
 
     async fn work(self) -> io::Result<()> {
-        let mut signal = self.context.conductor.signal.clone();
-        if !self.context.prepare() {
+        let mut signal = self.context.coordinator.signal.clone();
+        if !self.context.configure_thread() {
             return Ok(());
         }
         let opener = Rc::new(Opener::new(self.connector.clone(), &self.program, Arc::clone(&self.holdings)));
@@ -48,13 +48,13 @@ impl<C: ScriptedConnector> Worker<C> {
         let sessions = match opened {
             Ok(opened) => opened,
             Err((reason, failure)) => {
-                self.context.conductor.fail_run(reason, failure);
+                self.context.coordinator.fail_run(reason, failure);
                 return Ok(());
             }
         };
         self.report_ready(&sessions);
         match signal.wait_for(|signal| !matches!(signal, Signal::Wait)).await.map(|signal| *signal) {
-            Ok(Signal::Go { start, .. }) => self.play(opener, sessions, start).await,
+            Ok(Signal::Go { start, .. }) => self.run_users(opener, sessions, start).await,
             _ => Ok(()),
         }
     }
@@ -62,7 +62,7 @@ impl<C: ScriptedConnector> Worker<C> {
     fn report_ready(&self, sessions: &[Session<C::Connection>]) {
         // The records describe the engine's first connection, which belongs to the first worker.
         let first = sessions.first().filter(|_| self.context.is_first());
-        self.context.conductor.report_ready(WorkerReady {
+        self.context.coordinator.report_ready(WorkerReady {
             connections: sessions.len() as u32,
             session: first.map(|first| first.connection.session().clone()),
             prepared_statements: sessions.iter().map(|session| count_prepared(&session.handles) as u64).sum(),
@@ -74,7 +74,7 @@ impl<C: ScriptedConnector> Worker<C> {
         let connections = self.context.share(self.context.plan.load.connections) as usize;
         let mut opening = JoinSet::new();
         for local in 0..connections {
-            let (opener, user) = (Rc::clone(opener), self.context.user(local));
+            let (opener, user) = (Rc::clone(opener), self.context.user_id(local));
             opening.spawn_local(async move { opener.open_in_turn(user).await });
         }
         let mut sessions = Vec::with_capacity(connections);
@@ -118,7 +118,7 @@ impl<C: ScriptedConnector> Worker<C> {
         server_limits::explain(failure, &error, connection, demand, &self.holdings).await
     }
 
-    async fn play(
+    async fn run_users(
         self,
         opener: Rc<Opener<C>>,
         sessions: Vec<Session<C::Connection>>,
@@ -136,7 +136,7 @@ impl<C: ScriptedConnector> Worker<C> {
                 let rng = Rng::new(plan.seed, &[u64::from_be_bytes(*b"backoffs"), global]);
                 let (opener, worker, script) = (Rc::clone(&openers), Rc::clone(worker), Rc::clone(&script));
                 let user = User { session, opener, worker: Rc::clone(&worker), script, event, rng };
-                spawn_user(users, &worker, user.play());
+                spawn_user(users, &worker, user.run());
             }
         };
         let over = |worker: &WorkerState, users: usize| {
@@ -145,6 +145,6 @@ impl<C: ScriptedConnector> Worker<C> {
                 worker.fail_run(failure::all_connections_lost(&error));
             }
         };
-        self.context.play(start, kinds, spawn, over).await
+        self.context.run_users(start, kinds, spawn, over).await
     }
 }

@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
-use crate::control::{ConductorLink, Message};
+use crate::control::{CoordinatorLink, Message};
 use crate::failure;
 use crate::machine;
 use crate::timer::Timer;
@@ -28,8 +28,8 @@ use crate::{Options, RunSpec};
 /// ones; a timer that expires meanwhile waits for at most this many tasks.
 const POLLS_BETWEEN_WAITS: u32 = 256;
 
-/// Reports the end of a worker even if the worker panics, so that the conductor does not wait for it.
-struct ExitGuard(ConductorLink);
+/// Reports the end of a worker even if the worker panics, so that the coordinator does not wait for it.
+struct ExitGuard(CoordinatorLink);
 
 impl Drop for ExitGuard {
     fn drop(&mut self) {
@@ -56,16 +56,16 @@ impl Drop for PanicGuard {
 pub fn spawn_user(
     users: &mut JoinSet<()>,
     worker: &Rc<WorkerState>,
-    play: impl Future<Output = ()> + 'static,
+    user: impl Future<Output = ()> + 'static,
 ) {
     let guard = PanicGuard(Rc::clone(worker));
     users.spawn_local(async move {
         let _guard = guard;
-        play.await;
+        user.await;
     });
 }
 
-/// The plan of a run, the number of a worker, and its channel to the conductor.
+/// The plan of a run, the number of a worker, and its channel to the coordinator.
 pub struct WorkerContext {
     /// The plan of the run.
     pub plan: Arc<Plan>,
@@ -73,13 +73,13 @@ pub struct WorkerContext {
     /// Number of this worker among all `workers` of all engines.
     worker: u32,
     workers: u32,
-    /// The channel to and from the conductor.
-    pub conductor: ConductorLink,
+    /// The channel to and from the coordinator.
+    pub coordinator: CoordinatorLink,
 }
 
 /// Runs a worker on the calling thread until it ends.
-pub fn run_worker(conductor: ConductorLink, work: impl Future<Output = io::Result<()>>) {
-    let _guard = ExitGuard(conductor.clone());
+pub fn run_worker(coordinator: CoordinatorLink, work: impl Future<Output = io::Result<()>>) {
+    let _guard = ExitGuard(coordinator.clone());
     // `build_local`, because a LocalSet inside a runtime wakes its own thread through the kernel after every 61 tasks.
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -90,17 +90,17 @@ pub fn run_worker(conductor: ConductorLink, work: impl Future<Output = io::Resul
         let text = format!("a worker could not start: {error}");
         let hint = "raise the limit on open files (ulimit -n)".to_owned();
         let failure = Failure { text, hint: Some(hint), ..Failure::default() };
-        conductor.fail_run(EndReason::ConnectFailed, failure);
+        coordinator.fail_run(EndReason::ConnectFailed, failure);
     }
 }
 
 impl WorkerContext {
     /// The context of worker `number` of this engine.
-    pub fn new(spec: &RunSpec, number: u32, conductor: ConductorLink) -> Self {
+    pub fn new(spec: &RunSpec, number: u32, coordinator: CoordinatorLink) -> Self {
         let (plan, options) = (Arc::clone(&spec.plan), spec.options.clone());
         let (segment, own) = (plan.segment, plan.client.workers);
         let (worker, workers) = (segment.index * own + number, segment.count * own);
-        Self { plan, options, worker, workers, conductor }
+        Self { plan, options, worker, workers, coordinator }
     }
 
     /// Whether this is the first worker of this engine.
@@ -110,11 +110,11 @@ impl WorkerContext {
 
     /// Configures the thread before it opens connections. If the system does not allow enough open files, fails the run
     /// and returns false.
-    pub fn prepare(&self) -> bool {
+    pub fn configure_thread(&self) -> bool {
         machine::exact_timers();
         self.set_scheduling();
         if let Err(failure) = self.raise_open_files() {
-            self.conductor.fail_run(EndReason::ConnectFailed, failure);
+            self.coordinator.fail_run(EndReason::ConnectFailed, failure);
             return false;
         }
         true
@@ -125,7 +125,7 @@ impl WorkerContext {
             return;
         }
         if let Err(error) = machine::schedule_batch() {
-            self.conductor.warn(Warning {
+            self.coordinator.warn(Warning {
                 code: "batch-refused".into(),
                 text: format!("the system refuses SCHED_BATCH: {error}"),
                 hint: "the run goes on under normal scheduling, which costs more CPU per statement".into(),
@@ -156,13 +156,13 @@ impl WorkerContext {
     }
 
     /// The user that has connection `local` of this worker.
-    pub fn user(&self, local: usize) -> UserId {
+    pub fn user_id(&self, local: usize) -> UserId {
         UserId { global: local as u64 * u64::from(self.workers) + u64::from(self.worker), local }
     }
 
     /// Starts the clock at `start`, starts the users by `spawn`, and returns when the run is over. At the end, calls
     /// `over` with the number of users that have not ended.
-    pub async fn play(
+    pub async fn run_users(
         self,
         start: Instant,
         kinds: usize,
@@ -177,24 +177,24 @@ impl WorkerContext {
         let open = matches!(schedule, Schedule::Open { .. });
         let timeline = Timeline::new(&plan.phases, &plan.report, self.options.last_events);
         let users = self.share(plan.load.connections) as usize;
-        let numbers: Vec<u64> = (0..users).map(|local| self.user(local).global).collect();
+        let numbers: Vec<u64> = (0..users).map(|local| self.user_id(local).global).collect();
         let recorder = Recorder::new(timeline, kinds, open).counting(&self.options.extra_counts, &numbers);
-        let (mut signal, finish) = (self.conductor.signal.clone(), Arc::clone(&self.conductor.finish));
+        let (mut signal, finish) = (self.coordinator.signal.clone(), Arc::clone(&self.coordinator.finish));
         let measured_from: Nanos = plan.phases.warmup_us * 1000;
-        let worker = Rc::new(WorkerState::new(clock, recorder, schedule, measured_from, self.conductor));
+        let worker = Rc::new(WorkerState::new(clock, recorder, schedule, measured_from, self.coordinator));
         let mut users = JoinSet::new();
         spawn(&worker, &mut users);
         let mut planned = Some(0);
-        while let Some(next) = worker.keep_time(planned) {
+        while let Some(next) = worker.handle_due(planned) {
             planned = tokio::select! {
                 on_time = timer.until(clock.instant(next)) => on_time.map(|()| Some(next))?,
                 () = worker.earlier_deadline() => None,
                 changed = signal.changed() => {
-                    // The conductor has ended and no longer waits for this worker.
+                    // The coordinator has ended and no longer waits for this worker.
                     if changed.is_err() {
                         break;
                     }
-                    worker.settle_soon();
+                    worker.recheck_end();
                     None
                 }
             };

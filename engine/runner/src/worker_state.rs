@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use crate::QueueOverflow;
 use crate::clock::Clock;
-use crate::control::{ConductorLink, Message};
+use crate::control::{CoordinatorLink, Message};
 use crate::failure::{self, RunFailure};
 use crate::usage::UsageMeter;
 use crate::wake_queue::WakeQueue;
@@ -53,7 +53,7 @@ pub struct WorkerState {
     earlier_deadline: Notify,
     /// First instant of the measurement.
     measured_from: Nanos,
-    conductor: ConductorLink,
+    coordinator: CoordinatorLink,
 }
 
 struct State {
@@ -66,7 +66,7 @@ struct State {
     wake_queue: WakeQueue,
     usage: UsageMeter,
     /// No arrival and no end of an interval needs handling before this instant.
-    settle_at: Nanos,
+    next_deadline: Nanos,
     /// Whether no further event may begin.
     closing: bool,
 }
@@ -77,7 +77,7 @@ impl WorkerState {
         recorder: Recorder,
         mut schedule: Schedule,
         measured_from: Nanos,
-        conductor: ConductorLink,
+        coordinator: CoordinatorLink,
     ) -> Self {
         let next_due = match &mut schedule {
             Schedule::Open { arrivals, .. } => arrivals.next_due(),
@@ -90,7 +90,7 @@ impl WorkerState {
             idle: 0,
             wake_queue: WakeQueue::default(),
             usage: UsageMeter::new(),
-            settle_at: 0,
+            next_deadline: 0,
             closing: false,
         };
         Self {
@@ -100,7 +100,7 @@ impl WorkerState {
             over: Notify::new(),
             earlier_deadline: Notify::new(),
             measured_from,
-            conductor,
+            coordinator,
         }
     }
 
@@ -111,11 +111,11 @@ impl WorkerState {
     }
 
     /// Waits until the next event of `user` is due, and begins it. `free_since` is the end of the user's last event.
-    /// Returns the due time, or `None` if no further event may begin; then the user must call [`Self::leave`].
+    /// Returns the due time, or `None` if no further event may begin; then the user must call [`Self::end_user`].
     pub async fn next_due(&self, user: UserId, free_since: Option<Nanos>) -> Option<Nanos> {
         let now = free_since.unwrap_or_else(|| self.now());
         let pause_ends = {
-            let mut state = self.settled(now);
+            let mut state = self.current_state(now);
             let State { recorder, schedule, closing, .. } = &mut *state;
             if recorder.is_over() || *closing {
                 return None;
@@ -142,7 +142,7 @@ impl WorkerState {
             self.state.borrow_mut().idle += 1;
             self.arrival.notified().await;
             let now = self.now();
-            let mut state = self.settled(now);
+            let mut state = self.current_state(now);
             state.idle -= 1;
             if state.recorder.is_over() || state.closing {
                 return None;
@@ -160,7 +160,7 @@ impl WorkerState {
     async fn wait_until(&self, user: UserId, at: Nanos) -> Option<Nanos> {
         poll_fn(|context| {
             let now = self.now();
-            let mut state = self.settled(now);
+            let mut state = self.current_state(now);
             if state.recorder.is_over() || state.closing {
                 return Poll::Ready(None);
             }
@@ -168,8 +168,8 @@ impl WorkerState {
                 return Poll::Ready(self.begin(&mut state, user, now));
             }
             state.wake_queue.add(at, user.local, context.waker().clone());
-            if at < state.settle_at {
-                state.settle_at = at;
+            if at < state.next_deadline {
+                state.next_deadline = at;
                 self.earlier_deadline.notify_one();
             }
             Poll::Pending
@@ -189,7 +189,7 @@ impl WorkerState {
 
     /// Begins an event of `user` now, regardless of limits and rate, for scripts with their own event loop.
     pub fn begin_unscheduled(&self, user: UserId, now: Nanos) {
-        self.settled(now).recorder.begin(user.local, now);
+        self.current_state(now).recorder.begin(user.local, now);
     }
 
     /// Begins the event that has waited longest, unless the limit is reached. Returns the event's due time.
@@ -204,13 +204,13 @@ impl WorkerState {
     /// Whether one more event may begin; always true in the warm-up.
     #[inline]
     fn admits(&self, state: &mut State, now: Nanos) -> bool {
-        let finish = &self.conductor.finish;
+        let finish = &self.coordinator.finish;
         if !finish.counts_events() || now < self.measured_from || finish.admit() {
             return true;
         }
         self.stop_admitting(state);
         if finish.set_full() {
-            self.conductor.send(Message::Full);
+            self.coordinator.send(Message::Full);
         }
         false
     }
@@ -227,68 +227,68 @@ impl WorkerState {
     }
 
     /// Called at time `at` by a user that got `None` from [`Self::next_due`]: the user has ended.
-    pub fn leave(&self, at: Nanos) {
-        self.settled(at).recorder.leave(at);
-        if self.conductor.finish.leave(at) {
-            self.settle_soon();
-            self.conductor.send(Message::AllLeft);
+    pub fn end_user(&self, at: Nanos) {
+        self.current_state(at).recorder.leave(at);
+        if self.coordinator.finish.leave(at) {
+            self.recheck_end();
+            self.coordinator.send(Message::AllLeft);
         }
     }
 
     /// Makes the timekeeper check the shared end of the run again.
-    pub(crate) fn settle_soon(&self) {
-        self.state.borrow_mut().settle_at = 0;
+    pub(crate) fn recheck_end(&self) {
+        self.state.borrow_mut().next_deadline = 0;
         self.earlier_deadline.notify_one();
     }
 
     /// Counts an event that succeeded.
     pub fn end_event(&self, user: UserId, event: Event) {
-        self.settled(event.end).recorder.event(user.local, event);
+        self.current_state(event.end).recorder.event(user.local, event);
     }
 
     /// Counts a statement that succeeded.
     #[inline]
     pub fn count_statement(&self, statement: Statement) {
-        self.settled(statement.end).recorder.statement(statement);
+        self.current_state(statement.end).recorder.statement(statement);
     }
 
     pub(crate) fn count_other_statement(&self, now: Nanos) {
-        self.settled(now).recorder.other_statement(now);
+        self.current_state(now).recorder.other_statement(now);
     }
 
     /// Counts an attempt that failed.
     pub fn count_error(&self, now: Nanos, code: &str, class: ErrorClass) {
-        self.settled(now).recorder.error(now, code, class);
+        self.current_state(now).recorder.error(now, code, class);
     }
 
     /// Counts an event that restarts after an error.
     pub fn count_retry(&self, now: Nanos) {
-        self.settled(now).recorder.retry(now);
+        self.current_state(now).recorder.retry(now);
     }
 
     /// Counts a reopened connection.
     pub fn count_reconnect(&self, now: Nanos) {
-        self.settled(now).recorder.reconnect(now);
+        self.current_state(now).recorder.reconnect(now);
     }
 
     /// Counts an event that failed and is not retried any more.
     pub fn abandon_event(&self, user: UserId, now: Nanos) {
-        self.settled(now).recorder.failed(user.local, now);
+        self.current_state(now).recorder.failed(user.local, now);
     }
 
     /// Whether the run is over.
     pub fn is_over(&self) -> bool {
-        self.settled(self.now()).recorder.is_over()
+        self.current_state(self.now()).recorder.is_over()
     }
 
     /// Ends the run.
     pub fn fail_run(&self, (reason, failure): RunFailure) {
-        self.conductor.send(Message::Failed(reason, failure));
+        self.coordinator.send(Message::Failed(reason, failure));
     }
 
     /// Handles everything that is due now. Returns the next instant at which something is due, or `None` if the run is
     /// over. `planned` is the instant for which the caller had set its timer, if the timer woke the caller.
-    pub fn keep_time(&self, planned: Option<Nanos>) -> Option<Nanos> {
+    pub fn handle_due(&self, planned: Option<Nanos>) -> Option<Nanos> {
         let now = self.now();
         if let Some(planned) = planned {
             let mut state = self.state.borrow_mut();
@@ -297,11 +297,11 @@ impl WorkerState {
                 state.usage.record_lag(now.saturating_sub(planned));
             }
         }
-        let state = self.settled(now);
-        (!state.recorder.is_over()).then_some(state.settle_at)
+        let state = self.current_state(now);
+        (!state.recorder.is_over()).then_some(state.next_deadline)
     }
 
-    /// Returns when something becomes due earlier than the instant that [`Self::keep_time`] returned.
+    /// Returns when something becomes due earlier than the instant that [`Self::handle_due`] returned.
     pub(crate) async fn earlier_deadline(&self) {
         self.earlier_deadline.notified().await;
     }
@@ -314,9 +314,9 @@ impl WorkerState {
     }
 
     /// Returns the result of `work`, or `None` if the run ends first.
-    pub async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub async fn until_run_ends<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let over = self.over.notified();
-        if self.settled(self.now()).recorder.is_over() {
+        if self.current_state(self.now()).recorder.is_over() {
             return None;
         }
         tokio::select! {
@@ -329,23 +329,23 @@ impl WorkerState {
     pub(crate) fn report_end(&self) {
         let mut state = self.state.borrow_mut();
         let users = state.recorder.user_totals();
-        self.conductor.send(Message::Drained(Box::new(state.recorder.drained()), users));
+        self.coordinator.send(Message::Drained(Box::new(state.recorder.drained()), users));
     }
 
     /// The state, after handling arrivals and intervals up to `now`.
     #[inline]
-    fn settled(&self, now: Nanos) -> std::cell::RefMut<'_, State> {
+    fn current_state(&self, now: Nanos) -> std::cell::RefMut<'_, State> {
         let mut state = self.state.borrow_mut();
-        if now >= state.settle_at {
-            self.settle(&mut state, now);
+        if now >= state.next_deadline {
+            self.catch_up(&mut state, now);
         }
         state
     }
 
     #[cold]
-    fn settle(&self, state: &mut State, now: Nanos) {
+    fn catch_up(&self, state: &mut State, now: Nanos) {
         self.agree_on_end(state, now);
-        let finish = &self.conductor.finish;
+        let finish = &self.coordinator.finish;
         let limit = finish.limit();
         while state.next_due <= now && state.next_due < limit && !state.recorder.is_over() {
             self.arrive(state);
@@ -357,17 +357,17 @@ impl WorkerState {
         state.recorder.advance(now);
         for (bound, closed) in state.recorder.take_closed_spans() {
             let usage = closed.interval.is_some().then(|| state.usage.take(now));
-            self.conductor.send(Message::Closed { bound, closed: Box::new(closed), usage });
+            self.coordinator.send(Message::Closed { bound, closed: Box::new(closed), usage });
         }
         let bound = state.recorder.next_bound().unwrap_or(Nanos::MAX);
         let limit = if state.closing { Nanos::MAX } else { limit };
-        state.settle_at = state.next_due.min(bound).min(limit).min(state.wake_queue.first());
+        state.next_deadline = state.next_due.min(bound).min(limit).min(state.wake_queue.first());
     }
 
     /// Prevents the recorder from closing a span after the end of the run, which another worker may have set meanwhile.
     fn agree_on_end(&self, state: &mut State, now: Nanos) {
         let closes = state.recorder.next_bound().is_some_and(|bound| bound <= now);
-        let finish = &self.conductor.finish;
+        let finish = &self.coordinator.finish;
         let stop_at = if closes { finish.closing(now) } else { finish.stop_at() };
         if stop_at != Nanos::MAX {
             state.recorder.stop_at(stop_at);

@@ -65,7 +65,7 @@ fn spec(answer_us: u64, changes: &Value, options: Options) -> RunSpec {
     spec
 }
 
-fn play(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd, spec: &RunSpec) -> Ran {
+fn run_to_end(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd, spec: &RunSpec) -> Ran {
     let (_control, inbox) = dbdyno_runner::channel();
     let mut ran = Ran { reason: EndReason::Done, records: Vec::new() };
     ran.reason = work(spec, inbox, &mut ran).reason;
@@ -73,7 +73,7 @@ fn play(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd, spec: &RunSpec) -> R
 }
 
 fn run(answer_us: u64, changes: &Value, options: Options) -> Ran {
-    play(dbdyno_runner::run, &spec(answer_us, changes, options))
+    run_to_end(dbdyno_runner::run, &spec(answer_us, changes, options))
 }
 
 fn counting_last_events() -> Options {
@@ -204,7 +204,7 @@ fn every_step_is_told_of_tables_of_another_form() {
     type Command = fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd;
     let steps = |command: Command, tables: Option<Arc<dyn TableStatements>>| {
         let changes = json!({"workload": {"name": "oltp_read_only", "options": {"tables": 2}}});
-        let ran = play(command, &spec(0, &changes, Options { tables, ..Options::default() }));
+        let ran = run_to_end(command, &spec(0, &changes, Options { tables, ..Options::default() }));
         assert_eq!(ran.reason, EndReason::Done);
         let steps = ran.records.into_iter().filter_map(|record| match record {
             Record::Loading(step) => Some((step.step, step.table, step.rows_planned)),

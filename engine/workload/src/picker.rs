@@ -43,9 +43,9 @@ impl TransactionPicker {
         self.times.is_some()
     }
 
-    /// Picks the next transaction of a user that has completed `played` transactions; `None` after its last one.
+    /// Picks the next transaction of a user that has completed `executed` transactions; `None` after its last one.
     #[inline]
-    pub(crate) fn next(&self, played: u64, rng: &mut Rng) -> Option<usize> {
+    pub(crate) fn next(&self, executed: u64, rng: &mut Rng) -> Option<usize> {
         let number = match self.order {
             TransactionOrder::Weighted if self.count == 1 => return Some(0),
             TransactionOrder::Weighted => return Some(weighted(&self.weights, rng)),
@@ -53,7 +53,7 @@ impl TransactionPicker {
                 let (index, engines) = self.engine;
                 self.taken.fetch_add(1, Ordering::Relaxed) * engines + index
             }
-            TransactionOrder::EachInOrder => played,
+            TransactionOrder::EachInOrder => executed,
         };
         let most = self.times.map_or(u64::MAX, |times| times.saturating_mul(self.count));
         (number < most).then_some((number % self.count) as usize)

@@ -133,6 +133,6 @@ pub(super) fn wait_for<T>(worker: &WorkerState, due: impl Future<Output = T>) ->
             return result;
         }
         std::thread::sleep(PAUSE);
-        worker.keep_time(None);
+        worker.handle_due(None);
     }
 }

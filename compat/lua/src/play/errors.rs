@@ -106,7 +106,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         loop {
             let opened = match self.measured() {
                 Some(MeasuredUser { worker, .. }) if !blocking => {
-                    match worker.unless_over(self.open(context, number, false)).await {
+                    match worker.until_run_ends(self.open(context, number, false)).await {
                         Some(opened) => opened,
                         None => return,
                     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dbdyno_runner::external::{AnyConnector, WorkerContext, connector, play};
+use dbdyno_runner::external::{AnyConnector, WorkerContext, connector, run_workers};
 use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, StatementKind};
@@ -246,13 +246,13 @@ impl<C: ScriptedConnector> Script for MainState<C> {
         // A state that is alone on its thread does not share the cache for machine code with other states.
         let is_alone = self.setup.program.jit == Jit::Auto && spec.plan.client.workers > JIT_STATES_MAX;
         let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
-        let spawn = |number, conductor| {
-            let (context, run) = (WorkerContext::new(&spec, number, conductor), run.clone());
+        let spawn = |number, coordinator| {
+            let (context, run) = (WorkerContext::new(&spec, number, coordinator), run.clone());
             std::thread::spawn(move || worker::run(context, run))
         };
         let before =
             |_: &mut dyn FnMut(Record)| self.create_report_users().map_err(|failure| self.end_by(&failure));
-        let ended = play(&spec, statements(), before, spawn, &inbox, sink);
+        let ended = run_workers(&spec, statements(), before, spawn, &inbox, sink);
         // After a forced shutdown, done() is not called.
         if ended.reason != EndReason::ForcedShutdown
             && self.has_function("done")

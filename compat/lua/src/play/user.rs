@@ -134,10 +134,10 @@ impl<C: ScriptedConnector> ScriptUser<C> {
             }
         }
         self.session.count_from_script(self.state.context());
-        worker.leave(worker.now());
+        worker.end_user(worker.now());
         Box::pin(self.session.close_all()).await;
         // Wait for the end of the run: closing a state takes time, and must not delay the last events of other users.
-        worker.unless_over(std::future::pending::<()>()).await;
+        worker.until_run_ends(std::future::pending::<()>()).await;
     }
 
     async fn play_events(&mut self, worker: &Rc<WorkerState>, id: UserId) -> Result<(), ScriptError> {

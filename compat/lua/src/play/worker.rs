@@ -21,21 +21,21 @@ use crate::vm::Vm;
 
 /// Runs this worker's share of the users on the calling thread.
 pub(super) fn run<C: ScriptedConnector>(context: WorkerContext, run: RunContext<C>) {
-    let conductor = context.conductor.clone();
-    run_worker(conductor, work(context, run));
+    let coordinator = context.coordinator.clone();
+    run_worker(coordinator, work(context, run));
 }
 
 async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<C>) -> io::Result<()> {
-    let mut signal = context.conductor.signal.clone();
-    if !context.prepare() {
+    let mut signal = context.coordinator.signal.clone();
+    if !context.configure_thread() {
         return Ok(());
     }
     run.plan = Arc::clone(&context.plan);
-    let conductor = context.conductor.clone();
+    let coordinator = context.coordinator.clone();
     let connections = context.share(context.plan.load.connections);
-    let numbers: Vec<u64> = (0..connections as usize).map(|local| context.user(local).global).collect();
-    let to_conductor = conductor.clone();
-    let warn = Box::new(move |warning| to_conductor.warn(warning));
+    let numbers: Vec<u64> = (0..connections as usize).map(|local| context.user_id(local).global).collect();
+    let to_coordinator = coordinator.clone();
+    let warn = Box::new(move |warning| to_coordinator.warn(warning));
     let monitor = BlockingMonitor::new(Some(warn), numbers.len(), false);
     let thread = ThreadContext::new(run, monitor);
     let users = tokio::select! {
@@ -46,12 +46,12 @@ async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<
         Ok(users) => users,
         Err(failure) => {
             thread.run.host.log(Level::Fatal, &failure.to_string());
-            conductor.fail_run(EndReason::ScriptError, failure.record(thread.run.counters.refused.get()));
+            coordinator.fail_run(EndReason::ScriptError, failure.record(thread.run.counters.refused.get()));
             return Ok(());
         }
     };
     let session = context.is_first().then(Session::default);
-    conductor.report_ready(WorkerReady { connections, session, prepared_statements: 0 });
+    coordinator.report_ready(WorkerReady { connections, session, prepared_statements: 0 });
     let start = match signal.wait_for(|signal| !matches!(signal, Signal::Wait)).await.map(|signal| *signal) {
         Ok(Signal::Go { start, .. }) => start,
         _ => return Ok(()),
@@ -63,7 +63,7 @@ async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<
         }
     };
     let check = |_: &WorkerState, _| thread.monitor.check(Instant::now());
-    context.play(start, KINDS.len(), spawn, check).await
+    context.run_users(start, KINDS.len(), spawn, check).await
 }
 
 /// Creates this thread's users and calls `thread_init` of all of them concurrently.

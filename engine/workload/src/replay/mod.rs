@@ -110,7 +110,7 @@ impl Replayed {
             chosen: None,
             step: 0,
             attempts: 0,
-            played: 0,
+            executed: 0,
             most: self.0.each.unwrap_or(u64::MAX),
             exhausted: false,
             rng: Rng::new(self.0.seed, &[u64::from_be_bytes(*b"replayed"), user.global]),
@@ -129,7 +129,7 @@ pub struct Event {
     /// Number of restarts.
     attempts: u32,
     /// Number of transactions that have ended.
-    played: u64,
+    executed: u64,
     /// Maximum number of transactions.
     most: u64,
     /// Whether the list has no further transactions.
@@ -149,7 +149,7 @@ impl Event {
 
     /// Whether the user has completed all its transactions.
     pub(crate) fn is_done(&self) -> bool {
-        self.exhausted || self.played >= self.most
+        self.exhausted || self.executed >= self.most
     }
 
     /// The statement that [`Event::next`] returned last.
@@ -187,7 +187,7 @@ impl Event {
 
     fn end(&mut self, shared: &Shared) {
         (self.chosen, self.step, self.attempts) = (None, 0, 0);
-        self.played += 1;
+        self.executed += 1;
         self.reserve(shared);
     }
 
@@ -200,7 +200,7 @@ impl Event {
     }
 
     fn choose(&mut self, shared: &Shared) -> Option<usize> {
-        self.chosen = shared.picker.next(self.played, &mut self.rng);
+        self.chosen = shared.picker.next(self.executed, &mut self.rng);
         self.chosen
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of replays: who said what in each kind of file, and in which order it is played.
+//! Tests of replays: who said what in each kind of file, and in which order it is executed.
 
 use std::collections::BTreeMap;
 
@@ -241,7 +241,7 @@ fn sent(call: &Call) -> String {
     String::from_utf8(sql.clone()).unwrap()
 }
 
-fn play(program: &Program, event: &mut crate::Event) -> Vec<String> {
+fn execute(program: &Program, event: &mut crate::Event) -> Vec<String> {
     std::iter::from_fn(|| event.next(program).map(sent)).collect()
 }
 
@@ -257,7 +257,7 @@ fn the_same_text_is_one_transaction_with_a_weight() {
     let program = program(&text, json!({"replay": {}}));
     let (mut event, mut seen) = (user(&program, 0), BTreeMap::new());
     for _ in 0..8000 {
-        *seen.entry(play(&program, &mut event).concat()).or_insert(0.0) += 1.0;
+        *seen.entry(execute(&program, &mut event).concat()).or_insert(0.0) += 1.0;
     }
     // Chi-square with two degrees of freedom: 18.4 is its 99.99 % point.
     let shares = [("SELECT 1", 3000.0), ("SELECT 2", 1000.0), ("BEGINDO 1COMMIT", 4000.0)];
@@ -270,19 +270,19 @@ fn the_same_text_is_one_transaction_with_a_weight() {
 fn in_order_every_transaction_is_played_so_often() {
     let text: String = (0..7).map(|number| format!("SELECT {number};")).collect();
     let program = program(&text, json!({"order": "in-order", "replay": {"times": 2}}));
-    let (mut users, mut played) = ([user(&program, 0), user(&program, 1)], Vec::new());
+    let (mut users, mut executed) = ([user(&program, 0), user(&program, 1)], Vec::new());
     for turn in 0.. {
         let event = &mut users[turn % 2];
         if event.is_done() {
             break;
         }
-        played.extend(play(&program, event));
+        executed.extend(execute(&program, event));
     }
-    played.sort();
+    executed.sort();
     let expected: Vec<String> = (0..14).map(|number| format!("SELECT {}", number / 2)).collect();
-    assert_eq!(played, expected);
+    assert_eq!(executed, expected);
     assert!(users.iter().all(|event| event.is_done()));
-    // A third one has nothing to play from the first.
+    // A third one has nothing to execute from the first.
     assert!(user(&program, 2).is_done());
 }
 
@@ -291,7 +291,7 @@ fn each_user_plays_the_whole_list() {
     let program = program("DO 1; DO 2", json!({"order": "each-in-order", "replay": {"times": 1}}));
     for index in 0..2 {
         let mut event = user(&program, index);
-        assert_eq!([play(&program, &mut event), play(&program, &mut event)].concat(), ["DO 1", "DO 2"]);
+        assert_eq!([execute(&program, &mut event), execute(&program, &mut event)].concat(), ["DO 1", "DO 2"]);
         assert!(event.is_done());
     }
 }

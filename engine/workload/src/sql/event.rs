@@ -17,7 +17,7 @@ pub struct Event {
     chosen: Option<usize>,
     step: usize,
     /// Number of transactions that have ended.
-    played: u64,
+    executed: u64,
     /// Maximum number of transactions.
     most: u64,
     /// Values of the parameters, by parameter number.
@@ -35,7 +35,7 @@ impl Event {
         Self {
             chosen: None,
             step: 0,
-            played: 0,
+            executed: 0,
             most: compiled.each.unwrap_or(u64::MAX),
             values: compiled.sources.blank(),
             rng_at_start: rng.clone(),
@@ -55,7 +55,7 @@ impl Event {
 
     /// Whether the user has completed all its transactions.
     pub(crate) fn is_done(&self) -> bool {
-        self.played >= self.most
+        self.executed >= self.most
     }
 
     /// The statement that [`Event::next`] returned last.
@@ -72,7 +72,7 @@ impl Event {
         };
         let Some(step) = compiled.transactions[transaction].get(self.step) else {
             (self.chosen, self.step) = (None, 0);
-            self.played += 1;
+            self.executed += 1;
             return None;
         };
         self.step += 1;
@@ -95,7 +95,7 @@ impl Event {
     }
 
     fn choose(&mut self, compiled: &Compiled) -> Option<usize> {
-        self.chosen = compiled.picker.next(self.played, &mut self.rng);
+        self.chosen = compiled.picker.next(self.executed, &mut self.rng);
         self.rng_at_start = self.rng.clone();
         self.chosen
     }

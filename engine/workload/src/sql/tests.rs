@@ -26,7 +26,7 @@ fn program(sql: &serde_json::Value, statements: &str) -> Program {
 }
 
 /// Statements and parameters of the next transaction.
-fn play(program: &Program, event: &mut Event) -> Vec<(String, Vec<Value>)> {
+fn execute(program: &Program, event: &mut Event) -> Vec<(String, Vec<Value>)> {
     let statements = program.statements();
     let mut sent = Vec::new();
     event.restart();
@@ -53,11 +53,11 @@ fn a_parameter_keeps_its_value_unless_it_is_drawn_again() {
     });
     let program = program(&sql, "prepared");
     let mut event = user(&program, 0);
-    let values: Vec<_> = play(&program, &mut event).into_iter().map(|(_, values)| values).collect();
+    let values: Vec<_> = execute(&program, &mut event).into_iter().map(|(_, values)| values).collect();
     assert_eq!(values[0], values[1]);
     assert!(values[1] != values[2] && values[2] != values[3]);
-    assert_ne!(play(&program, &mut event)[0].1, values[0]);
-    assert_ne!(play(&program, &mut user(&program, 1))[0].1, values[0]);
+    assert_ne!(execute(&program, &mut event)[0].1, values[0]);
+    assert_ne!(execute(&program, &mut user(&program, 1))[0].1, values[0]);
     let statements: Vec<_> = program.statements().into_iter().map(|statement| statement.sql).collect();
     assert_eq!(statements, ["SELECT ?", "SELECT 1, ?", "SELECT 2, ?"]);
     let kinds = program.describe();
@@ -82,7 +82,7 @@ fn what_starts_anew_is_the_same_transaction_with_the_same_values() {
         event.restart();
         let first = event.next(&program).unwrap().clone();
         event.next(&program).unwrap();
-        let again = play(&program, &mut event);
+        let again = execute(&program, &mut event);
         assert_eq!(first.values[0], again[0].1[0]);
         assert_eq!(program.statements()[first.statement].sql, again[0].0);
         // A sequence goes on: nobody knows whether the server kept what was lost.
@@ -101,7 +101,7 @@ fn transactions_come_as_often_as_their_weights_say() {
     let mut event = user(&program, 0);
     let mut counts = [0; 3];
     for _ in 0..4000 {
-        counts[play(&program, &mut event)[0].0.as_bytes()[0] as usize - usize::from(b'A')] += 1;
+        counts[execute(&program, &mut event)[0].0.as_bytes()[0] as usize - usize::from(b'A')] += 1;
     }
     // Of 4,000; four standard deviations of the first are 110.
     assert!(i32::abs(counts[0] - 1000) < 110 && counts[1] == 0, "{counts:?}");
@@ -118,14 +118,14 @@ fn in_order_shares_one_list_and_each_in_order_has_one_each() {
     let (mut one, mut other) = (user(&shared, 0), user(&shared, 1));
     let mut taken = Vec::new();
     for _ in 0..3 {
-        taken.push(play(&shared, &mut one)[0].0.clone());
-        taken.push(play(&shared, &mut other)[0].0.clone());
+        taken.push(execute(&shared, &mut one)[0].0.clone());
+        taken.push(execute(&shared, &mut other)[0].0.clone());
     }
     assert_eq!(taken, ["0", "1", "2", "3", "4", "0"]);
     let each = program(&list("each-in-order"), "text");
     let mut other = user(&each, 1);
-    let played: Vec<_> = (0..6).map(|_| play(&each, &mut other)[0].0.clone()).collect();
-    assert_eq!(played, ["0", "1", "2", "3", "4", "0"]);
+    let executed: Vec<_> = (0..6).map(|_| execute(&each, &mut other)[0].0.clone()).collect();
+    assert_eq!(executed, ["0", "1", "2", "3", "4", "0"]);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_result_is_kept_for_later_statements() {
     let program = program(&sql, "prepared");
     let prepared: Vec<_> = program.statements().iter().map(|statement| statement.prepared).collect();
     assert_eq!(prepared, [false, true]);
-    let sent = play(&program, &mut user(&program, 0));
+    let sent = execute(&program, &mut user(&program, 0));
     assert_eq!(sent[1].1, [Value::Text(b"17".to_vec()), Value::Null, Value::Null]);
 }
 
@@ -161,7 +161,7 @@ fn lines_of_a_file_stay_together() {
     let mut event = user(&program, 1);
     let mut firsts = Vec::new();
     for _ in 0..30 {
-        let sent = play(&program, &mut event);
+        let sent = execute(&program, &mut event);
         firsts.push(sent[0].1[0].clone());
         assert_eq!(sent.len(), 4);
         for (values, [number, letter]) in sent.iter().zip([[0, 1], [1, 0], [1, 0], [1, 0]]) {
@@ -181,12 +181,12 @@ fn texts_keep_their_own_question_marks() {
         "transactions": [{"statements": [{"sql": "SELECT 'a?b', :w /* ? */"}]}]
     });
     let text = program(&sql, "text");
-    let sent = &play(&text, &mut user(&text, 0))[0];
+    let sent = &execute(&text, &mut user(&text, 0))[0];
     let put_in = dbdyno_wire::placeholders::filled(&sent.0, &sent.1, Quoting::Mysql);
     let expected = ["'it\\'s'", "'3'", "NULL"].map(|value| format!("SELECT 'a?b', {value} /* ? */"));
     assert!(expected.contains(&put_in), "{put_in}");
     let prepared = program(&sql, "prepared");
-    assert_eq!(play(&prepared, &mut user(&prepared, 0))[0].1.len(), 1);
+    assert_eq!(execute(&prepared, &mut user(&prepared, 0))[0].1.len(), 1);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_user_is_done_after_as_many_as_it_plays() {
     let mut event = user(&program, 0);
     let done: Vec<bool> = (0..2)
         .map(|_| {
-            play(&program, &mut event);
+            execute(&program, &mut event);
             event.is_done()
         })
         .collect();

@@ -1,4 +1,4 @@
-//! The conductor: starts the workers, adds up their measurements, and writes the records.
+//! The coordinator: starts the workers, adds up their measurements, and writes the records.
 
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::clock::{Clock, unix_us};
 use crate::connector::{AnyConnector, connector};
-use crate::control::{ConductorLink, Inbox, Message, Signal};
+use crate::control::{CoordinatorLink, Inbox, Message, Signal};
 use crate::finish::Finish;
 use crate::machine;
 use crate::merge::{Complete, Merge};
@@ -32,7 +32,7 @@ use crate::{RunEnd, RunSpec, Sink};
 const STOP_AHEAD: Duration = Duration::from_millis(50);
 /// Connections per worker on which the delay inside the client is sampled.
 const SAMPLED_PER_WORKER: u64 = 32;
-/// How long the conductor waits after the end of a run for workers whose users have not left.
+/// How long the coordinator waits after the end of a run for workers whose users have not left.
 const LATE_WORKER_MAX: Duration = Duration::from_secs(1);
 /// An immediate start takes effect this much later, so that every worker receives the start command in time.
 const START_AHEAD: Duration = Duration::from_millis(5);
@@ -45,13 +45,13 @@ pub fn run(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     match connector(spec) {
         AnyConnector::Mysql(mut connector) => {
             connector.options.sampled = sampled;
-            conduct(spec, connector, inbox, sink)
+            run_with_connector(spec, connector, inbox, sink)
         }
         AnyConnector::Postgres(mut connector) => {
             connector.options.sampled = sampled;
-            conduct(spec, connector, inbox, sink)
+            run_with_connector(spec, connector, inbox, sink)
         }
-        AnyConnector::Null(connector) => conduct(spec, connector, inbox, sink),
+        AnyConnector::Null(connector) => run_with_connector(spec, connector, inbox, sink),
     }
 }
 
@@ -66,12 +66,17 @@ pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
     }))
 }
 
-fn conduct<C: ScriptedConnector>(spec: &RunSpec, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
+fn run_with_connector<C: ScriptedConnector>(
+    spec: &RunSpec,
+    connector: C,
+    inbox: Inbox,
+    sink: &mut dyn Sink,
+) -> RunEnd {
     let program = spec.program();
     let holdings = Arc::new(Holdings::default());
-    let spawn = |number, conductor: ConductorLink| {
+    let spawn = |number, coordinator: CoordinatorLink| {
         let worker = Worker {
-            context: WorkerContext::new(spec, number, conductor),
+            context: WorkerContext::new(spec, number, coordinator),
             program: program.clone(),
             connector: connector.clone(),
             holdings: Arc::clone(&holdings),
@@ -87,7 +92,7 @@ fn conduct<C: ScriptedConnector>(spec: &RunSpec, connector: C, inbox: Inbox, sin
             .for_each(&mut *write);
         prewarm(spec, &connector, &inbox, write)
     };
-    play(spec, program.describe(), before, spawn, &inbox, sink)
+    run_workers(spec, program.describe(), before, spawn, &inbox, sink)
 }
 
 /// The warning about statements of a recording that are not replayed, if there are any.
@@ -105,13 +110,13 @@ fn omissions(recorded: &Recorded) -> Option<Record> {
     })
 }
 
-/// Runs the conductor. `spawn` starts a worker by its number within this engine; the conductor treats all kinds of
+/// Runs the coordinator. `spawn` starts a worker by its number within this engine; the coordinator treats all kinds of
 /// workers alike. `before` runs between the first record and the start of the first worker.
-pub fn play(
+pub fn run_workers(
     spec: &RunSpec,
     statements: Vec<StatementKind>,
     before: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), RunEnd>,
-    spawn: impl Fn(u32, ConductorLink) -> JoinHandle<()>,
+    spawn: impl Fn(u32, CoordinatorLink) -> JoinHandle<()>,
     inbox: &Inbox,
     sink: &mut dyn Sink,
 ) -> RunEnd {
@@ -120,7 +125,7 @@ pub fn play(
     let users = share(plan.load.connections, plan.segment.index, plan.segment.count);
     let finish = Arc::new(Finish::new(&plan.phases, last_events, users));
     let kinds = statements.iter().map(|statement| statement.kind.clone()).collect();
-    let mut conductor = Conductor {
+    let mut coordinator = Coordinator {
         spec,
         timeline: Timeline::new(&plan.phases, &plan.report, last_events),
         merge: Merge::new(plan.client.workers, kinds, plan.report.tick_us > 0),
@@ -134,28 +139,28 @@ pub fn play(
         given_up: false,
         listening: true,
     };
-    conductor.write(hello(plan, statements));
-    if let Err(ended) = before(&mut |record| conductor.write(record)) {
-        conductor.ended = Some(ended);
-        return conductor.write_end(machine::process_cpu());
+    coordinator.write(hello(plan, statements));
+    if let Err(ended) = before(&mut |record| coordinator.write(record)) {
+        coordinator.ended = Some(ended);
+        return coordinator.write_end(machine::process_cpu());
     }
     let began = Instant::now(); // The time to connect excludes `before`.
-    let (finish, messages) = (Arc::clone(&conductor.finish), inbox.sender.clone());
-    let link = ConductorLink { signal: listener, finish, messages };
+    let (finish, messages) = (Arc::clone(&coordinator.finish), inbox.sender.clone());
+    let link = CoordinatorLink { signal: listener, finish, messages };
     let threads: Vec<JoinHandle<()>> =
         (0..plan.client.workers).map(|number| spawn(number, link.clone())).collect();
-    let cpu_before = match conductor.wait_until_ready(began) {
-        Some(start) => conductor.play(start),
-        None => conductor.quit(),
+    let cpu_before = match coordinator.wait_until_ready(began) {
+        Some(start) => coordinator.run_phases(start),
+        None => coordinator.quit(),
     };
     // Late workers are not joined; they end when the process ends.
-    if !conductor.given_up {
+    if !coordinator.given_up {
         threads.into_iter().for_each(|thread| thread.join().expect("a worker does not panic"));
     }
-    conductor.write_end(cpu_before)
+    coordinator.write_end(cpu_before)
 }
 
-struct Conductor<'a> {
+struct Coordinator<'a> {
     spec: &'a RunSpec,
     timeline: Timeline,
     merge: Merge,
@@ -169,13 +174,13 @@ struct Conductor<'a> {
     ended: Option<RunEnd>,
     /// Number of workers that have not finished.
     working: u32,
-    /// Whether the conductor no longer waits for them.
+    /// Whether the coordinator no longer waits for them.
     given_up: bool,
     /// Whether the sink still accepts records.
     listening: bool,
 }
 
-impl Conductor<'_> {
+impl Coordinator<'_> {
     /// Collects the workers' reports and waits for the start command. Returns `None` if the run ends before the start.
     fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
         let mut waiting = self.spec.plan.client.workers;
@@ -239,7 +244,7 @@ impl Conductor<'_> {
 
     /// Starts the clock, and returns when the run has ended. Returns the CPU time that the process had used at the
     /// start.
-    fn play(&mut self, start: Instant) -> Duration {
+    fn run_phases(&mut self, start: Instant) -> Duration {
         let clock = Clock::starting_at(start);
         self.clock = Some(clock);
         self.signal.send_replace(Signal::Go { start, looks: 0 });
