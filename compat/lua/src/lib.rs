@@ -1,32 +1,32 @@
-//! LuaJIT states with the interface that sysbench gives its scripts, and scripts as users of the engine.
+//! Runs Lua scripts written for sysbench: LuaJIT states with sysbench's Lua API, and the users that execute them.
 //!
 //! ```text
-//!  play ──start──▶ Task (a coroutine of the script) ──▶ Progress::Requested(Request) ──▶ play answers, resumes
-//!                                                   ├─▶ Progress::Returned(ReturnValue)
-//!                                                   └─▶ Progress::Failed(ScriptError)
+//!  run ──start──▶ Task (a coroutine of the script) ──▶ Progress::Requested(Request) ──▶ run answers, resumes
+//!                                                  ├─▶ Progress::Returned(ReturnValue)
+//!                                                  └─▶ Progress::Failed(ScriptError)
 //! ```
-//! States never wait. When a script calls the server, its coroutine yields with a [`Request`](sql::Request); [`play`]
+//! States never wait. When a script calls the server, its coroutine yields with a [`Request`](sql::Request); [`run`]
 //! awaits the answer and resumes the coroutine. If a coroutine cannot yield, for example inside a callback of
 //! `string.gsub`, the call goes to [`RequestHandler::handle`](context::RequestHandler), which blocks the thread until
 //! the answer arrives.
 //!
 //! # Layout
 //! - [`host`]: the interface to the program that runs a script; [`program`]: a script and its settings.
-//! - [`vm`]: a LuaJIT state of one user or of many; [`compile`]: code in it.
-//! - [`state`], [`task`]: one user's script in a state, and calls of its functions; [`error`]: their errors.
+//! - [`vm`]: a LuaJIT state, for one user or shared by many; [`compile`]: compiles Lua code in it.
+//! - [`state`]: one user's script in a LuaJIT state; [`task`]: a call of one of its functions; [`error`]: why a call failed.
 //! - [`context`]: data of one user, for the functions that scripts call.
 //! - [`raw`]: functions that Lua calls without a wrapper; the only file that touches Lua's stack.
 //! - [`api`]: the `sysbench` table and other globals, one file per group; [`sql`]: drivers, connections, statements, results.
-//! - [`play`]: scripts under load.
+//! - [`run`]: the users of a run, their events and their connections.
 
 mod api;
 mod compile;
 mod context;
 mod error;
 mod host;
-pub mod play;
 mod program;
 mod raw;
+pub mod run;
 mod sql;
 mod state;
 mod task;

@@ -87,7 +87,7 @@ impl State {
 
     /// The function that runs one event, and repeats the event while it fails with RESTART_EVENT.
     pub fn event(&self) -> Result<Task, ScriptError> {
-        self.task(api::events::play_event(&self.context))
+        self.task(api::events::event_function(&self.context))
     }
 
     /// The script's own `thread_run`, if it has one.

@@ -67,7 +67,7 @@ pub fn run(
     if !conductor.wait_until_ready()? {
         return Ok(conductor.end());
     }
-    conductor.play()
+    conductor.run()
 }
 
 fn shared(test: &Arc<dyn OpenTest>, spec: &RunSpec, timeline: &Timeline, inbox: &Inbox) -> Shared {
@@ -130,7 +130,7 @@ impl Conductor<'_> {
     }
 
     /// Starts the clock, and closes the spans until the run has ended.
-    fn play(mut self) -> Result<EndReason, Vec<Line>> {
+    fn run(mut self) -> Result<EndReason, Vec<Line>> {
         let start_unix_us = unix_us();
         self.write_phase(0, start_unix_us);
         let clock = self.shared.gate.open();

@@ -93,15 +93,15 @@ pub(super) fn thread(shared: &Shared, number: u32) {
             // Sending fails only if the conductor has returned.
             let _ = shared.messages.send(Message::Ready);
             let clock = shared.gate.pass();
-            play(shared, &shared.meters[number as usize], clock, runner.as_mut())
+            run(shared, &shared.meters[number as usize], clock, runner.as_mut())
         }
         Err(lines) => Message::Failed(lines),
     };
     let _ = shared.messages.send(last);
 }
 
-fn play(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Message {
-    let finished = events(shared, meter, clock, runner).and_then(|()| runner.finish());
+fn run(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Message {
+    let finished = run_events(shared, meter, clock, runner).and_then(|()| runner.finish());
     match finished {
         Ok(work) => {
             let now = clock.now();
@@ -113,7 +113,12 @@ fn play(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -
 }
 
 /// Runs events until a limit is reached or the test ends the run.
-fn events(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Result<(), Vec<Line>> {
+fn run_events(
+    shared: &Shared,
+    meter: &Meter,
+    clock: Clock,
+    runner: &mut dyn Runner,
+) -> Result<(), Vec<Line>> {
     let Shared { limits, queue, .. } = shared;
     let counts = shared.test.counts_events();
     if queue.is_some() {

@@ -83,7 +83,7 @@ fn is_native(line: &CommandLine, settings: &Settings, name: &str, workload: Work
     let has_script = || Path::new(SHARE).join(format!("{name}.lua")).is_file();
     !line.registry.bool("lua")
         && !is_shadowed(name)
-        && (native::can_play(line.clone(), settings, workload) || !has_script())
+        && (native::is_supported(line.clone(), settings, workload) || !has_script())
 }
 
 /// Whether Lua would find a user's file before the bundled script with that name.

@@ -33,7 +33,7 @@ struct Native {
 
 /// Whether the engine can run `workload` with these options. The Lua script supports more options, such as tables
 /// without rows.
-pub(super) fn can_play(mut line: CommandLine, settings: &Settings, workload: WorkloadName) -> bool {
+pub(super) fn is_supported(mut line: CommandLine, settings: &Settings, workload: WorkloadName) -> bool {
     // For invalid options the answer is irrelevant: `test` reports them.
     if line.command.is_none() || line.declare(&oltp::declared(workload, line.compat)).is_err() {
         return true;

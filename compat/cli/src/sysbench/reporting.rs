@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use dbdyno_lua::Stat;
-use dbdyno_lua::play::{LuaFailure, Report, SCRIPT_BLOCKS, Script};
+use dbdyno_lua::run::{LuaFailure, Report, SCRIPT_BLOCKS, Script};
 use dbdyno_runner::Sink;
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, Warning};

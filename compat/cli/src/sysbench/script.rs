@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dbdyno_lua::modules::ModulePaths;
-use dbdyno_lua::play::{self, CommandKind, LuaFailure, Script, ScriptSetup};
+use dbdyno_lua::run::{self, CommandKind, LuaFailure, Script, ScriptSetup};
 use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
 use dbdyno_runner::RunSpec;
 use dbdyno_schema::plan::Distribution;
@@ -123,7 +123,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
         line: Mutex::new(line),
     });
     let setup = ScriptSetup { spec, program, host: host.clone(), own_threads };
-    let script = match play::load(setup) {
+    let script = match run::load(setup) {
         Ok(script) => script,
         Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{test}' not found")) => {
             let text = format!("Cannot find benchmark '{test}': no such built-in test, file or module");

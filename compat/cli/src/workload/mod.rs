@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use dbdyno_cli::output::JsonLines;
 use dbdyno_cli::{command, exit};
-use dbdyno_lua::play::{self, CommandKind, LuaFailure, Script, ScriptSetup};
+use dbdyno_lua::run::{self, CommandKind, LuaFailure, Script, ScriptSetup};
 use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink, external};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Plan, Prewarm, ScriptWorkload};
@@ -93,7 +93,7 @@ fn load(spec: &RunSpec, command: Command) -> Result<Rc<dyn Script>, String> {
         own_threads: None,
     };
     let unusable = |failure: LuaFailure| format!("the plan is not usable:\n  {failure}");
-    let script = play::load(setup).map_err(unusable)?;
+    let script = run::load(setup).map_err(unusable)?;
     script.read_options().map_err(unusable)?;
     Ok(script)
 }

@@ -34,7 +34,7 @@ pub(super) fn symbols(lua: &Lua) -> mlua::Result<Table> {
     Ok(symbols)
 }
 
-pub(crate) fn play_event(context: &Context) -> Function {
+pub(crate) fn event_function(context: &Context) -> Function {
     context.events.get().expect("`install` comes first").0.clone()
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use dbdyno_lua::play::{LuaFailure, Script, ScriptSetup, load};
+use dbdyno_lua::run::{LuaFailure, Script, ScriptSetup, load};
 use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
 use dbdyno_runner::{LastEvents, RunEnd, RunSpec, Secrets, Sink};
 use dbdyno_schema::Record;

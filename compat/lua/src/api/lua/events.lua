@@ -1,9 +1,9 @@
--- Events. `thread_run` is for scripts that call it from their own `thread_run`; otherwise the caller of `play` loops.
+-- Events. `thread_run` is for scripts that call it from their own `thread_run`; otherwise the caller of `run_event` loops.
 local restart = ...
 local C, pcall, type, error = ffi.C, pcall, type, error
 
 -- Runs one event, and repeats it while it fails with RESTART_EVENT.
-local function play(thread_id)
+local function run_event(thread_id)
    while true do
       local succeeded, result = pcall(event, thread_id)
       if succeeded then
@@ -23,9 +23,9 @@ end
 function thread_run(thread_id)
    while C.sb_more_events(thread_id) do
       C.sb_event_start(thread_id)
-      if play(thread_id) then break end
+      if run_event(thread_id) then break end
       C.sb_event_stop(thread_id)
    end
 end
 
-return play, thread_run
+return run_event, thread_run

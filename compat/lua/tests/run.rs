@@ -4,7 +4,7 @@ mod common;
 
 use common::Run;
 use dbdyno_lua::Stat;
-use dbdyno_lua::play::{CommandKind, LuaFailure, Report};
+use dbdyno_lua::run::{CommandKind, LuaFailure, Report};
 use dbdyno_schema::record::EndReason;
 
 /// Opens a connection in each user, and counts rows with it.

@@ -59,7 +59,7 @@ async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<
     let spawn = |worker: &Rc<WorkerState>, tasks: &mut JoinSet<()>| {
         for (local, user) in users.into_iter().enumerate() {
             let id = UserId { global: user.number, local };
-            spawn_user(tasks, worker, user.play(Rc::clone(worker), id));
+            spawn_user(tasks, worker, user.run(Rc::clone(worker), id));
         }
     };
     let check = |_: &WorkerState, _| thread.monitor.check(Instant::now());

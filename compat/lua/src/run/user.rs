@@ -104,10 +104,10 @@ impl<C: ScriptedConnector> ScriptUser<C> {
     }
 
     /// Runs events until the run is over or the script ends the user.
-    pub(super) async fn play(mut self, worker: Rc<WorkerState>, id: UserId) {
+    pub(super) async fn run(mut self, worker: Rc<WorkerState>, id: UserId) {
         self.session.measure_as(MeasuredUser { worker: Rc::clone(&worker), id });
         let result = match self.state.thread_run() {
-            Ok(None) => self.play_events(&worker, id).await,
+            Ok(None) => self.run_events(&worker, id).await,
             Ok(Some(mut thread_run)) => {
                 let result = Box::pin(self.call(&mut thread_run, &[self.number as i64])).await;
                 self.session.count_from_script(self.state.context());
@@ -140,7 +140,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         worker.until_run_ends(std::future::pending::<()>()).await;
     }
 
-    async fn play_events(&mut self, worker: &Rc<WorkerState>, id: UserId) -> Result<(), ScriptError> {
+    async fn run_events(&mut self, worker: &Rc<WorkerState>, id: UserId) -> Result<(), ScriptError> {
         let mut event = self.state.event()?;
         let number = [self.number as i64];
         let mut free_since = None;
