@@ -35,8 +35,8 @@ pub fn with_plan(
     };
     if let Some(failure) = &ended.failure {
         eprintln!("{program}: {}", failure.text);
-        if let Some(hint) = &failure.hint {
-            eprintln!("  {hint}");
+        if let Some(fix) = &failure.fix {
+            eprintln!("  {fix}");
         }
     }
     exit::code(ended.reason).into()

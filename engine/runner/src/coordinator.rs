@@ -103,7 +103,7 @@ fn omissions(recorded: &Recorded) -> Option<Record> {
         Record::Warning(Warning {
             code: "replay-left-out".into(),
             text: format!("{statements} recorded statements are replayed; left out: {}", what.join(", ")),
-            hint: "statements that define tables, change session settings or administer the server are not replayed; put the necessary \
+            fix: "statements that define tables, change session settings or administer the server are not replayed; put the necessary \
                    ones in setup or session"
                 .into(),
         })
@@ -233,7 +233,7 @@ impl Coordinator<'_> {
                     reason: EndReason::Abandoned,
                     failure: Some(Failure {
                         text: "no start command came in time".into(),
-                        hint: Some("send {\"type\":\"start\",…} or plan \"start\": \"at-once\"".into()),
+                        fix: Some("send {\"type\":\"start\",…} or plan \"start\": \"at-once\"".into()),
                         ..Failure::default()
                     }),
                 });

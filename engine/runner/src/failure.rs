@@ -82,8 +82,8 @@ fn of_statement(action: FailedAction, error: &WireError, statement: &str, sent: 
 /// A user or a worker panicked.
 pub(crate) fn panic() -> RunFailure {
     let text = "an internal error of dbdyno-engine ended a part of the load".to_owned();
-    let hint = "please report it, with the message above and the plan".to_owned();
-    (EndReason::Abandoned, Failure { text, hint: Some(hint), ..Failure::default() })
+    let fix = "please report it, with the message above and the plan".to_owned();
+    (EndReason::Abandoned, Failure { text, fix: Some(fix), ..Failure::default() })
 }
 
 /// An event became due while `waiting` others waited, the maximum that `load.queue_limit` allows.
@@ -91,17 +91,17 @@ pub(crate) fn queue_full(waiting: u64) -> RunFailure {
     let text = format!(
         "{waiting} events wait for a connection, the maximum allowed: the server cannot keep up with the rate"
     );
-    let hint = "lower the rate, use more connections, or raise load.queue_limit".to_owned();
-    (EndReason::QueueFull, Failure { text, hint: Some(hint), ..Failure::default() })
+    let fix = "lower the rate, use more connections, or raise load.queue_limit".to_owned();
+    (EndReason::QueueFull, Failure { text, fix: Some(fix), ..Failure::default() })
 }
 
 /// The server refused LOAD DATA LOCAL or COPY, which the plan requires.
 pub(crate) fn to_load(error: &WireError, statement: &str) -> RunFailure {
     let (reason, mut failure) = to_query(error, statement);
-    let hint = "set local_infile = ON on the server (SET GLOBAL local_infile = 1), or load with method auto or \
+    let fix = "set local_infile = ON on the server (SET GLOBAL local_infile = 1), or load with method auto or \
                 insert";
     if error.code().is_some() {
-        failure.hint.get_or_insert_with(|| hint.into()); // PostgreSQL has no such setting.
+        failure.fix.get_or_insert_with(|| fix.into()); // PostgreSQL has no such setting.
     }
     (reason, failure)
 }
@@ -153,7 +153,7 @@ fn failure(error: &WireError, class: ErrorClass) -> Failure {
         code: error.code(),
         class: Some(class),
         text: error.to_string(),
-        hint: error.fix().map(str::to_owned),
+        fix: error.fix().map(str::to_owned),
         server: None,
     }
 }

@@ -165,9 +165,9 @@ pub(crate) async fn explain<C: Connection>(
         None => None,
     };
     let limit = usage.map_or(limit, |(limit, _)| limit);
-    let (text, hint) = describe(limit, demand, usage.map(|(_, usage)| usage));
+    let (text, fix) = describe(limit, demand, usage.map(|(_, usage)| usage));
     failure.text = format!("{}; {text}", failure.text);
-    failure.hint = Some(hint);
+    failure.fix = Some(fix);
     (reason, failure)
 }
 
@@ -233,31 +233,31 @@ mod tests {
 
     #[test]
     fn statements_are_counted_out() {
-        let (text, hint) =
+        let (text, fix) =
             describe(Limit::Statements, DEMAND, Some(LimitUsage { limit: 16_382, reserved: 0, others: 12 }));
         assert_eq!(
             text,
             "500 connections with 46 prepared statements each need 23000, and max_prepared_stmt_count is 16382, of \
              which others use 12: at most 355 connections fit"
         );
-        assert!(hint.starts_with("SET GLOBAL max_prepared_stmt_count = 23012, or "), "{hint}");
+        assert!(fix.starts_with("SET GLOBAL max_prepared_stmt_count = 23012, or "), "{fix}");
     }
 
     #[test]
     fn connections_are_counted_out() {
-        let (text, hint) =
+        let (text, fix) =
             describe(Limit::Connections, DEMAND, Some(LimitUsage { limit: 151, reserved: 0, others: 2 }));
         assert_eq!(
             text,
             "the run needs 500 connections, and max_connections is 151, of which others use 2: at most 149 \
              connections fit"
         );
-        assert_eq!(hint, "SET GLOBAL max_connections = 502, or use fewer connections");
+        assert_eq!(fix, "SET GLOBAL max_connections = 502, or use fewer connections");
     }
 
     #[test]
     fn slots_that_are_reserved_do_not_count() {
-        let (text, hint) =
+        let (text, fix) =
             describe(Limit::Slots, DEMAND, Some(LimitUsage { limit: 100, reserved: 3, others: 2 }));
         assert_eq!(
             text,
@@ -265,7 +265,7 @@ mod tests {
              most 95 connections fit"
         );
         assert_eq!(
-            hint,
+            fix,
             "ALTER SYSTEM SET max_connections = 505 and restart the server, or use fewer connections"
         );
     }
@@ -281,9 +281,9 @@ mod tests {
 
     #[test]
     fn a_limit_that_cannot_be_read_is_not_guessed() {
-        let (text, hint) = describe(Limit::Connections, DEMAND, None);
+        let (text, fix) = describe(Limit::Connections, DEMAND, None);
         assert_eq!(text, "the run needs 500 connections");
-        assert_eq!(hint, "SET GLOBAL max_connections = 500 at least, or use fewer connections");
+        assert_eq!(fix, "SET GLOBAL max_connections = 500 at least, or use fewer connections");
     }
 
     #[test]

@@ -88,8 +88,8 @@ pub fn run_worker(coordinator: CoordinatorLink, work: impl Future<Output = io::R
     let result = runtime.and_then(|runtime| runtime.block_on(work));
     if let Err(error) = result {
         let text = format!("a worker could not start: {error}");
-        let hint = "raise the limit on open files (ulimit -n)".to_owned();
-        let failure = Failure { text, hint: Some(hint), ..Failure::default() };
+        let fix = "raise the limit on open files (ulimit -n)".to_owned();
+        let failure = Failure { text, fix: Some(fix), ..Failure::default() };
         coordinator.fail_run(EndReason::ConnectFailed, failure);
     }
 }
@@ -128,7 +128,7 @@ impl WorkerContext {
             self.coordinator.warn(Warning {
                 code: "batch-refused".into(),
                 text: format!("the system refuses SCHED_BATCH: {error}"),
-                hint: "the run goes on under normal scheduling, which costs more CPU per statement".into(),
+                fix: "the run goes on under normal scheduling, which costs more CPU per statement".into(),
             });
         }
     }
@@ -150,7 +150,7 @@ impl WorkerContext {
             text: format!(
                 "{connections} connections need {needed} open files, and this process may open {limit} at most"
             ),
-            hint: Some(format!("raise the hard limit (ulimit -Hn {needed}), or use fewer connections")),
+            fix: Some(format!("raise the hard limit (ulimit -Hn {needed}), or use fewer connections")),
             ..Failure::default()
         })
     }

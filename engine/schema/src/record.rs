@@ -226,5 +226,6 @@ pub struct Warning {
     /// What happened.
     pub text: String,
     /// How to fix it.
-    pub hint: String,
+    #[serde(rename = "hint")]
+    pub fix: String,
 }

@@ -168,9 +168,9 @@ impl Conductor {
         }
         match &failure.server {
             Some(server) if server.action == FailedAction::Connect => {
-                let hint = failure.hint.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
+                let fix = failure.fix.as_ref().map(|fix| format!("\n  {fix}")).unwrap_or_default();
                 let text =
-                    format!("Error when connecting to server: {} {}{hint}", server.code, server.message);
+                    format!("Error when connecting to server: {} {}{fix}", server.code, server.message);
                 self.error(&text)
             }
             Some(server) => self.error(&cannot_run(&server.statement, failure)),

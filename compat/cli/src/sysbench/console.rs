@@ -52,7 +52,7 @@ impl Console {
     /// Prints a warning that sysbench does not have to standard error, unless the log level hides warnings.
     pub(super) fn warn(&self, warning: &Warning) {
         if self.lock().shows(Level::Warning) {
-            eprintln!("{}\n  {}", warning.text, warning.hint);
+            eprintln!("{}\n  {}", warning.text, warning.fix);
         }
     }
 

@@ -59,7 +59,7 @@ impl ScriptHost for PlanHost {
     }
 
     fn warn(&self, warning: &Warning) {
-        eprintln!("{}\n  {}", warning.text, warning.hint);
+        eprintln!("{}\n  {}", warning.text, warning.fix);
     }
 
     fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String> {

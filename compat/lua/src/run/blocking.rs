@@ -108,7 +108,7 @@ impl BlockingMonitor {
             text: format!(
                 "the script blocked its thread for {longest_ms:.0} ms in one call, while the other users of the thread waited"
             ),
-            hint: "give every user its own thread (--lua-threads), or move sleeping and computing out of the event"
+            fix: "give every user its own thread (--lua-threads), or move sleeping and computing out of the event"
                 .into(),
         };
         if let Some(warn) = &self.warn {

@@ -20,7 +20,7 @@ pub enum Command {
 pub fn lines(failure: &Failure, command: Command, settings: &Settings) -> Vec<String> {
     match &failure.server {
         Some(server) => server_lines(server, command, settings),
-        None => std::iter::once(failure.text.clone()).chain(failure.hint.clone()).collect(),
+        None => std::iter::once(failure.text.clone()).chain(failure.fix.clone()).collect(),
     }
 }
 

@@ -10,8 +10,8 @@ pub fn warnings(end: &End) -> Vec<Warning> {
         return Vec::new();
     };
     let mut warnings = Vec::new();
-    let mut warn = |code: &str, text: String, hint: &str| {
-        warnings.push(Warning { code: code.into(), text, hint: hint.into() });
+    let mut warn = |code: &str, text: String, fix: &str| {
+        warnings.push(Warning { code: code.into(), text, fix: fix.into() });
     };
     if generator.cpu > CPU_LIMIT {
         let text = format!("the load generator used {:.0} % of a core per worker", generator.cpu * 100.0);
@@ -37,9 +37,9 @@ pub fn warnings(end: &End) -> Vec<Warning> {
                 "the load generator read 1 % of the replies {delay_us} us or more after they had arrived; the median latency is \
                  {median_us:.0} us"
             );
-            let hint = "keep a core free for it, or give it the scheduling \"normal\", more workers or another machine; \
+            let fix = "keep a core free for it, or give it the scheduling \"normal\", more workers or another machine; \
                         latencies contain its delay";
-            warn("client-delay", text, hint);
+            warn("client-delay", text, fix);
         }
     }
     warnings

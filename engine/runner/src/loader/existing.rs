@@ -94,16 +94,16 @@ impl<C: Loads> Job<'_, C> {
             self.connector.database(),
             conflicts.join(", ")
         );
-        let hint = "use another one, or drop these tables yourself; dbdyno drops only tables that it created, \
+        let fix = "use another one, or drop these tables yourself; dbdyno drops only tables that it created, \
                     with cleanup and the options of their prepare";
-        Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
+        Err((EndReason::DataConflict, Failure { text, fix: Some(fix.into()), ..Failure::default() }))
     }
 
     fn warn_kept(&self, name: &str) {
         self.sink.borrow_mut().record(&Record::Warning(Warning {
             code: "table-kept".into(),
             text: format!("{name} was not created by dbdyno and is kept"),
-            hint: "drop it yourself if it is not needed".into(),
+            fix: "drop it yourself if it is not needed".into(),
         }));
     }
 }

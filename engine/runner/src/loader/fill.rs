@@ -197,9 +197,9 @@ impl<T: Tables> RowLoader<T> {
         let (code, message) = (warning.nth(1).unwrap_or_default(), warning.next().unwrap_or_default());
         let text =
             format!("the rows do not fit the table {}: {message} (warning {code})", self.tables.name(table));
-        let hint = "change the column in the setup statements, or its generator in the plan";
+        let fix = "change the column in the setup statements, or its generator in the plan";
         let code = code.parse().ok();
-        Err((EndReason::DataConflict, Failure { code, text, hint: Some(hint.into()), ..Failure::default() }))
+        Err((EndReason::DataConflict, Failure { code, text, fix: Some(fix.into()), ..Failure::default() }))
     }
 
     /// Fails if rows are missing: LOAD DATA LOCAL only warns about duplicate keys.
@@ -209,8 +209,8 @@ impl<T: Tables> RowLoader<T> {
         }
         let name = self.tables.name(table);
         let text = format!("{statement} stored {stored} of {planned} rows in {name}");
-        let hint = "another client writes to this table, or a trigger or proxy changes the rows; stop it and load again";
-        Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
+        let fix = "another client writes to this table, or a trigger or proxy changes the rows; stop it and load again";
+        Err((EndReason::DataConflict, Failure { text, fix: Some(fix.into()), ..Failure::default() }))
     }
 }
 

@@ -103,9 +103,9 @@ impl<C: Loads> Job<'_, C> {
         }
         let what = if self.target.is_postgresql() { "database" } else { "schema" };
         let text = format!("{what} {}: {}", self.connector.database(), conflicts.join("; "));
-        let hint = "prepare fills empty tables, and empties only those that it left unfinished; send cleanup with statements \
+        let fix = "prepare fills empty tables, and empties only those that it left unfinished; send cleanup with statements \
                     that drop the tables, or name others";
-        Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
+        Err((EndReason::DataConflict, Failure { text, fix: Some(fix.into()), ..Failure::default() }))
     }
 
     /// Deletes the rows of an unfinished load.

@@ -53,7 +53,8 @@ pub struct Failure {
     /// What happened.
     pub text: String,
     /// How to fix it.
-    pub hint: Option<String>,
+    #[serde(rename = "hint")]
+    pub fix: Option<String>,
     /// The same as MySQL's own clients report it, if a server or its connection caused the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Box<ServerFailure>>,
