@@ -125,8 +125,8 @@ def test_a_disturbed_block_is_repeated_and_the_process_is_named(results: Path, c
     assert "9 of 10 trials are finished" in lines
     interrupted = comparing.newest()
     planned = interrupted.schedule()
-    assert [entry.get("repeats") for entry in planned] == [None] * 8 + [1, 1]
-    assert [entry["variant"] for entry in planned[8:]] == [entry["variant"] for entry in planned[2:4]]
+    assert [trial.repeats for trial in planned] == [None] * 8 + [1, 1]
+    assert [trial.variant for trial in planned[8:]] == [trial.variant for trial in planned[2:4]]
     # The repeat is not complete: the original counts, and exceeds the limit.
     assert foreign_load(interrupted.trials(), planned, 4).replaced == {}
     assert 1 in foreign_load(interrupted.trials(), planned, 4).remaining
@@ -166,5 +166,5 @@ def test_the_load_itself_is_not_foreign(results: Path, cpu: int) -> None:
     assert statistics.median(unexplained) < 0.05
     # Nothing is repeated where nothing disturbs.
     met = any(share > FOREIGN_LIMIT for index, share in shares(run).items() if index < 16)
-    assert any("repeats" in entry for entry in run.schedule()) == met
+    assert any(trial.repeats is not None for trial in run.schedule()) == met
     assert ("met foreign load" in answer.stderr) == met

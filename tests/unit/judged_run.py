@@ -15,6 +15,7 @@ from typing import Any
 from tests.unit.stored_run import Making, make
 
 from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
 
 SECOND = 1_000_000
@@ -84,10 +85,10 @@ class Judged:
     def _point(self, number: int) -> Effect:
         return self.points[min(number, len(self.points) - 1)]
 
-    def _measured(self, experiment: Experiment, schedule: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _measured(self, experiment: Experiment, schedule: Sequence[Trial]) -> dict[str, Any]:
         return {
             "schema": 2,
-            "trials": [self._trial(entry) for entry in schedule],
+            "trials": [self._trial(trial) for trial in schedule],
             "comparisons": [
                 {
                     "variant": variant,
@@ -102,8 +103,9 @@ class Judged:
             ],
         }
 
-    def _trial(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        place = {key: entry[key] for key in ("index", "block", "variant", "workload", "at")}
+    def _trial(self, trial: Trial) -> dict[str, Any]:
+        place = {key: getattr(trial, key) for key in ("index", "block", "variant", "workload")}
+        place["at"] = trial.point.level()
         outcome = self.outcome(place)
         if isinstance(outcome, str):
             return {

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 
 # CPU time of other processes, as a share of the CPUs that server and client use, that disturbs a trial.
@@ -65,24 +64,6 @@ def repeat(
         )
         for offset, trial in enumerate(trials_of_block)
     )
-
-
-def planned(experiment: Experiment, entries: Iterable[Mapping[str, Any]]) -> list[Trial]:
-    """The trials of a stored schedule, including repeats."""
-    points = {tuple(point.level().items()): point for point in experiment.load.points()}
-    return [
-        Trial(
-            index=entry["index"],
-            block=entry["block"],
-            group=entry["group"],
-            variant=entry["variant"],
-            workload=entry["workload"],
-            point=points[tuple(entry["at"].items())],
-            slot=entry.get("slot", 0),
-            repeats=entry.get("repeats"),
-        )
-        for entry in entries
-    ]
 
 
 def with_repeats(trials: Sequence[Trial], blocks: Iterable[int]) -> list[Trial]:

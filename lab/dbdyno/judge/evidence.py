@@ -52,8 +52,8 @@ def gather(run: Run, experiment: Experiment) -> Evidence:
     schedule = run.schedule()
     evidence = Evidence(foreign_load(list(stored.values()), schedule, experiment.design.blocks))
     counted: list[Place] = []
-    for entry in schedule:
-        place = Place(entry["index"], entry["block"], entry["variant"], entry["workload"], entry["at"])
+    for planned in schedule:
+        place = Place(planned.index, planned.block, planned.variant, planned.workload, planned.point.level())
         if place.block in evidence.foreign.replaced:
             other = evidence.foreign.replaced[place.block] + 1
             trial = stored.get(place.index)
@@ -63,7 +63,7 @@ def gather(run: Run, experiment: Experiment) -> Evidence:
             evidence.replaced.append(
                 MeasuredTrial(place, f"replaced by block {other} because of foreign load", "harness")
             )
-        elif "repeats" not in entry or place.block in evidence.foreign.replaced.values():
+        elif planned.repeats is None or place.block in evidence.foreign.replaced.values():
             counted.append(place)
     counted.sort(key=_company)
     for _, company in groupby(counted, key=_company):

@@ -19,6 +19,7 @@ from dbdyno.experiment.repeats import (
     largest,
     largest_processes,
 )
+from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
 
@@ -41,12 +42,10 @@ class ForeignLoad:
     findings: list[Finding]
 
 
-def foreign_load(
-    stored: Sequence[StoredTrial], schedule: Sequence[Mapping[str, Any]], blocks: int
-) -> ForeignLoad:
-    """The foreign load of a run of `blocks` planned blocks; `schedule` is schedule.json."""
+def foreign_load(stored: Sequence[StoredTrial], schedule: Sequence[Trial], blocks: int) -> ForeignLoad:
+    """The foreign load of a run of `blocks` planned blocks."""
     replaced = replacements(schedule, {trial.index for trial in stored if trial.is_result})
-    block_of = {int(entry["index"]): int(entry["block"]) for entry in schedule}
+    block_of = {trial.index: trial.block for trial in schedule}
     loads: dict[int, Mapping[str, Any]] = {}
     for trial in stored:
         load = foreign_of(trial.server)
@@ -93,13 +92,13 @@ def _unknown(counted: Collection[int], shares: Mapping[int, float]) -> Finding |
     )
 
 
-def replacements(schedule: Sequence[Mapping[str, Any]], results: set[int]) -> dict[int, int]:
+def replacements(schedule: Sequence[Trial], results: set[int]) -> dict[int, int]:
     """Block -> its repeat, where all trials of the repeat have a result; `results` has their indices."""
     repeats: dict[int, tuple[int, set[int]]] = {}
-    for entry in schedule:
-        if entry.get("repeats") is not None:
-            _, indices = repeats.setdefault(int(entry["repeats"]), (int(entry["block"]), set()))
-            indices.add(int(entry["index"]))
+    for trial in schedule:
+        if trial.repeats is not None:
+            _, indices = repeats.setdefault(trial.repeats, (trial.block, set()))
+            indices.add(trial.index)
     return {original: block for original, (block, indices) in repeats.items() if indices <= results}
 
 

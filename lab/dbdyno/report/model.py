@@ -164,7 +164,7 @@ def gather(run: Run) -> Report:
         blocks=measured.comparisons,
         explained=explained,
         trials=measured.trials,
-        repeats={entry["index"]: entry["repeats"] for entry in run.schedule() if "repeats" in entry},
+        repeats={trial.index: trial.repeats for trial in run.schedule() if trial.repeats is not None},
         servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
         sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
-from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Experiment, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
@@ -70,7 +69,7 @@ class _Comparison:
         self._conductor, self._experiment, self._run = conductor, conductor.experiment, conductor.run
         trials = self._run.trials()
         finished = {trial.index for trial in trials if trial.is_result}
-        planned = repeats.planned(self._experiment, self._run.schedule())
+        planned = self._run.schedule()
         self._may_repeat = may_repeat(self._experiment, planned)
         self._finished = len(finished)
         self._todo = [trial for trial in planned if trial.index not in finished]

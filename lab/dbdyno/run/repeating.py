@@ -32,7 +32,7 @@ def plan_repeats(experiment: Experiment, run: Run) -> Repeats | None:
 
     Raises StoreProblem.
     """
-    planned = repeats.planned(experiment, run.schedule())
+    planned = run.schedule()
     if not may_repeat(experiment, planned):
         return None
     blocks = {trial.index: trial.block for trial in planned}

@@ -9,7 +9,6 @@ from typing import Any
 
 from dbdyno.binary import EngineProblem
 from dbdyno.checks.samples import asking
-from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import Problem
@@ -114,9 +113,8 @@ def run_trial(
 
 def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
     """The engine's plan of one trial."""
-    planned = repeats.planned(experiment, run.schedule())
     target = address.target(experiment.load.transport)
-    return trial_plan(experiment, trial, target, planned, warmup_s=rehearsed_warmup_s(run))
+    return trial_plan(experiment, trial, target, run.schedule(), warmup_s=rehearsed_warmup_s(run))
 
 
 def _failure(result: EngineResult, server: Server) -> dict[str, str]:

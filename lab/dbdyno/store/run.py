@@ -92,7 +92,7 @@ class Run:
                 f"{run.path} is a run of another experiment: {difference}",
                 "Give the same file, --profile and --set as then, or leave out --resume to start a new run",
             )
-        if any("slot" not in entry for entry in run.schedule()):
+        if any("slot" not in entry for entry in run._schedule_json()):
             raise StoreProblem(
                 f"{run.path} was planned by an older dbdyno, whose schedule has no data directories",
                 "Leave out --resume to start a new run",
@@ -140,17 +140,17 @@ class Run:
         """The experiment with every default filled in."""
         return Experiment.model_validate_json(json.dumps(self._experiment_json()["experiment"]))
 
-    def schedule(self) -> list[dict[str, Any]]:
-        """Every planned trial in order: index, block, group, variant, workload, at, slot; in an added block
-        also `repeats`, the number of the block that it repeats.
-        """
-        value: list[dict[str, Any]] = files.read_json(self.path / "schedule.json")
-        return value
+    def schedule(self) -> list[Trial]:
+        """Every planned trial in order, then the trials of repeated blocks."""
+        points = {tuple(point.level().items()): point for point in self.experiment().load.points()}
+        return [
+            Trial(point=points[tuple(entry.pop("at").items())], **entry) for entry in self._schedule_json()
+        ]
 
     def append_schedule(self, trials: Iterable[Trial]) -> None:
         """Append trials to the schedule. Raises StoreProblem."""
         files.write_json(
-            self.path / "schedule.json", [*self.schedule(), *(_entry(trial) for trial in trials)]
+            self.path / "schedule.json", [*self._schedule_json(), *(_entry(trial) for trial in trials)]
         )
 
     def trials(self) -> list[StoredTrial]:
@@ -215,6 +215,10 @@ class Run:
             return "" if self.hash == _hash(stored, experiment) else "a configuration file has changed"
         shown = ", ".join(f"{key} was {was!r} and is {now!r}" for key, was, now in differing[:3])
         return shown + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
+
+    def _schedule_json(self) -> list[dict[str, Any]]:
+        value: list[dict[str, Any]] = files.read_json(self.path / "schedule.json")
+        return value
 
     def _experiment_json(self) -> dict[str, Any]:
         value: dict[str, Any] = files.read_json(self.path / "experiment.json")
