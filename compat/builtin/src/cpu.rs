@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
-use dbdyno_sysbench::declaration::{Declaration, Kind};
-use dbdyno_sysbench::report::{Tally, TestReport};
+use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
+use dbdyno_sysbench::report::{TestReport, Totals};
 
 use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 
@@ -16,8 +16,8 @@ impl Test for Cpu {
         "cpu"
     }
 
-    fn declared(&self) -> Vec<Declaration> {
-        vec![Declaration::new(
+    fn declared(&self) -> Vec<OptionDefinition> {
+        vec![OptionDefinition::new(
             "cpu-max-prime",
             Kind::Int,
             Some("10000"),
@@ -50,8 +50,8 @@ impl ConfiguredTest for Primes {
         Ok(Arc::new(*self))
     }
 
-    fn report(&self, tally: &Tally, _work: Work) -> TestReport {
-        let rate = tally.rate(tally.events);
+    fn report(&self, totals: &Totals, _work: Work) -> TestReport {
+        let rate = totals.rate(totals.events);
         TestReport {
             total: vec!["CPU speed:".into(), format!("    events per second: {rate:8.2}")],
             figures: vec![("cpu_events_per_s", rate)],

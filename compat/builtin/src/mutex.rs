@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dbdyno_random::Rng;
-use dbdyno_sysbench::declaration::{Declaration, Kind};
+use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
 
 use crate::lock::Locks;
 use crate::step::step;
@@ -17,8 +17,8 @@ impl Test for Mutexes {
         "mutex"
     }
 
-    fn declared(&self) -> Vec<Declaration> {
-        let row = |name, default, help| Declaration::new(name, Kind::Int, Some(default), help);
+    fn declared(&self) -> Vec<OptionDefinition> {
+        let row = |name, default, help| OptionDefinition::new(name, Kind::Int, Some(default), help);
         vec![
             row("mutex-num", "4096", "number of locks"),
             row("mutex-locks", "50000", "locks that each thread takes in sequence"),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
-use dbdyno_sysbench::declaration::Declaration;
 use dbdyno_sysbench::log::Level;
+use dbdyno_sysbench::option_definition::OptionDefinition;
 use dbdyno_sysbench::registry::Registry;
-use dbdyno_sysbench::report::{Tally, TestReport};
+use dbdyno_sysbench::report::{TestReport, Totals};
 use dbdyno_sysbench::settings::Settings;
 
 /// A line of the log. The log adds the prefix for its level.
@@ -78,7 +78,7 @@ pub trait Test: Sync {
     /// The test's name on the command line.
     fn name(&self) -> &'static str;
 
-    fn declared(&self) -> Vec<Declaration>;
+    fn declared(&self) -> Vec<OptionDefinition>;
 
     fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError>;
 
@@ -103,7 +103,7 @@ pub trait ConfiguredTest: Send + Sync {
     /// Creates the state that all threads share.
     fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>>;
 
-    fn report(&self, _tally: &Tally, _work: Work) -> TestReport {
+    fn report(&self, _tally: &Totals, _work: Work) -> TestReport {
         TestReport::default()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dbdyno_random::Rng;
-use dbdyno_sysbench::declaration::{Declaration, Kind};
+use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
 
 use crate::lock::Locks;
 use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
@@ -16,8 +16,8 @@ impl Test for Threads {
         "threads"
     }
 
-    fn declared(&self) -> Vec<Declaration> {
-        let row = |name, default, help| Declaration::new(name, Kind::Int, Some(default), help);
+    fn declared(&self) -> Vec<OptionDefinition> {
+        let row = |name, default, help| OptionDefinition::new(name, Kind::Int, Some(default), help);
         vec![
             row("thread-yields", "1000", "lock, yield and unlock cycles of an event"),
             row("thread-locks", "8", "number of locks, which events take in turn"),

@@ -30,6 +30,6 @@ pub(crate) fn read_text(path: &str) -> Result<String, String> {
 }
 
 /// An environment variable; `None` if it is unset or empty.
-pub(crate) fn variable(name: &str) -> Option<String> {
+pub(crate) fn env_var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

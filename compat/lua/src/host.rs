@@ -1,8 +1,8 @@
 //! The interface to the program that runs a script.
 
 use dbdyno_schema::record::Warning;
-use dbdyno_sysbench::declaration::{Declaration, Value};
 use dbdyno_sysbench::log::Level;
+use dbdyno_sysbench::option_definition::{OptionDefinition, Value};
 
 /// The program that runs a script: its output, log, options and command line. Shared by all threads.
 pub trait ScriptHost: Send + Sync {
@@ -25,13 +25,13 @@ pub trait ScriptHost: Send + Sync {
     ///
     /// # Errors
     /// The message to print.
-    fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String>;
+    fn read_options(&self, declared: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String>;
 
     /// Every registered option with its value, for `sysbench.opt`; the names contain underscores instead of hyphens.
     fn options(&self) -> Vec<(String, Value)>;
 
     /// Prints the options that a script declares, for the command `help`.
-    fn print_options(&self, declared: &[Declaration]);
+    fn print_options(&self, declared: &[OptionDefinition]);
 
     /// The command line; the first element is the program's name.
     fn argv(&self) -> &[String];

@@ -89,15 +89,21 @@ pub struct Database {
     /// `--mysql-dry-run`: statements are not sent.
     pub dry_run: bool,
     /// Why there is no driver: the message if a script requests one. `None` if there is a driver.
-    pub fault: Option<String>,
+    pub driver_error: Option<String>,
     /// Names of the target's endpoints in messages of MySQL's driver.
-    pub places: Vec<String>,
+    pub server_names: Vec<String>,
 }
 
 /// sysbench's defaults.
 impl Default for Database {
     fn default() -> Self {
-        Self { driver: "mysql".into(), prepared: true, dry_run: false, fault: None, places: Vec::new() }
+        Self {
+            driver: "mysql".into(),
+            prepared: true,
+            dry_run: false,
+            driver_error: None,
+            server_names: Vec::new(),
+        }
     }
 }
 

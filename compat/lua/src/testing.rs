@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use dbdyno_schema::plan::Distribution;
 use dbdyno_schema::record::Warning;
-use dbdyno_sysbench::declaration::{Declaration, Value};
+use dbdyno_sysbench::option_definition::{OptionDefinition, Value};
 
 use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::log::Level;
@@ -34,7 +34,7 @@ pub(crate) struct RecordingHost {
     /// `test.lua` by default.
     pub(crate) script_path: Option<String>,
     /// The argument of the last `read_options`.
-    pub(crate) declared: Mutex<Option<Vec<Declaration>>>,
+    pub(crate) declared: Mutex<Option<Vec<OptionDefinition>>>,
 }
 
 impl ScriptHost for RecordingHost {
@@ -50,7 +50,7 @@ impl ScriptHost for RecordingHost {
         self.log(Level::Warning, &warning.code);
     }
 
-    fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String> {
+    fn read_options(&self, declared: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
         *self.declared.lock().unwrap() = declared.map(<[_]>::to_vec);
         match self.argv.iter().any(|argument| argument == "--unknown") {
             true if declared.is_some() => Err("invalid option: --unknown".into()),
@@ -62,7 +62,7 @@ impl ScriptHost for RecordingHost {
         self.options.clone()
     }
 
-    fn print_options(&self, declared: &[Declaration]) {
+    fn print_options(&self, declared: &[OptionDefinition]) {
         self.print(&format!("{declared:?}\n"));
     }
 

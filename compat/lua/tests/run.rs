@@ -112,7 +112,7 @@ fn statements_work_wherever_a_script_may_ask_for_them() {
     );
     let ran = Run::default().run(&text);
     assert_eq!((ran.logged(), ran.records.counts().events), (vec![], 10));
-    let ran = Run { threads: 3, workers: 1, own_threads: Some(true), ..Run::default() }.run(&text);
+    let ran = Run { threads: 3, workers: 1, one_thread_per_user: Some(true), ..Run::default() }.run(&text);
     assert_eq!((ran.logged(), ran.records.counts().events), (vec![], 10));
 }
 
@@ -185,7 +185,8 @@ fn what_a_script_counts_is_in_the_records() {
 #[test]
 fn who_holds_a_thread_is_told_and_a_thread_of_ones_own_holds_nobody() {
     let sleeping = "ffi.cdef[[int usleep(unsigned);]] function event() ffi.C.usleep(120000) end";
-    let run = |own_threads| Run { events: Some(4), own_threads, ..Run::default() }.run(sleeping);
+    let run =
+        |one_thread_per_user| Run { events: Some(4), one_thread_per_user, ..Run::default() }.run(sleeping);
     let shared = run(Some(false));
     assert!(shared.records.warnings().contains(&"script-blocks"), "{:?}", shared.records.warnings());
     // The declaration of usleep alone chooses threads.

@@ -9,7 +9,7 @@ pub trait Files {
     fn exists(&self, path: &str) -> bool;
     /// The paths of the option files in a folder, sorted.
     fn folder(&self, path: &str) -> Vec<String>;
-    fn variable(&self, name: &str) -> Option<String>;
+    fn env_var(&self, name: &str) -> Option<String>;
 }
 
 /// The files to read unless `--defaults-file` names another one.
@@ -64,7 +64,7 @@ pub fn collect(
         if let Some(extra) = &defaults.extra {
             read(extra, &mut collected, true)?;
         }
-        if let Some(home) = files.variable("HOME") {
+        if let Some(home) = files.env_var("HOME") {
             read(&format!("{home}/.my.cnf"), &mut collected, false)?;
         }
     }
@@ -194,7 +194,7 @@ mod tests {
         fn folder(&self, _: &str) -> Vec<String> {
             Vec::new()
         }
-        fn variable(&self, _: &str) -> Option<String> {
+        fn env_var(&self, _: &str) -> Option<String> {
             Some("/home".into())
         }
     }

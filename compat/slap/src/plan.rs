@@ -9,7 +9,7 @@ use dbdyno_schema::plan::{
     WorkloadName, limits,
 };
 
-use dbdyno_runner::{LastEvents, Options};
+use dbdyno_runner::{MeasurementEnd, Options};
 use dbdyno_sysbench::plan::scheduling;
 
 use super::settings::Settings;
@@ -74,7 +74,7 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
 
 /// The engine options that a plan cannot express.
 pub fn options() -> Options {
-    Options { last_events: LastEvents::Counted, multi_statements: true, ..Options::default() }
+    Options { measurement_end: MeasurementEnd::AfterLastEvent, multi_statements: true, ..Options::default() }
 }
 
 fn workload(settings: &Settings, each: u64, keys: &[String]) -> SqlWorkload {

@@ -32,7 +32,7 @@ pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageE
         return Err(UsageError::new(faults.join("\n")));
     }
     let account = values.text("user").map(str::to_owned);
-    let system_user = || ["USER", "LOGNAME"].into_iter().find_map(|name| files.variable(name));
+    let system_user = || ["USER", "LOGNAME"].into_iter().find_map(|name| files.env_var(name));
     Ok(Target::Mysql {
         endpoints: vec![endpoint],
         user: account.or_else(system_user).unwrap_or_else(|| "root".into()),
@@ -64,10 +64,10 @@ fn endpoint(values: &OptionValues, files: &dyn Files, faults: &mut Vec<String>) 
         }
     };
     if by_socket {
-        let path = values.text("socket").map(str::to_owned).or_else(|| files.variable("MYSQL_UNIX_PORT"));
+        let path = values.text("socket").map(str::to_owned).or_else(|| files.env_var("MYSQL_UNIX_PORT"));
         return Endpoint::Unix { path: path.unwrap_or_else(|| SOCKET.into()) };
     }
-    let default = || files.variable("MYSQL_TCP_PORT").and_then(|port| port.parse().ok()).unwrap_or(PORT);
+    let default = || files.env_var("MYSQL_TCP_PORT").and_then(|port| port.parse().ok()).unwrap_or(PORT);
     let port = values.number("port").filter(|&port| port > 0).unwrap_or_else(default);
     let port = u16::try_from(port).unwrap_or_else(|_| {
         faults.push(format!("{}: --port is {port}; it must be between 1 and 65535", values.program));

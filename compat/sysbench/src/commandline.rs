@@ -3,7 +3,7 @@
 //! The first pass sets sysbench's options and keeps the others for the test, which declares its options later. An
 //! option file is read at its position among the arguments, so that later arguments override it.
 
-use crate::declaration::{Declaration, Kind};
+use crate::option_definition::{Kind, OptionDefinition};
 
 use super::registry::{RawValue, Registry, SetError};
 use super::{Compat, config_file};
@@ -125,7 +125,7 @@ impl CommandLine {
             if self.registry.kind(&option.name).is_none() {
                 let default = Some(option.text().unwrap_or_default());
                 let (name, kind) = (option.name.clone(), Kind::String);
-                self.registry.declare(Declaration { name, kind, default, help: None });
+                self.registry.declare(OptionDefinition { name, kind, default, help: None });
             }
         }
         self.unknown.retain(|option| self.registry.assign(&option.name, &option.value).is_err());
@@ -136,7 +136,7 @@ impl CommandLine {
     ///
     /// # Errors
     /// An unknown option, or a boolean that is neither on nor off.
-    pub fn declare(&mut self, declared: &[Declaration]) -> Result<(), String> {
+    pub fn declare(&mut self, declared: &[OptionDefinition]) -> Result<(), String> {
         declared.iter().for_each(|option| self.registry.declare(option.clone()));
         let mut options = self.extensions.clone();
         options.retain(|option| !self.registry.is_extension(&option.name));
@@ -166,7 +166,7 @@ impl Assignment {
 
 #[cfg(test)]
 mod tests {
-    use crate::declaration::Value;
+    use crate::option_definition::Value;
 
     use super::*;
 
@@ -194,7 +194,7 @@ mod tests {
         let mut line = parse("--time=1 --config-file=there --threads=2 oltp run", file).unwrap();
         assert_eq!((line.registry.int("threads"), line.registry.int("time")), (Ok(2), Ok(7)));
         assert!(!line.registry.bool("histogram"), "off is off, in a file too");
-        line.declare(&[Declaration::new("table_size", Kind::Double, Some("10000"), "")]).unwrap();
+        line.declare(&[OptionDefinition::new("table_size", Kind::Double, Some("10000"), "")]).unwrap();
         assert_eq!(line.registry.double("table-size"), 70.0);
         assert_eq!(line.notes, ["WARNING: unknown option 'bogus' in the option file"]);
         let missing = parse("--config-file=nowhere cpu run", file).unwrap();
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_test_may_declare_an_option_of_the_name_of_an_extension() {
         let mut line = parse("test.lua run --workers=8 --compat=1.0", "").unwrap();
-        line.declare(&[Declaration::new("workers", Kind::Double, Some("2"), "")]).unwrap();
+        line.declare(&[OptionDefinition::new("workers", Kind::Double, Some("2"), "")]).unwrap();
         let values = line.registry.values().unwrap();
         let value =
             |name: &str| values.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());

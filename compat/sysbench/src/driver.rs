@@ -50,7 +50,7 @@ pub(super) fn connect_timeout_us(registry: &Registry) -> Result<u64, OptionError
 ///
 /// # Errors
 /// An invalid port, or no host or port at all.
-pub fn places(registry: &Registry) -> Result<Vec<(Endpoint, String)>, OptionError> {
+pub fn servers(registry: &Registry) -> Result<Vec<(Endpoint, String)>, OptionError> {
     let sockets = registry.list("mysql-socket");
     if !sockets.is_empty() {
         let at = |path: &String| (Endpoint::Unix { path: path.clone() }, format!("socket '{path}'"));

@@ -23,7 +23,7 @@ const OPTIONS: [(&str, &str); 17] = [
 
 /// Replaces the plan's keys in a message by option names. For PostgreSQL's certificates, the names are those of libpq's
 /// environment variables.
-pub fn by_option(fault: &str, postgresql: bool) -> String {
+pub fn replace_plan_keys(message: &str, postgresql: bool) -> String {
     let libpq = [
         ("target.tls.ca", "PGSSLROOTCERT"),
         ("target.tls.certificate", "PGSSLCERT"),
@@ -31,7 +31,7 @@ pub fn by_option(fault: &str, postgresql: bool) -> String {
     ];
     let overrides = if postgresql { &libpq[..] } else { &[] };
     let known = overrides.iter().chain(&OPTIONS);
-    known.fold(fault.to_owned(), |fault, (key, option)| fault.replace(key, option))
+    known.fold(message.to_owned(), |message, (key, option)| message.replace(key, option))
 }
 
 #[cfg(test)]
@@ -60,10 +60,13 @@ mod tests {
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, Compat::V10).unwrap();
         let mut plan = plan::plan(plan::TestKind::Native(workload), &registry, &settings, 1, 1).unwrap();
-        let mut faults: Vec<_> = plan.faults().iter().map(|fault| by_option(fault, false)).collect();
+        let mut faults: Vec<_> = plan.faults().iter().map(|fault| replace_plan_keys(fault, false)).collect();
         plan.workload.keys = Distribution::Special { iterations: 1, percent: 101, hot_percent: 0 };
         faults.extend(
-            plan.faults().iter().map(|fault| by_option(fault, false)).filter(|fault| fault.contains("pct")),
+            plan.faults()
+                .iter()
+                .map(|fault| replace_plan_keys(fault, false))
+                .filter(|fault| fault.contains("pct")),
         );
         assert_eq!(faults.len(), 6, "{faults:?}");
         assert!(
@@ -79,7 +82,7 @@ mod tests {
     #[test]
     fn files_are_named_as_they_are_given() {
         let fault = "target.tls.ca is missing";
-        assert_eq!(by_option(fault, false), "--mysql-ssl-ca is missing");
-        assert_eq!(by_option(fault, true), "PGSSLROOTCERT is missing");
+        assert_eq!(replace_plan_keys(fault, false), "--mysql-ssl-ca is missing");
+        assert_eq!(replace_plan_keys(fault, true), "PGSSLROOTCERT is missing");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::declaration::{Declaration, Kind};
+use crate::option_definition::{Kind, OptionDefinition};
 
 use super::options::{self, Row};
 use super::{Compat, registry};
@@ -45,12 +45,12 @@ pub fn general(compat: Compat) -> String {
 }
 
 /// The text of `TEST help`, after the header.
-pub fn test_options(name: &str, declared: &[Declaration]) -> String {
+pub fn test_options(name: &str, declared: &[OptionDefinition]) -> String {
     format!("{name} options:\n{}\n", listed(declared))
 }
 
 /// One row per option, aligned to the longest name.
-pub fn listed(declared: &[Declaration]) -> String {
+pub fn listed(declared: &[OptionDefinition]) -> String {
     let heads: Vec<_> =
         declared.iter().map(|option| format!("--{}{}", option.name, suffix(option.kind))).collect();
     let width = heads.iter().map(String::len).max().unwrap_or_default();
@@ -83,10 +83,10 @@ mod tests {
     #[test]
     fn rows_are_padded_and_end_with_their_default() {
         let options = [
-            Declaration::new("tables", Kind::Double, Some("1"), "Tables"),
-            Declaration::new("skip_trx", Kind::Bool, Some("off"), "No BEGIN"),
-            Declaration::new("variant", Kind::String, None, "Which"),
-            Declaration::new("extra", Kind::List, Some(""), "More"),
+            OptionDefinition::new("tables", Kind::Double, Some("1"), "Tables"),
+            OptionDefinition::new("skip_trx", Kind::Bool, Some("off"), "No BEGIN"),
+            OptionDefinition::new("variant", Kind::String, None, "Which"),
+            OptionDefinition::new("extra", Kind::List, Some(""), "More"),
         ];
         assert_eq!(
             test_options("mine", &options),

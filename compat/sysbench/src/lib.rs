@@ -4,7 +4,7 @@
 //!  argv ──▶ commandline ──▶ Registry ──▶ settings ──▶ plan ──▶ (runner) ──▶ records ──▶ report::Text ──▶ text
 //! ```
 //! # Layout
-//! - [`options`]: every option as data. [`declaration`]: options of scripts and built-in tests. [`registry`]: the values.
+//! - [`options`]: every option as data. [`option_definition`]: options of scripts and built-in tests. [`registry`]: the values.
 //! - [`commandline`], [`config_file`]: parse values. [`help`]: lists the options.
 //! - [`settings`]: the validated general options. [`oltp`]: the options of the bundled workloads.
 //! - [`driver`], [`pgsql`]: the database and its servers. [`error`]: errors in the command line.
@@ -18,7 +18,6 @@
 
 pub mod commandline;
 pub mod config_file;
-pub mod declaration;
 pub mod driver;
 pub mod error;
 pub mod faults;
@@ -26,6 +25,7 @@ pub mod help;
 pub mod latency;
 pub mod log;
 pub mod oltp;
+pub mod option_definition;
 pub mod options;
 pub mod pgsql;
 pub mod plan;

@@ -1,6 +1,6 @@
 //! The options of the bundled database workloads. The descriptions are dbdyno's.
 
-use crate::declaration::{Declaration, Kind};
+use crate::option_definition::{Kind, OptionDefinition};
 use dbdyno_schema::plan::{OltpOptions, WorkloadName};
 
 use super::Compat;
@@ -47,20 +47,21 @@ const STRINGS: [(&str, Option<&str>, &str); 2] = [
 ];
 
 /// A workload's options, sorted by name as in sysbench's `help`.
-pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declaration> {
+pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<OptionDefinition> {
     if workload == WorkloadName::BulkInsert {
         return Vec::new();
     }
     let booleans =
-        BOOLEANS.map(|(name, default, help)| Declaration::new(name, Kind::Bool, Some(default), help));
+        BOOLEANS.map(|(name, default, help)| OptionDefinition::new(name, Kind::Bool, Some(default), help));
     let numbers =
-        NUMBERS.map(|(name, default, help)| Declaration::new(name, Kind::Double, Some(default), help));
-    let strings = STRINGS.map(|(name, default, help)| Declaration::new(name, Kind::String, default, help));
+        NUMBERS.map(|(name, default, help)| OptionDefinition::new(name, Kind::Double, Some(default), help));
+    let strings =
+        STRINGS.map(|(name, default, help)| OptionDefinition::new(name, Kind::String, default, help));
     let mut all: Vec<_> = booleans.into_iter().chain(numbers).chain(strings).collect();
-    let number = |name, default, help| Declaration::new(name, Kind::Double, Some(default), help);
+    let number = |name, default, help| OptionDefinition::new(name, Kind::Double, Some(default), help);
     if compat == Compat::V11 {
         let text = "Options appended to CREATE TABLE";
-        all.push(Declaration::new("create_table_options", Kind::String, Some(""), text));
+        all.push(OptionDefinition::new("create_table_options", Kind::String, Some(""), text));
         all.push(number("reconnect", "0", "Events between two reconnects; 0 for never"));
     }
     match workload {

@@ -1,6 +1,6 @@
 //! sysbench's options as data, in the order of `--help`. The descriptions are dbdyno's.
 
-use crate::declaration::Kind;
+use crate::option_definition::Kind;
 
 use super::Compat;
 

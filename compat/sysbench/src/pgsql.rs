@@ -3,7 +3,7 @@
 //! The driver passes its options to libpq, so they have the same meaning as there. The caller reads libpq's environment
 //! variables and files.
 
-use crate::declaration::{Declaration, Kind};
+use crate::option_definition::{Kind, OptionDefinition};
 use dbdyno_schema::plan::{Endpoint, ErrorCode, Retry, Target, Tls, TlsMode};
 
 use super::driver::connect_timeout_us;
@@ -16,7 +16,7 @@ const FOLDER: &str = "/var/run/postgresql";
 const IGNORED: [&str; 3] = ["40P01", "23505", "40001"];
 
 /// Options, each with the environment variable that libpq reads if the option has no value.
-const VARIABLES: [(&str, &str); 5] = [
+const ENV_VARS: [(&str, &str); 5] = [
     ("pgsql-host", "PGHOST"),
     ("pgsql-port", "PGPORT"),
     ("pgsql-user", "PGUSER"),
@@ -24,12 +24,12 @@ const VARIABLES: [(&str, &str); 5] = [
     ("pgsql-sslmode", "PGSSLMODE"),
 ];
 
-/// Sets options without a value from libpq's environment variables, which `variable` returns.
-pub fn take_variables(registry: &mut Registry, variable: impl Fn(&str) -> Option<String>) {
-    for (option, name) in VARIABLES {
-        let Some(value) = variable(name).filter(|_| registry.string(option).is_none()) else { continue };
+/// Sets options without a value from libpq's environment variables, which `env_var` returns.
+pub fn apply_env_vars(registry: &mut Registry, env_var: impl Fn(&str) -> Option<String>) {
+    for (option, name) in ENV_VARS {
+        let Some(value) = env_var(name).filter(|_| registry.string(option).is_none()) else { continue };
         // This declares the option instead of setting it, because 1.0 does not have --pgsql-sslmode.
-        registry.declare(Declaration::new(option, Kind::String, Some(&value), ""));
+        registry.declare(OptionDefinition::new(option, Kind::String, Some(&value), ""));
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn variables_stand_where_nothing_is_given() {
-        let variable = |name: &str| match name {
+        let env_var = |name: &str| match name {
             "PGHOST" => Some("/tmp".to_owned()),
             "PGUSER" => Some("them".to_owned()),
             "PGSSLMODE" => Some("require".to_owned()),
@@ -137,12 +137,12 @@ mod tests {
         };
         let mut given = Registry::new(Compat::V10);
         given.set("pgsql-host", Some("")).unwrap();
-        take_variables(&mut given, variable);
+        apply_env_vars(&mut given, env_var);
         assert_eq!(endpoint(&given).unwrap(), Endpoint::Unix { path: "/tmp/.s.PGSQL.5432".into() });
         assert_eq!(given.string("pgsql-user"), Some("sbtest"), "a default is given too");
         assert_eq!(mode(&given), Ok(TlsMode::Required));
         let mut newer = registry(&[("pgsql-user", "")]);
-        take_variables(&mut newer, variable);
+        apply_env_vars(&mut newer, env_var);
         assert_eq!((newer.string("pgsql-user"), mode(&newer)), (Some("them"), Ok(TlsMode::Preferred)));
     }
 

@@ -9,9 +9,9 @@ use dbdyno_schema::plan::{
     WorkloadName, limits,
 };
 
-use dbdyno_runner::{ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal};
+use dbdyno_runner::{ExtraCounts, MeasurementEnd, NewRows, Options, QueueOverflow, Renewal};
 
-use super::driver::{Driver, connect_timeout_us, driver, places};
+use super::driver::{Driver, connect_timeout_us, driver, servers};
 use super::error::OptionError;
 use super::registry::Registry;
 use super::settings::Settings;
@@ -105,7 +105,7 @@ pub fn options(plan: &Plan, registry: &Registry) -> Options {
     Options {
         new_rows: NewRows::AllOver,
         tables: Some(Arc::new(Tables::new(plan, create_options))),
-        last_events: LastEvents::Counted,
+        measurement_end: MeasurementEnd::AfterLastEvent,
         extra_counts: extra_counts(),
         queue_overflow: QueueOverflow::Abort,
         renewal: Renewal::WithinLastEvent,
@@ -167,7 +167,7 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, OptionError> {
         return Ok(Target::Null { answer_us: 0 });
     }
     Ok(Target::Mysql {
-        endpoints: places(registry)?.into_iter().map(|(endpoint, _)| endpoint).collect(),
+        endpoints: servers(registry)?.into_iter().map(|(endpoint, _)| endpoint).collect(),
         user: registry.string("mysql-user").unwrap_or_default().into(),
         password: None,
         database: registry.string("mysql-db").unwrap_or_default().into(),
@@ -287,8 +287,8 @@ mod tests {
     #[test]
     fn places_are_told_as_they_were_given() {
         let told = |options: &[(&str, &str)]| {
-            places(&crate::testing::registry(options, Compat::V10))
-                .map(|places| places.into_iter().map(|(_, words)| words).collect::<Vec<_>>())
+            servers(&crate::testing::registry(options, Compat::V10))
+                .map(|servers| servers.into_iter().map(|(_, words)| words).collect::<Vec<_>>())
         };
         assert_eq!(told(&[]).unwrap(), ["host 'localhost', port 3306"]);
         let both = told(&[("mysql-host", "localhost,b"), ("mysql-port", "3307")]).unwrap();

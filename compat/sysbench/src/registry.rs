@@ -3,7 +3,7 @@
 //! Values are stored as text and converted when a caller requests a type. As in sysbench, an invalid number is reported
 //! to the first caller that requests it.
 
-use crate::declaration::{Declaration, Kind, Value};
+use crate::option_definition::{Kind, OptionDefinition, Value};
 
 use super::Compat;
 use super::options::{self, Row};
@@ -52,7 +52,7 @@ const PERCENTILE: &str = "percentile";
 /// An option with its value.
 #[derive(Clone, Debug)]
 struct Entry {
-    declared: Declaration,
+    declared: OptionDefinition,
     /// Empty if the option has no value.
     values: Vec<String>,
     /// Whether only this drop-in has the option; scripts do not see it.
@@ -75,11 +75,11 @@ impl Registry {
     }
 
     /// Adds an option with its default, or replaces the one with the same name.
-    pub fn declare(&mut self, declared: Declaration) {
+    pub fn declare(&mut self, declared: OptionDefinition) {
         self.add(declared, false);
     }
 
-    fn add(&mut self, declared: Declaration, extension: bool) {
+    fn add(&mut self, declared: OptionDefinition, extension: bool) {
         let values = declared.default.as_deref().map_or_else(Vec::new, |text| split(declared.kind, text));
         let entry = Entry { declared, values, extension };
         match self.position(&entry.declared.name) {
@@ -210,8 +210,8 @@ impl Registry {
     }
 }
 
-pub fn declared(row: &Row) -> Declaration {
-    Declaration::new(row.name, row.kind, row.default, row.help)
+pub fn declared(row: &Row) -> OptionDefinition {
+    OptionDefinition::new(row.name, row.kind, row.default, row.help)
 }
 
 fn split(kind: Kind, text: &str) -> Vec<String> {
@@ -391,7 +391,7 @@ mod tests {
     fn what_is_declared_again_begins_anew() {
         let mut registry = Registry::new(Compat::V10);
         registry.set("threads", Some("8")).unwrap();
-        registry.declare(Declaration::new("threads", Kind::Int, Some("3"), ""));
+        registry.declare(OptionDefinition::new("threads", Kind::Int, Some("3"), ""));
         assert_eq!(registry.int("threads"), Ok(3));
         assert_eq!(registry.values().unwrap().iter().filter(|(name, _)| name == "threads").count(), 1);
     }

@@ -47,13 +47,13 @@ pub struct Settings {
     pub keys: Distribution,
     pub driver: Driver,
     /// MySQL's servers, each with its name in the driver's messages.
-    pub places: Vec<(Endpoint, String)>,
+    pub servers: Vec<(Endpoint, String)>,
     pub format: Format,
     pub report_errors: bool,
     /// Number of event loops; 0 for the default.
     pub workers: u32,
     /// Whether every user of a script has its own thread; `None`: the script's declarations decide.
-    pub own_threads: Option<bool>,
+    pub one_thread_per_user: Option<bool>,
     /// Whether LuaJIT compiles traces; `None`: the number of Lua states decides.
     pub jit: Option<bool>,
     pub warnings: Vec<String>,
@@ -112,11 +112,11 @@ impl Settings {
             keys: keys(registry, compat)?,
             // An invalid driver is reported when the driver is needed.
             driver: driver::driver(registry).unwrap_or(Driver::Mysql),
-            places: driver::places(registry).unwrap_or_default(),
+            servers: driver::servers(registry).unwrap_or_default(),
             format: format(registry)?,
             report_errors: registry.bool("report-errors"),
             workers: registry.int("workers")?.clamp(0, limits::WORKERS as i32) as u32,
-            own_threads: choice(registry, "lua-threads")?,
+            one_thread_per_user: choice(registry, "lua-threads")?,
             jit: choice(registry, "lua-jit")?,
             warnings,
         })
@@ -312,7 +312,7 @@ mod tests {
         let threads = read(&[("lua-threads", "3")]).unwrap_err();
         let said = "Invalid value for the 'lua-threads' option: '3'; it may be auto, on or off";
         assert_eq!(threads, OptionError::Usage(said.into()));
-        assert_eq!(read(&[("lua-threads", "")]).unwrap().own_threads, Some(true));
+        assert_eq!(read(&[("lua-threads", "")]).unwrap().one_thread_per_user, Some(true));
         let both = read(&[("percentile", "0"), ("histogram", "on")]);
         assert_eq!(both, Err(OptionError::Fatal("--histogram cannot be used with --percentile=0".into())));
     }

@@ -9,7 +9,7 @@
 //! boundary of a statement window is also an interval boundary. For this, the lengths in the plan are rounded up to a
 //! multiple of the next shorter kind. A mark is an additional interval boundary; it does not shift the others.
 //!
-//! If the last events count, the end of the measurement is not known in advance. The timeline then extends to the drain
+//! If the measurement ends after the last event, its end is not known in advance. The timeline then extends to the drain
 //! limit, if there is one, and is truncated when the last event ends.
 
 use schemars::JsonSchema;
@@ -29,17 +29,16 @@ pub enum PhaseName {
     Measure,
 }
 
-/// How events that are in flight at the time limit are counted.
+/// When the measurement ends if events are in flight at the time limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LastEvents {
-    /// The measurement ends at the time limit and counts them as unfinished. They may end within the plan's `drain_us`;
-    /// in an open loop their latency then enters the percentiles of the phase.
+pub enum MeasurementEnd {
+    /// At the time limit. Events in flight count as unfinished. They may end within the plan's `drain_us`; in an open
+    /// loop their latency then enters the percentiles of the phase.
     #[default]
-    Unfinished,
-    /// The measurement continues, with its intervals, until the last of them has ended, and counts them as done.
-    /// Events that have not ended `drain_us` after the time limit are unfinished, and the run ends with
-    /// `forced-shutdown`.
-    Counted,
+    AtTimeLimit,
+    /// When the last event in flight has ended. These events count as done. Events that have not ended `drain_us` after
+    /// the time limit are unfinished, and the run ends with `forced-shutdown`.
+    AfterLastEvent,
 }
 
 /// The phases of a run and the boundaries inside them.
@@ -84,13 +83,13 @@ pub struct Bound {
 
 impl Timeline {
     /// The timeline of a plan.
-    pub fn new(phases: &Phases, report: &Report, last_events: LastEvents) -> Self {
+    pub fn new(phases: &Phases, report: &Report, measurement_end: MeasurementEnd) -> Self {
         let warmup = phases.warmup_us * 1000;
         let mut spans = Vec::new();
         if warmup > 0 {
             spans.push(PhaseSpan { name: PhaseName::Warmup, start: 0, end: warmup });
         }
-        spans.push(PhaseSpan { name: PhaseName::Measure, start: warmup, end: end(phases, last_events) });
+        spans.push(PhaseSpan { name: PhaseName::Measure, start: warmup, end: end(phases, measurement_end) });
         let interval = report.interval_us * 1000;
         let tick = if report.tick_us == 0 { interval } else { report.tick_us * 1000 };
         let interval = rounded(interval, tick);
@@ -141,10 +140,10 @@ impl Timeline {
 }
 
 /// Latest possible end of the measurement; `Nanos::MAX` if there is none.
-fn end(phases: &Phases, last_events: LastEvents) -> Nanos {
-    let end_us = match last_events {
-        LastEvents::Unfinished => phases.limit_us(),
-        LastEvents::Counted => phases.limit_us().saturating_add(phases.drain_us),
+fn end(phases: &Phases, measurement_end: MeasurementEnd) -> Nanos {
+    let end_us = match measurement_end {
+        MeasurementEnd::AtTimeLimit => phases.limit_us(),
+        MeasurementEnd::AfterLastEvent => phases.limit_us().saturating_add(phases.drain_us),
     };
     end_us.saturating_mul(1000)
 }
@@ -161,14 +160,14 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     fn timeline(warmup_ms: u64, measure_ms: u64, interval_ms: u64, tick_ms: u64) -> Timeline {
-        marked((warmup_ms, measure_ms), (interval_ms, tick_ms), &[], LastEvents::Unfinished)
+        marked((warmup_ms, measure_ms), (interval_ms, tick_ms), &[], MeasurementEnd::AtTimeLimit)
     }
 
     fn marked(
         (warmup_ms, measure_ms): (u64, u64),
         (interval_ms, tick_ms): (u64, u64),
         marks_ms: &[u64],
-        last_events: LastEvents,
+        measurement_end: MeasurementEnd,
     ) -> Timeline {
         Timeline::new(
             &Phases {
@@ -183,7 +182,7 @@ mod tests {
                 tick_us: tick_ms * 1000,
                 statements_us: 2000 * 1000,
             },
-            last_events,
+            measurement_end,
         )
     }
 
@@ -226,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_mark_ends_an_interval_and_moves_no_other() {
-        let timeline = marked((100, 1000), (400, 0), &[0, 150, 400, 5000], LastEvents::Unfinished);
+        let timeline = marked((100, 1000), (400, 0), &[0, 150, 400, 5000], MeasurementEnd::AtTimeLimit);
         assert_eq!(intervals(&timeline, 9), [100, 250, 500, 900, 1100]);
         let marks = bounds(&timeline).into_iter().filter(|bound| bound.mark).map(|bound| bound.at / MS);
         assert_eq!(marks.collect::<Vec<_>>(), [100, 250, 500, 1100]);
@@ -235,9 +234,9 @@ mod tests {
 
     #[test]
     fn without_intervals_there_are_marks_and_ends() {
-        let timeline = marked((100, 1000), (0, 0), &[300], LastEvents::Unfinished);
+        let timeline = marked((100, 1000), (0, 0), &[300], MeasurementEnd::AtTimeLimit);
         assert_eq!(intervals(&timeline, 9), [100, 400, 1100]);
-        let ticking = marked((0, 1000), (0, 250), &[300], LastEvents::Unfinished);
+        let ticking = marked((0, 1000), (0, 250), &[300], MeasurementEnd::AtTimeLimit);
         assert_eq!(intervals(&ticking, 9), [300, 1000]);
         assert_eq!(bounds(&ticking).len(), 5);
         assert_eq!(bounds(&ticking).iter().filter(|bound| bound.window).count(), 1);
@@ -245,18 +244,18 @@ mod tests {
 
     #[test]
     fn without_a_limit_intervals_go_on_until_it_is_truncated() {
-        let mut timeline = marked((0, 0), (100, 0), &[], LastEvents::Unfinished);
+        let mut timeline = marked((0, 0), (100, 0), &[], MeasurementEnd::AtTimeLimit);
         assert_eq!(intervals(&timeline, 3), [100, 200, 300]);
         assert_eq!(timeline.end(), Nanos::MAX);
         timeline.truncate(250 * MS);
         assert_eq!(intervals(&timeline, 9), [100, 200, 250]);
-        let nothing = marked((0, 0), (0, 0), &[], LastEvents::Unfinished);
+        let nothing = marked((0, 0), (0, 0), &[], MeasurementEnd::AtTimeLimit);
         assert_eq!(nothing.bound_after(5).map(|bound| (bound.at, bound.phase_end)), Some((Nanos::MAX, true)));
     }
 
     #[test]
     fn counted_events_may_end_until_they_are_given_up() {
-        let timeline = marked((0, 200), (100, 0), &[], LastEvents::Counted);
+        let timeline = marked((0, 200), (100, 0), &[], MeasurementEnd::AfterLastEvent);
         assert_eq!(intervals(&timeline, 9), [100, 200, 300, 400, 500, 600, 700]);
         assert_eq!(bounds(&timeline).iter().filter(|bound| bound.phase_end).count(), 1);
     }

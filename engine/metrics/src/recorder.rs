@@ -282,7 +282,7 @@ fn buckets_of(lengths: impl Iterator<Item = Nanos>) -> Buckets {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_load::timeline::LastEvents;
+    use dbdyno_load::timeline::MeasurementEnd;
     use dbdyno_schema::plan::{Phases, Report};
     use dbdyno_schema::record::PhaseName;
 
@@ -300,7 +300,7 @@ mod tests {
         let phases = phases(100_000, 300_000);
         let report =
             Report { interval_us: 100_000, tick_us: 50_000, statements_us: 200_000, ..Report::default() };
-        Recorder::new(Timeline::new(&phases, &report, LastEvents::default()), 1, open_loop)
+        Recorder::new(Timeline::new(&phases, &report, MeasurementEnd::default()), 1, open_loop)
     }
 
     fn event(due: Nanos, end: Nanos) -> Event {

@@ -120,14 +120,14 @@ pub fn run_workers(
     inbox: &Inbox,
     sink: &mut dyn Sink,
 ) -> RunEnd {
-    let (plan, last_events) = (&*spec.plan, spec.options.last_events);
+    let (plan, measurement_end) = (&*spec.plan, spec.options.measurement_end);
     let (signal, listener) = watch::channel(Signal::Wait);
     let users = share(plan.load.connections, plan.segment.index, plan.segment.count);
-    let finish = Arc::new(Finish::new(&plan.phases, last_events, users));
+    let finish = Arc::new(Finish::new(&plan.phases, measurement_end, users));
     let kinds = statements.iter().map(|statement| statement.kind.clone()).collect();
     let mut coordinator = Coordinator {
         spec,
-        timeline: Timeline::new(&plan.phases, &plan.report, last_events),
+        timeline: Timeline::new(&plan.phases, &plan.report, measurement_end),
         merge: Merge::new(plan.client.workers, kinds, plan.report.tick_us > 0),
         inbox,
         sink,

@@ -6,7 +6,7 @@
 //!                             └─ over, by the time limit                 └ or earlier, without late users
 //! ```
 //! A run with an event limit ends with the last event. A run with a time limit ends at that instant, unless the events in
-//! progress count too ([`LastEvents`]).
+//! progress count too ([`MeasurementEnd`]).
 //!
 //! The hot path does not use this module, except for one counter if the plan limits the number of events.
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dbdyno_load::Nanos;
-use dbdyno_load::timeline::LastEvents;
+use dbdyno_load::timeline::MeasurementEnd;
 use dbdyno_schema::plan::Phases;
 use dbdyno_schema::record::EndReason;
 
@@ -52,8 +52,8 @@ struct OpenEnd {
 
 impl Finish {
     /// The end of a run with `users` on all workers of this engine.
-    pub(crate) fn new(phases: &Phases, last_events: LastEvents, users: u32) -> Self {
-        let counted = last_events == LastEvents::Counted;
+    pub(crate) fn new(phases: &Phases, measurement_end: MeasurementEnd, users: u32) -> Self {
+        let counted = measurement_end == MeasurementEnd::AfterLastEvent;
         Self {
             stop_at: AtomicU64::new(Nanos::MAX),
             events: phases.events,
@@ -163,13 +163,13 @@ impl Finish {
 mod tests {
     use super::*;
 
-    fn finish(last_events: LastEvents, events: Option<u64>, users: u32) -> Finish {
-        Finish::new(&Phases { warmup_us: 1, measure_us: 9, events, drain_us: 0 }, last_events, users)
+    fn finish(measurement_end: MeasurementEnd, events: Option<u64>, users: u32) -> Finish {
+        Finish::new(&Phases { warmup_us: 1, measure_us: 9, events, drain_us: 0 }, measurement_end, users)
     }
 
     #[test]
     fn as_many_events_begin_as_were_planned() {
-        let finish = finish(LastEvents::Unfinished, Some(3), 2);
+        let finish = finish(MeasurementEnd::AtTimeLimit, Some(3), 2);
         assert_eq!([(); 5].map(|()| finish.admit()), [true, true, true, false, false]);
         assert!(finish.set_full() && !finish.set_full());
         assert_eq!(finish.reason(), EndReason::EventLimit);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_run_ends_with_the_last_user_and_after_every_closed_span() {
-        let finish = finish(LastEvents::Counted, None, 2);
+        let finish = finish(MeasurementEnd::AfterLastEvent, None, 2);
         assert_eq!((finish.limit(), finish.closing(12_000)), (10_000, Nanos::MAX));
         assert!(!finish.leave(12_500));
         assert_eq!(finish.reason(), EndReason::ForcedShutdown);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn users_with_no_more_to_do_end_the_run_before_its_time() {
-        let finish = finish(LastEvents::Unfinished, None, 2);
+        let finish = finish(MeasurementEnd::AtTimeLimit, None, 2);
         assert!(!finish.leave(5_000));
         assert_eq!((finish.stop_at(), finish.limit()), (Nanos::MAX, Nanos::MAX));
         assert!(finish.leave(6_000));
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_first_of_two_stops_counts() {
-        let finish = finish(LastEvents::Unfinished, None, 1);
+        let finish = finish(MeasurementEnd::AtTimeLimit, None, 1);
         finish.stop(70);
         finish.stop(90);
         assert_eq!((finish.stop_at(), finish.reason()), (70, EndReason::TimeLimit));

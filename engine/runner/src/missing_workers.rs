@@ -15,7 +15,7 @@ pub(crate) fn substitute_spans(
     since: Nanos,
     end: Nanos,
 ) -> Vec<(Nanos, ClosedSpans)> {
-    let mut timeline = Timeline::new(&spec.plan.phases, &spec.plan.report, spec.options.last_events);
+    let mut timeline = Timeline::new(&spec.plan.phases, &spec.plan.report, spec.options.measurement_end);
     timeline.truncate(end);
     // User numbers above all known ones, so that these users are sorted last.
     let numbers: Vec<u64> = (0..u64::from(users)).map(|user| u64::MAX - user).collect();
@@ -29,7 +29,7 @@ pub(crate) fn substitute_spans(
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_load::timeline::LastEvents;
+    use dbdyno_load::timeline::MeasurementEnd;
     use dbdyno_metrics::ExtraCounts;
 
     use super::*;
@@ -41,7 +41,7 @@ mod tests {
             "load":{"connections":4},"phases":{"warmup_us":0,"measure_us":10000,"drain_us":10000},
             "seed":1,"report":{"interval_us":5000,"tick_us":5000}}"#;
         let mut spec = RunSpec::new(serde_json::from_str(plan).unwrap(), Secrets::default());
-        spec.options.last_events = LastEvents::Counted;
+        spec.options.measurement_end = MeasurementEnd::AfterLastEvent;
         spec.options.extra_counts = ExtraCounts { users: true, ..ExtraCounts::default() };
         let spans = substitute_spans(&spec, 1, 3, 5_000_000, 20_000_000);
         let bounds: Vec<_> = spans.iter().map(|(bound, _)| bound / 1_000_000).collect();

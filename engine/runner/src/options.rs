@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-pub use dbdyno_load::timeline::LastEvents;
+pub use dbdyno_load::timeline::MeasurementEnd;
 pub use dbdyno_metrics::ExtraCounts;
 use dbdyno_schema::Plan;
 use dbdyno_workload::Program;
@@ -46,8 +46,8 @@ pub struct Options {
     /// Statements for tables without dbdyno's mark. Stream t of n creates, fills and indexes the tables t, t + n, … one
     /// after the other, and reports the start of every step. `cleanup` drops these tables without looking for a mark.
     pub tables: Option<Arc<dyn TableStatements>>,
-    /// Whether events in progress at the time limit count.
-    pub last_events: LastEvents,
+    /// Whether the measurement ends at the time limit, or with the last event.
+    pub measurement_end: MeasurementEnd,
     /// Counts per event in addition to the usual ones.
     pub extra_counts: ExtraCounts,
     /// What happens to an event that becomes due when the queue is full.

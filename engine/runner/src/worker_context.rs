@@ -175,7 +175,7 @@ impl WorkerContext {
         let clock = Clock::starting_at(start);
         let schedule = self.schedule();
         let open = matches!(schedule, Schedule::Open { .. });
-        let timeline = Timeline::new(&plan.phases, &plan.report, self.options.last_events);
+        let timeline = Timeline::new(&plan.phases, &plan.report, self.options.measurement_end);
         let users = self.share(plan.load.connections) as usize;
         let numbers: Vec<u64> = (0..users).map(|local| self.user_id(local).global).collect();
         let recorder = Recorder::new(timeline, kinds, open).counting(&self.options.extra_counts, &numbers);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dbdyno_runner::{
-    ExtraCounts, Inbox, LastEvents, Options, QueueOverflow, Renewal, RunEnd, RunSpec, Secrets, Sink,
+    ExtraCounts, Inbox, MeasurementEnd, Options, QueueOverflow, Renewal, RunEnd, RunSpec, Secrets, Sink,
     TableStatements,
 };
 use dbdyno_schema::Record;
@@ -77,7 +77,7 @@ fn run(answer_us: u64, changes: &Value, options: Options) -> Ran {
 }
 
 fn counting_last_events() -> Options {
-    Options { last_events: LastEvents::Counted, ..Options::default() }
+    Options { measurement_end: MeasurementEnd::AfterLastEvent, ..Options::default() }
 }
 
 #[test]

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use dbdyno_random::Rng;
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::Declaration;
-use dbdyno_sysbench::report::{Tally, TestReport};
+use dbdyno_sysbench::option_definition::OptionDefinition;
+use dbdyno_sysbench::report::{TestReport, Totals};
 
 use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 use open_files::OpenFiles;
@@ -36,7 +36,7 @@ impl Test for FileIo {
         "fileio"
     }
 
-    fn declared(&self) -> Vec<Declaration> {
+    fn declared(&self) -> Vec<OptionDefinition> {
         options::declared()
     }
 
@@ -62,13 +62,13 @@ impl ConfiguredTest for Options {
         Ok(Arc::new(OpenFiles::new(*self)?))
     }
 
-    fn report(&self, tally: &Tally, work: Work) -> TestReport {
+    fn report(&self, totals: &Totals, work: Work) -> TestReport {
         let Work { reads, writes, syncs, read_bytes, written_bytes } = work;
         let [reads, writes, syncs, read, written] =
-            [reads, writes, syncs, read_bytes, written_bytes].map(|count| tally.rate(count));
+            [reads, writes, syncs, read_bytes, written_bytes].map(|count| totals.rate(count));
         let [read_mib, written_mib] = [read / MIB, written / MIB];
         let percent = self.percentile.unwrap_or_default();
-        let latency_ms = self.percentile.map_or(0.0, |percent| tally.percentile_ms(percent));
+        let latency_ms = self.percentile.map_or(0.0, |percent| totals.percentile_ms(percent));
         let total = if self.compat == Compat::V11 {
             vec![
                 "\nThroughput:".into(),
@@ -120,9 +120,9 @@ mod tests {
     fn reports() {
         let work = Work { reads: 30, writes: 20, syncs: 10, read_bytes: 3 << 20, written_bytes: 2 << 20 };
         let buckets = vec![(dbdyno_sysbench::latency::scale().bucket(1.25) as u16, 60)];
-        let tally = Tally { end_us: 2_000_000, events: 60, buckets, ..Tally::default() };
+        let totals = Totals { end_us: 2_000_000, events: 60, buckets, ..Totals::default() };
         let options = Options { percentile: Some(95.0), ..Options::default() };
-        let report = options.report(&tally, work);
+        let report = options.report(&totals, work);
         assert_eq!(
             report.interval.unwrap(),
             "reads: 1.50 MiB/s writes: 1.00 MiB/s fsyncs: 5.00/s latency (ms,95%): 1.250"
@@ -133,7 +133,7 @@ mod tests {
              fsyncs/s:                     5.00\n\nThroughput:\n    read, MiB/s:                  1.50\n    written, \
              MiB/s:               1.00"
         );
-        let newer = Options { compat: Compat::V11, ..options }.report(&tally, work).total;
+        let newer = Options { compat: Compat::V11, ..options }.report(&totals, work).total;
         assert_eq!(newer[1], "         read:  IOPS=15.00 1.50 MiB/s (1.57 MB/s)");
         assert_eq!(newer[2], "         write: IOPS=10.00 1.00 MiB/s (1.05 MB/s)");
         assert_eq!(newer[3], "         fsync: IOPS=5.00");

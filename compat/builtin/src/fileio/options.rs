@@ -1,7 +1,7 @@
 //! The options of `fileio`, and the lines that print them before a run.
 
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::{Declaration, Kind};
+use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
 use dbdyno_sysbench::registry::Registry;
 
 use super::checksum::TRAILER_BYTES;
@@ -81,8 +81,8 @@ pub(super) enum Purpose {
     Files,
 }
 
-pub(super) fn declared() -> Vec<Declaration> {
-    let row = |name, kind, default, help| Declaration::new(name, kind, default, help);
+pub(super) fn declared() -> Vec<OptionDefinition> {
+    let row = |name, kind, default, help| OptionDefinition::new(name, kind, default, help);
     use Kind::{Bool, Double, Int, List, Size, String};
     vec![
         row("file-num", Int, Some("128"), "number of files"),

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use dbdyno_random::Rng;
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::{Declaration, Kind};
-use dbdyno_sysbench::report::{Tally, TestReport};
+use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
+use dbdyno_sysbench::report::{TestReport, Totals};
 
 use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 use access::{MemoryRunner, Operation, Order};
@@ -28,9 +28,9 @@ impl Test for Memory {
         "memory"
     }
 
-    fn declared(&self) -> Vec<Declaration> {
+    fn declared(&self) -> Vec<OptionDefinition> {
         use Kind::{Bool, Size, String};
-        let row = |name, kind, default, help| Declaration::new(name, kind, Some(default), help);
+        let row = |name, kind, default, help| OptionDefinition::new(name, kind, Some(default), help);
         vec![
             row("memory-block-size", Size, "1K", "bytes of an event, a power of two"),
             row("memory-total-size", Size, "100G", "total bytes of the run; 0 for no limit"),
@@ -140,8 +140,8 @@ impl ConfiguredTest for Options {
         }))
     }
 
-    fn report(&self, tally: &Tally, _work: Work) -> TestReport {
-        let (events, rate) = (tally.events, tally.rate(tally.events));
+    fn report(&self, totals: &Totals, _work: Work) -> TestReport {
+        let (events, rate) = (totals.events, totals.rate(totals.events));
         let block_mib = self.block_bytes as f64 / MIB;
         let mib_rate = rate * block_mib;
         let mut total = vec![format!("Total operations: {events} ({rate:8.2} per second)\n")];
@@ -207,8 +207,8 @@ mod tests {
 
     #[test]
     fn reports() {
-        let tally = Tally { end_us: 2_000_000, events: 4096, ..Tally::default() };
-        let report = |options: &Options| options.report(&tally, Work::default());
+        let totals = Totals { end_us: 2_000_000, events: 4096, ..Totals::default() };
+        let report = |options: &Options| options.report(&totals, Work::default());
         let mut options = options(1024, 100 << 30, 1);
         assert_eq!(report(&options).interval.unwrap(), "2.00 MiB/sec");
         assert_eq!(

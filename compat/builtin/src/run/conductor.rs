@@ -6,7 +6,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use dbdyno_load::Nanos;
-use dbdyno_load::timeline::{LastEvents, Timeline};
+use dbdyno_load::timeline::{MeasurementEnd, Timeline};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::Phases;
 use dbdyno_schema::record::{EndReason, Phase};
@@ -39,7 +39,7 @@ pub fn run(
     inbox: &Inbox,
     write: &mut dyn FnMut(&Record) -> bool,
 ) -> Result<EndReason, Vec<Line>> {
-    let timeline = Timeline::new(&spec.phases, &spec.report, LastEvents::Counted);
+    let timeline = Timeline::new(&spec.phases, &spec.report, MeasurementEnd::AfterLastEvent);
     let shared = Arc::new(shared(test, spec, &timeline, inbox));
     for number in 0..spec.threads {
         let shared = Arc::clone(&shared);

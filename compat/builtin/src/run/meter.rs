@@ -128,7 +128,7 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_load::timeline::LastEvents;
+    use dbdyno_load::timeline::MeasurementEnd;
     use dbdyno_schema::plan::{Phases, Report};
 
     use super::*;
@@ -139,7 +139,7 @@ mod tests {
     fn meter() -> Meter {
         let phases = Phases { warmup_us: 0, measure_us: 300_000, events: None, drain_us: u64::MAX };
         let report = Report { interval_us: 100_000, tick_us: 0, ..Report::default() };
-        let timeline = Timeline::new(&phases, &report, LastEvents::Counted);
+        let timeline = Timeline::new(&phases, &report, MeasurementEnd::AfterLastEvent);
         let extra_counts = ExtraCounts { users: true, ..ExtraCounts::default() };
         Meter::new(&timeline, &extra_counts, 7, false)
     }

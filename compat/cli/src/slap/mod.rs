@@ -38,8 +38,8 @@ impl Files for LocalFiles {
         paths
     }
 
-    fn variable(&self, name: &str) -> Option<String> {
-        crate::system::variable(name)
+    fn env_var(&self, name: &str) -> Option<String> {
+        crate::system::env_var(name)
     }
 }
 

@@ -7,13 +7,13 @@ use dbdyno_slap::UsageError;
 use dbdyno_slap::commandline::OptionValues;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
-use crate::system::{FAILED, variable};
+use crate::system::{FAILED, env_var};
 
 /// Reads the password. Prompts for it if the option has no value.
 pub(super) fn read(values: &OptionValues) -> Result<String, UsageError> {
     let name = if values.has("password") { "password" } else { "password1" };
     if !values.has(name) {
-        return Ok(variable("MYSQL_PWD").unwrap_or_default());
+        return Ok(env_var("MYSQL_PWD").unwrap_or_default());
     }
     match values.text(name) {
         Some(password) => Ok(password.to_owned()),

@@ -8,7 +8,7 @@ use dbdyno_runner::Sink;
 use dbdyno_schema::Record;
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::log::Level;
-use dbdyno_sysbench::report::Tally;
+use dbdyno_sysbench::report::Totals;
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{help, plan};
 
@@ -77,7 +77,7 @@ fn run(test: &dyn Test, parameters: Parameters<'_>, console: &Console) -> Result
         seed,
     };
     let work = IntervalWork::default();
-    let report = |tally: &Tally| configured.report(tally, work.between(tally.start_us, tally.end_us));
+    let report = |totals: &Totals| configured.report(totals, work.between(totals.start_us, totals.end_us));
     let (control, inbox) = channel();
     let reporting = Reporting::new(console, settings, &report, false);
     let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));

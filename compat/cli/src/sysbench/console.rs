@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::commandline::CommandLine;
-use dbdyno_sysbench::declaration::Declaration;
 use dbdyno_sysbench::log::{Level, Log};
+use dbdyno_sysbench::option_definition::OptionDefinition;
 use dbdyno_sysbench::settings::Settings;
 use signal_hook::consts::SIGPIPE;
 
@@ -80,7 +80,7 @@ fn check_pipe(result: io::Result<()>) {
 }
 
 /// Declares the options of a test, and prints the notes that this adds to the command line.
-pub(super) fn declare(line: &mut CommandLine, declared: &[Declaration]) -> Result<(), String> {
+pub(super) fn declare(line: &mut CommandLine, declared: &[OptionDefinition]) -> Result<(), String> {
     let printed = line.notes.len();
     line.declare(declared)?;
     line.notes[printed..].iter().for_each(|note| eprintln!("{note}"));

@@ -13,7 +13,7 @@ use dbdyno_sysbench::plan::{self, TestKind};
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{Compat, faults, pgsql};
 
-use crate::system::{variable, workers};
+use crate::system::{env_var, workers};
 use dbdyno_cli::input;
 
 pub(super) enum PlanError {
@@ -32,7 +32,7 @@ pub(super) fn spec(
 ) -> Result<RunSpec, PlanError> {
     let mut registry = Cow::Borrowed(&line.registry);
     if settings.driver == Driver::Pgsql {
-        pgsql::take_variables(registry.to_mut(), variable);
+        pgsql::apply_env_vars(registry.to_mut(), env_var);
     }
     let workers = workers(settings.workers);
     // The default number of event loops is at most the number of users.
@@ -47,15 +47,15 @@ pub(super) fn spec(
         Driver::Mysql => {}
         Driver::Pgsql => libpq_files(&mut plan.target),
     }
-    let by_option = |fault: &str| faults::by_option(fault, settings.driver == Driver::Pgsql);
-    let faults: Vec<_> = plan.faults().iter().map(|fault| by_option(fault)).collect();
+    let replace_plan_keys = |fault: &str| faults::replace_plan_keys(fault, settings.driver == Driver::Pgsql);
+    let faults: Vec<_> = plan.faults().iter().map(|fault| replace_plan_keys(fault)).collect();
     if !faults.is_empty() {
         return Err(PlanError::Plan(faults.join("\n")));
     }
-    let mut secrets = input::secrets(&plan).map_err(|fault| PlanError::Other(by_option(&fault)))?;
+    let mut secrets = input::secrets(&plan).map_err(|fault| PlanError::Other(replace_plan_keys(&fault)))?;
     secrets.password = match settings.driver {
         Driver::Mysql => line.registry.string("mysql-password").map(Into::into),
-        Driver::Pgsql => line.registry.string("pgsql-password").map(Into::into).or(variable("PGPASSWORD")),
+        Driver::Pgsql => line.registry.string("pgsql-password").map(Into::into).or(env_var("PGPASSWORD")),
     }
     .unwrap_or_default();
     Ok(RunSpec { options: plan::options(&plan, &registry), ..RunSpec::new(plan, secrets) })
@@ -66,8 +66,8 @@ pub(super) fn spec(
 fn libpq_files(target: &mut Target) {
     let Target::Postgresql { tls, .. } = target else { return };
     let find = |name: &str, file: &str| {
-        let default = || Some(Path::new(&variable("HOME")?).join(".postgresql").join(file));
-        existing(variable(name).map(PathBuf::from).or_else(default)?)
+        let default = || Some(Path::new(&env_var("HOME")?).join(".postgresql").join(file));
+        existing(env_var(name).map(PathBuf::from).or_else(default)?)
     };
     if tls.mode.verifies() {
         tls.ca = find("PGSSLROOTCERT", "root.crt");

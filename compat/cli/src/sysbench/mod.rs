@@ -15,7 +15,7 @@ pub(crate) mod script;
 use std::path::Path;
 use std::process::ExitCode;
 
-use dbdyno_lua::modules::SHARE;
+use dbdyno_lua::modules::SHARE_DIR;
 use dbdyno_schema::plan::WorkloadName;
 use dbdyno_sysbench::commandline::{self, CommandLine};
 use dbdyno_sysbench::error::OptionError;
@@ -80,7 +80,7 @@ fn test(line: CommandLine, settings: Settings, console: Console, arguments: &[St
 /// Whether the engine runs the workload without Lua. It does not with `--lua`, if a user's file replaces the bundled
 /// script, or with options that only the script supports.
 fn is_native(line: &CommandLine, settings: &Settings, name: &str, workload: WorkloadName) -> bool {
-    let has_script = || Path::new(SHARE).join(format!("{name}.lua")).is_file();
+    let has_script = || Path::new(SHARE_DIR).join(format!("{name}.lua")).is_file();
     !line.registry.bool("lua")
         && !is_shadowed(name)
         && (native::is_supported(line.clone(), settings, workload) || !has_script())
@@ -95,7 +95,7 @@ fn is_shadowed(name: &str) -> bool {
     let path = script::module_paths().path;
     let templates = path.split(';').filter(|template| !template.is_empty());
     let mut before_share =
-        templates.take_while(|template| Path::new(template).parent() != Some(Path::new(SHARE)));
+        templates.take_while(|template| Path::new(template).parent() != Some(Path::new(SHARE_DIR)));
     before_share.any(|template| is_file(&template.replace('?', name)))
 }
 

@@ -126,7 +126,7 @@ impl Native {
                 if command == Command::Run {
                     announce(&self.console, &self.settings);
                 }
-                let lines = failure::without_driver(message, command, self.settings.compat);
+                let lines = failure::driver_failure_lines(message, command, self.settings.compat);
                 lines.iter().for_each(|line| self.console.log(Level::Fatal, line));
                 FAILED.into()
             }

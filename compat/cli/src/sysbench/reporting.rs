@@ -12,7 +12,7 @@ use dbdyno_runner::Sink;
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, Warning};
 use dbdyno_sysbench::log::Level;
-use dbdyno_sysbench::report::{Progress, Reader, Tally, TestReporter, Text, csv, generator, json};
+use dbdyno_sysbench::report::{Progress, Reader, TestReporter, Text, Totals, csv, generator, json};
 use dbdyno_sysbench::settings::{Format, Settings};
 
 use super::console::{self, Console};
@@ -112,12 +112,12 @@ impl<'a> Reporting<'a> {
         let print = || self.console.write(|log| text.progress(progress, log));
         let Some(script) = &self.script else { return print() };
         let result = match progress {
-            Progress::Interval(tally) if script.has_report(Report::Interval) => {
-                script.report(Report::Interval, &self.stat(tally, false))
+            Progress::Interval(totals) if script.has_report(Report::Interval) => {
+                script.report(Report::Interval, &self.stat(totals, false))
             }
-            Progress::Checkpoint(tally) if script.has_report(Report::Final) => {
-                self.console.write(|log| text.checkpoint_head(tally, log));
-                script.report(Report::Checkpoint, &self.stat(tally, true))
+            Progress::Checkpoint(totals) if script.has_report(Report::Final) => {
+                self.console.write(|log| text.checkpoint_head(totals, log));
+                script.report(Report::Checkpoint, &self.stat(totals, true))
             }
             Progress::Ended(outcome) if outcome.has_figures() && script.has_report(Report::Final) => {
                 self.console.write(|log| text.before_last(outcome, log));
@@ -137,21 +137,21 @@ impl<'a> Reporting<'a> {
     }
 
     /// The argument of a report hook; times in seconds.
-    fn stat(&self, tally: &Tally, cumulative: bool) -> Stat {
+    fn stat(&self, totals: &Totals, cumulative: bool) -> Stat {
         let percent = self.settings.percentiles.first();
-        let [min_s, mean_s, max_s, sum_s] = tally.latency_ms().map(|ms| ms / 1e3);
+        let [min_s, mean_s, max_s, sum_s] = totals.latency_ms().map(|ms| ms / 1e3);
         Stat {
-            threads_running: tally.active,
-            time_interval: tally.seconds(),
-            time_total: tally.at_s(),
-            latency_pct: percent.map_or(0.0, |&percent| tally.percentile_ms(percent) / 1e3),
-            events: tally.events,
-            reads: tally.reads,
-            writes: tally.writes,
-            other: tally.other,
-            errors: tally.errors,
-            reconnects: tally.reconnects,
-            queue: (!cumulative).then_some((tally.backlog, tally.in_flight)),
+            threads_running: totals.active,
+            time_interval: totals.seconds(),
+            time_total: totals.at_s(),
+            latency_pct: percent.map_or(0.0, |&percent| totals.percentile_ms(percent) / 1e3),
+            events: totals.events,
+            reads: totals.reads,
+            writes: totals.writes,
+            other: totals.other,
+            errors: totals.errors,
+            reconnects: totals.reconnects,
+            queue: (!cumulative).then_some((totals.backlog, totals.in_flight)),
             latency: cumulative.then_some([min_s, max_s, mean_s, sum_s]),
         }
     }

@@ -13,9 +13,9 @@ use dbdyno_runner::RunSpec;
 use dbdyno_schema::plan::Distribution;
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::commandline::CommandLine;
-use dbdyno_sysbench::declaration::{Declaration, Value};
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
+use dbdyno_sysbench::option_definition::{OptionDefinition, Value};
 use dbdyno_sysbench::plan::TestKind;
 use dbdyno_sysbench::registry::Registry;
 use dbdyno_sysbench::report::no_test;
@@ -35,7 +35,7 @@ struct Host {
     line: Mutex<CommandLine>,
     console: Console,
     /// The options that the script declares; `None` until a command has read them.
-    declared: Mutex<Option<Vec<Declaration>>>,
+    declared: Mutex<Option<Vec<OptionDefinition>>>,
     argv: Vec<String>,
     command: Option<String>,
     path: Option<String>,
@@ -65,7 +65,7 @@ impl ScriptHost for Host {
         self.console.warn(warning);
     }
 
-    fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String> {
+    fn read_options(&self, declared: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
         let mut line = lock(&self.line);
         if declared.is_none() && line.compat == Compat::V10 {
             line.declare_unknown();
@@ -79,7 +79,7 @@ impl ScriptHost for Host {
         lock(&self.line).registry.values().unwrap_or_default()
     }
 
-    fn print_options(&self, declared: &[Declaration]) {
+    fn print_options(&self, declared: &[OptionDefinition]) {
         // As in sysbench, the options are known only after a command has read them.
         if lock(&self.declared).is_some() {
             self.console.print(&format!("{}\n", help::listed(declared)));
@@ -111,9 +111,9 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
         Ok(spec) => spec,
         Err(error) => return fail(&error),
     };
-    let own_threads = settings.own_threads;
+    let one_thread_per_user = settings.one_thread_per_user;
     let mut program = program(&line.registry, &settings, source, &name);
-    program.database.fault = fault;
+    program.database.driver_error = fault;
     let host = Arc::new(Host {
         command: line.command.clone(),
         console,
@@ -122,7 +122,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
         path,
         line: Mutex::new(line),
     });
-    let setup = ScriptSetup { spec, program, host: host.clone(), own_threads };
+    let setup = ScriptSetup { spec, program, host: host.clone(), one_thread_per_user };
     let script = match run::load(setup) {
         Ok(script) => script,
         Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{test}' not found")) => {
@@ -234,8 +234,8 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
             driver: registry.string("db-driver").unwrap_or("mysql").into(),
             prepared: registry.string("db-ps-mode") != Some("disable"),
             dry_run: settings.driver == Driver::Mysql && registry.bool("mysql-dry-run"),
-            fault: None,
-            places: settings.places.iter().map(|(_, words)| words.clone()).collect(),
+            driver_error: None,
+            server_names: settings.servers.iter().map(|(_, words)| words.clone()).collect(),
         },
     }
 }

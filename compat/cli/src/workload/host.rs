@@ -9,8 +9,8 @@ use dbdyno_lua::{Database, Jit, Program, ScriptHost, Source};
 use dbdyno_schema::plan::{Endpoint, Plan, ScriptWorkload, StatementMode, Target};
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::{Declaration, Value};
 use dbdyno_sysbench::log::Level;
+use dbdyno_sysbench::option_definition::{OptionDefinition, Value};
 use dbdyno_sysbench::registry::Registry;
 
 use super::options;
@@ -62,7 +62,7 @@ impl ScriptHost for PlanHost {
         eprintln!("{}\n  {}", warning.text, warning.fix);
     }
 
-    fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String> {
+    fn read_options(&self, declared: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
         let mut registry = self.registry();
         options::assign(&mut registry, declared, &self.script).map_err(|faults| faults.join("\n  "))?;
         registry.values()
@@ -72,7 +72,7 @@ impl ScriptHost for PlanHost {
         self.registry().values().unwrap_or_default()
     }
 
-    fn print_options(&self, declared: &[Declaration]) {
+    fn print_options(&self, declared: &[OptionDefinition]) {
         declared.iter().for_each(|option| eprintln!("  --{}", option.name));
     }
 
@@ -110,8 +110,8 @@ pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
             driver: options::driver(&plan.target).into(),
             prepared: plan.workload.statements == StatementMode::Prepared,
             dry_run: false,
-            fault: None,
-            places: server_names(&plan.target),
+            driver_error: None,
+            server_names: server_names(&plan.target),
         },
     }
 }

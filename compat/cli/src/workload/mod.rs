@@ -90,7 +90,7 @@ fn load(spec: &RunSpec, command: Command) -> Result<Rc<dyn Script>, String> {
         spec: spec.clone(),
         program: host::program(plan, script),
         host: Arc::new(PlanHost::new(plan, script, command.name())),
-        own_threads: None,
+        one_thread_per_user: None,
     };
     let unusable = |failure: LuaFailure| format!("the plan is not usable:\n  {failure}");
     let script = run::load(setup).map_err(unusable)?;

@@ -6,7 +6,7 @@ use dbdyno_schema::plan::{
     Target,
 };
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::{Declaration, Kind};
+use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
 use dbdyno_sysbench::registry::Registry;
 
 const KEY: &str = "workload.script.options";
@@ -110,7 +110,7 @@ fn addresses(endpoints: &[Endpoint]) -> (String, String, String) {
 /// All invalid options, each as one sentence.
 pub(super) fn assign(
     registry: &mut Registry,
-    declared: Option<&[Declaration]>,
+    declared: Option<&[OptionDefinition]>,
     script: &ScriptWorkload,
 ) -> Result<(), Vec<String>> {
     let same = |one: &str, other: &str| one.replace('-', "_") == other.replace('-', "_");
@@ -126,7 +126,12 @@ pub(super) fn assign(
             }
             None if declared.is_none() => {
                 let default = Some(value.to_string());
-                registry.declare(Declaration { name: name.clone(), kind: Kind::String, default, help: None });
+                registry.declare(OptionDefinition {
+                    name: name.clone(),
+                    kind: Kind::String,
+                    default,
+                    help: None,
+                });
                 None
             }
             None => {

@@ -4,7 +4,7 @@
 
 use std::ffi::CString;
 
-use dbdyno_sysbench::declaration::{Declaration, Kind};
+use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
 use mlua::{Function, Lua, Table, Value};
 
 use crate::compile;
@@ -45,7 +45,7 @@ fn script_error(text: impl Into<String>) -> OptionsError {
 }
 
 struct ScriptOption {
-    declared: Declaration,
+    declared: OptionDefinition,
     validator: Option<Function>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     cmdline.set("PARALLEL_COMMAND", true)?;
     let print_options = lua.create_function(|lua, ()| {
         let Some(context) = current() else { return Ok(None) };
-        let print = |options: Vec<Declaration>| context.host.print_options(&options);
+        let print = |options: Vec<OptionDefinition>| context.host.print_options(&options);
         let declared = declared(lua).map(Option::unwrap_or_default);
         Ok(declared.map(print).err().map(|error| error.to_string()))
     })?;
@@ -90,11 +90,11 @@ pub(crate) fn declares_nothing(lua: &Lua) -> mlua::Result<bool> {
 }
 
 /// The options that the script declares, by name; `None` if it has not set `sysbench.cmdline.options`.
-pub fn declared(lua: &Lua) -> Result<Option<Vec<Declaration>>, OptionsError> {
+pub fn declared(lua: &Lua) -> Result<Option<Vec<OptionDefinition>>, OptionsError> {
     Ok(options(lua)?.map(without_validators))
 }
 
-fn without_validators(options: Vec<ScriptOption>) -> Vec<Declaration> {
+fn without_validators(options: Vec<ScriptOption>) -> Vec<OptionDefinition> {
     options.into_iter().map(|option| option.declared).collect()
 }
 
@@ -194,7 +194,7 @@ fn option_of(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption, Op
             return Err(script_error(format!("cannot convert '{}' to 'bool (*)()'", kind_name(&other))));
         }
     };
-    Ok(ScriptOption { declared: Declaration { name, kind, default, help: Some(help) }, validator })
+    Ok(ScriptOption { declared: OptionDefinition { name, kind, default, help: Some(help) }, validator })
 }
 
 /// Parses an option type: its number, or its name in C.

@@ -8,7 +8,7 @@ use crate::context::Context;
 const CODE: &str = include_str!("lua/modules.lua");
 
 /// The folder of sysbench's own scripts.
-pub const SHARE: &str = "/usr/share/sysbench";
+pub const SHARE_DIR: &str = "/usr/share/sysbench";
 
 /// `package.path` and `package.cpath`.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl ModulePaths {
             folders.flat_map(|folder| files.iter().map(move |file| format!("{folder}{file};"))).collect()
         };
         let path = format!(
-            "./?.lua;./?/init.lua;./src/lua/?.lua;{}/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;{SHARE}/?.lua;",
+            "./?.lua;./?/init.lua;./src/lua/?.lua;{}/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;{SHARE_DIR}/?.lua;",
             rocks("share", &["?.lua", "?/init.lua"])
         );
         let cpath = format!(

@@ -1,6 +1,6 @@
 //! `sysbench.opt`: the values of all options. For scripts of sysbench 0.5, options are also global variables.
 
-use dbdyno_sysbench::declaration::Value;
+use dbdyno_sysbench::option_definition::Value;
 use mlua::{IntoLua, Lua, Table};
 
 use super::cmdline;

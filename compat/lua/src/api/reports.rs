@@ -63,7 +63,7 @@ pub fn stat(lua: &Lua, stat: &Stat) -> mlua::Result<Table> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_sysbench::declaration::Value;
+    use dbdyno_sysbench::option_definition::Value;
 
     use super::*;
     use crate::api::opt;

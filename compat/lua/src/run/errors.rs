@@ -139,9 +139,9 @@ impl<C: ScriptedConnector> UserSession<C> {
             self.log(Level::Fatal, &format!("Connection to database failed: {}\n", failure.message));
             return Answer::Flag(false);
         }
-        let places = &context.program.database.places;
-        let place = places.get(number as usize % places.len().max(1)).map_or("nobody", String::as_str);
-        self.log(Level::Fatal, &format!("unable to connect to MySQL server on {place}, aborting..."));
+        let names = &context.program.database.server_names;
+        let name = names.get(number as usize % names.len().max(1)).map_or("nobody", String::as_str);
+        self.log(Level::Fatal, &format!("unable to connect to MySQL server on {name}, aborting..."));
         self.log(Level::Fatal, &format!("error {}: {}", failure.code, failure.message));
         Answer::Flag(false)
     }

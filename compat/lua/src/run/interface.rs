@@ -17,7 +17,7 @@ pub struct ScriptSetup {
     /// The program that runs the script.
     pub host: Arc<dyn ScriptHost>,
     /// Whether every user has its own thread; `None`: the script's declarations decide.
-    pub own_threads: Option<bool>,
+    pub one_thread_per_user: Option<bool>,
 }
 
 /// Where a command of the script runs.

@@ -90,15 +90,15 @@ impl<C: ScriptedConnector> MainState<C> {
         })
     }
 
-    fn has_own_threads(&self) -> bool {
+    fn has_one_thread_per_user(&self) -> bool {
         let declares_waiting = || self.main.borrow().state.context().declares_waiting.get();
-        self.setup.own_threads.unwrap_or_else(declares_waiting)
+        self.setup.one_thread_per_user.unwrap_or_else(declares_waiting)
     }
 
     /// The run's plan; with one worker per user if every user has its own thread.
     fn spec(&self) -> RunSpec {
         let mut spec = self.setup.spec.clone();
-        if self.has_own_threads() {
+        if self.has_one_thread_per_user() {
             let plan = Arc::make_mut(&mut spec.plan);
             plan.client.workers = plan.load.connections;
         }
@@ -189,7 +189,7 @@ impl<C: ScriptedConnector> Script for MainState<C> {
         let (task, parallel) = command.ok_or_else(|| LuaFailure::Missing(name.to_owned()))?;
         if parallel && self.run.plan.load.connections > 1 {
             drop(task);
-            return parallel::run(&self.run, self.has_own_threads(), name);
+            return parallel::run(&self.run, self.has_one_thread_per_user(), name);
         }
         match self.call_task(parallel::CALL, task)? {
             ReturnValue::False => Err(LuaFailure::False),

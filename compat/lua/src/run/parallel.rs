@@ -28,12 +28,12 @@ pub(super) const CALL: &str = "sysbench.cmdline.call_command";
 /// has its own thread.
 pub(super) fn run<C: ScriptedConnector>(
     run: &RunContext<C>,
-    own_threads: bool,
+    one_thread_per_user: bool,
     name: &str,
 ) -> Result<(), LuaFailure> {
     let users = run.plan.load.connections;
     let cpus = available_parallelism().map_or(1, |count| count.get() as u32);
-    let threads = if own_threads { users } else { users.min(cpus) };
+    let threads = if one_thread_per_user { users } else { users.min(cpus) };
     raise_open_files();
     // One warning is enough for all threads.
     let warned = Arc::new(AtomicBool::new(false));

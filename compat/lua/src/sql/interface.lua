@@ -83,8 +83,8 @@ local result_meta
 
 local function driver_of(drivers, name)
    name = name or raw.driver
-   if raw.fault and name == raw.driver then
-      raw.fatal(raw.fault)
+   if raw.driver_error and name == raw.driver then
+      raw.fatal(raw.driver_error)
       error("failed to initialize the DB driver", 2)
    end
    if (name == "mysql" or name == "pgsql") and name ~= raw.driver then

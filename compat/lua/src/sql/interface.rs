@@ -45,7 +45,7 @@ fn load(lua: &Lua, program: &Program) -> mlua::Result<Interface> {
     let raw = calls::table(lua)?;
     let newer = program.compat == Compat::V11;
     raw.raw_set("driver", program.database.driver.as_str())?;
-    raw.raw_set("fault", program.database.fault.as_deref())?;
+    raw.raw_set("driver_error", program.database.driver_error.as_deref())?;
     raw.raw_set("connect_failed", CONNECT_FAILED)?;
     raw.raw_set("newer", newer)?;
     raw.raw_set("exported", [EXPORTED, if newer { EXPORTED_V11 } else { "" }].concat())?;

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use dbdyno_lua::run::{LuaFailure, Script, ScriptSetup, load};
 use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
-use dbdyno_runner::{LastEvents, RunEnd, RunSpec, Secrets, Sink};
+use dbdyno_runner::{MeasurementEnd, RunEnd, RunSpec, Secrets, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Distribution, Plan};
 use dbdyno_schema::record::{Counts, End, PhaseName, Warning};
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::{Declaration, Value};
 use dbdyno_sysbench::log::Level;
+use dbdyno_sysbench::option_definition::{OptionDefinition, Value};
 
 /// Records its calls.
 #[derive(Default)]
@@ -31,13 +31,13 @@ impl ScriptHost for RecordingHost {
     fn warn(&self, warning: &Warning) {
         self.log(Level::Warning, &warning.code);
     }
-    fn read_options(&self, _declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String> {
+    fn read_options(&self, _declared: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
         Ok(self.options())
     }
     fn options(&self) -> Vec<(String, Value)> {
         vec![("threads".into(), Value::Int(self.threads as i32))]
     }
-    fn print_options(&self, _declared: &[Declaration]) {}
+    fn print_options(&self, _declared: &[OptionDefinition]) {}
     fn argv(&self) -> &[String] {
         &[]
     }
@@ -85,7 +85,7 @@ pub struct Run {
     pub workers: u32,
     pub events: Option<u64>,
     pub time_ms: u64,
-    pub own_threads: Option<bool>,
+    pub one_thread_per_user: Option<bool>,
     /// Length of intervals; 0 for none.
     pub interval_ms: u64,
     pub marks_ms: Vec<u64>,
@@ -99,7 +99,7 @@ impl Default for Run {
             workers: 1,
             events: Some(10),
             time_ms: 0,
-            own_threads: None,
+            one_thread_per_user: None,
             interval_ms: 0,
             marks_ms: Vec::new(),
         }
@@ -163,8 +163,8 @@ impl Run {
         };
         let host: Arc<dyn ScriptHost> = heard.clone();
         let mut spec = RunSpec::new(self.plan(), Secrets::default());
-        spec.options.last_events = LastEvents::Counted;
-        let main = load(ScriptSetup { spec, program, host, own_threads: self.own_threads })?;
+        spec.options.measurement_end = MeasurementEnd::AfterLastEvent;
+        let main = load(ScriptSetup { spec, program, host, one_thread_per_user: self.one_thread_per_user })?;
         main.read_options()?;
         Ok((main, heard))
     }

@@ -3,16 +3,16 @@
 //! when the header is written.
 
 use super::reader::Progress;
-use super::tally::Tally;
+use super::totals::Totals;
 use super::{TestReport, TestReporter};
 use crate::settings::Settings;
 
 /// The line for `progress`, if any; the header is written when the clock starts.
 pub fn lines(settings: &Settings, test: TestReporter<'_>, progress: &Progress) -> String {
     match progress {
-        Progress::Started => header(settings, &test(&Tally::default())),
-        Progress::Interval(tally) => row(settings, test, "interval", tally),
-        Progress::Checkpoint(tally) => row(settings, test, "checkpoint", tally),
+        Progress::Started => header(settings, &test(&Totals::default())),
+        Progress::Interval(totals) => row(settings, test, "interval", totals),
+        Progress::Checkpoint(totals) => row(settings, test, "checkpoint", totals),
         Progress::Ended(outcome) if outcome.started => row(settings, test, "final", &outcome.last),
         Progress::Ended(_) => String::new(),
     }
@@ -26,28 +26,28 @@ fn header(settings: &Settings, test: &TestReport) -> String {
     joined(std::iter::once(COLUMNS.to_owned()).chain(percentiles).chain(own))
 }
 
-fn row(settings: &Settings, test: TestReporter<'_>, report: &str, tally: &Tally) -> String {
-    let errors = tally.errors_by_code.iter().map(|(code, count)| format!("{code}:{count}"));
+fn row(settings: &Settings, test: TestReporter<'_>, report: &str, totals: &Totals) -> String {
+    let errors = totals.errors_by_code.iter().map(|(code, count)| format!("{code}:{count}"));
     let counts = [
         report.to_owned(),
-        tally.at_s().to_string(),
-        tally.seconds().to_string(),
-        tally.active.to_string(),
-        tally.events.to_string(),
-        tally.rate(tally.events).to_string(),
-        tally.rate(tally.queries()).to_string(),
-        tally.reads.to_string(),
-        tally.writes.to_string(),
-        tally.other.to_string(),
-        tally.errors.to_string(),
+        totals.at_s().to_string(),
+        totals.seconds().to_string(),
+        totals.active.to_string(),
+        totals.events.to_string(),
+        totals.rate(totals.events).to_string(),
+        totals.rate(totals.queries()).to_string(),
+        totals.reads.to_string(),
+        totals.writes.to_string(),
+        totals.other.to_string(),
+        totals.errors.to_string(),
         errors.collect::<Vec<_>>().join(" "),
-        tally.reconnects.to_string(),
-        tally.backlog.to_string(),
-        tally.in_flight.to_string(),
+        totals.reconnects.to_string(),
+        totals.backlog.to_string(),
+        totals.in_flight.to_string(),
     ];
-    let percentiles = settings.percentiles.iter().map(|&percent| tally.percentile_ms(percent));
-    let own = test(tally).figures.into_iter().map(|(_, value)| value);
-    let figures = tally.latency_ms().into_iter().chain(percentiles).chain(own);
+    let percentiles = settings.percentiles.iter().map(|&percent| totals.percentile_ms(percent));
+    let own = test(totals).figures.into_iter().map(|(_, value)| value);
+    let figures = totals.latency_ms().into_iter().chain(percentiles).chain(own);
     joined(counts.into_iter().chain(figures.map(|value| value.to_string())))
 }
 
@@ -67,8 +67,8 @@ mod tests {
         let settings = settings(&[("percentile", "50,95,99.9")], Compat::V10);
         let header = lines(&settings, &no_test, &Progress::Started);
         let errors_by_code = [("1205", 1), ("1213", 4)].map(|(code, count)| (code.to_owned(), count)).into();
-        let tally = Tally { errors: 5, errors_by_code, ..Tally::default() };
-        let row = lines(&settings, &no_test, &Progress::Interval(Box::new(tally)));
+        let totals = Totals { errors: 5, errors_by_code, ..Totals::default() };
+        let row = lines(&settings, &no_test, &Progress::Interval(Box::new(totals)));
         assert!(header.ends_with(",latency_p50,latency_p95,latency_p99.9\n"), "{header}");
         assert_eq!(header.split(',').count(), row.split(',').count());
         assert!(row.starts_with("interval,0,0,0,"), "{row}");

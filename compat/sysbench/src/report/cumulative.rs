@@ -5,7 +5,7 @@ use std::fmt::Write;
 use dbdyno_schema::record::UserTotals;
 
 use super::TestReport;
-use super::tally::Tally;
+use super::totals::Totals;
 use crate::settings::Settings;
 use crate::{Compat, latency};
 
@@ -14,68 +14,72 @@ use crate::{Compat, latency};
 pub fn report(
     settings: &Settings,
     database: bool,
-    tally: &Tally,
+    totals: &Totals,
     unfinished: (u64, u64),
     test: TestReport,
 ) -> String {
-    let mut text = if database { statistics(tally) } else { String::new() };
+    let mut text = if database { statistics(totals) } else { String::new() };
     if unfinished.0 > 0 {
         let _ = writeln!(text, "\nNumber of unfinished transactions on forced shutdown: {}", unfinished.0);
     }
     if settings.report_errors {
         text += "\nErrors by number:\n";
-        tally.errors_by_code.iter().for_each(|(code, &count)| text += &rate_row(code, count, tally));
+        totals.errors_by_code.iter().for_each(|(code, &count)| text += &rate_row(code, count, totals));
     }
     test.total.iter().for_each(|line| text += &format!("{line}\n"));
     if test.replaces_general {
-        return text + &latency(settings, tally) + "\n";
+        return text + &latency(settings, totals) + "\n";
     }
-    text + &general(settings.compat, tally)
-        + &latency(settings, tally)
-        + &fairness(settings, tally, unfinished)
+    text + &general(settings.compat, totals)
+        + &latency(settings, totals)
+        + &fairness(settings, totals, unfinished)
 }
 
-fn rate_row(name: &str, count: u64, tally: &Tally) -> String {
-    format!("    {:<37}{count:<6} ({:.2} per sec.)\n", format!("{name}:"), tally.rate(count))
+fn rate_row(name: &str, count: u64, totals: &Totals) -> String {
+    format!("    {:<37}{count:<6} ({:.2} per sec.)\n", format!("{name}:"), totals.rate(count))
 }
 
-fn statistics(tally: &Tally) -> String {
+fn statistics(totals: &Totals) -> String {
     let mut text = String::from("SQL statistics:\n    queries performed:\n");
-    let kinds =
-        [("read", tally.reads), ("write", tally.writes), ("other", tally.other), ("total", tally.queries())];
+    let kinds = [
+        ("read", totals.reads),
+        ("write", totals.writes),
+        ("other", totals.other),
+        ("total", totals.queries()),
+    ];
     for (kind, count) in kinds {
         let _ = writeln!(text, "        {:<33}{count}", format!("{kind}:"));
     }
     for (name, count) in [
-        ("transactions", tally.events),
-        ("queries", tally.queries()),
-        ("ignored errors", tally.errors),
-        ("reconnects", tally.reconnects),
+        ("transactions", totals.events),
+        ("queries", totals.queries()),
+        ("ignored errors", totals.errors),
+        ("reconnects", totals.reconnects),
     ] {
-        text += &rate_row(name, count, tally);
+        text += &rate_row(name, count, totals);
     }
     text
 }
 
-fn general(compat: Compat, tally: &Tally) -> String {
-    let events = tally.events;
+fn general(compat: Compat, totals: &Totals) -> String {
+    let events = totals.events;
     match compat {
         Compat::V10 => format!(
             "\nGeneral statistics:\n    total time:                          {:.4}s\n    total number of events:              \
              {events}\n",
-            tally.at_s()
+            totals.at_s()
         ),
         Compat::V11 => format!(
             "\nThroughput:\n    events/s (eps):                      {:.4}\n    time elapsed:                        \
              {:.4}s\n    total number of events:              {events}\n",
-            tally.rate(events),
-            tally.at_s()
+            totals.rate(events),
+            totals.at_s()
         ),
     }
 }
 
-fn latency(settings: &Settings, tally: &Tally) -> String {
-    let [min, mean, max, sum] = tally.latency_ms();
+fn latency(settings: &Settings, totals: &Totals) -> String {
+    let [min, mean, max, sum] = totals.latency_ms();
     let row = |name: &str, ms: f64| format!("{name:>12}: {ms:>39.2}\n");
     let mut text =
         String::from("\nLatency (ms):\n") + &row("min", min) + &row("avg", mean) + &row("max", max);
@@ -83,20 +87,20 @@ fn latency(settings: &Settings, tally: &Tally) -> String {
         text += "         percentile stats:               disabled\n";
     }
     for &percent in &settings.percentiles {
-        let _ = writeln!(text, "{percent:>11}th percentile: {:>27.2}", tally.percentile_ms(percent));
+        let _ = writeln!(text, "{percent:>11}th percentile: {:>27.2}", totals.percentile_ms(percent));
     }
     text + &row("sum", sum)
 }
 
 /// The fairness part. As in sysbench, it includes the events that a forced shutdown interrupted, and their time.
-fn fairness(settings: &Settings, tally: &Tally, (unfinished, unfinished_us): (u64, u64)) -> String {
+fn fairness(settings: &Settings, totals: &Totals, (unfinished, unfinished_us): (u64, u64)) -> String {
     let threads = f64::from(settings.threads.max(1));
-    let mean = (tally.events + unfinished) as f64 / threads;
-    let mean_busy_us = tally.latency_sum_us / threads;
+    let mean = (totals.events + unfinished) as f64 / threads;
+    let mean_busy_us = totals.latency_sum_us / threads;
     // The unfinished events can be assigned to users only if every user has exactly one.
-    let each = if unfinished as usize == tally.users.len() { 1.0 } else { 0.0 };
+    let each = if unfinished as usize == totals.users.len() { 1.0 } else { 0.0 };
     let each_us = each * unfinished_us as f64 / threads;
-    let users = &tally.users;
+    let users = &totals.users;
     let events = spread(users.iter().map(|user| user.events as f64 + each), mean);
     let busy_us = spread(users.iter().map(|user| user.busy_us + each_us), mean_busy_us);
     format!(
@@ -130,11 +134,11 @@ pub fn threads(users: &[UserTotals]) -> Vec<String> {
     lines
 }
 
-pub fn histogram(tally: &Tally) -> String {
+pub fn histogram(totals: &Totals) -> String {
     let scale = latency::scale();
-    let largest = tally.buckets.iter().map(|&(_, count)| count).max().unwrap_or(1);
+    let largest = totals.buckets.iter().map(|&(_, count)| count).max().unwrap_or(1);
     let mut text = String::from("       value  ------------- distribution ------------- count\n");
-    for &(bucket, count) in &tally.buckets {
+    for &(bucket, count) in &totals.buckets {
         let stars = "*".repeat((40.0 * count as f64 / largest as f64 + 0.5) as usize);
         let _ = writeln!(text, "{:>12.3} |{stars:<40} {count}", scale.value(bucket.into()));
     }
@@ -146,10 +150,10 @@ mod tests {
     use super::*;
     use crate::testing::settings;
 
-    fn tally() -> Tally {
+    fn totals() -> Totals {
         let user =
             |events, busy_us| UserTotals { events, busy_us, min_us: Some(21_360.0), max_us: Some(95_100.0) };
-        Tally {
+        Totals {
             end_us: 4_023_400,
             events: 100,
             reads: 1400,
@@ -160,12 +164,12 @@ mod tests {
             latency_max_us: Some(95_100.0),
             buckets: vec![(latency::scale().bucket(61.08) as u16, 100)],
             users: vec![user(60, 2_500_000.0), user(40, 1_513_320.0)],
-            ..Tally::default()
+            ..Totals::default()
         }
     }
 
     fn text(settings: &Settings) -> String {
-        report(settings, true, &tally(), (0, 0), TestReport::default())
+        report(settings, true, &totals(), (0, 0), TestReport::default())
     }
 
     /// Every column where sysbench 1.0.20 prints it.
@@ -217,7 +221,7 @@ Threads fairness:
     fn a_test_with_a_report_of_its_own_adds_latencies_and_nothing_else() {
         let total = vec!["\nThroughput:".into(), "         read:  IOPS=1.00".into()];
         let test = TestReport { total, replaces_general: true, ..TestReport::default() };
-        let said = report(&settings(&[], Compat::V11), false, &tally(), (0, 0), test);
+        let said = report(&settings(&[], Compat::V11), false, &totals(), (0, 0), test);
         let head = "\nThroughput:\n         read:  IOPS=1.00\n\nLatency (ms):\n         min:                                   21.36\n";
         assert!(said.starts_with(head), "{said}");
         assert!(said.ends_with("         sum:                                 4013.32\n\n"), "{said}");
@@ -241,6 +245,6 @@ Threads fairness:
       99.327 |**************************************** 3
      101.132 |*************                            1
 ";
-        assert_eq!(histogram(&Tally { buckets, ..Tally::default() }), expected);
+        assert_eq!(histogram(&Totals { buckets, ..Totals::default() }), expected);
     }
 }

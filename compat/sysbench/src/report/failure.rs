@@ -25,7 +25,7 @@ pub fn lines(failure: &Failure, command: Command, settings: &Settings) -> Vec<St
 }
 
 /// The FATAL lines if the database driver cannot start; `message` is the driver's own.
-pub fn without_driver(message: String, command: Command, compat: Compat) -> Vec<String> {
+pub fn driver_failure_lines(message: String, command: Command, compat: Compat) -> Vec<String> {
     let function = if command == Command::Run { "thread_init" } else { function_of(command) };
     let mut lines =
         vec![message, format!("`{function}' function failed: failed to initialize the DB driver")];
@@ -124,8 +124,8 @@ fn function_of(command: Command) -> &'static str {
 /// The server as the options name it. All ports of localhost mean the same socket, so messages show the first port.
 fn server_name(server: &ServerFailure, settings: &Settings) -> String {
     let is_same = |(endpoint, _): &&(Endpoint, String)| server.endpoint.as_ref() == Some(endpoint);
-    let place = settings.places.iter().find(is_same).or(settings.places.first());
-    place.map(|(_, name)| name.clone()).unwrap_or_default()
+    let server = settings.servers.iter().find(is_same).or(settings.servers.first());
+    server.map(|(_, name)| name.clone()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
         let mut failure = failure(FailedAction::Connect);
         let mut told = |options: &[(&str, &str)]| {
             let settings = settings(options, Compat::V10);
-            failure.server.as_deref_mut().unwrap().endpoint = Some(settings.places[0].0.clone());
+            failure.server.as_deref_mut().unwrap().endpoint = Some(settings.servers[0].0.clone());
             lines(&failure, Command::Run, &settings).remove(0)
         };
         let on = |place: &str| format!("unable to connect to MySQL server on {place}, aborting...");

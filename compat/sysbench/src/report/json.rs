@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::TestReporter;
 use super::reader::Progress;
-use super::tally::Tally;
+use super::totals::Totals;
 use crate::settings::Settings;
 
 #[derive(Serialize)]
@@ -55,8 +55,8 @@ pub fn line(
 ) -> String {
     let line = match progress {
         Progress::Started => return String::new(),
-        Progress::Interval(tally) => figures(settings, test, "interval", tally),
-        Progress::Checkpoint(tally) => figures(settings, test, "checkpoint", tally),
+        Progress::Interval(totals) => figures(settings, test, "interval", totals),
+        Progress::Checkpoint(totals) => figures(settings, test, "checkpoint", totals),
         Progress::Ended(outcome) => Line {
             ended: Some(outcome.reason),
             unfinished: Some(outcome.unfinished),
@@ -71,32 +71,32 @@ fn figures<'a>(
     settings: &Settings,
     test: TestReporter<'_>,
     report: &'static str,
-    tally: &'a Tally,
+    totals: &'a Totals,
 ) -> Line<'a> {
     let percentiles =
-        settings.percentiles.iter().map(|&percent| (format!("p{percent}"), tally.percentile_ms(percent)));
-    let others = ["min", "avg", "max", "sum"].map(str::to_owned).into_iter().zip(tally.latency_ms());
+        settings.percentiles.iter().map(|&percent| (format!("p{percent}"), totals.percentile_ms(percent)));
+    let others = ["min", "avg", "max", "sum"].map(str::to_owned).into_iter().zip(totals.latency_ms());
     Line {
         report,
-        time: tally.at_s(),
-        interval: tally.seconds(),
-        threads: tally.active,
-        events: tally.events,
-        events_per_s: tally.rate(tally.events),
+        time: totals.at_s(),
+        interval: totals.seconds(),
+        threads: totals.active,
+        events: totals.events,
+        events_per_s: totals.rate(totals.events),
         queries: Queries {
-            read: tally.reads,
-            write: tally.writes,
-            other: tally.other,
-            total: tally.queries(),
+            read: totals.reads,
+            write: totals.writes,
+            other: totals.other,
+            total: totals.queries(),
         },
-        queries_per_s: tally.rate(tally.queries()),
+        queries_per_s: totals.rate(totals.queries()),
         latency_ms: percentiles.chain(others).collect(),
-        ignored_errors: tally.errors,
-        errors_by_code: &tally.errors_by_code,
-        reconnects: tally.reconnects,
-        queue_length: tally.backlog,
-        concurrency: tally.in_flight,
-        test: test(tally).figures.into_iter().collect(),
+        ignored_errors: totals.errors,
+        errors_by_code: &totals.errors_by_code,
+        reconnects: totals.reconnects,
+        queue_length: totals.backlog,
+        concurrency: totals.in_flight,
+        test: test(totals).figures.into_iter().collect(),
         ended: None,
         unfinished: None,
         warnings: None,
@@ -114,7 +114,7 @@ mod tests {
     fn an_interval_is_one_line_with_every_percentile() {
         let settings = settings(&[("percentile", "50,99.9")], Compat::V10);
         let buckets = vec![(crate::latency::scale().bucket(2.0) as u16, 4)];
-        let tally = Tally {
+        let totals = Totals {
             start_us: 4_000_000,
             end_us: 6_000_000,
             events: 4,
@@ -122,9 +122,9 @@ mod tests {
             latency_sum_us: 8000.0,
             errors_by_code: BTreeMap::from([("1213".into(), 3)]),
             buckets,
-            ..Tally::default()
+            ..Totals::default()
         };
-        let text = line(&settings, &no_test, &[], &Progress::Interval(Box::new(tally)));
+        let text = line(&settings, &no_test, &[], &Progress::Interval(Box::new(totals)));
         assert_eq!((text.matches('\n').count(), text.ends_with("}\n")), (1, true));
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((read["time"].as_f64(), read["queries_per_s"].as_f64()), (Some(6.0), Some(4.0)));

@@ -5,7 +5,7 @@
 //!                                   ├─▶ json, csv
 //!                                   └─▶ a script's own reports
 //! ```
-//! - [`reader`]: turns records into progress. [`tally`]: the counts of a part of a run.
+//! - [`reader`]: turns records into progress. [`totals`]: the counts of a part of a run.
 //! - [`text`]: sysbench's output. [`cumulative`]: its full report. [`failure`]: its error messages.
 //! - [`generator`]: warnings about the load generator. [`loading`]: the lines of prepare, prewarm and cleanup.
 //! - [`json`], [`csv`]: machine-readable reports.
@@ -17,12 +17,12 @@ pub mod generator;
 pub mod json;
 pub mod loading;
 pub mod reader;
-pub mod tally;
 pub mod text;
+pub mod totals;
 
 pub use reader::{Outcome, Progress, Reader};
-pub use tally::Tally;
 pub use text::Text;
+pub use totals::Totals;
 
 /// The part of the reports that a built-in test provides.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,9 +38,9 @@ pub struct TestReport {
 }
 
 /// Computes a test's part from the counts.
-pub type TestReporter<'a> = &'a dyn Fn(&Tally) -> TestReport;
+pub type TestReporter<'a> = &'a dyn Fn(&Totals) -> TestReport;
 
 /// The reporter for database workloads and scripts, which add nothing.
-pub fn no_test(_: &Tally) -> TestReport {
+pub fn no_test(_: &Totals) -> TestReport {
     TestReport::default()
 }

@@ -3,7 +3,7 @@
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{End, EndReason, Failure, Interval, PhaseName};
 
-use super::tally::Tally;
+use super::totals::Totals;
 use crate::settings::Settings;
 
 /// Progress of a run, which a report prints.
@@ -12,9 +12,9 @@ pub enum Progress {
     /// Every user is ready, and the clock runs.
     Started,
     /// A reporting interval has ended.
-    Interval(Box<Tally>),
+    Interval(Box<Totals>),
     /// A full report is due; counting starts again at 0.
-    Checkpoint(Box<Tally>),
+    Checkpoint(Box<Totals>),
     Ended(Box<Outcome>),
 }
 
@@ -26,7 +26,7 @@ pub struct Outcome {
     /// Whether the clock had started before the run ended.
     pub started: bool,
     /// The counts since the last checkpoint.
-    pub last: Tally,
+    pub last: Totals,
     /// Events that a forced shutdown interrupted.
     pub unfinished: u64,
     /// Sum of the latencies of these events so far.
@@ -52,9 +52,9 @@ pub struct Reader {
     checkpoints_us: Vec<u64>,
     started: bool,
     /// The counts since the last reported interval.
-    interval: Tally,
+    interval: Totals,
     /// The counts since the last checkpoint.
-    total: Tally,
+    total: Totals,
     dry_run: bool,
 }
 
@@ -67,8 +67,8 @@ impl Reader {
             interval_us: us(&settings.report_interval_s),
             checkpoints_us: settings.checkpoints_s.iter().map(us).collect(),
             started: false,
-            interval: Tally::default(),
-            total: Tally::default(),
+            interval: Totals::default(),
+            total: Totals::default(),
             dry_run,
         }
     }
@@ -76,7 +76,7 @@ impl Reader {
     pub fn read(&mut self, record: &Record) -> Vec<Progress> {
         match record {
             Record::Phase(phase) => {
-                self.interval = Tally::starting(phase.at_us, phase.at_us);
+                self.interval = Totals::starting(phase.at_us, phase.at_us);
                 self.total = self.interval.clone();
                 if std::mem::replace(&mut self.started, true) { Vec::new() } else { vec![Progress::Started] }
             }
@@ -88,13 +88,13 @@ impl Reader {
 
     /// As in sysbench, a checkpoint is reported before the interval that ends at the same time.
     fn interval(&mut self, interval: &Interval) -> Vec<Progress> {
-        for tally in [&mut self.interval, &mut self.total] {
-            tally.add(interval);
+        for totals in [&mut self.interval, &mut self.total] {
+            totals.add(interval);
             if self.dry_run {
-                tally.other += std::mem::take(&mut tally.reads) + std::mem::take(&mut tally.writes);
+                totals.other += std::mem::take(&mut totals.reads) + std::mem::take(&mut totals.writes);
             }
         }
-        let next = Tally::starting(self.total.origin_us, interval.end_us);
+        let next = Totals::starting(self.total.origin_us, interval.end_us);
         let at_us = interval.end_us.saturating_sub(next.origin_us);
         let mut progress = Vec::new();
         if self.checkpoints_us.contains(&at_us) {

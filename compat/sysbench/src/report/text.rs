@@ -6,7 +6,7 @@ use super::TestReporter;
 use super::cumulative;
 use super::failure::{self, Command};
 use super::reader::{Outcome, Progress};
-use super::tally::Tally;
+use super::totals::Totals;
 use crate::log::{Level, Log};
 use crate::settings::Settings;
 
@@ -23,8 +23,10 @@ impl Text<'_> {
     pub fn progress(&self, progress: &Progress, log: &mut Log) -> String {
         match progress {
             Progress::Started => self.started(log),
-            Progress::Interval(tally) => self.interval(tally, log),
-            Progress::Checkpoint(tally) => self.checkpoint_head(tally, log) + &self.full(tally, (0, 0), log),
+            Progress::Interval(totals) => self.interval(totals, log),
+            Progress::Checkpoint(totals) => {
+                self.checkpoint_head(totals, log) + &self.full(totals, (0, 0), log)
+            }
             Progress::Ended(outcome) if outcome.has_figures() => {
                 let unfinished = match outcome.reason {
                     EndReason::ForcedShutdown => (outcome.unfinished, outcome.unfinished_us),
@@ -37,8 +39,8 @@ impl Text<'_> {
     }
 
     /// The line above a checkpoint's report.
-    pub fn checkpoint_head(&self, tally: &Tally, log: &mut Log) -> String {
-        log.timestamped(Level::Notice, &format!("[ {:.0}s ] Checkpoint report:", tally.at_s()))
+    pub fn checkpoint_head(&self, totals: &Totals, log: &mut Log) -> String {
+        log.timestamped(Level::Notice, &format!("[ {:.0}s ] Checkpoint report:", totals.at_s()))
     }
 
     /// The text above the last report: why the run ended, and the histogram.
@@ -70,52 +72,53 @@ impl Text<'_> {
     }
 
     /// The line of an interval; with `--rate`, a second line about the queue.
-    fn interval(&self, tally: &Tally, log: &mut Log) -> String {
-        let at = format!("[ {:.0}s ]", tally.at_s());
-        if let Some(own) = (self.test)(tally).interval {
+    fn interval(&self, totals: &Totals, log: &mut Log) -> String {
+        let at = format!("[ {:.0}s ]", totals.at_s());
+        if let Some(own) = (self.test)(totals).interval {
             return log.timestamped(Level::Notice, &format!("{at} {own}"));
         }
-        let latency = self.latency(tally);
-        let (threads, rate) = (tally.active, |count| tally.rate(count));
+        let latency = self.latency(totals);
+        let (threads, rate) = (totals.active, |count| totals.rate(count));
         let line = if self.database {
             format!(
                 "{at} thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) {latency} err/s: {:.2} reconn/s: \
                  {:.2}",
-                rate(tally.events),
-                rate(tally.queries()),
-                rate(tally.reads),
-                rate(tally.writes),
-                rate(tally.other),
-                rate(tally.errors),
-                rate(tally.reconnects),
+                rate(totals.events),
+                rate(totals.queries()),
+                rate(totals.reads),
+                rate(totals.writes),
+                rate(totals.other),
+                rate(totals.errors),
+                rate(totals.reconnects),
             )
         } else {
-            format!("{at} thds: {threads} eps: {:.2} {latency}", rate(tally.events))
+            format!("{at} thds: {threads} eps: {:.2} {latency}", rate(totals.events))
         };
         let mut text = log.timestamped(Level::Notice, &line);
         if self.settings.rate > 0 {
             let comma = if self.database { "," } else { "" };
             let queue =
-                format!("{at} queue length: {}{comma} concurrency: {}", tally.backlog, tally.in_flight);
+                format!("{at} queue length: {}{comma} concurrency: {}", totals.backlog, totals.in_flight);
             text += &log.timestamped(Level::Notice, &queue);
         }
         text
     }
 
     /// The latency: one percentile in sysbench's format, or several separated by slashes.
-    fn latency(&self, tally: &Tally) -> String {
+    fn latency(&self, totals: &Totals) -> String {
         let percentiles = &self.settings.percentiles;
         if percentiles.is_empty() {
             return "lat (ms,0%): 0.00".into();
         }
         let names: Vec<_> = percentiles.iter().map(|percent| format!("{percent}%")).collect();
         let values: Vec<_> =
-            percentiles.iter().map(|&percent| format!("{:.2}", tally.percentile_ms(percent))).collect();
+            percentiles.iter().map(|&percent| format!("{:.2}", totals.percentile_ms(percent))).collect();
         format!("lat (ms,{}): {}", names.join("/"), values.join("/"))
     }
 
-    fn full(&self, tally: &Tally, unfinished: (u64, u64), log: &mut Log) -> String {
-        let report = cumulative::report(self.settings, self.database, tally, unfinished, (self.test)(tally));
+    fn full(&self, totals: &Totals, unfinished: (u64, u64), log: &mut Log) -> String {
+        let report =
+            cumulative::report(self.settings, self.database, totals, unfinished, (self.test)(totals));
         // A leading blank line is passed separately, so that the log collapses it with the blank line that ended the
         // previous report.
         let (mut text, report) = match report.strip_prefix('\n') {
@@ -124,20 +127,20 @@ impl Text<'_> {
         };
         text += &log.line(Level::Notice, report.trim_end_matches('\n'));
         text += &log.line(Level::Notice, "");
-        if self.settings.debug && !tally.users.is_empty() {
-            let rows = cumulative::threads(&tally.users);
+        if self.settings.debug && !totals.users.is_empty() {
+            let rows = cumulative::threads(&totals.users);
             text += &rows.iter().map(|row| log.line(Level::Debug, row)).collect::<String>();
             text += &log.line(Level::Notice, "");
         }
         text
     }
 
-    fn histogram(&self, tally: &Tally, log: &mut Log) -> String {
+    fn histogram(&self, totals: &Totals, log: &mut Log) -> String {
         if !self.settings.histogram {
             return String::new();
         }
         let title = log.line(Level::Notice, "Latency histogram (values are in milliseconds)");
-        title + &cumulative::histogram(tally) + &log.line(Level::Notice, " ")
+        title + &cumulative::histogram(totals) + &log.line(Level::Notice, " ")
     }
 
     fn limit(&self, text: &str, log: &mut Log) -> String {
@@ -186,8 +189,8 @@ mod tests {
         written(options, Compat::V10, progress, database)
     }
 
-    fn tally() -> Tally {
-        Tally {
+    fn totals() -> Totals {
+        Totals {
             start_us: 9_000_000,
             end_us: 10_000_000,
             events: 400,
@@ -198,13 +201,13 @@ mod tests {
             backlog: 7,
             in_flight: 3,
             buckets: vec![(crate::latency::scale().bucket(11.45) as u16, 400)],
-            ..Tally::default()
+            ..Totals::default()
         }
     }
 
     #[test]
     fn lines_of_intervals() {
-        let progress = Progress::Interval(Box::new(tally()));
+        let progress = Progress::Interval(Box::new(totals()));
         assert_eq!(
             said(&[], &progress, true),
             "[ 10s ] thds: 4 tps: 400.00 qps: 8000.00 (r/w/o: 5600.00/1600.00/800.00) lat (ms,95%): 11.45 err/s: 0.00 \
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn checkpoints_are_full_reports() {
-        let text = said(&[], &Progress::Checkpoint(Box::new(tally())), true);
+        let text = said(&[], &Progress::Checkpoint(Box::new(totals())), true);
         assert!(text.starts_with("[ 10s ] Checkpoint report:\nSQL statistics:\n"), "{text}");
         assert!(text.contains("    total time:                          10.0000s\n"), "{text}");
         assert!(
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn a_forced_shutdown_counts_what_was_under_way_once_among_the_threads() {
         let users = vec![UserTotals::default(); 2];
-        let last = Tally { end_us: 2_000_200, users, ..Tally::default() };
+        let last = Totals { end_us: 2_000_200, users, ..Totals::default() };
         let outcome = Outcome {
             reason: EndReason::ForcedShutdown,
             failure: None,
@@ -265,7 +268,7 @@ General statistics:
             reason: EndReason::EventLimit,
             failure: None,
             started: true,
-            last: tally(),
+            last: totals(),
             unfinished: 0,
             unfinished_us: 0,
         };

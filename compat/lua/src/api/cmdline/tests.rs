@@ -12,7 +12,7 @@ fn heard(argv: &[&str]) -> Arc<RecordingHost> {
     Arc::new(RecordingHost { argv, command: Some("run".into()), ..RecordingHost::default() })
 }
 
-fn declare(options: &str) -> Result<Option<Vec<Declaration>>, OptionsError> {
+fn declare(options: &str) -> Result<Option<Vec<OptionDefinition>>, OptionsError> {
     let state = state(&format!("sysbench.cmdline.options = {options}"), &heard(&[]));
     declared(state.lua())
 }

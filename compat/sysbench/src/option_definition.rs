@@ -18,7 +18,7 @@ pub enum Kind {
 
 /// The definition of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declaration {
+pub struct OptionDefinition {
     /// The name; `-` and `_` are equal in it.
     pub name: String,
     pub kind: Kind,
@@ -39,7 +39,7 @@ pub enum Value {
     List(Vec<String>),
 }
 
-impl Declaration {
+impl OptionDefinition {
     pub fn new(name: &str, kind: Kind, default: Option<&str>, help: &str) -> Self {
         Self { name: name.into(), kind, default: default.map(Into::into), help: Some(help.into()) }
     }

@@ -10,7 +10,7 @@ use super::super::latency;
 
 /// The counts of a part of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct Totals {
     /// When the measurement began.
     pub origin_us: u64,
     pub start_us: u64,
@@ -39,8 +39,8 @@ pub struct Tally {
     pub in_flight: u64,
 }
 
-impl Tally {
-    /// An empty tally that begins at `start_us`.
+impl Totals {
+    /// An empty totals that begins at `start_us`.
     pub fn starting(origin_us: u64, start_us: u64) -> Self {
         Self { origin_us, start_us, end_us: start_us, ..Self::default() }
     }
