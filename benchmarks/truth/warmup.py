@@ -128,7 +128,7 @@ def simulate(
     warned, biases = 0, []
     for _ in range(experiments):
         measured, levels = zip(*trials(plan, generator, tau_s, shocks), strict=True)
-        found = warm_state(measured, of, rehearsed=True)
+        found = warm_state(measured, of, has_warmup_trials=True)
         warned += any(one.level == "warn" for one in found)
         of_b = [x for trial, x in zip(measured, levels, strict=True) if trial.place.variant == "b"]
         biases.append(fmean(of_b) / 1e4 - 1.0)

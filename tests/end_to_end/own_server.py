@@ -20,7 +20,7 @@ folder, server, apart_s = pathlib.Path({folder!r}), {server!r}, {apart_s!r}
 data, saved = {data!r}, {saved!r}
 started, pid = folder / "started", folder / "pid"
 if sys.argv[1] == "start":
-    # The first one is the rehearsal's.
+    # The first one belongs to the test start.
     starts = started.read_text().split() if started.exists() else []
     if len(starts) == 2:
         time.sleep(max(0.0, float(starts[1]) + apart_s - time.time()))

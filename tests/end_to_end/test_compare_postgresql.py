@@ -71,7 +71,7 @@ def test_settings_are_compared(results: Path, state: str) -> None:
         assert server["identity"]["system_identifier"]
         assert server["variables"]["synchronous_commit"] == ("on" if slow else "off")
         assert server["origins"]["shared_buffers"] == "configuration file"
-        assert server["harness"]["restart_after_crash"] == "off"
+        assert server["set_by_dbdyno"]["restart_after_crash"] == "off"
         assert server["data_bytes"] > 0
         commits = [
             int(server[f"status_{when}"]["pg_stat_database.xact_commit"]) for when in ("before", "after")

@@ -287,7 +287,7 @@ def test_the_users_own_commands_run_a_server(
     assert {variant for _, variant in told} == {"own"}
     # Samples are taken at both edges of the measurement, beside the hook; what one costs is sampled too.
     others = [word for word, _ in told if word != "sample"]
-    # The rehearsal, then two groups; a description again when a group is over.
+    # The test start, then two groups; a description again when a group is over.
     group = ["start", "describe", "before", "during", "describe", "stop"]
     assert others[:3] == ["start", "describe", "stop"]
     assert others[3:] == [*group, *group]
@@ -311,9 +311,9 @@ class Interrupted(Engine):
 def test_a_stop_command_that_fails_does_not_hide_what_ended_the_run(
     given: Given, pair: tuple[LocalServer, LocalServer]
 ) -> None:
-    """It works in the rehearsal, and fails once the run is interrupted."""
-    rehearsed = given.folder / "rehearsed"
-    stop = ["sh", "-c", f"test ! -e {rehearsed} && touch {rehearsed}"]
+    """It works in the test start, and fails once the run is interrupted."""
+    test_started = given.folder / "test_started"
+    stop = ["sh", "-c", f"test ! -e {test_started} && touch {test_started}"]
     comparing = given.comparing(
         given.table("own", pair[1], "command", more=f"start = ['true']\nstop = {json.dumps(stop)}\n"),
         given.table("one", pair[0]),
@@ -323,7 +323,7 @@ def test_a_stop_command_that_fails_does_not_hide_what_ended_the_run(
     told: list[progress.Progress] = []
     with pytest.raises(KeyboardInterrupt):
         compare(experiment, run, told.append, Interrupted())
-    assert rehearsed.exists()
+    assert test_started.exists()
     troubles = [news.text for news in told if isinstance(news, progress.Trouble)]
     assert troubles
     assert all("own: the stop command failed" in text for text in troubles)

@@ -67,7 +67,7 @@ def test_it_says_who_it_is(mariadb: LocalServer) -> None:
     assert abs(process.create_time() * 1e6 - identity["start_unix_us"]) < 2e4
     # What was raised for the harness is really in force, or it would only be claimed.
     assert description.origins["innodb_buffer_pool_size"] == "config"
-    for name, value in description.harness.items():
+    for name, value in description.set_by_dbdyno.items():
         assert description.variables[name] == value, name
     listening = {c.laddr.ip for c in process.net_connections("tcp") if c.status == "LISTEN"}
     assert listening == {"127.0.0.1"}
@@ -152,7 +152,7 @@ def test_the_users_own_file_arguments_and_statements_reach_the_server(
     }
     assert {name: description.variables[name] for name in wanted} == wanted
     assert description.declared["max_connections"] == "123"
-    assert "max_connections" not in description.harness
+    assert "max_connections" not in description.set_by_dbdyno
     assert "datadir" not in description.declared
 
 

@@ -78,7 +78,7 @@ def test_it_says_who_it_is_and_what_was_declared_is_in_effect(pooled: LocalServe
     assert variables["log_bin"] == "OFF"
     assert variables["plugin_dir"].startswith(variables["basedir"].rstrip("/"))
     assert description.origins["sort_buffer_size"] == "explicit"
-    for name, value in description.harness.items():
+    for name, value in description.set_by_dbdyno.items():
         assert variables[name] == value, name
     listening = {c.laddr for c in process.net_connections("tcp") if c.status == "LISTEN"}
     assert [(place.ip, place.port) for place in listening] == [("127.0.0.1", identity["port"])]

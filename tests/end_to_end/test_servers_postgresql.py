@@ -95,7 +95,7 @@ def test_it_says_who_it_is(postgresql: LocalServer) -> None:
     assert process.uids().real != 0
     assert description.units["shared_buffers"] == "8kB"
     assert description.origins["work_mem"] == "configuration file"
-    for name, value in description.harness.items():
+    for name, value in description.set_by_dbdyno.items():
         assert description.variables[name] == value, name
     listening = {c.laddr.ip for c in process.net_connections("tcp") if c.status == "LISTEN"}
     assert listening == {"127.0.0.1"}
@@ -217,7 +217,7 @@ def test_the_users_own_file_and_arguments_reach_the_server(
     assert description.variables["maintenance_work_mem"] == "9MB"
     assert description.variables["max_connections"] == "33"
     assert description.declared["work_mem"] == "3MB"
-    assert "max_connections" not in description.harness
+    assert "max_connections" not in description.set_by_dbdyno
     assert description.variables["port"] == str(description.identity["port"])
 
 

@@ -29,7 +29,7 @@ def test_it_is_described_and_left_running(mariadb: LocalServer) -> None:
         assert description.version == mariadb.describe().version
         assert description.identity["url"] == url(mariadb)
         assert description.variables["port"] == str(mariadb.address().port)
-        assert description.declared == description.harness == {}
+        assert description.declared == description.set_by_dbdyno == {}
         assert int(server.status()["Threads_connected"]) >= 1
         assert server.query("SELECT DATABASE()") == [("dbdyno",)]
         assert server.address().target()["password"] == {"env": "DBDYNO_PASSWORD"}

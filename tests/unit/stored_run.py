@@ -333,7 +333,7 @@ def _server(trial: Trial, plan: Experiment, making: Making) -> Mapping[str, Any]
         "version": version,
         "identity": {"datadir": own["datadir"], "pid": 1000 + trial.group},
         "declared": declared,
-        "harness": {"max_connections": "1000"},
+        "set_by_dbdyno": {"max_connections": "1000"},
         "variables": {
             **own,
             "sort_buffer_size": "2097152",

@@ -461,7 +461,7 @@ CROSSED: dict[str, Any] = {
             "throughput of b still fell by 7.0 % more than that of a from the warm-up to the measurement",
         ),
         (
-            finding("R01", what="rehearsal", variant="b", length_s=60.0),
+            finding("R01", what="warmup-trial", variant="b", length_s=60.0),
             "b had not settled after 60 s",
         ),
         (finding("R03", subject="b", trials={"3": [], "9": []}), "2 contradictory trials of b left out"),

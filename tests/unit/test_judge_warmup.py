@@ -124,7 +124,7 @@ def made(
 
 def test_it_says_by_how_much_and_whose() -> None:
     plan = experiment(DECLARED_5)
-    (found,) = warm_state(made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001), plan, rehearsed=False)
+    (found,) = warm_state(made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001), plan, has_warmup_trials=False)
     assert (found.code, found.level, found.subject) == ("R01", "warn", "b")
     assert found.text.startswith(
         "throughput of b still rose by 7.1 % from the first to the second half of the measurement (95 % CI 7."
@@ -150,7 +150,7 @@ def test_it_says_by_how_much_and_whose() -> None:
     ],
 )
 def test_what_is_a_finding(drifted: Drift | None, what: str | None, words: str) -> None:
-    found = warm_state(made(drifted, jitter=0.001), experiment(DECLARED_5), rehearsed=True)
+    found = warm_state(made(drifted, jitter=0.001), experiment(DECLARED_5), has_warmup_trials=True)
     assert [one.evidence["what"] for one in found] == ([what] if what else [])
     assert all(words in one.text for one in found)
 
@@ -160,7 +160,7 @@ def test_a_difference_alone_is_told_as_one() -> None:
     found = warm_state(
         made(Drift(0.03, 0.0, 0.0), Drift(-0.03, 0.0, 0.0), jitter=0.2),
         experiment(DECLARED_5),
-        rehearsed=True,
+        has_warmup_trials=True,
     )
     assert [one.subject for one in found] == ["b"]
     assert "throughput of b still rose by 6.2 % more than that of a from the first to" in found[0].text
@@ -171,12 +171,12 @@ def test_half_of_the_declared_delta_is_the_limit() -> None:
     plan = experiment(DECLARED_5)
     wide = plan.model_copy(update={"design": Design(blocks=8, delta_percent=10.0)})
     drifted = made(Drift(0.04, 0.0, 0.0), jitter=0.001)
-    assert [one.level for one in warm_state(drifted, plan, rehearsed=True)] == ["warn"]
-    assert warm_state(drifted, wide, rehearsed=True) == []
+    assert [one.level for one in warm_state(drifted, plan, has_warmup_trials=True)] == ["warn"]
+    assert warm_state(drifted, wide, has_warmup_trials=True) == []
 
 
 @pytest.mark.parametrize(
-    ("plan", "load", "blocks", "rehearsed", "why"),
+    ("plan", "load", "blocks", "has_warmup_trials", "why"),
     [
         (DECLARED_5, {}, 8, False, "a warm-up of 2 s and a measurement of 5 s cannot show"),
         (DECLARED_5, {}, 8, True, None),
@@ -197,11 +197,13 @@ def test_half_of_the_declared_delta_is_the_limit() -> None:
     ],
 )
 def test_what_was_not_checked_is_said(
-    plan: Plan, load: dict[str, Any], blocks: int, rehearsed: bool, why: str | None
+    plan: Plan, load: dict[str, Any], blocks: int, has_warmup_trials: bool, why: str | None
 ) -> None:
     # Too few blocks have no warning, whatever they show.
     drifted = Drift(0.1 if why and "the test for drift" in why else 0.0, 0.0, 0.0)
-    found = warm_state(made(drifted, blocks=blocks, plan=plan), experiment(plan, **load), rehearsed=rehearsed)
+    found = warm_state(
+        made(drifted, blocks=blocks, plan=plan), experiment(plan, **load), has_warmup_trials=has_warmup_trials
+    )
     assert [one.level for one in found] == (["note"] if why else [])
     for one in found:
         assert one.text.startswith(f"warm state not checked: {why}")
@@ -217,14 +219,16 @@ def test_comparisons_share_the_chance_of_a_false_finding() -> None:
             else trial
             for trial in made(Drift(0.05, 0.0, 0.0), blocks=7, plan=plan)
         ]
-        found = warm_state(drifted, experiment(plan), rehearsed=True)
+        found = warm_state(drifted, experiment(plan), has_warmup_trials=True)
         assert [one.subject for one in found] == warned
 
 
 def test_the_interval_of_several_comparisons_says_its_confidence() -> None:
     plan = Plan(20, 20, variants=4)
     (found,) = warm_state(
-        made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001, plan=plan), experiment(plan), rehearsed=True
+        made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001, plan=plan),
+        experiment(plan),
+        has_warmup_trials=True,
     )
     assert "by 7.1 % from the first to the second half of the measurement (98.3 % CI " in found.text
     assert found.evidence["confidence"] == pytest.approx(1.0 - 0.05 / 3)
@@ -279,7 +283,7 @@ def test_a_cut_that_chance_may_have_made_is_a_note(short_blocks: int, noted: boo
         replace(trial, window=cut if trial.place.block < short_blocks else whole)
         for trial in made(Drift(0.0, 0.0, 0.0), plan=plan)
     ]
-    found = warm_state(trials, experiment(plan), rehearsed=True)
+    found = warm_state(trials, experiment(plan), has_warmup_trials=True)
     assert [(one.level, one.subject, one.evidence["what"]) for one in found] == (
         [("note", "", "cut")] if noted else []
     )

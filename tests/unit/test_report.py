@@ -22,7 +22,7 @@ from dbdyno.report import tables, words
 from dbdyno.report.differences import differences
 from dbdyno.report.page import facts
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.rehearsal import write_rehearsal
+from dbdyno.store.warmup_trial import write_warmup_trials
 
 HOSTILE = "<script>alert(1)</script>"
 # Attributes by which a page could fetch something.
@@ -200,10 +200,10 @@ def test_unusual_runs_have_a_report_too(tmp_path: Path, making: Making, expected
     assert text.count("no result: not run") == len(run.schedule()) - len(run.trials())
 
 
-def test_the_warm_up_that_long_trials_chose_is_shown(tmp_path: Path) -> None:
+def test_the_warm_up_that_warmup_trials_chose_is_shown(tmp_path: Path) -> None:
     run = judged(tmp_path, Making(warmup_s=None, blocks=1, connections=(1,)))
     assert "4 s measured, warm-up 5 s (auto), then a cut" in joined(page_of(run).text)
-    write_rehearsal(run, {"schema": 1, "warmup_s": 12.5, "trials": []})
+    write_warmup_trials(run, {"schema": 1, "warmup_s": 12.5, "trials": []})
     assert "4 s measured, warm-up 12.5 s (auto), then a cut" in joined(page_of(run).text)
 
 

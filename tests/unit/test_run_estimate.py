@@ -28,7 +28,7 @@ def begun(todo: tuple[Trial, ...] = PLANNED, **plan: float) -> Estimate:
 
 
 def test_the_first_estimate_is_all_of_the_plan() -> None:
-    estimate = begun(rows=120_000, rehearsals=2)
+    estimate = begun(rows=120_000, test_starts=2)
     expected = 48 * (7.0 + TRIAL_S) + (16 + 2) * GROUP_S + LOADING_S + 120_000 / ROWS_PER_S
     assert estimate.left_s() == pytest.approx(expected)
 
@@ -50,10 +50,10 @@ def test_it_learns_what_a_group_costs_and_ends_at_nothing() -> None:
     assert estimate.left_s() == 0.0
 
 
-def test_a_rehearsal_teaches_before_the_first_group() -> None:
-    estimate = begun(rehearsals=2)
-    estimate.listen(progress.Rehearsed(1.0))
-    estimate.listen(progress.Rehearsed(2.0))
+def test_the_test_starts_teach_before_the_first_group() -> None:
+    estimate = begun(test_starts=2)
+    estimate.listen(progress.TestStartEnded(1.0))
+    estimate.listen(progress.TestStartEnded(2.0))
     assert estimate.left_s() == pytest.approx(48 * estimate.trial_s + 16 * 1.5)
 
 
@@ -71,12 +71,12 @@ def test_repeated_blocks_take_their_time() -> None:
 
 
 def test_trials_that_find_the_warm_up_take_their_time_and_change_the_rest() -> None:
-    bare, rehearsed = begun(), begun(long_trials=2, long_trial_s=60.0)
-    assert rehearsed.left_s() - bare.left_s() == pytest.approx(2 * (60.0 + GROUP_S))
-    rehearsed.listen(progress.LongTrialEnded())
-    rehearsed.listen(progress.LongTrialEnded())
-    rehearsed.listen(progress.WarmupChosen(12.0))
-    assert rehearsed.left_s() - bare.left_s() == pytest.approx(48 * (12.0 - 2.0))
+    bare, with_warmup = begun(), begun(warmup_trials=2, warmup_trial_s=60.0)
+    assert with_warmup.left_s() - bare.left_s() == pytest.approx(2 * (60.0 + GROUP_S))
+    with_warmup.listen(progress.WarmupTrialEnded())
+    with_warmup.listen(progress.WarmupTrialEnded())
+    with_warmup.listen(progress.WarmupChosen(12.0))
+    assert with_warmup.left_s() - bare.left_s() == pytest.approx(48 * (12.0 - 2.0))
 
 
 def test_nothing_is_known_before_the_run_begins() -> None:

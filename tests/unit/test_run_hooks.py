@@ -13,7 +13,7 @@ from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, 
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.run import warmup
-from dbdyno.run.conductor import hook_findings
+from dbdyno.run.coordinator import hook_findings
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.trial import run_trial
 from dbdyno.servers import open_server
@@ -63,16 +63,16 @@ def played(folder: Path, then: Callable[[], None], **hooks: Any) -> None:
     )
 
 
-def rehearsed(
+def run_warmup_trial(
     folder: Path, then: Callable[[], None], **hooks: Any
 ) -> tuple[Path, warmup.Entry, list[Finding]]:
-    """A long trial with these hooks, in which `then` happens: its folder, its entry, and what was found."""
+    """A warm-up trial with these hooks, in which `then` happens: its folder, its entry, and its findings."""
     experiment, run, server = prepared(folder, **hooks)
-    (trial,) = warmup.long_trials(experiment, experiment.workloads)
-    entry, complaints = warmup.run_long_trial(
+    (trial,) = warmup.warmup_trials(experiment, experiment.workloads)
+    entry, complaints = warmup.run_warmup_trial(
         run, experiment, trial, 1, server=server, description=DESCRIPTION, engine=Playing(then)
     )
-    return run.path / "rehearsal", entry, hook_findings(trial, complaints)
+    return run.path / "warmup_trials", entry, hook_findings(trial, complaints)
 
 
 @pytest.mark.parametrize("happens", [KeyboardInterrupt(), StoreProblem("the disk is full")])
@@ -110,10 +110,10 @@ def fail() -> None:
     raise EngineProblem("the server is gone")
 
 
-def test_hooks_run_around_a_long_trial_of_the_rehearsal(tmp_path: Path) -> None:
+def test_hooks_run_around_a_warmup_trial(tmp_path: Path) -> None:
     """They may decide how long a server warms up. What they said and how they ended is kept."""
     tell = 'echo "$0 [$DBDYNO_TRIAL] [$DBDYNO_BLOCK] $DBDYNO_SERVER_PID $DBDYNO_SECONDS"'
-    folder, entry, found = rehearsed(
+    folder, entry, found = run_warmup_trial(
         tmp_path,
         fail,
         before_trial=("sh", "-c", tell, "before"),
@@ -129,26 +129,28 @@ def test_hooks_run_around_a_long_trial_of_the_rehearsal(tmp_path: Path) -> None:
     ((code, level, text, subject),) = [(one.code, one.level, one.text, one.subject) for one in found]
     assert (code, level, subject) == ("R04", "warn", "one")
     assert text.startswith("the hook after_trial: 'sh' ended with exit status 3")
-    assert text.endswith("its output is in the folder rehearsal.")
+    assert text.endswith("its output is in the folder warmup_trials.")
 
 
-def test_a_long_trial_does_not_begin_where_before_trial_fails(tmp_path: Path) -> None:
+def test_a_warmup_trial_does_not_begin_where_before_trial_fails(tmp_path: Path) -> None:
     def never() -> None:
         raise AssertionError("no load without its hook")
 
     after = ("touch", str(tmp_path / "after"))
-    _, entry, found = rehearsed(tmp_path / "results", never, before_trial=("false",), after_trial=after)
+    _, entry, found = run_warmup_trial(
+        tmp_path / "results", never, before_trial=("false",), after_trial=after
+    )
     assert entry["failure"] == "the hook before_trial: 'false' ended with exit status 1"
     assert entry["settle_s"] is None
     assert (tmp_path / "after").exists()
     assert len(found) == 1
 
 
-def test_after_trial_is_run_when_a_long_trial_is_interrupted(tmp_path: Path) -> None:
+def test_after_trial_is_run_when_a_warmup_trial_is_interrupted(tmp_path: Path) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     after = ("touch", str(tmp_path / "after"))
     with pytest.raises(KeyboardInterrupt):
-        rehearsed(tmp_path / "results", interrupt, after_trial=after, during_trial=("sleep", "600"))
+        run_warmup_trial(tmp_path / "results", interrupt, after_trial=after, during_trial=("sleep", "600"))
     assert (tmp_path / "after").exists()

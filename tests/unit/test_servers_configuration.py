@@ -69,7 +69,7 @@ def test_an_option_file_is_read_as_a_server_reads_it() -> None:
 
 def test_the_generated_file_holds_harness_config_variables_and_place_in_this_order() -> None:
     text = configuration.option_file(
-        harness={"max_connections": "100"},
+        set_by_dbdyno={"max_connections": "100"},
         config="[mysqld]\nmax_connections = 200\n",
         declared={"max_connections": "300", "sql_mode": "", "init_connect": 'say "a\\b"'},
         place={"port": "20000"},

@@ -1,4 +1,4 @@
-"""Warm-ups: the MSER-5 cut, the settling of a long trial, and what is missing behind a warm-up."""
+"""Warm-ups: the MSER-5 cut, the settling of a warm-up trial, and what is missing behind a warm-up."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def warm_up(
     # 2 % are left of the 30 % after 2.7 time constants.
     [(0.0, 0.0, 0.0), (2.0, 4.0, 6.0), (5.0, 12.0, 15.0), (10.0, 24.0, 30.0), (15.0, 38.0, 45.0)],
 )
-def test_a_quiet_long_trial_settles_when_two_percent_are_left(
+def test_a_quiet_warmup_trial_settles_when_two_percent_are_left(
     tau_s: float, low_s: float, high_s: float
 ) -> None:
     settled_s = settle(warm_up(tau_s, noise=0.01))
@@ -112,7 +112,7 @@ def test_a_step_has_settled_with_its_mean(at_s: float) -> None:
 
 
 @pytest.mark.parametrize("begins_s", [20, 40, 55])
-def test_a_stall_in_a_long_trial_is_no_warm_up(begins_s: int) -> None:
+def test_a_stall_in_a_warmup_trial_is_no_warm_up(begins_s: int) -> None:
     settled = []
     for seed in range(40):
         seconds = warm_up(0.0, seed=seed)

@@ -28,7 +28,7 @@ from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as conduct
-from dbdyno.run.conductor import Conclusion
+from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.store import Run, files

@@ -15,7 +15,7 @@ from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.report import words
-from dbdyno.run.warmup import is_rehearsed, length_s
+from dbdyno.run.warmup import has_warmup_trials, length_s
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.verdict import Effect, VerdictFile
@@ -31,7 +31,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
     load, design = experiment.load, experiment.design
     levels = ", ".join(f"{value:g}" for value in load.rate or load.connections)
     warmup = f"{load.warmup_allowance_s():g} s of warm-up" + (" (auto)" if load.warmup_s is None else "")
-    if is_rehearsed(experiment):
+    if has_warmup_trials(experiment):
         warmup = f"an automatic warm-up (one trial of {length_s(experiment):g} s per variant finds it)"
     shape = f"{load.shape.text()}, " if load.shape else ""
     read = " and of reading all tables" if load.prewarm == "scan" else ""

@@ -27,7 +27,7 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.compare import compare
-from dbdyno.run.conductor import Conclusion
+from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.run.sweep import sweep

@@ -155,7 +155,7 @@ class _Live(_Plain):
         self._show_step(f"[{self._ended + 1}/{self._trials}] {_name(trial)}{self._last}")
 
     def _end_trial(self, value: progress.TrialEnded) -> None:
-        self._last = f" (previous trial: {value.events_per_s:,.0f} tps)" if value.events_per_s else ""
+        self._last = f" (previous trial: {value.events_per_s:,.0f} transactions/s)" if value.events_per_s else ""
         if value.reason:
             self._print(_ended(value), "red")
         self._show_step(f"[{self._ended}/{self._trials}] {_ended(value)}")
@@ -172,5 +172,5 @@ def _name(trial: Trial) -> str:
 def _ended(value: progress.TrialEnded) -> str:
     if value.reason:
         return f"{_name(value.trial)}: failed: {value.reason}"
-    rate = f": {value.events_per_s:,.1f} tps" if value.events_per_s is not None else ""
+    rate = f": {value.events_per_s:,.1f} transactions/s" if value.events_per_s is not None else ""
     return f"{_name(value.trial)}{rate}"

@@ -68,10 +68,10 @@ def _foreign(finding: Finding) -> str:
 
 def _warm_up(finding: Finding) -> str:
     evidence = finding.evidence
-    if evidence["what"] == "rehearsal":
+    if evidence["what"] == "warmup-trial":
         return f"{evidence['variant']} had not settled after {evidence['length_s']:g} s"
-    if evidence["what"] == "no-rehearsal":
-        return f"the long trial of {evidence['variant']} failed, so its warm state is not checked"
+    if evidence["what"] == "no-warmup-trial":
+        return f"the warm-up trial of {evidence['variant']} failed, so its warm state is not checked"
     percent = evidence["change_percent"]
     moved = f"{'rose' if percent > 0 else 'fell'} by {abs(percent):.1f} %"
     more = f" more than that of {evidence['baseline']}" if "baseline" in evidence else ""

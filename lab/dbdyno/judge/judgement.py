@@ -21,8 +21,8 @@ from dbdyno.judge.warmup import warm_state
 from dbdyno.stats.paired import ALPHA
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.rehearsal import is_warm_state_checked
 from dbdyno.store.verdict import Family, VerdictFile
+from dbdyno.store.warmup_trial import is_warm_state_checked
 
 # Codes of warnings that [override] may permit; for other codes it permits only stops.
 PASSABLE = frozenset({"D06"})
@@ -85,7 +85,7 @@ def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[
     yield from findings.failures_in_repeated_blocks(evidence.replaced_failures)
     yield from findings.counters(evidence.unread, trials)
     yield from findings.arithmetic(evidence.contradictions, trials)
-    yield from warm_state(trials, experiment, rehearsed=is_warm_state_checked(run))
+    yield from warm_state(trials, experiment, has_warmup_trials=is_warm_state_checked(run))
     yield from evidence.foreign.findings
     yield from findings.generator(by_variant)
     yield from findings.generator_warnings(evidence.warnings, trials)

@@ -65,15 +65,17 @@ class Change:
     baseline: str = ""
 
 
-def warm_state(trials: Sequence[MeasuredTrial], experiment: Experiment, *, rehearsed: bool) -> list[Finding]:
-    """The findings R01. `rehearsed` means that long trials of every variant have determined the warm-up.
+def warm_state(
+    trials: Sequence[MeasuredTrial], experiment: Experiment, *, has_warmup_trials: bool
+) -> list[Finding]:
+    """The findings R01. `has_warmup_trials`: a warm-up trial of every variant has completed.
 
     None if the load changes during the measurement, because no steady state is expected.
     """
     if experiment.load.changes:
         return []
     findings = list(_drifts(trials, experiment))
-    if not findings and not rehearsed:
+    if not findings and not has_warmup_trials:
         findings += _unchecked(trials, experiment)
     return [*findings, *_shortened(trials, experiment)]
 
@@ -246,7 +248,7 @@ def _longer_warmup(trials: Sequence[MeasuredTrial], experiment: Experiment) -> s
 
 
 def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """A note where neither a long trial nor the blocks could show a server that was still warming up."""
+    """A note where neither a warm-up trial nor the blocks could show a server that was still warming up."""
     load = experiment.load
     warmup_s = load.warmup_allowance_s()
     recorded_s = warmup_s + load.duration_s
@@ -295,5 +297,5 @@ def _blocks_tested(trials: Sequence[MeasuredTrial], experiment: Experiment) -> i
 def _fix(experiment: Experiment, blocks: int) -> str:
     """How to make the check of the warm state possible."""
     if experiment.load.warmup_s is not None and experiment.design.renews_data:
-        return 'Set warmup = "auto" in [load]: one long trial per variant then finds the warm-up'
+        return 'Set warmup = "auto" in [load]: one warm-up trial per variant then finds the warm-up'
     return f"Use {blocks} blocks or more, and trials of {RECORDED_MIN_S:g} s or more"

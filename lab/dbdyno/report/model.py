@@ -12,8 +12,8 @@ from dbdyno.report.differences import Difference, differences
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange
 from dbdyno.store.measured import ComparisonBlocks, MeasuredTrial
-from dbdyno.store.rehearsal import rehearsed_warmup_s
 from dbdyno.store.verdict import Comparison, Factor, Scaling, VerdictFile
+from dbdyno.store.warmup_trial import derived_warmup_s
 
 # Maximum of significant changes in the table.
 REASONS = 15
@@ -60,7 +60,7 @@ class Report:
     differences: Sequence[Difference]
     # Variant -> encryption, compression and authentication of the load's connections.
     sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # The warm-up of the trials, as determined by long trials or else as in the experiment.
+    # The warm-up of the trials, as determined by warm-up trials or else as in the experiment.
     warmup_s: float = 0.0
 
     @property
@@ -153,7 +153,7 @@ def gather(run: Run) -> Report:
         if not sessions.get(name):
             sessions[name] = stored.session()
     experiment = run.experiment()
-    rehearsed_s = rehearsed_warmup_s(run)
+    derived_s = derived_warmup_s(run)
     return Report(
         run_id=run.path.name,
         experiment=experiment,
@@ -168,5 +168,5 @@ def gather(run: Run) -> Report:
         servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
         sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
-        warmup_s=experiment.load.warmup_allowance_s() if rehearsed_s is None else rehearsed_s,
+        warmup_s=experiment.load.warmup_allowance_s() if derived_s is None else derived_s,
     )

@@ -3,7 +3,7 @@ start with its trials.
 
 ::
 
-    DESIGN checks -> every variant started once, empty, and checked (rehearsal) -> data loaded once
+    DESIGN checks -> every variant started once, empty, and checked -> data loaded once
     -> for each group: restore, start, READY checks, trials, AFTER_GROUP checks, stop
 
 A finding of level stop ends the comparison, since its trials could not be compared.
@@ -25,7 +25,7 @@ from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress, warmup
 from dbdyno.run.affinity import require_cpus
-from dbdyno.run.conductor import Conclusion, Conductor, Stopped, hook_findings
+from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped, hook_findings
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
@@ -36,7 +36,7 @@ from dbdyno.servers.server import Description, Server, ServerProblem, combine_pr
 from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
-from dbdyno.store.rehearsal import rehearsed_warmup_s, write_rehearsal
+from dbdyno.store.warmup_trial import derived_warmup_s, write_warmup_trials
 
 
 def compare(experiment: Experiment, run: Run, listen: Listener, engine: Engine | None = None) -> Conclusion:
@@ -47,13 +47,13 @@ def compare(experiment: Experiment, run: Run, listen: Listener, engine: Engine |
     resumed.
     """
     require_cpus(experiment)
-    conductor = Conductor(experiment, run, engine or Engine(), listen)
+    coordinator = Coordinator(experiment, run, engine or Engine(), listen)
     stops: Sequence[Finding] = ()
     try:
-        _Comparison(conductor).conduct()
+        _Comparison(coordinator).run()
     except Stopped as stopped:
         stops = stopped.stops
-    return conductor.conclude(stops)
+    return coordinator.conclude(stops)
 
 
 def _by_group(trials: Iterable[Trial]) -> list[list[Trial]]:
@@ -65,8 +65,8 @@ class _Comparison:
     once.
     """
 
-    def __init__(self, conductor: Conductor) -> None:
-        self._conductor, self._experiment, self._run = conductor, conductor.experiment, conductor.run
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator, self._experiment, self._run = coordinator, coordinator.experiment, coordinator.run
         trials = self._run.trials()
         finished = {trial.index for trial in trials if trial.is_result}
         planned = self._run.schedule()
@@ -82,25 +82,25 @@ class _Comparison:
         # Each server's description at its first start with data.
         self._first: dict[tuple[str, str], Description] = {}
 
-    def conduct(self) -> None:
+    def run(self) -> None:
         """Run all steps in order. Raises Stopped, Problem."""
-        conductor, experiment = self._conductor, self._experiment
-        conductor.require(Moment.DESIGN, Context(experiment))
+        coordinator, experiment = self._coordinator, self._experiment
+        coordinator.require(Moment.DESIGN, Context(experiment))
         with contextlib.ExitStack() as stack:
             workspace = stack.enter_context(contextlib.closing(Workspace.open(self._run.path.parent.parent)))
             evidence = {"filesystem": workspace.filesystem}
-            conductor.keep([Finding("P19", "warn", warning, evidence) for warning in workspace.warnings])
+            coordinator.keep([Finding("P19", "warn", warning, evidence) for warning in workspace.warnings])
             # A repeated block has every workload.
             workloads = [
                 workload
                 for workload in experiment.workloads
                 if any(self._may_repeat or trial.workload == workload.title for trial in self._todo)
             ]
-            data = DataState(experiment, workspace, conductor.engine, conductor.listen)
-            long_trials = self._plan_long_trials(workloads)
-            self._begin(workloads, data.rows_missing(workloads), len(long_trials))
+            data = DataState(experiment, workspace, coordinator.engine, coordinator.listen)
+            warmup_trials = self._plan_warmup_trials(workloads)
+            self._begin(workloads, data.rows_missing(workloads), len(warmup_trials))
             if self._todo:
-                self._rehearse(workspace)
+                self._test_servers(workspace)
             slots = stack.enter_context(contextlib.closing(self._slots(workspace)))
             opened: dict[tuple[str, ...], Server] = {}
             for workload, variant in itertools.product(workloads, experiment.variants):
@@ -109,27 +109,27 @@ class _Comparison:
                     stack.enter_context(contextlib.closing(snapshot))
                 key = data.server_key(workload, variant, snapshot)
                 if key not in opened:
-                    opened[key] = stack.enter_context(conductor.closing(data.open(variant, snapshot)))
+                    opened[key] = stack.enter_context(coordinator.closing(data.open(variant, snapshot)))
                 self._servers[variant.name, workload.title] = opened[key]
-            conductor.listen(progress.Loaded())
+            coordinator.listen(progress.Loaded())
             with data.cleaning_up():
-                self._find_warmup(data, slots, long_trials)
+                self._determine_warmup(data, slots, warmup_trials)
                 waiting = deque(_by_group(self._todo))
                 while waiting:
                     self._group(data, slots, waiting)
 
-    def _begin(self, workloads: Sequence[Workload], rows: int, long_trials: int) -> None:
-        self._conductor.listen(
+    def _begin(self, workloads: Sequence[Workload], rows: int, warmup_trials: int) -> None:
+        self._coordinator.listen(
             progress.Began(
                 self._run.path,
                 tuple(self._todo),
                 self._finished,
                 rows=rows,
                 group_rows=max((workload.rows for workload in workloads), default=0),
-                rehearsals=len(self._experiment.variants) if self._todo else 0,
-                long_trials=long_trials,
-                long_trial_s=warmup.length_s(self._experiment) if long_trials else 0.0,
-                warmup_s=rehearsed_warmup_s(self._run),
+                test_starts=len(self._experiment.variants) if self._todo else 0,
+                warmup_trials=warmup_trials,
+                warmup_trial_s=warmup.length_s(self._experiment) if warmup_trials else 0.0,
+                warmup_s=derived_warmup_s(self._run),
             )
         )
 
@@ -150,59 +150,59 @@ class _Comparison:
         titles = [workload.title for workload in self._experiment.workloads]
         return trial.slot + len(self._experiment.variants) * titles.index(trial.workload)
 
-    def _plan_long_trials(self, workloads: Sequence[Workload]) -> list[Trial]:
+    def _plan_warmup_trials(self, workloads: Sequence[Workload]) -> list[Trial]:
         """The trials that determine the warm-up; none if an earlier attempt has determined it or has run
         trials.
         """
-        chosen = rehearsed_warmup_s(self._run) is not None or bool(self._run.trials())
-        if chosen or not self._todo or not warmup.is_rehearsed(self._experiment):
+        chosen = derived_warmup_s(self._run) is not None or bool(self._run.trials())
+        if chosen or not self._todo or not warmup.has_warmup_trials(self._experiment):
             return []
-        return warmup.long_trials(self._experiment, workloads)
+        return warmup.warmup_trials(self._experiment, workloads)
 
-    def _find_warmup(self, data: DataState, slots: Slots, trials: list[Trial]) -> None:
-        """Run the long trials and store the warm-up derived from them. Raises Stopped, Problem."""
-        conductor, experiment = self._conductor, self._experiment
+    def _determine_warmup(self, data: DataState, slots: Slots, trials: list[Trial]) -> None:
+        """Run the warm-up trials and store the warm-up derived from them. Raises Stopped, Problem."""
+        coordinator, experiment = self._coordinator, self._experiment
         entries = []
         servers = [self._server_of(trial) for trial in [*trials, *self._todo]]
         for number, trial in enumerate(trials, start=1):
             server = self._server_of(trial)
             length_s = warmup.length_s(experiment)
-            conductor.step(f"{trial.variant}: {length_s:.0f} s of load to find the warm-up")
-            with conductor.stopping_on_failure(server):
+            coordinator.step(f"{trial.variant}: {length_s:.0f} s of load to find the warm-up")
+            with coordinator.stopping_on_failure(server):
                 description = self._ready(data, slots, server, trial).description
                 assert description is not None, "a server is described when it has started"
-                entry, hook_failures = warmup.run_long_trial(
+                entry, hook_failures = warmup.run_warmup_trial(
                     self._run,
                     experiment,
                     trial,
                     number,
                     server=server,
                     description=description,
-                    engine=conductor.engine,
+                    engine=coordinator.engine,
                 )
             entries.append(entry)
-            conductor.keep(hook_findings(trial, hook_failures))
+            coordinator.keep(hook_findings(trial, hook_failures))
             data.finish_group(server, servers[number:])
-            conductor.listen(progress.LongTrialEnded())
+            coordinator.listen(progress.WarmupTrialEnded())
         if entries:
-            rehearsal = warmup.conclude(experiment, entries)
-            write_rehearsal(self._run, rehearsal)
-            conductor.listen(progress.WarmupChosen(rehearsal["warmup_s"]))
-            conductor.keep(warmup.findings(experiment, rehearsal))
-            conductor.step(warmup.describe(experiment, rehearsal, len(self._todo)))
+            document = warmup.to_document(experiment, entries)
+            write_warmup_trials(self._run, document)
+            coordinator.listen(progress.WarmupChosen(document["warmup_s"]))
+            coordinator.keep(warmup.findings(experiment, document))
+            coordinator.step(warmup.describe(experiment, document, len(self._todo)))
 
     def _plan_repeats(self) -> list[Trial]:
         """Add the trials of repeated blocks to the run and return them; the second call returns none."""
         plan = plan_repeats(self._experiment, self._run)
         if plan is None:
             return []
-        self._conductor.listen(progress.Extended(plan.text, tuple(plan.trials)))
+        self._coordinator.listen(progress.Extended(plan.text, tuple(plan.trials)))
         return plan.trials
 
     def _server_of(self, trial: Trial) -> Server:
         return self._servers[trial.variant, trial.workload]
 
-    def _rehearse(self, workspace: Workspace) -> None:
+    def _test_servers(self, workspace: Workspace) -> None:
         """Start every variant once, on an empty data directory, and check it.
 
         This finds settings that a server rejects or adjusts before an hour of loading and measuring.
@@ -214,11 +214,11 @@ class _Comparison:
         peers: dict[str, Description] = {}
         for variant in self._experiment.variants:
             began = time.monotonic()
-            self._conductor.step(f"{variant.name}: starting a test instance to verify settings")
+            self._coordinator.step(f"{variant.name}: starting a test instance to verify settings")
             server = open_server(variant, workspace, None, secrets)
-            if stops := self._conductor.check_server(variant, server, peers, codes):
+            if stops := self._coordinator.check_server(variant, server, peers, codes):
                 raise Stopped(stops)
-            self._conductor.listen(progress.Rehearsed(time.monotonic() - began))
+            self._coordinator.listen(progress.TestStartEnded(time.monotonic() - began))
 
     def _require_servers(self, workspace: Workspace) -> None:
         """Check the programs, images, URLs and passwords of all variants before the first server starts."""
@@ -251,7 +251,7 @@ class _Comparison:
             workload=workload,
         )
         self._first.setdefault(key, description)
-        self._conductor.require(Moment.READY, context)
+        self._coordinator.require(Moment.READY, context)
         return context
 
     def _group(self, data: DataState, slots: Slots, waiting: deque[list[Trial]]) -> None:
@@ -263,10 +263,10 @@ class _Comparison:
         began = time.monotonic()
         trials = waiting.popleft()
         first, server = trials[0], self._server_of(trials[0])
-        self._conductor.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
-        with self._conductor.stopping_on_failure(server):
+        self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
+        with self._coordinator.stopping_on_failure(server):
             context = self._ready(data, slots, server, first)
-            reasons = self._conductor.run_trials(trials, server, context)
+            reasons = self._coordinator.run_trials(trials, server, context)
             if len(reasons) < len(trials):
                 self._productive.add(first.variant)
             elif first.variant not in self._productive:
@@ -278,4 +278,4 @@ class _Comparison:
             if not waiting:
                 waiting.extend(_by_group(self._plan_repeats()))
         data.finish_group(server, [self._server_of(later[0]) for later in waiting])
-        self._conductor.listen(progress.GroupEnded(len(trials), time.monotonic() - began))
+        self._coordinator.listen(progress.GroupEnded(len(trials), time.monotonic() - began))

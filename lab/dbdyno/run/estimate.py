@@ -24,25 +24,25 @@ class Estimate:
         # Trials that have not run, in order.
         self._todo: list[Trial] = []
         self._plan: progress.Began | None = None
-        self._rows = self._rehearsals = self._long_trials = 0
+        self._rows = self._test_starts = self._warmup_trials = 0
         self._warmup_s: float | None = None
         self._group_costs_s: list[float] = []
-        self._rehearsal_costs_s: list[float] = []
+        self._test_start_costs_s: list[float] = []
 
     def listen(self, value: progress.Progress) -> None:
         """Take the next progress value into account."""
         match value:
             case progress.Began():
                 self._plan, self._todo = value, list(value.todo)
-                self._rows, self._rehearsals = value.rows, value.rehearsals
-                self._long_trials, self._warmup_s = value.long_trials, value.warmup_s
+                self._rows, self._test_starts = value.rows, value.test_starts
+                self._warmup_trials, self._warmup_s = value.warmup_trials, value.warmup_s
             case progress.Loaded():
                 self._rows = 0
-            case progress.Rehearsed():
-                self._rehearsals -= 1
-                self._rehearsal_costs_s.append(value.seconds)
-            case progress.LongTrialEnded():
-                self._long_trials -= 1
+            case progress.TestStartEnded():
+                self._test_starts -= 1
+                self._test_start_costs_s.append(value.seconds)
+            case progress.WarmupTrialEnded():
+                self._warmup_trials -= 1
             case progress.WarmupChosen():
                 self._warmup_s = value.warmup_s
             case progress.TrialEnded():
@@ -63,13 +63,13 @@ class Estimate:
         if self._plan is None:
             return 0.0
         copying_s = self._plan.group_rows * ROW_BYTES / COPY_BYTES_PER_S
-        rehearsal_s = _mean(self._rehearsal_costs_s, GROUP_S)
-        group_s = _mean(self._group_costs_s, rehearsal_s + copying_s)
+        test_start_s = _mean(self._test_start_costs_s, GROUP_S)
+        group_s = _mean(self._group_costs_s, test_start_s + copying_s)
         groups = len({trial.group for trial in self._todo})
         return (
             (LOADING_S + self._rows / ROWS_PER_S if self._rows else 0.0)
-            + self._rehearsals * rehearsal_s
-            + self._long_trials * (self._plan.long_trial_s + group_s)
+            + self._test_starts * test_start_s
+            + self._warmup_trials * (self._plan.warmup_trial_s + group_s)
             + groups * group_s
             + len(self._todo) * self.trial_s
         )

@@ -13,15 +13,15 @@ from dbdyno.servers import user_commands
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.servers.user_commands import Ended, Running
 from dbdyno.store import StoreProblem
-from dbdyno.store.rehearsal import LongTrialWriter
 from dbdyno.store.trial import TrialWriter
+from dbdyno.store.warmup_trial import WarmupTrialWriter
 
 
 class TrialHooks:
     """The hooks of one trial. Callers run `before` and `after` around the trial, and `record` for each of its
     records.
 
-    Hooks also run for the long trials that determine the warm-up: a hook that drops the page cache, for
+    Hooks also run for the warm-up trials that determine the warm-up: a hook that drops the page cache, for
     example, changes how long a server warms up.
     """
 
@@ -31,7 +31,7 @@ class TrialHooks:
         trial: Trial,
         server: Server,
         description: Description,
-        writer: TrialWriter | LongTrialWriter,
+        writer: TrialWriter | WarmupTrialWriter,
         *,
         measured_s: float,
     ) -> None:
@@ -107,7 +107,7 @@ def _facts(
     facts: Mapping[str, Any] = {
         "EXPERIMENT": experiment.name,
         "TRIAL": trial.index,
-        # A long trial has a negative index and belongs to no block.
+        # A warm-up trial has a negative index and belongs to no block.
         "BLOCK": trial.block if trial.index >= 0 else "",
         "VARIANT": trial.variant,
         "WORKLOAD": trial.workload,

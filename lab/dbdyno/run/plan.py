@@ -73,7 +73,7 @@ def trial_plan(
 ) -> dict[str, Any]:
     """The plan of one trial of the schedule; `planned` are all trials of the run, including repeats.
 
-    `warmup_s` is the warm-up that the long trials determined; None: the experiment's.
+    `warmup_s` is the warm-up that the warm-up trials determined; None: the experiment's.
     """
     document = plan(
         experiment,

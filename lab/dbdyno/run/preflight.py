@@ -14,7 +14,7 @@ from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.run.conductor import Conductor
+from dbdyno.run.coordinator import Coordinator
 from dbdyno.run.data_state import DataState, has_snapshot
 from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
@@ -27,8 +27,8 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
 
     Raises Problem if a server cannot be started or its data cannot be loaded.
     """
-    conductor = Conductor(experiment, None, engine, listen)
-    conductor.check(Moment.DESIGN, Context(experiment))
+    coordinator = Coordinator(experiment, None, engine, listen)
+    coordinator.check(Moment.DESIGN, Context(experiment))
     peers: dict[str, Description] = {}
     with contextlib.closing(Workspace.open(results)) as workspace:
         data = DataState(experiment, workspace, engine, listen)
@@ -38,7 +38,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
             snapshot = data.snapshot(workload, variant)
             with contextlib.closing(snapshot) if snapshot else contextlib.nullcontext():
                 doing = "restoring the data, starting" if variant.server.started else "connecting to"
-                conductor.step(f"{variant.name}: {doing} the server")
+                coordinator.step(f"{variant.name}: {doing} the server")
                 server = data.open(variant, snapshot)
-                conductor.check_server(variant, server, peers, codes, workload)
-    return sorted(conductor.findings.values(), key=lambda finding: checks.LEVELS.index(finding.level))
+                coordinator.check_server(variant, server, peers, codes, workload)
+    return sorted(coordinator.findings.values(), key=lambda finding: checks.LEVELS.index(finding.level))

@@ -29,10 +29,10 @@ class Began(Progress):
     rows: int = 0
     group_rows: int = 0
     # Server starts that belong to no group.
-    rehearsals: int = 0
-    # Long trials that determine the warm-up, each its own group, and the seconds that one takes.
-    long_trials: int = 0
-    long_trial_s: float = 0.0
+    test_starts: int = 0
+    # Warm-up trials that determine the warm-up, each its own group, and the seconds that one takes.
+    warmup_trials: int = 0
+    warmup_trial_s: float = 0.0
     # The warm-up that an earlier attempt determined; None: the experiment's.
     warmup_s: float | None = None
 
@@ -65,15 +65,15 @@ class Loaded(Progress):
 
 
 @dataclass(frozen=True)
-class Rehearsed(Progress):
+class TestStartEnded(Progress):
     """A server was started and checked once, like a group without trials."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
-class LongTrialEnded(Progress):
-    """A long trial, which determines the warm-up, is over."""
+class WarmupTrialEnded(Progress):
+    """A warm-up trial, which determines the warm-up, is over."""
 
 
 @dataclass(frozen=True)

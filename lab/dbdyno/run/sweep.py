@@ -19,7 +19,7 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, Sq
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.run.conductor import Conclusion, Conductor, Stopped
+from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import cleanup, must_load, prepare, require_empty
@@ -46,19 +46,19 @@ def sweep(
     Raises Problem (loading, foreign tables, the engine, the store) and passes on KeyboardInterrupt. In both
     cases completed points are kept, and the loaded tables are dropped unless `keep_data`.
     """
-    conductor = Conductor(experiment, run, engine, listen)
-    return conductor.conclude(_Sweep(conductor, server).conduct(keep_data=keep_data))
+    coordinator = Coordinator(experiment, run, engine, listen)
+    return coordinator.conclude(_Sweep(coordinator, server).run(keep_data=keep_data))
 
 
 class _Sweep:
     """One sweep in progress."""
 
-    def __init__(self, conductor: Conductor, server: Server) -> None:
-        experiment = conductor.experiment
+    def __init__(self, coordinator: Coordinator, server: Server) -> None:
+        experiment = coordinator.experiment
         assert len(experiment.variants) == len(experiment.workloads) == 1, (
             "a sweep has one variant and one workload"
         )
-        self._conductor, self._experiment, self._server = conductor, experiment, server
+        self._coordinator, self._experiment, self._server = coordinator, experiment, server
         self._workload = experiment.workloads[0]
         # Whether the user's setup is running; it may create tables that dbdyno does not know.
         self._in_setup = False
@@ -70,9 +70,9 @@ class _Sweep:
             workload=self._workload,
         )
 
-    def conduct(self, *, keep_data: bool) -> Sequence[Finding]:
+    def run(self, *, keep_data: bool) -> Sequence[Finding]:
         """Run all steps in order. Returns the findings that ended the sweep."""
-        check = self._conductor.check
+        check = self._coordinator.check
         # Runs before the data are loaded, so that an exceeded limit is found without loading.
         stops: Sequence[Finding] = [
             *check(Moment.DESIGN, self._context, _DESIGN_CODES),
@@ -85,9 +85,9 @@ class _Sweep:
 
     def _points(self) -> Sequence[Finding]:
         try:
-            self._conductor.require(Moment.READY, self._context, _LOADED_CODES)
+            self._coordinator.require(Moment.READY, self._context, _LOADED_CODES)
             trials = schedule(self._experiment)
-            self._conductor.run_trials(trials, self._server, self._context, _AFTER_CODES)
+            self._coordinator.run_trials(trials, self._server, self._context, _AFTER_CODES)
         except Stopped as stopped:
             return stopped.stops
         return ()
@@ -96,7 +96,7 @@ class _Sweep:
     def _data(self, *, keep_data: bool) -> Iterator[None]:
         """The tables: existing ones stay, loaded ones are dropped."""
         if self._has_tables():
-            self._conductor.step("using the existing tables; they stay")
+            self._coordinator.step("using the existing tables; they stay")
             yield
             return
         try:
@@ -104,11 +104,11 @@ class _Sweep:
             yield
         except BaseException:
             if self._in_setup:
-                self._conductor.step(f"setup was interrupted: {self._drop_yourself()}, if they exist")
+                self._coordinator.step(f"setup was interrupted: {self._drop_yourself()}, if they exist")
                 raise
             # The exception being raised matters more than tables that cannot be dropped.
             if not keep_data and (why := self._drop()):
-                self._conductor.step(why)
+                self._coordinator.step(why)
             raise
         if not keep_data and (why := self._drop()):
             raise Problem(why, self._drop_yourself(), ExitCode.NOT_COMPARABLE)
@@ -135,8 +135,8 @@ class _Sweep:
     def _require_fit(self, count: int) -> None:
         """Raise Problem unless existing tables match the options; never change them."""
         tables = "1 table exists" if count == 1 else f"{count} tables exist"
-        self._conductor.step(f"{tables} already: checking against the options")
-        if self._conductor.check(Moment.READY, self._context, _DATA_CODES):
+        self._coordinator.step(f"{tables} already: checking against the options")
+        if self._coordinator.check(Moment.READY, self._context, _DATA_CODES):
             # This is an error in the options, not in the measurement.
             raise Problem(
                 f"the tables in {self._server.address().database} are not what the options ask for (see "
@@ -148,9 +148,9 @@ class _Sweep:
 
     def _load(self) -> None:
         workload = self._workload
-        self._conductor.step(f"loading {workload.data_text()}")
+        self._coordinator.step(f"loading {workload.data_text()}")
         self._in_setup = not isinstance(workload, OltpWorkload)
-        prepare(self._experiment, workload, self._server, self._conductor.engine, self._conductor.listen)
+        prepare(self._experiment, workload, self._server, self._coordinator.engine, self._coordinator.listen)
         self._in_setup = False
 
     def _table_names(self) -> Sequence[str]:
@@ -159,9 +159,9 @@ class _Sweep:
 
     def _drop(self) -> str:
         """Drop the loaded tables. Returns why it failed, or an empty text."""
-        self._conductor.step("dropping the tables")
+        self._coordinator.step("dropping the tables")
         try:
-            why = cleanup(self._experiment, self._workload, self._server, self._conductor.engine)
+            why = cleanup(self._experiment, self._workload, self._server, self._coordinator.engine)
         except Problem as problem:
             why = problem.text
         return f"the tables could not be dropped: {why}" if why else ""

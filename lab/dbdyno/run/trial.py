@@ -19,8 +19,8 @@ from dbdyno.run.plan import trial_plan
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.servers.server import Address, Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
-from dbdyno.store.rehearsal import rehearsed_warmup_s
 from dbdyno.store.trial import TrialWriter
+from dbdyno.store.warmup_trial import derived_warmup_s
 
 # End reasons of an engine run that count as the server's failure: it refused or lost connections, returned an
 # error that no retry helps, or let transactions hang.
@@ -114,7 +114,7 @@ def run_trial(
 def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
     """The engine's plan of one trial."""
     target = address.target(experiment.load.transport)
-    return trial_plan(experiment, trial, target, run.schedule(), warmup_s=rehearsed_warmup_s(run))
+    return trial_plan(experiment, trial, target, run.schedule(), warmup_s=derived_warmup_s(run))
 
 
 def _failure(result: EngineResult, server: Server) -> dict[str, str]:

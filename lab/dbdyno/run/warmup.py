@@ -1,12 +1,12 @@
-"""The warm-up of every trial, determined before the first block by one long trial per variant and workload.
+"""Determines the warm-up time of all trials, by one long warm-up trial per variant before the first block.
 
 A short trial cannot show that its server is still cold, and discarding its start does not help if the server
-is cold to its end. So with ``warmup = "auto"`` each variant first runs for a minute or more at its highest
-load, from the state in which every group begins. The warm-up of all trials is 1.5 times the longest time that
-a variant took to settle (`stats.steady.settle`). `rehearsal.json` stores it, so that a resumed run has the
-same warm-up.
+stays cold until its end. So with ``warmup = "auto"`` each variant first runs for a minute or more at its
+highest load, from the state in which every group begins. The warm-up of all trials is 1.5 times the longest
+time that a variant took to settle (`stats.steady.settle`). `warmup_trials.json` stores the warm-up, so that a
+resumed run uses the same one.
 
-This applies only if every group begins with fresh data on servers that dbdyno starts: otherwise a long trial
+Warm-up trials require servers that dbdyno starts and fresh data for every group. Otherwise a warm-up trial
 would leave its rows and a warm cache to the first block.
 """
 
@@ -28,12 +28,12 @@ from dbdyno.run.trial import call_each, prewarm
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
-from dbdyno.store.rehearsal import long_trial_writer
+from dbdyno.store.warmup_trial import warmup_trial_writer
 
 SCHEMA = 1
-# A long trial takes at least this many seconds, or this many times a measurement.
-LENGTH_S = 60.0
-DURATIONS = 4.0
+# A warm-up trial takes this many seconds, or this multiple of a measurement if that is longer.
+LENGTH_MIN_S = 60.0
+LENGTH_FACTOR = 4.0
 # The warm-up of all trials is this multiple of the longest time to settle, and at least a second.
 MARGIN = 1.5
 WARMUP_MIN_S = 1.0
@@ -41,8 +41,8 @@ WARMUP_MIN_S = 1.0
 Entry = dict[str, Any]
 
 
-def is_rehearsed(experiment: Experiment) -> bool:
-    """Whether long trials determine the warm-up of an experiment."""
+def has_warmup_trials(experiment: Experiment) -> bool:
+    """Whether the experiment determines its warm-up by warm-up trials."""
     return (
         experiment.load.settles
         and experiment.design.renews_data
@@ -51,28 +51,29 @@ def is_rehearsed(experiment: Experiment) -> bool:
 
 
 def length_s(experiment: Experiment) -> float:
-    """Seconds that a long trial takes."""
-    return max(LENGTH_S, DURATIONS * experiment.load.duration_s)
+    """The length of a warm-up trial in seconds."""
+    return max(LENGTH_MIN_S, LENGTH_FACTOR * experiment.load.duration_s)
 
 
-def long_trials(experiment: Experiment, workloads: Iterable[Workload]) -> list[Trial]:
-    """The long trials in order: every variant on every workload, at the highest load, each in its own slot.
+def warmup_trials(experiment: Experiment, workloads: Iterable[Workload]) -> list[Trial]:
+    """The warm-up trials in order: every variant on every workload, at the highest load, each in its own
+    slot.
 
-    They are not part of the schedule: their indexes are negative, and the last one is -1.
+    The schedule does not contain them: their indexes are negative, and the last one is -1.
     """
     highest = max(experiment.load.points(), key=lambda point: point.rate or point.connections)
-    places = [
+    settings = [
         (workload.title, variant.name, slot)
         for workload in workloads
         for slot, variant in enumerate(experiment.variants)
     ]
     return [
-        Trial(number - len(places), 0, number - len(places), variant, workload, highest, slot)
-        for number, (workload, variant, slot) in enumerate(places)
+        Trial(number - len(settings), 0, number - len(settings), variant, workload, highest, slot)
+        for number, (workload, variant, slot) in enumerate(settings)
     ]
 
 
-def run_long_trial(
+def run_warmup_trial(
     run: Run,
     experiment: Experiment,
     trial: Trial,
@@ -82,10 +83,10 @@ def run_long_trial(
     description: Description,
     engine: Engine,
 ) -> tuple[Entry, list[str]]:
-    """Run one long trial on a server that is ready. Returns its entry in rehearsal.json, and the messages of
-    failed hooks. Raises StoreProblem.
+    """Run one warm-up trial on a server that is ready. Returns its entry in warmup_trials.json, and the
+    messages of failed hooks.
 
-    The entry's `failure` records any other failure.
+    If the trial fails, `failure` in its entry has the reason. Raises StoreProblem.
     """
     address = server.address()
     planned_s = length_s(experiment)
@@ -97,7 +98,7 @@ def run_long_trial(
         if record["type"] == "interval" and record["data"]["phase"] == "measure":
             intervals.append(record["data"])
 
-    with long_trial_writer(run, number, trial.variant) as writer:
+    with warmup_trial_writer(run, number, trial.variant) as writer:
         hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=planned_s)
         try:
             failure = hooks.before()
@@ -114,7 +115,7 @@ def run_long_trial(
         hooks.after()
     seconds = _seconds(intervals, open_loop=bool(experiment.load.rate))
     if not failure and not seconds:
-        failure = "in at least one second no transaction ended"
+        failure = "no transaction ended in at least one second"
     entry = {
         "variant": trial.variant,
         "workload": trial.workload,
@@ -144,8 +145,8 @@ def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:
     return [float(one["latency_sum_us"]) / one["events"] for one in intervals]
 
 
-def conclude(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
-    """The content of rehearsal.json."""
+def to_document(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
+    """The content of warmup_trials.json."""
     longest_s = max(_warmup_s(entry, experiment) for entry in entries)
     return {
         "schema": SCHEMA,
@@ -155,25 +156,25 @@ def conclude(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
 
 
 def _warmup_s(entry: Entry, experiment: Experiment) -> float:
-    """The warm-up that this long trial requires; the maximum if the trial failed or the server did not
-    settle.
+    """The warm-up time that one warm-up trial calls for; the maximum if the trial failed or the server did
+    not settle.
 
-    In these two cases any warm-up could be too short; the test for drift over the blocks then reports it.
+    In these two cases even the maximum may be too short. The test for drift over the blocks reports that.
     """
     if entry["failure"] is not None or entry["settle_s"] is None:
         return experiment.load.warmup_allowance_s()
     return MARGIN * float(entry["settle_s"])
 
 
-def describe(experiment: Experiment, rehearsal: dict[str, Any], trials: int) -> str:
+def describe(experiment: Experiment, document: dict[str, Any], trials: int) -> str:
     """The chosen warm-up, the reason, and its cost over all trials, in one line."""
-    warmup_s = float(rehearsal["warmup_s"])
+    warmup_s = float(document["warmup_s"])
     slowest = max(
-        rehearsal["trials"], key=lambda entry: (entry["settle_s"] is None, _warmup_s(entry, experiment))
+        document["trials"], key=lambda entry: (entry["settle_s"] is None, _warmup_s(entry, experiment))
     )
     name = _name(experiment, slowest)
     if slowest["failure"] is not None:
-        why = f"the long trial of {name} failed"
+        why = f"the warm-up trial of {name} failed"
     elif slowest["settle_s"] is None:
         why = f"{name} had not settled after {slowest['length_s']:g} s"
     elif not slowest["settle_s"]:
@@ -183,27 +184,27 @@ def describe(experiment: Experiment, rehearsal: dict[str, Any], trials: int) -> 
     return f"warm-up: {warmup_s:.1f} s ({why}), adds {format_duration(warmup_s * trials)}"
 
 
-def findings(experiment: Experiment, rehearsal: dict[str, Any]) -> list[Finding]:
-    """R01: long trials that did not settle, or that failed."""
+def findings(experiment: Experiment, document: dict[str, Any]) -> list[Finding]:
+    """R01: warm-up trials that failed, or in which the server did not settle."""
     findings = []
-    for entry in rehearsal["trials"]:
+    for entry in document["trials"]:
         name = _name(experiment, entry)
         evidence = {key: entry[key] for key in ("variant", "workload", "length_s")}
         if entry["failure"] is not None:
             text = (
-                f"the long trial of {name} failed ({entry['failure']}): whether its server is warm is not "
-                f"checked, and trials warm up for {rehearsal['warmup_s']:g} s. Set warmup in [load] to the "
+                f"the warm-up trial of {name} failed ({entry['failure']}): whether its server is warm is not "
+                f"checked, and trials warm up for {document['warmup_s']:g} s. Set warmup in [load] to the "
                 "time that the server needs"
             )
-            evidence |= {"what": "no-rehearsal"}
+            evidence |= {"what": "no-warmup-trial"}
         elif entry["settle_s"] is None:
             metric = "latency" if experiment.load.rate else "throughput"
             text = (
                 f"{metric} of {name} had not settled after {entry['length_s']:g} s: trials warm up for "
-                f"{rehearsal['warmup_s']:g} s, and may measure a server that is not warm. Set a longer "
+                f"{document['warmup_s']:g} s, and may measure a server that is not warm. Set a longer "
                 "warmup in [load]"
             )
-            evidence |= {"what": "rehearsal"}
+            evidence |= {"what": "warmup-trial"}
         else:
             continue
         findings.append(Finding("R01", "warn", text, evidence, entry["variant"]))

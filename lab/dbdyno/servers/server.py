@@ -86,7 +86,7 @@ class Description:
     # Settings that the experiment declares, as text.
     declared: Mapping[str, str]
     # Limits that dbdyno sets, equal in all variants.
-    harness: Mapping[str, str]
+    set_by_dbdyno: Mapping[str, str]
     # SHOW GLOBAL VARIABLES, or every setting of pg_settings; complete.
     variables: Mapping[str, str]
     # Units of variables whose values are numbers without one, such as 8kB.

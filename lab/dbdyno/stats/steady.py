@@ -7,7 +7,7 @@ answer to the question. Three functions look at them:
   2000, WSC) averages the series in batches of five and cuts off the beginning whose removal makes the
   standard error of the remaining mean smallest. It needs no threshold: it weighs bias against the data that a
   longer cut throws away.
-- `settle` finds how long a server needs to become warm, from one long trial.
+- `settle` finds how long a server needs to become warm, from one warm-up trial.
 - `remaining` says what is still missing behind a warm-up, from how fast the change becomes smaller.
 """
 

@@ -210,7 +210,7 @@ class LocalServer(PrivateServer):
             self._place.init_file.unlink(missing_ok=True)
 
     def _write_files(self) -> None:
-        options = Options(self._harness(), self._declared.config, self._declared.listed())
+        options = Options(self._dbdyno_options(), self._declared.config, self._declared.listed())
         files = self._product.files(self._place, options, self.address(), self._admin_password)
         for path, text in files.items():
             # A server ignores option files that every user may write to, and some of these files contain
@@ -344,7 +344,7 @@ class LocalServer(PrivateServer):
             version=self._product.release(variables),
             identity={**self._identity(), **self._product.identity(self._running_admin(), variables)},
             declared={**shown, **self._declared.variables},
-            harness=self._harness(),
+            set_by_dbdyno=self._dbdyno_options(),
             variables=variables,
             units=self._product.units(self._running_admin()),
             origins=self._product.origins(self._running_admin()),
@@ -379,12 +379,12 @@ class LocalServer(PrivateServer):
         """See `Server`."""
         return host(self._place.directory)
 
-    def _harness(self) -> dict[str, str]:
+    def _dbdyno_options(self) -> dict[str, str]:
         """The options that dbdyno sets, without those that the experiment declares."""
         declared = self._declared.by_name()
         return {
             name: value
-            for name, value in self._product.harness(process.open_files_max()).items()
+            for name, value in self._product.dbdyno_options(process.open_files_max()).items()
             if name not in declared
         }
 

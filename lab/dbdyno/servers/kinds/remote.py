@@ -194,7 +194,7 @@ class RemoteServer(Server):
             version=product.release(variables),
             identity={**self._protocol.identity(self._admin, variables), "url": str(self._target)},
             declared={normal(name): str(value) for name, value in self._spec.variables.items()},
-            harness={},
+            set_by_dbdyno={},
             variables=variables,
             units=product.units(self._admin),
             origins=origins,

@@ -115,7 +115,7 @@ def argument_options(arguments: Iterable[str]) -> dict[str, str]:
 
 def option_file(
     *,
-    harness: Mapping[str, str],
+    set_by_dbdyno: Mapping[str, str],
     config: str,
     declared: Mapping[str, str],
     place: Mapping[str, str],
@@ -131,10 +131,10 @@ def option_file(
         return [f"# {title}", *filter(None, [section]), *settings, ""]
 
     lines = [
-        *group("Limits and switches that only serve the harness, alike in all variants.", harness),
-        *(["# The file the experiment names as `config`, as it is.", config.rstrip(), ""] if config else []),
-        *group("What the experiment declares.", declared),
-        *group("Where this private server lives.", place),
+        *group("Options that dbdyno sets, equal in all variants", set_by_dbdyno),
+        *(["# Your own file (`config`), unchanged", config.rstrip(), ""] if config else []),
+        *group("Options that the experiment declares", declared),
+        *group("Paths and ports of this server", place),
     ]
     return "\n".join(lines)
 

@@ -64,9 +64,9 @@ class MariaDB(MySQLFamily):
         options = () if basedir is None else (f"--basedir={server.parent.parent}",)
         return Binaries(server, install, basedir, programs.loader(basedir), options)
 
-    def harness(self, open_files: int) -> Mapping[str, str]:
+    def dbdyno_options(self, open_files: int) -> Mapping[str, str]:
         """Also reserves connections that the load cannot use."""
-        return {**super().harness(open_files), "extra_max_connections": "10"}
+        return {**super().dbdyno_options(open_files), "extra_max_connections": "10"}
 
     def placement(self, place: Place) -> dict[str, str]:
         """Adds a port that the load does not use."""

@@ -41,7 +41,7 @@ class MySQLFamily(Product):
     patterns = error_log.PATTERNS
     error_lines = staticmethod(error_log.error_lines)
 
-    def harness(self, open_files: int) -> Mapping[str, str]:
+    def dbdyno_options(self, open_files: int) -> Mapping[str, str]:
         """Enough connections and statements for any load level, as far as the limit of open files allows."""
         connections = min(8192, open_files // 3)
         tables = min(4000, (open_files - connections - 200) // 3)
@@ -61,7 +61,7 @@ class MySQLFamily(Product):
     def files(self, place: Place, options: Options, load: Address, admin_password: str) -> Mapping[Path, str]:
         """The generated option file, and the statements of its `init_file`."""
         text = configuration.option_file(
-            harness=options.harness,
+            set_by_dbdyno=options.set_by_dbdyno,
             config=options.config,
             declared=options.declared,
             place=self.placement(place),

@@ -116,7 +116,7 @@ class PostgreSQL(Product):
                 options[normal(match[1])] = value[1:-1].replace("''", "'") if value[:1] == "'" else value
         return options
 
-    def harness(self, open_files: int) -> Mapping[str, str]:
+    def dbdyno_options(self, open_files: int) -> Mapping[str, str]:
         """Enough connections for most load levels; each one uses shared memory even if it is never opened."""
         return {
             "max_connections": str(min(1000, open_files // 3)),
@@ -129,7 +129,7 @@ class PostgreSQL(Product):
         and is identified by the system account, the load by its password; pg_hba.conf rejects all others.
         """
         text = option_file(
-            harness=options.harness,
+            set_by_dbdyno=options.set_by_dbdyno,
             config=options.config,
             declared=options.declared,
             place=self._placement(place),

@@ -110,7 +110,7 @@ class Options:
     """
 
     # Limits and switches that dbdyno sets, such as the number of connections.
-    harness: Mapping[str, str]
+    set_by_dbdyno: Mapping[str, str]
     # The content of the user's configuration file, unchanged.
     config: str
     # The declared variables in the server's syntax.
@@ -202,7 +202,7 @@ class Product(ABC):
         return options
 
     @abstractmethod
-    def harness(self, open_files: int) -> Mapping[str, str]:
+    def dbdyno_options(self, open_files: int) -> Mapping[str, str]:
         """Limits and switches that dbdyno sets, for a process that may open that many files."""
 
     @abstractmethod

@@ -1,5 +1,5 @@
-"""A long trial on a real MariaDB: it writes what the engine recorded, runs the hooks, and says when a server
-dies.
+"""A warm-up trial on a real MariaDB: it writes the engine's records, runs the hooks, and reports a server's
+death.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ def experiment(**load: Any) -> Experiment:
     )
 
 
-def long_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[warmup.Entry, list[Any]]:
-    """The entry of the first long trial, and the records that were kept of it."""
+def warmup_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[warmup.Entry, list[Any]]:
+    """The entry of the first warm-up trial, and the records that were kept of it."""
     run = Run.create(folder, of, b"")
-    trial = warmup.long_trials(of, of.workloads)[0]
-    entry, complaints = warmup.run_long_trial(
+    trial = warmup.warmup_trials(of, of.workloads)[0]
+    entry, complaints = warmup.run_warmup_trial(
         run, of, trial, 1, server=server, description=server.describe(), engine=Engine()
     )
     assert complaints == []
     assert entry["hooks"]["during_trial"]["argv"] == list(LOOK)
-    assert (run.path / "rehearsal" / "01-a-hook-during_trial.txt").read_text() == "mariadbd\n"
-    lines = gzip.decompress((run.path / "rehearsal" / entry["records"]).read_bytes()).splitlines()
+    assert (run.path / "warmup_trials" / "01-a-hook-during_trial.txt").read_text() == "mariadbd\n"
+    lines = gzip.decompress((run.path / "warmup_trials" / entry["records"]).read_bytes()).splitlines()
     return entry, [json.loads(line) for line in lines]
 
 
 @pytest.mark.parametrize("load", [{}, {"connections": (4,), "rate": (50.0, 300.0)}], ids=["closed", "open"])
-def test_a_long_trial_is_what_the_engine_recorded(
+def test_a_warmup_trial_is_what_the_engine_recorded(
     mariadb: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(warmup, "LENGTH_S", LENGTH_S)
     of = experiment(**load)
     prepare(of, of.workloads[0], mariadb, Engine(), lambda _progress: None)
-    entry, records = long_trial(of, mariadb, tmp_path)
+    entry, records = warmup_trial(of, mariadb, tmp_path)
     assert (entry["variant"], entry["failure"], entry["length_s"]) == ("a", None, LENGTH_S)
     assert entry["at"] == ({"rate": 300.0} if load else {"connections": 2})
     plan = records[0]["data"]["plan"]
@@ -80,8 +80,8 @@ def test_a_server_that_dies_is_told(
         prepare(of, of.workloads[0], server, Engine(), lambda _progress: None)
         killer = threading.Timer(3.0, lambda: server.stop(clean=False))
         killer.start()
-        entry, _ = long_trial(of, server, tmp_path)
+        entry, _ = warmup_trial(of, server, tmp_path)
         killer.join()
     assert entry["failure"]
     assert entry["settle_s"] is None
-    assert warmup.conclude(experiment(), [entry])["warmup_s"] == 5.0
+    assert warmup.to_document(experiment(), [entry])["warmup_s"] == 5.0

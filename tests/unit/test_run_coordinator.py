@@ -74,7 +74,7 @@ def created(given: Experiment, tmp_path: Path) -> Run:
     return Run.create(tmp_path / "results", given, b"", None, {})
 
 
-def after_rehearsal(journal: list[str]) -> list[str]:
+def after_test_starts(journal: list[str]) -> list[str]:
     """The journal from the first group on."""
     first = next(k for k, entry in enumerate(journal) if "occupy" in entry)
     return journal[first:]
@@ -88,11 +88,11 @@ def test_blocks_and_groups_come_in_order_each_with_restored_data(
     conclusion = compare(given, run, listening)
     assert (conclusion.stops, conclusion.done, conclusion.failed) == ((), 8, 0)
     # Every variant was started once, empty, before data were loaded, and nothing else ran then.
-    rehearsal = ["a restore", "a start", "a stop", "a close", "b restore", "b start", "b stop", "b close"]
-    assert fakes.journal[2:10] == rehearsal
+    test_starts = ["a restore", "a start", "a stop", "a close", "b restore", "b start", "b stop", "b close"]
+    assert fakes.journal[2:10] == test_starts
     groups = [trials[0] for trials in by_group(given)]
     restored = [f"{one.variant} {what}" for one in groups for what in ("restore", "start", "stop")]
-    groups_journal = after_rehearsal(fakes.journal)
+    groups_journal = after_test_starts(fakes.journal)
     assert [entry for entry in groups_journal if "occupy" not in entry and "close" not in entry] == restored
     # The trials follow the schedule, and the last thing is that every server is closed.
     assert listening.ended() == [(index, "") for index in range(8)]
@@ -114,7 +114,7 @@ def test_data_stay_where_the_design_says_so(
 ) -> None:
     given = experiment(basedir, "a", blocks=2, state=state, repeat_disturbed=False)
     compare(given, created(given, tmp_path), Listening())
-    journal = after_rehearsal(fakes.journal)
+    journal = after_test_starts(fakes.journal)
     end = ["a stop clean", "a close"]
     assert journal == ["a occupy slot-1", "a restore", "a start", *between, *end]
 
@@ -126,7 +126,7 @@ def test_a_server_that_does_not_start_ends_the_run_and_leaves_nothing_running(
     given = experiment(basedir)
     with pytest.raises(ServerProblem, match="no memory for b"):
         compare(given, created(given, tmp_path), Listening())
-    # Found in the rehearsal: nothing was loaded, and no trial ran.
+    # Found in the test start: nothing was loaded, and no trial ran.
     assert not any("snapshot" in entry or "occupy" in entry for entry in fakes.journal)
     assert not fakes.running
     assert fakes.journal[-1] == "b close"

@@ -1,6 +1,6 @@
 """Runs the steps of an experiment: checks, servers with their data, and trials.
 
-`compare`, `sweep` and `preflight` call a conductor, each in its own order. It prints nothing: it passes
+`compare`, `sweep` and `preflight` call a coordinator, each in its own order. It prints nothing: it passes
 progress values to a listener, and writes findings and trials into the run's folder.
 """
 
@@ -42,7 +42,7 @@ class Stopped(Exception):  # noqa: N818 — not an error: a check stopped the ex
         self.stops = tuple(stops)
 
 
-class Conductor:
+class Coordinator:
     """One experiment in progress. `run` stores its trials and findings; it is None if there is no load."""
 
     def __init__(self, experiment: Experiment, run: Run | None, engine: Engine, listen: Listener) -> None:
@@ -195,8 +195,8 @@ class Conductor:
 
 
 def hook_findings(trial: Trial, failures: Iterable[str]) -> list[Finding]:
-    """R04 for each user command (hook) that failed around a trial or a long trial."""
-    where = "the trial's folder" if trial.index >= 0 else "the folder rehearsal"
+    """R04 for each user command (hook) that failed around a trial or a warm-up trial."""
+    where = "the trial's folder" if trial.index >= 0 else "the folder warmup_trials"
     return [
         Finding("R04", "warn", f"{text}; its output is in {where}.", {"trial": trial.index}, trial.variant)
         for text in failures
