@@ -155,7 +155,9 @@ class _Live(_Plain):
         self._show_step(f"[{self._ended + 1}/{self._trials}] {_name(trial)}{self._last}")
 
     def _end_trial(self, value: progress.TrialEnded) -> None:
-        self._last = f" (previous trial: {value.events_per_s:,.0f} transactions/s)" if value.events_per_s else ""
+        self._last = (
+            f" (previous trial: {value.events_per_s:,.0f} transactions/s)" if value.events_per_s else ""
+        )
         if value.reason:
             self._print(_ended(value), "red")
         self._show_step(f"[{self._ended}/{self._trials}] {_ended(value)}")
