@@ -16,7 +16,7 @@ from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.checks.adjustments import rounding
 from dbdyno.experiment.model import Experiment, Load, OltpName, OltpWorkload, ServerSpec, Variant
-from dbdyno.experiment.quantities import same
+from dbdyno.experiment.quantities import is_equal
 from dbdyno.finding import Finding
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine, EngineResult, Record
@@ -137,7 +137,7 @@ def test_the_same_server_after_a_restart_and_another_inside_a_group(
     assert find("P03", Moment.AFTER_GROUP, server, experiment(), description=first) == []
     server.stop(clean=True)
     server.start()
-    assert find("P03", Moment.READY, server, experiment(), first=first) == []
+    assert find("P03", Moment.READY, server, experiment(), first_description=first) == []
     # The server went away and came back while a group was running: its cache is empty.
     (finding,) = find("P03", Moment.AFTER_GROUP, server, experiment(), description=first)
     assert finding.level == "stop"
@@ -147,7 +147,7 @@ def test_the_same_server_after_a_restart_and_another_inside_a_group(
 def test_two_servers_are_two(started: Callable[..., LocalServer]) -> None:
     one, other = started("one"), started("other")
     assert find("P03", Moment.READY, one, experiment(), peers={"other": other.describe()}) == []
-    (finding,) = find("P03", Moment.READY, one, experiment(), first=other.describe())
+    (finding,) = find("P03", Moment.READY, one, experiment(), first_description=other.describe())
     assert {"datadir", "socket", "port"} <= set(finding.evidence)
 
 
@@ -186,7 +186,7 @@ def test_what_a_server_makes_of_settings(started: Callable[..., LocalServer]) ->
     variables = server.variables()
     # The rules are the running server's, not our memory of it.
     assert all(rounding(name, value, variables) for name, value in ROUNDED.items())
-    assert not any(same(name, value, variables[name]) for name, value in CLIPPED.items())
+    assert not any(is_equal(name, value, variables[name]) for name, value in CLIPPED.items())
 
 
 def test_an_ignored_variable_is_a_stop(started: Callable[..., LocalServer]) -> None:

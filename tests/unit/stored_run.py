@@ -29,7 +29,7 @@ from dbdyno.experiment.model import (
     Variant,
     Workload,
 )
-from dbdyno.experiment.repeats import with_repeats
+from dbdyno.experiment.repeats import repeat_blocks
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.finding import FINDINGS
 from dbdyno.judge import judge
@@ -158,7 +158,7 @@ def make(folder: Path, making: Making | None = None) -> Run:
         environment={"host": "laboratory", "lab": "0.1.0", "engine": "0.1.0", "argv": ["dbdyno", "compare"]},
     )
     planned = schedule(plan)
-    repeats = with_repeats(planned, making.repeated)
+    repeats = repeat_blocks(planned, making.repeated)
     with _without_sync():
         run.add_findings(FINDINGS.validate_python(making.findings))
         run.append_schedule(repeats)

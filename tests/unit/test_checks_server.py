@@ -48,7 +48,9 @@ def test_a_first_start_is_compared_with_nobody() -> None:
 
 
 def test_another_start_of_the_same_server_is_the_same_server() -> None:
-    assert ready("P03", context(description(pid=72, start_unix_us=2_000), first=description())) == []
+    assert (
+        ready("P03", context(description(pid=72, start_unix_us=2_000), first_description=description())) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_another_start_of_the_same_server_is_the_same_server() -> None:
     ],
 )
 def test_another_server_is_a_stop(now: Description, words: str) -> None:
-    (finding,) = ready("P03", context(now, first=description()))
+    (finding,) = ready("P03", context(now, first_description=description()))
     assert (finding.level, finding.subject) == ("stop", "A")
     assert words in finding.text
 
@@ -72,9 +74,9 @@ PLACE: dict[str, Any] = {"datadir": "/data/b", "socket": "/run/b.sock", "port": 
 def test_a_server_may_move_to_the_place_of_its_group() -> None:
     """It then says itself that it is there; a directory's closing slash is no other place."""
     moved = description(variables={"datadir": "/data/b/", "socket": "/run/b.sock", "port": "3311"}, **PLACE)
-    assert ready("P03", replace(context(moved, first=description()), place=PLACE)) == []
+    assert ready("P03", replace(context(moved, first_description=description()), slot=PLACE)) == []
     postgresql = description(variables={"data_directory": "/data/b", "port": "3311"}, **PLACE)
-    assert ready("P03", replace(context(postgresql, first=description()), place=PLACE)) == []
+    assert ready("P03", replace(context(postgresql, first_description=description()), slot=PLACE)) == []
 
 
 @pytest.mark.parametrize(
@@ -89,23 +91,21 @@ def test_a_server_may_move_to_the_place_of_its_group() -> None:
     ],
 )
 def test_a_server_in_the_place_of_another_group_is_a_stop(now: Description, words: str) -> None:
-    (finding,) = ready("P03", replace(context(now, first=description()), place=PLACE))
+    (finding,) = ready("P03", replace(context(now, first_description=description()), slot=PLACE))
     assert (finding.level, finding.subject) == ("stop", "A")
     assert words in finding.text
 
 
 def test_a_server_that_moves_is_still_known_by_its_uuid() -> None:
     now, first = description(server_uuid="2", **PLACE), description(server_uuid="1")
-    (finding,) = ready("P03", replace(context(now, first=first), place=PLACE))
+    (finding,) = ready("P03", replace(context(now, first_description=first), slot=PLACE))
     assert finding.level == "stop"
     assert "server_uuid was 1 and is 2" in finding.text
     assert "datadir" not in finding.text
 
 
 def test_a_server_that_moves_inside_a_group_is_a_stop() -> None:
-    inside = replace(
-        context(description(**PLACE)), place=PLACE, server=cast(Server, Answering(description()))
-    )
+    inside = replace(context(description(**PLACE)), slot=PLACE, server=cast(Server, Answering(description())))
     (finding,) = checks.run(Moment.AFTER_GROUP, inside, ["P03"])
     assert "datadir was /data/b and is /data/a" in finding.text
 
@@ -137,9 +137,9 @@ class Answering:
 def test_who_is_restarted_by_the_users_own_commands_may_start_anew(
     state: Any, spec: ServerSpec, same: bool
 ) -> None:
-    """Between groups; inside one nobody may."""
+    """Between groups commands may restart the server; within a group nobody may."""
     first, now = description(started_unix_s=1_700_000_000), description(started_unix_s=1_700_000_060)
-    given = context(now, first=first)
+    given = context(now, first_description=first)
     experiment = given.experiment.model_copy(
         update={
             "design": Design(state=state),
@@ -157,8 +157,8 @@ def test_who_is_restarted_by_the_users_own_commands_may_start_anew(
 
 def test_a_start_time_that_one_of_the_two_descriptions_lacks_says_nothing() -> None:
     told, untold = description(started_unix_s=1_700_000_000), description()
-    assert ready("P03", context(told, first=untold)) == []
-    assert ready("P03", context(untold, first=told)) == []
+    assert ready("P03", context(told, first_description=untold)) == []
+    assert ready("P03", context(untold, first_description=told)) == []
 
 
 def test_one_process_cannot_be_two_variants() -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from dbdyno.checks.adjustments import rounding, rule
-from dbdyno.experiment.quantities import Setting, number, same, truth, variable_name, with_unit
+from dbdyno.experiment.quantities import Setting, is_equal, number, parse_boolean, variable_name, with_unit
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_is_no_number(text: str) -> None:
     ("text", "value"), [("on", True), ("1", True), ("Yes", True), ("OFF", False), ("2", None)]
 )
 def test_truth(text: str, value: bool | None) -> None:
-    assert truth(text) is value
+    assert parse_boolean(text) is value
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_variable_names(option: str, name: str) -> None:
     ],
 )
 def test_the_same_value(name: str, declared: Setting, effective: str) -> None:
-    assert same(name, declared, effective)
+    assert is_equal(name, declared, effective)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_same_value(name: str, declared: Setting, effective: str) -> None:
     ],
 )
 def test_another_value(name: str, declared: Setting, effective: str) -> None:
-    assert not same(name, declared, effective)
+    assert not is_equal(name, declared, effective)
 
 
 @pytest.mark.parametrize(

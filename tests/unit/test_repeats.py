@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
-from dbdyno.experiment.schedule import Trial, engine_seed, schedule, turn
+from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed, schedule
 from dbdyno.judge.foreign import ForeignLoad, foreign_load
 from dbdyno.run.repeating import Repeats, plan_repeats
 from dbdyno.store import Run
@@ -58,20 +58,20 @@ def judged(run: Run, blocks: int) -> ForeignLoad:
 )
 def test_at_most_a_quarter_of_the_blocks_is_repeated(blocks: int, most: int) -> None:
     everywhere = dict.fromkeys(range(blocks), 0.5)
-    assert len(repeats.to_repeat(everywhere, blocks)) == most
+    assert len(repeats.blocks_to_repeat(everywhere, blocks)) == most
 
 
 def test_the_blocks_with_the_most_foreign_load_are_repeated_in_running_order() -> None:
     shares = {0: 0.11, 1: 0.05, 2: 0.9, 3: 0.1, 4: 0.3, 5: 0.2}
-    assert repeats.disturbed(shares) == [0, 2, 4, 5]
-    assert repeats.to_repeat(shares, 8) == [2, 4]
-    assert repeats.to_repeat({3: 0.1}, 8) == []
+    assert repeats.disturbed_blocks(shares) == [0, 2, 4, 5]
+    assert repeats.blocks_to_repeat(shares, 8) == [2, 4]
+    assert repeats.blocks_to_repeat({3: 0.1}, 8) == []
 
 
 def test_a_repeat_is_the_block_again_with_numbers_of_its_own() -> None:
     given = experiment()
     trials = schedule(given)
-    added = repeats.with_repeats(trials, [2, 5])
+    added = repeats.repeat_blocks(trials, [2, 5])
     assert [trial.index for trial in added] == list(range(32, 40))
     assert [(trial.block, trial.repeats) for trial in added] == [(8, 2)] * 4 + [(9, 5)] * 4
     assert [trial.group for trial in added] == [16, 16, 17, 17, 18, 18, 19, 19]
@@ -90,14 +90,14 @@ def test_a_repeat_is_the_block_again_with_numbers_of_its_own() -> None:
 def test_a_repeat_goes_on_with_sequences_where_data_are_kept() -> None:
     for state, turns in (("restore", [0, 1, 0, 1]), ("preserve", [8, 9, 8, 9])):
         given = experiment(blocks=4, state=state)
-        added = repeats.with_repeats(schedule(given), [1])
-        assert [turn(given, trial, [*schedule(given), *added]) for trial in added] == turns
+        added = repeats.repeat_blocks(schedule(given), [1])
+        assert [count_earlier_trials(given, trial, [*schedule(given), *added]) for trial in added] == turns
 
 
 def test_the_stored_schedule_gives_its_trials_back(tmp_path: Path) -> None:
     given = experiment()
     run = Run.create(tmp_path, given, b"")
-    added = repeats.with_repeats(schedule(given), [3])
+    added = repeats.repeat_blocks(schedule(given), [3])
     run.append_schedule(added)
     assert run.schedule() == [*schedule(given), *added]
 

@@ -19,9 +19,9 @@ from dbdyno.experiment.sql_text import (
     annotation_lines,
     count_placeholders,
     created_tables,
-    parameters,
-    split,
-    tables,
+    parameter_names,
+    split_statements,
+    table_names,
 )
 from dbdyno.run.plan import SEQUENCE_ROOM, plan, trial_plan
 
@@ -307,8 +307,8 @@ def test_columns_become_the_plans(text: str, values: dict[str, Any]) -> None:
 
 def test_quotes_and_comments_are_left_alone() -> None:
     sql = "SELECT ':a', `:b`, x::int, :c, y:=1, a[1:2], '\\':d' /* :e */ -- :f\n, :c, :from # :g"
-    assert parameters(sql, "mysql") == ["c", "from"]
-    assert parameters("SELECT $$ :a $$, '\\', :b", "postgres") == ["b"]
+    assert parameter_names(sql, "mysql") == ["c", "from"]
+    assert parameter_names("SELECT $$ :a $$, '\\', :b", "postgres") == ["b"]
     assert (
         count_placeholders("SELECT '?', ?, `?` -- ?", "mysql"),
         count_placeholders("SELECT 1", "mysql"),
@@ -316,7 +316,7 @@ def test_quotes_and_comments_are_left_alone() -> None:
     assert annotation_lines("/*\n-- @setup\n*/ SELECT '\n-- @after\n'\n-- @cleanup\n;", "mysql") == [
         (6, "cleanup")
     ]
-    assert [piece.sql for piece in split(";; SELECT 1 ; ; -- x\n SELECT 2 -- y", "mysql")] == [
+    assert [piece.sql for piece in split_statements(";; SELECT 1 ; ; -- x\n SELECT 2 -- y", "mysql")] == [
         "SELECT 1",
         "SELECT 2",
     ]
@@ -329,7 +329,10 @@ def test_tables_are_named_once() -> None:
         "CREATE INDEX k ON t (i)",
     ]
     assert created_tables(texts, "mysql") == {"t": "a.t"}
-    assert tables(["WITH c AS (SELECT * FROM t) SELECT * FROM c JOIN u USING (i), t"], "mysql") == ["u", "t"]
+    assert table_names(["WITH c AS (SELECT * FROM t) SELECT * FROM c JOIN u USING (i), t"], "mysql") == [
+        "u",
+        "t",
+    ]
 
 
 @pytest.mark.parametrize(("state", "rooms"), [("restore", [0, 1, 0, 1]), ("preserve", [0, 1, 2, 3])])

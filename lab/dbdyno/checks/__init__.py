@@ -5,7 +5,7 @@ every check, its rule, and an example of the mistake that it detects.
 """
 
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.registry import ALL, OF_DATA, run, stops
+from dbdyno.checks.registry import ALL, NEED_DATA, run, stops
 from dbdyno.finding import LEVELS, Finding, Level
 
-__all__ = ["ALL", "LEVELS", "OF_DATA", "Check", "Context", "Finding", "Level", "Moment", "run", "stops"]
+__all__ = ["ALL", "LEVELS", "NEED_DATA", "Check", "Context", "Finding", "Level", "Moment", "run", "stops"]

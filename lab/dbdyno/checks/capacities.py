@@ -24,28 +24,28 @@ class Capacity:
     limit_name: str
     limit: int
     # The unit, in the plural.
-    what: str
+    unit: str
     per_connection: int
     # Units needed or already used, independent of the number of connections.
     fixed: int
     # How to raise the limit; {value} is the new one.
     fix: str
 
-    def need(self, connections: int) -> int:
+    def required(self, connections: int) -> int:
         """Units that this number of connections needs."""
         return self.fixed + self.per_connection * connections
 
     def fits(self, connections: int) -> bool:
         """Whether the connections fit within 90 % of the limit."""
-        return self.need(connections) <= USABLE * self.limit
+        return self.required(connections) <= USABLE * self.limit
 
-    def largest(self) -> int:
+    def max_connections(self) -> int:
         """The maximum number of connections that fit; 0 if none fits."""
         return max(0, math.floor((USABLE * self.limit - self.fixed) / self.per_connection))
 
-    def enough(self, connections: int) -> int:
+    def sufficient_limit(self, connections: int) -> int:
         """The smallest limit under which the connections fit."""
-        return math.ceil(self.need(connections) / USABLE)
+        return math.ceil(self.required(connections) / USABLE)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Demand:
     statements_per_connection: int
 
 
-def of_server(
+def server_capacities(
     limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, started: bool
 ) -> list[Capacity]:
     """The server's limits, as far as `limits` (its variables, or the declared ones) has them.
@@ -91,13 +91,13 @@ def of_server(
     )
     # For each of these variables 0 means "no limit" or "automatic".
     return [
-        Capacity(name, int(limit), what, per_connection, fixed, how)
-        for name, what, per_connection, fixed, how in rows
+        Capacity(name, int(limit), unit, per_connection, fixed, fix_text)
+        for name, unit, per_connection, fixed, fix_text in rows
         if (limit := number(limits.get(name, ""))) and per_connection
     ]
 
 
-def of_postgresql(
+def postgresql_capacities(
     limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, started: bool
 ) -> list[Capacity]:
     """PostgreSQL's limits: connections except those reserved for administrators, and locks.
@@ -134,7 +134,7 @@ def of_postgresql(
     return capacities
 
 
-def of_client(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
+def client_capacities(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
     """The client's limits: `ports` is the range of ephemeral ports, None if the load does not use TCP."""
     capacities = [Capacity("open files of the client", files, "sockets", 1, 50, "ulimit -n {value}")]
     if ports is not None:

@@ -37,10 +37,10 @@ class Context:
     # That server's description at the beginning of this group.
     description: Description | None = None
     # The description of the same variant's server at its first start; None at that first start.
-    first: Description | None = None
+    first_description: Description | None = None
     # Data directory, socket and port that dbdyno assigned for this group, by the keys of an identity. Empty
     # for servers that dbdyno does not start, and for servers that are not moved between slots.
-    place: Mapping[str, Any] = field(default_factory=dict)
+    slot: Mapping[str, Any] = field(default_factory=dict)
     # The first description of every variant seen so far, by name.
     peers: Mapping[str, Description] = field(default_factory=dict)
     # The workload of the group; None: all workloads of the experiment.

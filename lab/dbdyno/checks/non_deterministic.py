@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.experiment.sql_text import Dialect, parsed, sqlglot
+from dbdyno.experiment.sql_text import Dialect, parse_statement, sqlglot
 
 # Functions that are evaluated per row, so that no index applies.
 _PER_ROW: Mapping[Dialect, frozenset[str]] = {
@@ -59,9 +59,9 @@ class Condition:
     generator: str = ""
 
 
-def conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
+def find_conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
     """The non-deterministic conditions of a statement; none if sqlglot cannot parse it."""
-    tree = parsed(sql, dialect)
+    tree = parse_statement(sql, dialect)
     if tree is None:
         return
     exp = sqlglot().exp
@@ -80,7 +80,9 @@ def conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
                 continue  # A derived table is evaluated once.
             seen.add(id(function))
             written = function.sql(dialect=dialect).partition("(")[0]
-            yield _described(function, written, dialect, evaluated_per="row" if per_row else "statement")
+            yield _describe_condition(
+                function, written, dialect, evaluated_per="row" if per_row else "statement"
+            )
 
 
 def _name(function: Any) -> str:
@@ -89,7 +91,7 @@ def _name(function: Any) -> str:
     return str(name).upper()
 
 
-def _described(function: Any, name: str, dialect: Dialect, *, evaluated_per: str) -> Condition:
+def _describe_condition(function: Any, name: str, dialect: Dialect, *, evaluated_per: str) -> Condition:
     exp = sqlglot().exp
     comparison = function.find_ancestor(exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
     if comparison is None:

@@ -25,7 +25,7 @@ from dbdyno.servers.server import Address, Server
 DRIFT_SHARE = 0.01
 
 # Maximum number of tables named in a message; a thousand wrong tables have the same cause as the first five.
-_NAMED = 5
+_NAMED_MAX = 5
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -52,21 +52,21 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     # Workloads over the same tables are checked once.
     groups = {group: None for one in oltp for group in describe(context.experiment, one, protocol).tables}
     for tables in groups:
-        yield from differences(context.server, tables, tolerance, context.subject)
+        yield from find_differences(context.server, tables, tolerance, context.subject)
     for workload in kept:
         if isinstance(workload, SqlWorkload):
-            yield from own_differences(context.server, workload, context.subject)
+            yield from find_sql_differences(context.server, workload, context.subject)
 
 
-class _Reading(NamedTuple):
+class _Readers(NamedTuple):
     shapes: Callable[[Query, str, Iterable[str]], dict[str, Shape]]
     extent: Callable[[Query, str, str, Shape], Extent]
 
 
 # Functions that read the tables, by protocol.
-_DIALECTS: Mapping[str, _Reading] = {
-    "mysql": _Reading(read_shapes, read_extent),
-    "postgresql": _Reading(tables_postgresql.read_shapes, tables_postgresql.read_extent),
+_DIALECTS: Mapping[str, _Readers] = {
+    "mysql": _Readers(read_shapes, read_extent),
+    "postgresql": _Readers(tables_postgresql.read_shapes, tables_postgresql.read_extent),
 }
 
 
@@ -76,7 +76,9 @@ def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
     return _DIALECTS[address.protocol].shapes(server.query, address.database, names)
 
 
-def differences(server: Server, tables: Tables, tolerance: float, subject: str = "") -> Iterator[Finding]:
+def find_differences(
+    server: Server, tables: Tables, tolerance: float, subject: str = ""
+) -> Iterator[Finding]:
     """Differences between the load's database and `tables`; rows and ids may differ by
     `tolerance`, a share.
     """
@@ -86,8 +88,8 @@ def differences(server: Server, tables: Tables, tolerance: float, subject: str =
     if missing:
         yield _finding(
             "stop",
-            f"{len(missing)} of {len(tables.names)} tables are missing in {database}: {_some(missing)}.",
-            {"missing": missing[:_NAMED], "missing_count": len(missing)},
+            f"{len(missing)} of {len(tables.names)} tables are missing in {database}: {_shorten(missing)}.",
+            {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
             subject,
             "Load them with the same options as the run.",
         )
@@ -95,7 +97,7 @@ def differences(server: Server, tables: Tables, tolerance: float, subject: str =
         name: differences for name in there if (differences := list(shape_differences(there[name], tables)))
     }
     if differences:
-        yield _many(
+        yield _differences_finding(
             "do not have the columns, indexes or engine of the options", differences, database, subject
         )
         # With a wrong table the row count says nothing, and counting may take an hour.
@@ -104,10 +106,10 @@ def differences(server: Server, tables: Tables, tolerance: float, subject: str =
         return  # The workload fills them, with as many rows as there are events.
     of = _DIALECTS[server.address().protocol].extent
     extents = {name: of(query, database, name, shape) for name, shape in there.items()}
-    yield from _rows(extents, tables, tolerance, database, subject)
+    yield from _check_rows(extents, tables, tolerance, database, subject)
 
 
-def own_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:
+def find_sql_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:
     """Differences between the tables and those that the user's statements and generators create."""
     address = server.address()
     names = workload.created_tables(address.protocol)
@@ -117,29 +119,31 @@ def own_differences(server: Server, workload: SqlWorkload, subject: str = "") ->
         yield _finding(
             "stop",
             f"{len(missing)} of {len(names)} tables of {workload.title} are missing in {address.database}: "
-            f"{_some(missing)}.",
-            {"missing": missing[:_NAMED], "missing_count": len(missing)},
+            f"{_shorten(missing)}.",
+            {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
             subject,
             "Load them with the same setup as the run.",
         )
     differences = {}
     for name, rows in workload.row_counts.items():
         if name in there:
-            ((count,),) = server.query(f"SELECT COUNT(*) FROM {_place(address, names[name])}")
+            ((count,),) = server.query(f"SELECT COUNT(*) FROM {_qualified_name(address, names[name])}")
             if count != rows:
                 differences[name] = [f"{count:,} rows, not {rows:,}"]
     if differences:
-        yield _many("do not hold the rows of the options", differences, address.database, subject)
+        yield _differences_finding(
+            "do not hold the rows of the options", differences, address.database, subject
+        )
 
 
-def _place(address: Address, name: str) -> str:
+def _qualified_name(address: Address, name: str) -> str:
     """The qualified name of a table of the load, for the administrator's connection."""
     if address.protocol == "postgresql" or "." in name:
         return name
     return f"`{address.database}`.{name}"
 
 
-def _rows(
+def _check_rows(
     extents: dict[str, Extent], tables: Tables, tolerance: float, database: str, subject: str
 ) -> Iterator[Finding]:
     differences = {
@@ -148,7 +152,7 @@ def _rows(
         if (differences := list(extent_differences(extent, tables.rows, tolerance)))
     }
     if differences:
-        yield _many("do not hold the rows of the options", differences, database, subject)
+        yield _differences_finding("do not hold the rows of the options", differences, database, subject)
     if not tolerance and not differences and tables.columns[0].auto_increment:
         moved = [
             name for name, extent in extents.items() if extent.auto_increment not in (None, tables.rows + 1)
@@ -157,17 +161,19 @@ def _rows(
             first = extents[moved[0]].auto_increment
             yield _finding(
                 "warn",
-                f"AUTO_INCREMENT of {_some(moved)} in {database} is not {tables.rows + 1:,} "
+                f"AUTO_INCREMENT of {_shorten(moved)} in {database} is not {tables.rows + 1:,} "
                 f"({moved[0]}: {first}): rows were inserted and deleted since the load, so pages may be "
                 "fuller or emptier than after a load.",
-                {"tables": moved[:_NAMED], "auto_increment": first, "expected": tables.rows + 1},
+                {"tables": moved[:_NAMED_MAX], "auto_increment": first, "expected": tables.rows + 1},
                 subject,
                 "Load the tables again.",
             )
 
 
-def _many(what: str, differences: dict[str, list[str]], database: str, subject: str) -> Finding:
-    named = list(differences)[:_NAMED]
+def _differences_finding(
+    what: str, differences: dict[str, list[str]], database: str, subject: str
+) -> Finding:
+    named = list(differences)[:_NAMED_MAX]
     details = "; ".join(f"{name}: {', '.join(differences[name])}" for name in named)
     more = f"; and {len(differences) - len(named)} more" if len(differences) > len(named) else ""
     return _finding(
@@ -183,9 +189,9 @@ def _finding(level: Level, text: str, evidence: dict[str, object], subject: str,
     return Finding("P02", level, text, evidence, subject, fix=fix)
 
 
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
+def _shorten(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMED_MAX])
+    return f"{shown} and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else shown
 
 
 CHECK = Check("P02", "Data match their specification", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)

@@ -13,7 +13,7 @@ from dbdyno.servers.server import Description
 
 # Facts that identify a server. MariaDB has no server_uuid; a server that dbdyno starts is identified by its
 # data directory, socket and port. A restored copy has the uuid of its snapshot, so that alone proves nothing.
-LASTING = (
+PERMANENT_FACTS = (
     "datadir",
     "data_directory",
     "socket",
@@ -28,10 +28,18 @@ LASTING = (
     "image",
 )
 # Facts that two servers may share: defaults, and facts that a copy keeps.
-_SHARED = ("socket", "port", "datadir", "data_directory", "server_uuid", "system_identifier", "image")
+_AMBIGUOUS_FACTS = (
+    "socket",
+    "port",
+    "datadir",
+    "data_directory",
+    "server_uuid",
+    "system_identifier",
+    "image",
+)
 
 # Key of an identity -> the server's variables with the same path or port.
-PLACE_VARIABLES: Mapping[str, tuple[str, ...]] = {
+SLOT_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "datadir": ("datadir", "data_directory"),
     "socket": ("socket",),
     "port": ("port",),
@@ -42,7 +50,7 @@ STARTED = "started_unix_s"
 STARTED_SLACK_S = 3
 
 # Facts that identify one start of a server.
-ONE_START = ("pid", "start_unix_us")
+START_FACTS = ("pid", "start_unix_us")
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -73,27 +81,29 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     if moment is Moment.AFTER_GROUP:
         if context.server is not None:
             now = context.server.describe()
-            keys = (*LASTING, *ONE_START, STARTED)
-            yield from _changed(description, now, keys, "since the group began", context.subject)
+            keys = (*PERMANENT_FACTS, *START_FACTS, STARTED)
+            yield from _change_findings(description, now, keys, "since the group began", context.subject)
         return
-    yield from _declared_version(context, description)
-    yield from _misplaced(context, description)
-    if context.first is not None:
-        keys = LASTING if _restarted_by_commands(context) else (*LASTING, STARTED)
-        keys = tuple(key for key in keys if key not in context.place)
-        yield from _changed(context.first, description, keys, "since it was first seen", context.subject)
+    yield from _version_findings(context, description)
+    yield from _slot_findings(context, description)
+    if context.first_description is not None:
+        keys = PERMANENT_FACTS if _may_restart(context) else (*PERMANENT_FACTS, STARTED)
+        keys = tuple(key for key in keys if key not in context.slot)
+        yield from _change_findings(
+            context.first_description, description, keys, "since it was first seen", context.subject
+        )
     for name, peer in context.peers.items():
         if name != context.subject:
-            yield from _against_peer(context, name, description, peer)
+            yield from _peer_findings(context, name, description, peer)
 
 
-def _misplaced(context: Context, description: Description) -> Iterator[Finding]:
+def _slot_findings(context: Context, description: Description) -> Iterator[Finding]:
     """A server whose paths or port are not those of its group, by its identity or its variables."""
     wrong = {}
-    for key, expected in context.place.items():
-        by_server = (description.variables.get(name) for name in PLACE_VARIABLES[key])
+    for key, expected in context.slot.items():
+        by_server = (description.variables.get(name) for name in SLOT_VARIABLES[key])
         answers = [description.identity.get(key), *by_server]
-        other = [answer for answer in answers if answer and not _is_place(answer, expected)]
+        other = [answer for answer in answers if answer and not _is_same_path(answer, expected)]
         if other:
             wrong[key] = {"expected": expected, "now": other[0]}
     if wrong:
@@ -108,12 +118,12 @@ def _misplaced(context: Context, description: Description) -> Iterator[Finding]:
         )
 
 
-def _is_place(answer: Any, expected: Any) -> bool:
+def _is_same_path(answer: Any, expected: Any) -> bool:
     # Servers may add a slash to a directory's path, or resolve links in it.
     return str(answer) == str(expected) or os.path.realpath(str(answer)) == os.path.realpath(str(expected))
 
 
-def _changed(
+def _change_findings(
     before: Description, now: Description, keys: tuple[str, ...], since: str, subject: str
 ) -> Iterator[Finding]:
     old, new = _facts(before), _facts(now)
@@ -121,7 +131,7 @@ def _changed(
     known = [
         key for key in ("product", "version", *keys) if old.get(key) is not None and new.get(key) is not None
     ]
-    changed = [key for key in known if _differ(key, old[key], new[key])]
+    changed = [key for key in known if _differs(key, old[key], new[key])]
     if changed:
         details = ", ".join(f"{key} was {old[key]} and is {new[key]}" for key in changed)
         yield _stop(
@@ -132,12 +142,12 @@ def _changed(
         )
 
 
-def _differ(key: str, old: Any, new: Any) -> bool:
+def _differs(key: str, old: Any, new: Any) -> bool:
     # Computed from the server's uptime, in whole seconds.
     return abs(int(old) - int(new)) > STARTED_SLACK_S if key == STARTED else bool(old != new)
 
 
-def _restarted_by_commands(context: Context) -> bool:
+def _may_restart(context: Context) -> bool:
     """Whether the user's commands may restart the server before each group."""
     if context.variant is None:
         return False
@@ -145,25 +155,25 @@ def _restarted_by_commands(context: Context) -> bool:
     return bool(spec.start) or (bool(spec.restore) and context.experiment.design.state == "restore")
 
 
-def _against_peer(context: Context, name: str, mine: Description, peer: Description) -> Iterator[Finding]:
+def _peer_findings(context: Context, name: str, mine: Description, peer: Description) -> Iterator[Finding]:
     facts, other = _facts(mine), _facts(peer)
-    if all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in ONE_START):
+    if all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in START_FACTS):
         yield _stop(
             f"the same server process answers for {context.subject} and {name} (pid {facts['pid']}): "
             "one server was measured twice.",
             "Give each variant its own server.",
-            {key: facts[key] for key in ONE_START},
+            {key: facts[key] for key in START_FACTS},
             context.subject,
         )
-    if _reached_twice(facts, other):
+    if _is_same_server(facts, other):
         yield _stop(
             f"{context.subject} ({facts['url']}) and {name} ({other['url']}) lead to the same server "
-            f"({_named(facts)}): one server was measured twice.",
+            f"({_identity_text(facts)}): one server was measured twice.",
             "Correct one of the URLs.",
             {"urls": [facts["url"], other["url"]]},
             context.subject,
         )
-    if facts["version"] != other["version"] and _same_software(context, name):
+    if facts["version"] != other["version"] and _is_same_software(context, name):
         yield _stop(
             f"{context.subject} runs version {facts['version']} and {name} runs {other['version']}, "
             "but the experiment asks for the same software in both.",
@@ -173,7 +183,7 @@ def _against_peer(context: Context, name: str, mine: Description, peer: Descript
         )
 
 
-def _declared_version(context: Context, description: Description) -> Iterator[Finding]:
+def _version_findings(context: Context, description: Description) -> Iterator[Finding]:
     """A server whose version is not the declared one."""
     declared = context.variant.server.version if context.variant is not None else None
     if declared is None or re.match(rf"{re.escape(declared.rstrip('.'))}(?![0-9])", description.version):
@@ -187,31 +197,34 @@ def _declared_version(context: Context, description: Description) -> Iterator[Fi
     )
 
 
-def _reached_twice(facts: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _is_same_server(facts: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two different URLs lead to one server. Two equal URLs declare an A/A test, or variants that
     `set_global` sets up.
     """
     urls = facts.get("url"), other.get("url")
     if None in urls or urls[0] == urls[1] or STARTED not in facts:
         return False
-    named = [key for key in LASTING if key in facts and key in other]
-    distinctive = [key for key in named if key not in _SHARED] or ["server_uuid", "system_identifier"]
+    named = [key for key in PERMANENT_FACTS if key in facts and key in other]
+    distinctive = [key for key in named if key not in _AMBIGUOUS_FACTS] or [
+        "server_uuid",
+        "system_identifier",
+    ]
     return (
         all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in distinctive)
         and all(facts[key] == other[key] for key in named)
-        and not _differ(STARTED, facts[STARTED], other.get(STARTED, 0))
+        and not _differs(STARTED, facts[STARTED], other.get(STARTED, 0))
     )
 
 
-def _named(facts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {facts[key]}" for key in LASTING if key in facts)
+def _identity_text(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {facts[key]}" for key in PERMANENT_FACTS if key in facts)
 
 
 def _facts(description: Description) -> Mapping[str, Any]:
     return {**description.identity, "product": description.product, "version": description.version}
 
 
-def _same_software(context: Context, name: str) -> bool:
+def _is_same_software(context: Context, name: str) -> bool:
     """Whether the experiment declares the same binaries for both variants; remote servers may differ on
     purpose.
     """

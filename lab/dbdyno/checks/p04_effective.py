@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dbdyno.checks.adjustments import rounding, rule
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.experiment.quantities import Setting, as_text, same, variable_name, with_unit
+from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name, with_unit
 from dbdyno.finding import Finding
 
 
@@ -31,9 +31,9 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
     for option, declared in _declared(context).items():
         name = variable_name(option)
         if name not in variables:
-            yield from _absent(option, declared, variables, context.subject)
-        elif not same(name, with_unit(declared, context.description.units.get(name)), variables[name]):
-            yield _differs(name, as_text(declared), variables, context)
+            yield from _missing_findings(option, declared, variables, context.subject)
+        elif not is_equal(name, with_unit(declared, context.description.units.get(name)), variables[name]):
+            yield _difference_finding(name, as_text(declared), variables, context)
 
 
 def _declared(context: Context) -> dict[str, Setting]:
@@ -47,7 +47,7 @@ def _declared(context: Context) -> dict[str, Setting]:
     return declared
 
 
-def _differs(name: str, declared: str, variables: Mapping[str, str], context: Context) -> Finding:
+def _difference_finding(name: str, declared: str, variables: Mapping[str, str], context: Context) -> Finding:
     effective, subject = variables[name], context.subject
     evidence = {"variable": name, "declared": declared, "effective": effective}
     rounded = rounding(name, declared, variables)
@@ -78,14 +78,16 @@ def _differs(name: str, declared: str, variables: Mapping[str, str], context: Co
     )
 
 
-def _absent(option: str, declared: Setting, variables: Mapping[str, str], subject: str) -> Iterator[Finding]:
+def _missing_findings(
+    option: str, declared: Setting, variables: Mapping[str, str], subject: str
+) -> Iterator[Finding]:
     """An option without a variable. The variable x verifies `skip-x` and `disable-x`; other options cannot be
     verified.
     """
     name = variable_name(option)
     positive = name.removeprefix("skip_").removeprefix("disable_")
     visible = positive != name and variables.get(positive, "").upper() in {"ON", "OFF"}
-    if visible and same(positive, not same("", declared, "ON"), variables[positive]):
+    if visible and is_equal(positive, not is_equal("", declared, "ON"), variables[positive]):
         return
     known = rule(name)
     yield Finding(

@@ -6,7 +6,13 @@ import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from dbdyno.checks.capacities import Capacity, Demand, of_client, of_postgresql, of_server
+from dbdyno.checks.capacities import (
+    Capacity,
+    Demand,
+    client_capacities,
+    postgresql_capacities,
+    server_capacities,
+)
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
 from dbdyno.experiment.model import Experiment, Workload
@@ -38,10 +44,10 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             declared = settings(variant)
             for workload in workloads:
                 demand = _demand(context.experiment, workload, protocol_of(variant.server))
-                limits = _limits_of(variant.server.product)(declared, demand, {}, started=True)
-                yield from _judge(limits, demand, workload, variant.name)
+                limits = _capacity_function(variant.server.product)(declared, demand, {}, started=True)
+                yield from _findings(limits, demand, workload, variant.name)
         connections = max(point.connections for point in context.experiment.load.points())
-        yield from _judge(_client(context), Demand(connections, 0, 0), None, "")
+        yield from _findings(_client(context), Demand(connections, 0, 0), None, "")
         return
     if context.description is None:
         return
@@ -49,13 +55,13 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     for workload in workloads:
         demand = _demand(context.experiment, workload, _protocol(context.description.product))
         started = context.variant is None or context.variant.server.started
-        of = _limits_of(context.description.product)
+        of = _capacity_function(context.description.product)
         limits = of(context.description.variables, demand, in_use, started=started)
-        yield from _judge(limits, demand, workload, context.subject)
+        yield from _findings(limits, demand, workload, context.subject)
 
 
-def _limits_of(product: str | None) -> Callable[..., list[Capacity]]:
-    return of_postgresql if product == "postgresql" else of_server
+def _capacity_function(product: str | None) -> Callable[..., list[Capacity]]:
+    return postgresql_capacities if product == "postgresql" else server_capacities
 
 
 def _protocol(product: str) -> str:
@@ -83,26 +89,26 @@ def _client(context: Context) -> list[Capacity]:
         ports = int(first), int(last)
     # The engine inherits it; `run.engine.Engine` has raised it to the hard limit.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return of_client(ports, 1 << 30 if files == resource.RLIM_INFINITY else files)
+    return client_capacities(ports, 1 << 30 if files == resource.RLIM_INFINITY else files)
 
 
-def _judge(
+def _findings(
     capacities: Iterable[Capacity], demand: Demand, workload: Workload | None, subject: str
 ) -> Iterator[Finding]:
     for capacity in capacities:
         if capacity.fits(demand.connections):
             continue
-        need, largest = capacity.need(demand.connections), capacity.largest()
+        need, largest = capacity.required(demand.connections), capacity.max_connections()
         of_workload = f" of {workload.title}" if workload is not None else ""
         parts = [f"{capacity.per_connection} each"] if capacity.per_connection > 1 else []
         parts += [f"{capacity.fixed:,} besides"] if capacity.fixed else []
         sum_of = f" ({', '.join(parts)})" if parts else ""
-        room = capacity.fix.format(value=capacity.enough(demand.connections))
+        room = capacity.fix.format(value=capacity.sufficient_limit(demand.connections))
         yield Finding(
             code="P07",
             level="stop",
             text=f"{capacity.limit_name} is {capacity.limit:,}, of which 90 % may be used; "
-            f"{demand.connections:,} connections{of_workload} need {need:,} {capacity.what}{sum_of}. "
+            f"{demand.connections:,} connections{of_workload} need {need:,} {capacity.unit}{sum_of}. "
             + (f"The largest point that fits is {largest:,} connections." if largest else "No point fits."),
             fix=f"{room[:1].upper()}{room[1:]}, or lower [load] connections.",
             evidence={
@@ -112,7 +118,7 @@ def _judge(
                 "connections": demand.connections,
                 "per_connection": capacity.per_connection,
                 "largest_connections": largest,
-                "value_needed": capacity.enough(demand.connections),
+                "value_needed": capacity.sufficient_limit(demand.connections),
                 "workload": workload.title if workload is not None else None,
             },
             subject=subject,

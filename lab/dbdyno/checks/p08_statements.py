@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from dbdyno.checks import samples
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.non_deterministic import Condition, conditions
-from dbdyno.checks.plans import Plan, explained
+from dbdyno.checks.non_deterministic import Condition, find_conditions
+from dbdyno.checks.plans import Plan, read_plan
 from dbdyno.experiment.model import ScriptWorkload, SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_reading import dialect_of
-from dbdyno.experiment.sql_text import Dialect, first_word, parsed, sqlglot
+from dbdyno.experiment.sql_text import Dialect, first_word, parse_statement, sqlglot
 from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.finding import Finding, Level
 from dbdyno.servers.server import ServerProblem
@@ -20,7 +20,7 @@ from dbdyno.servers.server import ServerProblem
 SMALL_ROWS = 1_000
 
 # Statements that EXPLAIN accepts.
-EXPLAINED = ("SELECT", "WITH", "UPDATE", "DELETE", "TABLE", "REPLACE", "INSERT")
+EXPLAINABLE = ("SELECT", "WITH", "UPDATE", "DELETE", "TABLE", "REPLACE", "INSERT")
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -41,7 +41,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     own = [workload for workload in workloads if isinstance(workload, SqlWorkload)]
     if moment is Moment.DESIGN:
         for workload in own:
-            yield from _by_text(context, workload)
+            yield from _check_texts(context, workload)
         for one in workloads:
             if isinstance(one, ScriptWorkload):
                 yield Finding(
@@ -55,23 +55,25 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         return
     # Only at the first start of each variant: plans do not change later, and later groups must not be
     # delayed.
-    if context.server is not None and context.description is not None and context.first is None:
+    if context.server is not None and context.description is not None and context.first_description is None:
         for workload in own:
-            yield from _by_plan(context, workload)
+            yield from _check_plans(context, workload)
 
 
-def _by_text(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
+def _check_texts(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     dialects = sorted({dialect_of(variant.server) for variant in context.experiment.variants})
     reported: set[tuple[str, str]] = set()
     for name, _, statement in workload.named_statements():
         for dialect in dialects:
-            for condition in conditions(statement.sql, dialect):
+            for condition in find_conditions(statement.sql, dialect):
                 if (statement.sql, condition.function) not in reported:
                     reported.add((statement.sql, condition.function))
-                    yield _of_condition(workload, name, statement, condition)
+                    yield _condition_finding(workload, name, statement, condition)
 
 
-def _of_condition(workload: SqlWorkload, name: str, statement: SqlStatement, condition: Condition) -> Finding:
+def _condition_finding(
+    workload: SqlWorkload, name: str, statement: SqlStatement, condition: Condition
+) -> Finding:
     what = f"statement {name} of {workload.title}"
     fix = ""
     if condition.parameterized:
@@ -99,7 +101,7 @@ def _of_condition(workload: SqlWorkload, name: str, statement: SqlStatement, con
 
 
 @dataclass(frozen=True)
-class _Explained:
+class _StatementPlan:
     """A statement with its plan, or the reason why it has none."""
 
     name: str
@@ -108,16 +110,16 @@ class _Explained:
     reason: str = ""
 
 
-def _by_plan(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
+def _check_plans(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     assert context.server is not None, "there is one when data are ready"
     assert context.description is not None, "it was described"
     dialect = DIALECTS[context.server.address().protocol]
-    plans = list(_plans(context, workload, dialect))
+    plans = list(_read_plans(context, workload, dialect))
     for one in plans:
         if one.plan is not None:
-            yield from _of_plan(context, workload, one, dialect)
+            yield from _plan_findings(context, workload, one, dialect)
         elif one.reason:
-            yield samples.about(
+            yield samples.make_finding(
                 "P08",
                 context,
                 workload,
@@ -128,45 +130,47 @@ def _by_plan(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     known = {one.name: str(one.plan) for one in plans if one.plan is not None}
     if known:
         plans_text = "; ".join(f"{name}: {plan}" for name, plan in known.items())
-        yield samples.about(
+        yield samples.make_finding(
             "P08", context, workload, "note", f"plans of {workload.title}: {plans_text}.", plans=known
         )
 
 
-def _plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> Iterator[_Explained]:
+def _read_plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> Iterator[_StatementPlan]:
     assert context.server is not None, "there is one when data are ready"
     assert context.description is not None, "it was described"
     # A value from the middle of the range, since the first and the last may be special.
     sample = samples.values(workload, 2)
     done: set[str] = set()
-    with samples.asking(context.server, workload) as admin:
+    with samples.open_load_session(context.server, workload) as admin:
         protocol = context.server.address().protocol
         for name, statement, described in samples.statements(context, workload, protocol):
-            if statement.sql in done or first_word(statement.sql, dialect) not in EXPLAINED:
+            if statement.sql in done or first_word(statement.sql, dialect) not in EXPLAINABLE:
                 continue
             done.add(statement.sql)
             if len(done) > samples.STATEMENTS_MAX:
                 return
-            sql = samples.filled(described, sample, dialect)
+            sql = samples.fill_parameters(described, sample, dialect)
             if sql is None:
                 continue  # It needs the result of another statement.
             try:
-                yield _Explained(name, statement, explained(admin, sql, context.description.product))
+                yield _StatementPlan(name, statement, read_plan(admin, sql, context.description.product))
             except ServerProblem as problem:
-                yield _Explained(name, statement, None, samples.refused(problem))
+                yield _StatementPlan(name, statement, None, samples.describe_refusal(problem))
 
 
-def _of_plan(context: Context, workload: SqlWorkload, one: _Explained, dialect: Dialect) -> Iterator[Finding]:
+def _plan_findings(
+    context: Context, workload: SqlWorkload, one: _StatementPlan, dialect: Dialect
+) -> Iterator[Finding]:
     assert one.plan is not None, "it has one"
     what = f"statement {one.name} of {workload.title}"
     for access in one.plan.accesses:
-        if not access.whole or access.rows < SMALL_ROWS:
+        if not access.is_full_scan or access.rows < SMALL_ROWS:
             continue
         expected = one.statement.rows
-        few = expected is not None and access.rows > samples.ROWS_FOR_EACH * max(expected, 1)
+        few = expected is not None and access.rows > samples.SCAN_RATIO * max(expected, 1)
         stops = few and not _aggregates(one.statement.sql, dialect)
         to_return = f" to return {expected:,}" if expected is not None else ""
-        yield samples.about(
+        yield samples.make_finding(
             "P08",
             context,
             workload,
@@ -180,7 +184,7 @@ def _of_plan(context: Context, workload: SqlWorkload, one: _Explained, dialect: 
         )
     if one.plan.conversions:
         conversion = "; ".join(one.plan.conversions)
-        yield samples.about(
+        yield samples.make_finding(
             "P08",
             context,
             workload,
@@ -193,7 +197,7 @@ def _of_plan(context: Context, workload: SqlWorkload, one: _Explained, dialect: 
 
 def _aggregates(sql: str, dialect: Dialect) -> bool:
     """Whether the statement aggregates many rows to few."""
-    tree = parsed(sql, dialect)
+    tree = parse_statement(sql, dialect)
     exp = sqlglot().exp
     return tree is not None and tree.find(exp.AggFunc, exp.Group, exp.Distinct) is not None
 

@@ -10,7 +10,7 @@ from itertools import islice
 
 from dbdyno.checks import samples
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.plans import nodes
+from dbdyno.checks.plans import iterate_nodes
 from dbdyno.checks.samples import Value
 from dbdyno.experiment.generators import Result
 from dbdyno.experiment.model import SqlStatement, SqlWorkload
@@ -22,13 +22,13 @@ from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
 
 # Only statements that read are executed, so that the data do not change.
-READING = ("SELECT", "WITH", "TABLE", "VALUES")
+READ_STATEMENTS = ("SELECT", "WITH", "TABLE", "VALUES")
 # Total time for the executions of one statement.
 SECONDS_MAX = 5.0
 EXAMINED_MIN = 1_000
 
 # Server errors of a statement that exceeds the time limit of a minute.
-_TOOK_TOO_LONG = (3024, 1969, 57014)
+_TIMEOUT_ERRORS = (3024, 1969, 57014)
 _LIMITS = {
     "mysql": "SET SESSION max_execution_time = 60000",
     "mariadb": "SET SESSION max_statement_time = 60",
@@ -51,15 +51,15 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     workloads = (context.workload,) if context.workload else context.experiment.workloads
-    if context.server is None or context.description is None or context.first is not None:
+    if context.server is None or context.description is None or context.first_description is not None:
         return
     for workload in workloads:
         if isinstance(workload, SqlWorkload):
-            yield from _of_workload(context, workload)
+            yield from _check_workload(context, workload)
 
 
 @dataclass
-class _Tried:
+class _Executions:
     """Executions of one statement."""
 
     statement: SqlStatement
@@ -68,53 +68,53 @@ class _Tried:
     unexpected: list[tuple[int, str]] = field(default_factory=list)
     examined: list[int] = field(default_factory=list)
     seconds: float = 0.0
-    refused: str = ""
+    refusal: str = ""
 
     @property
-    def may_repeat(self) -> bool:
+    def can_repeat(self) -> bool:
         """Whether to execute the statement again."""
         mean_s = self.seconds / max(len(self.rows), 1)
-        return not self.refused and self.seconds + mean_s < SECONDS_MAX
+        return not self.refusal and self.seconds + mean_s < SECONDS_MAX
 
 
-def _of_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
+def _check_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     assert context.server is not None, "READY checks run with a server"
     assert context.description is not None, "a server is described when it has started"
-    tried: dict[str, _Tried] = {}
-    with samples.asking(context.server, workload) as admin:
+    executions: dict[str, _Executions] = {}
+    with samples.open_load_session(context.server, workload) as admin:
         admin.query(_LIMITS.get(context.description.product, "SELECT 1"))
         protocol = context.server.address().protocol
         described = samples.statements(context, workload, protocol)
         transactions = [list(islice(described, len(one.statements))) for one in workload.transactions]
-        trial = _Trial(workload, admin, DIALECTS[protocol], tried)
+        runner = _StatementRunner(workload, admin, DIALECTS[protocol], executions)
         for number in range(samples.SAMPLES):
             for transaction in transactions[: samples.STATEMENTS_MAX]:
-                trial.play(transaction, number)
-    for name, one in tried.items():
+                runner.execute(transaction, number)
+    for name, one in executions.items():
         yield from _findings(context, workload, name, one)
-    examined = {name: max(one.examined) for name, one in tried.items() if one.examined}
+    examined = {name: max(one.examined) for name, one in executions.items() if one.examined}
     if examined:
         listed = ", ".join(f"{name} {count:,}" for name, count in examined.items())
         text = f"maximum rows examined per execution, by the server's counters: {listed}."
-        yield samples.about("P09", context, workload, "note", text, examined=examined)
+        yield samples.make_finding("P09", context, workload, "note", text, examined=examined)
 
 
-def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> Iterator[Finding]:
+def _findings(context: Context, workload: SqlWorkload, name: str, one: _Executions) -> Iterator[Finding]:
     what = f"statement {name} of {workload.title}"
-    if one.refused:
-        is_slow = any(f"(error {code})" in one.refused for code in _TOOK_TOO_LONG)
-        yield samples.about(
+    if one.refusal:
+        is_slow = any(f"(error {code})" in one.refusal for code in _TIMEOUT_ERRORS)
+        yield samples.make_finding(
             "P09",
             context,
             workload,
             "warn" if is_slow else "stop",
-            f"the server refused {what}: {one.refused}",
+            f"the server refused {what}: {one.refusal}",
             statement=name,
         )
     if one.unexpected:
         rows, with_values = one.unexpected[0]
         level: Level = "stop" if len(one.unexpected) > 1 else "warn"
-        yield samples.about(
+        yield samples.make_finding(
             "P09",
             context,
             workload,
@@ -130,12 +130,12 @@ def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -
         (
             (examined, rows)
             for examined, rows in zip(one.examined, one.rows, strict=False)
-            if examined >= EXAMINED_MIN and examined > samples.ROWS_FOR_EACH * max(rows, 1)
+            if examined >= EXAMINED_MIN and examined > samples.SCAN_RATIO * max(rows, 1)
         ),
         default=None,
     )
     if worst is not None:
-        yield samples.about(
+        yield samples.make_finding(
             "P09",
             context,
             workload,
@@ -147,46 +147,50 @@ def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -
         )
 
 
-class _Trial:
+class _StatementRunner:
     """Executes the reading statements of transactions, once for each sample."""
 
     def __init__(
-        self, workload: SqlWorkload, admin: AdminConnection, dialect: Dialect, tried: dict[str, _Tried]
+        self,
+        workload: SqlWorkload,
+        admin: AdminConnection,
+        dialect: Dialect,
+        executions: dict[str, _Executions],
     ) -> None:
-        self._workload, self._admin, self._dialect, self._tried = workload, admin, dialect, tried
+        self._workload, self._admin, self._dialect, self._executions = workload, admin, dialect, executions
         generators = {name: workload.generator(name) for name in workload.parameters}
         self._results = {name: one for name, one in generators.items() if isinstance(one, Result)}
         # The increase of the counters by one reading of the counters.
-        self._own = -self._handler() + self._handler() if dialect == "mysql" else 0
+        self._overhead = -self._read_handler_count() + self._read_handler_count() if dialect == "mysql" else 0
 
-    def play(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], number: int) -> None:
+    def execute(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], number: int) -> None:
         """Execute the reading statements of a transaction in order, with the values of that sample."""
         sample = samples.values(self._workload, number)
         for name, statement, described in transaction:
-            if first_word(statement.sql, self._dialect) not in READING:
+            if first_word(statement.sql, self._dialect) not in READ_STATEMENTS:
                 continue
-            one = self._tried.setdefault(name, _Tried(statement))
-            sql = samples.filled(described, sample, self._dialect)
-            if sql is None or not one.may_repeat:
+            one = self._executions.setdefault(name, _Executions(statement))
+            sql = samples.fill_parameters(described, sample, self._dialect)
+            if sql is None or not one.can_repeat:
                 continue
             try:
-                self._try(sql, name, one, sample)
+                self._execute_statement(sql, name, one, sample)
             except ServerProblem as problem:
-                one.refused = samples.refused(problem)
+                one.refusal = samples.describe_refusal(problem)
 
-    def _try(self, sql: str, name: str, one: _Tried, sample: dict[str, Value]) -> None:
+    def _execute_statement(self, sql: str, name: str, one: _Executions, sample: dict[str, Value]) -> None:
         began = time.monotonic()
-        kept = {parameter: g for parameter, g in self._results.items() if g.statement == name}
+        results = {parameter: g for parameter, g in self._results.items() if g.statement == name}
         if self._dialect == "postgres":
-            rows, examined = self._analyzed(sql)
-            if kept:
-                self._keep(self._admin.query(sql), kept, sample)
+            rows, examined = self._analyze(sql)
+            if results:
+                self._store_results(self._admin.query(sql), results, sample)
         else:
-            before = self._handler()
+            before = self._read_handler_count()
             result = self._admin.query(sql)
-            examined = self._handler() - before - self._own
+            examined = self._read_handler_count() - before - self._overhead
             rows = len(result)
-            self._keep(result, kept, sample)
+            self._store_results(result, results, sample)
         one.seconds += time.monotonic() - began
         one.rows.append(rows)
         one.examined.append(max(examined, 0))
@@ -195,24 +199,26 @@ class _Trial:
             with_values = ", ".join(f"{key} = {value!r}" for key, value in used.items())
             one.unexpected.append((rows, f" with {with_values}" if with_values else ""))
 
-    def _keep(self, rows: list[tuple[Value, ...]], kept: dict[str, Result], sample: dict[str, Value]) -> None:
-        for parameter, generator in kept.items():
+    def _store_results(
+        self, rows: list[tuple[Value, ...]], results: dict[str, Result], sample: dict[str, Value]
+    ) -> None:
+        for parameter, generator in results.items():
             row = rows[0] if rows else ()
             value = row[generator.column - 1] if len(row) >= generator.column else None
             sample[parameter] = None if value is None else str(value)
 
-    def _handler(self) -> int:
+    def _read_handler_count(self) -> int:
         """Rows that the session has read so far, from any index or table."""
         return sum(
             int(count) for count in self._admin.pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").values()
         )
 
-    def _analyzed(self, sql: str) -> tuple[int, int]:
+    def _analyze(self, sql: str) -> tuple[int, int]:
         """Rows that the statement returns, and rows that its scans examine."""
         ((answer,),) = self._admin.query(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")
         root = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
         examined = 0.0
-        for node in nodes(root):
+        for node in iterate_nodes(root):
             if node.get("Relation Name"):
                 removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
                 examined += (node["Actual Rows"] + removed) * node["Actual Loops"]

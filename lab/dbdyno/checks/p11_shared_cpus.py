@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import psutil
 
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.topology import here
+from dbdyno.checks.topology import is_local
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.finding import Finding
 
@@ -46,7 +46,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """
     if moment is Moment.DESIGN:
         yield from _overlaps(context)
-    yield from _neighbours(context)
+    yield from _busy_servers(context)
 
 
 def _overlaps(context: Context) -> Iterator[Finding]:
@@ -54,7 +54,7 @@ def _overlaps(context: Context) -> Iterator[Finding]:
     client = context.experiment.client.cpus
     client_cpus = available if client is None else parse_cpus(client)
     sharing: dict[str, list[str]] = {}
-    for variant in filter(here, context.experiment.variants):
+    for variant in filter(is_local, context.experiment.variants):
         server = variant.server.cpus
         shared = client_cpus & (available if server is None else parse_cpus(server))
         if shared:
@@ -80,13 +80,13 @@ def _fix(context: Context, available: frozenset[int]) -> str:
 
 
 @dataclass(frozen=True)
-class _Neighbour:
+class _BusyServer:
     name: str
     pid: int
     cpu: float
 
 
-def _neighbours(context: Context) -> Iterator[Finding]:
+def _busy_servers(context: Context) -> Iterator[Finding]:
     busy = _busy_databases(_own_pids(context))
     if busy:
         # The text contains no figures, so the same process is reported once and not for every group.
@@ -110,7 +110,7 @@ def _own_pids(context: Context) -> frozenset[int]:
     return frozenset(pids)
 
 
-def _busy_databases(own_pids: frozenset[int]) -> list[_Neighbour]:
+def _busy_databases(own_pids: frozenset[int]) -> list[_BusyServer]:
     """Other database servers that use more than 5 % of a CPU while they are observed."""
     others = [
         process
@@ -125,7 +125,7 @@ def _busy_databases(own_pids: frozenset[int]) -> list[_Neighbour]:
     elapsed_s = time.monotonic() - began
     shares = {process: (_cpu_s(process) - used) / elapsed_s for process, used in before.items()}
     return [
-        _Neighbour(process.info["name"], process.pid, share)
+        _BusyServer(process.info["name"], process.pid, share)
         for process, share in sorted(shares.items(), key=lambda item: -item[1])
         if share > BUSY_SHARE
     ]

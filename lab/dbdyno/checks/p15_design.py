@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.experiment.family import differing, family_size, is_identical
+from dbdyno.experiment.family import family_size, is_identical, list_differences
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.finding import Finding
 from dbdyno.stats.paired import ALPHA
@@ -42,7 +42,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             "Add a second [[variant]].",
             variants=[experiment.variants[0].name],
         )
-    yield from _places(experiment)
+    yield from _slot_findings(experiment)
     baseline = experiment.variants[0]
     for variant in experiment.variants[1:]:
         if is_identical(experiment, variant):
@@ -87,7 +87,7 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
         )
 
 
-def _places(experiment: Experiment) -> Iterator[Finding]:
+def _slot_findings(experiment: Experiment) -> Iterator[Finding]:
     """Servers that keep their data, and therefore also their directory, port and socket."""
     started = [variant.name for variant in experiment.variants if variant.server.started]
     state = experiment.design.state
@@ -113,7 +113,7 @@ def _identical(baseline: Variant, variant: Variant) -> Finding:
 
 
 def _differences(baseline: Variant, variant: Variant, *, factorial: bool) -> Iterator[Finding]:
-    differences = differing(baseline, variant)
+    differences = list_differences(baseline, variant)
     if len(differences) > 1 and not factorial:
         yield _warn(
             f"{variant.name} differs from {baseline.name} in {len(differences)} things "

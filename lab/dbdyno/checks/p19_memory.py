@@ -10,7 +10,7 @@ import psutil
 
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
-from dbdyno.checks.topology import here
+from dbdyno.checks.topology import is_local
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
@@ -39,9 +39,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     if moment is Moment.DESIGN:
         for variant in context.experiment.variants:
             if variant.server.started:
-                yield from _alone(variant)
+                yield from _check_private(variant)
         return
-    yield from _together(context)
+    yield from _check_remote(context)
 
 
 def memory_bytes() -> int:
@@ -58,7 +58,7 @@ def _cache(known: Mapping[str, str]) -> int:
     return int(sum(size for size in sizes if size is not None))
 
 
-def _alone(variant: Variant) -> Iterator[Finding]:
+def _check_private(variant: Variant) -> Iterator[Finding]:
     cache = _cache(settings(variant))
     machine = memory_bytes()
     limit = machine if variant.server.memory is None else min(machine, size_bytes(variant.server.memory))
@@ -74,14 +74,14 @@ def _alone(variant: Variant) -> Iterator[Finding]:
         )
 
 
-def _together(context: Context) -> Iterator[Finding]:
+def _check_remote(context: Context) -> Iterator[Finding]:
     """Servers on this machine that dbdyno does not start: they run at the same time."""
     if context.variant is None or context.description is None or context.variant.server.started:
         return
     caches: dict[str, int] = {}
     for variant in context.experiment.variants:
         known = context.description if variant.name == context.subject else context.peers.get(variant.name)
-        if known is not None and not variant.server.started and here(variant):
+        if known is not None and not variant.server.started and is_local(variant):
             # Variants may share a server; `set_global` configures it for one variant at a time.
             caches[str(known.identity.get("url"))] = _cache(known.variables)
     total, limit = sum(caches.values()), memory_bytes()

@@ -8,14 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.experiment.sql_text import parsed, sqlglot
+from dbdyno.experiment.sql_text import parse_statement, sqlglot
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
 
 # MySQL: "Cannot use ref access on index … due to type or collation conversion on field …"; MariaDB, with
 # note_verbosity set: "Cannot use key … part[0] for lookup: … of type …".
 _UNUSABLE = "Cannot use "
-_ASK_FOR_NOTES = "SET SESSION note_verbosity = 'basic,explain,unusable_keys'"
+_ENABLE_NOTES = "SET SESSION note_verbosity = 'basic,explain,unusable_keys'"
 
 # Indexes of the columns table, type, key and rows, by the number of columns of a tabular EXPLAIN.
 _MYSQL = {12: (2, 4, 6, 9), 10: (2, 3, 5, 8)}
@@ -27,15 +27,15 @@ class Access:
 
     table: str
     # The server's name of the access method: "ALL", "ref", "Index Scan".
-    how: str
+    method: str
     index: str | None
     # The server's estimate of rows examined, or of rows returned if it shows only that.
     rows: int
     # Whether the access reads every row of the table, or every entry of an index.
-    whole: bool
+    is_full_scan: bool
 
     def __str__(self) -> str:
-        return f"{self.table} by {self.how}" + (f" on {self.index}" if self.index else "")
+        return f"{self.table} by {self.method}" + (f" on {self.index}" if self.index else "")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Plan:
         return ", ".join(map(str, self.accesses)) or "no table"
 
 
-def explained(admin: AdminConnection, sql: str, product: str) -> Plan:
+def read_plan(admin: AdminConnection, sql: str, product: str) -> Plan:
     """The plan for a statement with its values. Raises ServerProblem if the server rejects the statement."""
     return _postgresql(admin, sql) if product == "postgresql" else _mysql(admin, sql, product)
 
@@ -60,7 +60,7 @@ def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
     if product == "mariadb":
         # Since 10.6.16 and 10.11.6.
         with suppress(ServerProblem):
-            admin.query(_ASK_FOR_NOTES)
+            admin.query(_ENABLE_NOTES)
     accesses = []
     for row in admin.query(f"EXPLAIN {form}{sql}"):
         places = _MYSQL.get(len(row))
@@ -69,8 +69,8 @@ def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
         table, how, key, rows = (row[place] for place in places)
         # Skip derived tables (<derived2>) and rows of the plan without a table.
         if table is not None and how is not None and not str(table).startswith("<"):
-            whole = str(how).upper() in ("ALL", "INDEX")
-            accesses.append(Access(str(table), str(how), key and str(key), int(rows or 0), whole))
+            is_full_scan = str(how).upper() in ("ALL", "INDEX")
+            accesses.append(Access(str(table), str(how), key and str(key), int(rows or 0), is_full_scan))
     warnings = admin.query("SHOW WARNINGS")
     unusable = [str(text) for *_, text in warnings if str(text).startswith(_UNUSABLE)]
     return Plan(tuple(accesses), tuple(dict.fromkeys(unusable)))
@@ -80,23 +80,25 @@ def _postgresql(admin: AdminConnection, sql: str) -> Plan:
     ((answer,),) = admin.query(f"EXPLAIN (FORMAT JSON) {sql}")
     root = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
     accesses, conversions = [], []
-    for node in nodes(root):
+    for node in iterate_nodes(root):
         table = node.get("Relation Name")
         if table is None or node["Node Type"] == "ModifyTable":
             continue
-        whole = node["Node Type"] == "Seq Scan"
-        rows = _table_rows(admin, str(table)) if whole else int(node.get("Plan Rows", 0))
-        accesses.append(Access(str(table), str(node["Node Type"]), node.get("Index Name"), rows, whole))
-        if whole:
+        is_full_scan = node["Node Type"] == "Seq Scan"
+        rows = _table_rows(admin, str(table)) if is_full_scan else int(node.get("Plan Rows", 0))
+        accesses.append(
+            Access(str(table), str(node["Node Type"]), node.get("Index Name"), rows, is_full_scan)
+        )
+        if is_full_scan:
             conversions += list(_casts(str(table), str(node.get("Filter", ""))))
     return Plan(tuple(accesses), tuple(dict.fromkeys(conversions)))
 
 
-def nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def iterate_nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A node of PostgreSQL's plan and all nodes below it."""
     yield root
     for below in root.get("Plans", ()):
-        yield from nodes(below)
+        yield from iterate_nodes(below)
 
 
 def _table_rows(admin: AdminConnection, table: str) -> int:
@@ -108,7 +110,7 @@ def _table_rows(admin: AdminConnection, table: str) -> int:
 
 def _casts(table: str, condition: str) -> Iterator[str]:
     """Columns that a filter converts before comparing them, so that no index on them applies."""
-    tree = parsed(f"SELECT 1 WHERE {condition}", "postgres") if condition else None
+    tree = parse_statement(f"SELECT 1 WHERE {condition}", "postgres") if condition else None
     if tree is None:
         return
     exp = sqlglot().exp

@@ -23,15 +23,15 @@ _MODULES = (
     "p11_shared_cpus",
     "p14_cache",
     "p15_design",
-    "p17_factor_bites",
+    "p17_difference_effect",
     "p19_memory",
-    "p22_session",
+    "p22_thread_pool",
 )
 
 ALL: tuple[Check, ...] = tuple(import_module(f"dbdyno.checks.{name}").CHECK for name in _MODULES)
 
 # Checks that need loaded data.
-OF_DATA = frozenset({"P02", "P08", "P09"})
+NEED_DATA = frozenset({"P02", "P08", "P09"})
 
 
 def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:
@@ -43,16 +43,16 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
     """
     selected = None if codes is None else frozenset(codes)
     findings: list[Finding] = []
-    trouble: ServerProblem | None = None
+    first_problem: ServerProblem | None = None
     for check in ALL:
         if moment in check.moments and (selected is None or check.code in selected):
             try:
-                findings += [_overridden(finding, context) for finding in check.find(moment, context)]
+                findings += [_apply_override(finding, context) for finding in check.find(moment, context)]
             except ServerProblem as problem:
-                trouble = trouble or problem
+                first_problem = first_problem or problem
     # A stop is more informative than the error of another check.
-    if trouble is not None and not stops(findings):
-        raise trouble
+    if first_problem is not None and not stops(findings):
+        raise first_problem
     if moment is Moment.DESIGN:
         findings += _unknown_overrides(context)
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
@@ -63,7 +63,7 @@ def stops(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.stops]
 
 
-def _overridden(finding: Finding, context: Context) -> Finding:
+def _apply_override(finding: Finding, context: Context) -> Finding:
     """The finding with its override. Only a stop can be overridden, not a warning."""
     reason = context.experiment.override.get(finding.code)
     return replace(finding, override=reason) if reason is not None and finding.level == "stop" else finding
@@ -73,7 +73,7 @@ def _unknown_overrides(context: Context) -> list[Finding]:
     """Overrides with unknown codes: a misspelt code has no effect."""
     known = [check.code for check in ALL]
     # Codes of the checks on the stored run (package `judge`) begin with these letters.
-    later = tuple("DRQ")
+    judge_letters = tuple("DRQ")
     return [
         Finding(
             code=code,
@@ -83,5 +83,5 @@ def _unknown_overrides(context: Context) -> list[Finding]:
             evidence={"known": known},
         )
         for code in context.experiment.override
-        if code not in known and not code.startswith(later)
+        if code not in known and not code.startswith(judge_letters)
     ]

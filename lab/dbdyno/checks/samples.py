@@ -28,22 +28,22 @@ SAMPLES = 5
 # Maximum number of statements checked per workload; a .sql file may have thousands.
 STATEMENTS_MAX = 200
 # A statement that reads more rows than this for each row expected or returned is a scan.
-ROWS_FOR_EACH = 100
+SCAN_RATIO = 100
 
 Value = int | float | str | None
 
 
 @contextmanager
-def asking(server: Server, workload: SqlWorkload) -> Iterator[AdminConnection]:
+def open_load_session(server: Server, workload: SqlWorkload) -> Iterator[AdminConnection]:
     """A connection with the account, database and session statements of the load."""
-    with logged_in(server.address()) as admin:
+    with open_load_connection(server.address()) as admin:
         for sql in workload.session:
             admin.query(sql)
         yield admin
 
 
 @contextmanager
-def logged_in(address: Address, transport: str | None = None) -> Iterator[AdminConnection]:
+def open_load_connection(address: Address, transport: str | None = None) -> Iterator[AdminConnection]:
     """A connection to the load's database with the load's account. With "tcp", the server may match another
     account than with "unix". Raises ServerProblem.
     """
@@ -57,7 +57,7 @@ def logged_in(address: Address, transport: str | None = None) -> Iterator[AdminC
         admin.close()
 
 
-def about(
+def make_finding(
     code: str,
     context: Context,
     workload: SqlWorkload,
@@ -83,7 +83,7 @@ def values(workload: SqlWorkload, number: int) -> dict[str, Value]:
 def _sample(generator: generators.Generator, number: int) -> Iterator[Value]:
     """One value of the generator, if it can be known without a server."""
     match generator:
-        case generators.Between(low=low, high=high):
+        case generators.IntegerRange(low=low, high=high):
             yield low + (high - low) * number // (SAMPLES - 1)
         case generators.Sequence(first=first, last=last):
             yield first + number if last is None else min(last, first + number)
@@ -112,7 +112,7 @@ def statements(
         yield name, written, statement
 
 
-def filled(statement: Statement, values: Mapping[str, Value], dialect: Dialect) -> str | None:
+def fill_parameters(statement: Statement, values: Mapping[str, Value], dialect: Dialect) -> str | None:
     """The statement with values; None if a parameter has no value."""
     parts, end = [], 0
     for parameter in statement.parameters:
@@ -136,6 +136,6 @@ def _literal(value: Value, dialect: Dialect, prepared: bool) -> str:
     return "'" + text.replace("\\", "\\\\") + "'"
 
 
-def refused(problem: ServerProblem) -> str:
+def describe_refusal(problem: ServerProblem) -> str:
     """The error of a server that rejected a statement, as one line."""
     return " ".join(problem.text.split())

@@ -10,7 +10,7 @@ from dbdyno.experiment.model import Variant
 from dbdyno.servers.url import parse_url
 
 
-def here(variant: Variant) -> bool:
+def is_local(variant: Variant) -> bool:
     """Whether a variant's server runs on this machine, as far as its address shows.
 
     A forwarded port, or a container with its own network, looks like another machine.

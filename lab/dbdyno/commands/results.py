@@ -42,7 +42,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
         f"  load      {levels} {'transactions/s' if load.rate else 'connections'} over {load.transport}, "
         f"{shape}{load.duration_s:g} s after {warmup}{read}",
         f"  design    {design.blocks} block{'' if design.blocks == 1 else 's'}, balanced random order "
-        f"(order seed {design.drawn_by}), data: {design.state}, seed {design.seed}",
+        f"(order seed {design.effective_order_seed}), data: {design.state}, seed {design.seed}",
         f"  client    CPUs {experiment.client.cpus or 'any'}",
         *(f"  variant   {variant.name}: {_server(variant.server)}" for variant in experiment.variants),
     ]

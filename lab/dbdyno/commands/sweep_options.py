@@ -66,9 +66,9 @@ def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
     """
     errors: list[InputError] = []
     target = _target(options.target, errors)
-    document = _document(options, target, errors)
+    document = _build_document(options, target, errors)
     section = "workload.options" if _is_script(options) else "workload"
-    changes = [overrides.assignment(_qualified(text, section)) for text in options.assignments]
+    changes = [overrides.parse_assignment(_qualified(text, section)) for text in options.assignments]
     errors += [change for change in changes if isinstance(change, InputError)]
     errors += overrides.apply(document, [change for change in changes if not isinstance(change, InputError)])
     source = as_toml(document)
@@ -120,7 +120,7 @@ def _target(url: str, errors: list[InputError]) -> Target | None:
         return None
 
 
-def _document(options: SweepOptions, target: Target | None, errors: list[InputError]) -> dict[str, Any]:
+def _build_document(options: SweepOptions, target: Target | None, errors: list[InputError]) -> dict[str, Any]:
     known = options.workload in get_args(OltpName)
     file = Path(options.workload)
     local = target is not None and (

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.experiment.model import Experiment, Factor, Variant
-from dbdyno.experiment.quantities import as_text, same, variable_name
+from dbdyno.experiment.quantities import as_text, is_equal, variable_name
 
 # Keys of a server that do not count as differences: variables are compared one by one, a check verifies the
 # version, and the others name the source of a password.
@@ -26,7 +26,7 @@ class Contrast:
 
     factors: tuple[str, ...]
     levels: tuple[str, ...]
-    against: tuple[str, ...]
+    baseline_levels: tuple[str, ...]
     # Combination of factor levels -> its weight; the weights add up to 0.
     weights: Mapping[tuple[str, ...], float]
 
@@ -60,10 +60,10 @@ def is_factorial(experiment: Experiment) -> bool:
 
 def is_identical(experiment: Experiment, variant: Variant) -> bool:
     """Whether a variant equals the baseline except for its name (an A/A comparison)."""
-    return not differing(experiment.variants[0], variant)
+    return not list_differences(experiment.variants[0], variant)
 
 
-def differing(one: Variant, other: Variant) -> list[str]:
+def list_differences(one: Variant, other: Variant) -> list[str]:
     """The differences between the servers of two variants, as keys of the experiment file."""
     keys = [key for key in type(one.server).model_fields if key not in _NO_DIFFERENCE]
     differ = [key for key in keys if getattr(one.server, key) != getattr(other.server, key)]
@@ -79,7 +79,7 @@ def differing_variables(one: Variant, other: Variant) -> list[str]:
     return [
         name
         for name in dict.fromkeys([*left, *right])
-        if name not in left or name not in right or not same(name, left[name], right[name])
+        if name not in left or name not in right or not is_equal(name, left[name], right[name])
     ]
 
 

@@ -25,7 +25,7 @@ Value = int | float | str | None
 Weights = Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None, Field(default=None)]
 
 
-def _keys(value: Any) -> Any:
+def _parse_distribution(value: Any) -> Any:
     """Convert `zipfian`, or `zipfian(exponent=1.1)`, to `Keys`."""
     if isinstance(value, Call):
         if value.arguments:
@@ -34,7 +34,7 @@ def _keys(value: Any) -> Any:
     return Keys.model_validate({"distribution": value}) if isinstance(value, str) else value
 
 
-Distribution = Annotated[Keys, BeforeValidator(_keys), PlainSerializer(Keys.plan)]
+Distribution = Annotated[Keys, BeforeValidator(_parse_distribution), PlainSerializer(Keys.plan)]
 
 
 class Generator(Model):
@@ -48,14 +48,14 @@ class Generator(Model):
         return {self.key: self.model_dump(by_alias=True)}
 
 
-class Between(Generator):
+class IntegerRange(Generator):
     """A random integer; the other fields are the parameters of its distribution."""
 
     low: Integer
     high: Integer
 
     @model_validator(mode="after")
-    def _in_order(self) -> Between:
+    def _check_order(self) -> IntegerRange:
         if self.low > self.high:
             raise ValueError(f"it goes from {self.low} to {self.high}: write the minimum first")
         if self.high - self.low >= 2**62:
@@ -69,11 +69,11 @@ class Between(Generator):
         return {"integer": {"low": self.low, "high": self.high, "distribution": keys.plan()}}
 
 
-class Uniform(Between):
+class Uniform(IntegerRange):
     """All values are equally likely."""
 
 
-class Gaussian(Between):
+class Gaussian(IntegerRange):
     """A bell-shaped distribution: the mean of several uniform numbers."""
 
     iterations: int = Field(default=12, ge=1, le=1000)
@@ -86,13 +86,13 @@ class Special(Gaussian):
     hot_percent: int = Field(default=75, ge=0, le=100)
 
 
-class Pareto(Between):
+class Pareto(IntegerRange):
     """Low values are the most frequent: a share h of the values gets a share 1 - h of the accesses."""
 
     h: float = Field(default=0.2, gt=0, lt=1)
 
 
-class Zipfian(Between):
+class Zipfian(IntegerRange):
     """Low values are the most frequent, by Zipf's law."""
 
     exponent: float = Field(default=0.8, ge=0, le=100)
@@ -107,7 +107,7 @@ class Sequence(Generator):
     last: Integer | None = None
 
     @model_validator(mode="after")
-    def _in_order(self) -> Sequence:
+    def _check_order(self) -> Sequence:
         if self.last is not None and self.last < self.first:
             raise ValueError(f"it goes from {self.first} to {self.last}: the first comes first")
         return self
@@ -120,7 +120,7 @@ class OneOf(Generator):
     weights: Weights = None
 
     @model_validator(mode="after")
-    def _a_weight_each(self) -> OneOf:
+    def _check_weights(self) -> OneOf:
         if self.weights is not None and len(self.weights) != len(self.values):
             raise ValueError(
                 f"it has {len(self.values)} values and {len(self.weights)} weights: each needs one"
@@ -155,7 +155,7 @@ class Result(Generator):
     column: int = Field(default=1, ge=1, le=4096)
 
 
-class Numbers(Generator):
+class RowSequence(Generator):
     """`first`, `first + step`, and so on, in the order of the rows."""
 
     key = "sequence"
@@ -239,7 +239,7 @@ PARAMETERS: Mapping[str, type[Generator]] = {
 
 COLUMNS: Mapping[str, type[Generator]] = {
     **_INTEGERS,
-    "sequence": Numbers,
+    "sequence": RowSequence,
     "decimal": Decimal,
     "timestamp": Timestamp,
     "date": Date,
@@ -252,7 +252,7 @@ COLUMNS: Mapping[str, type[Generator]] = {
 
 def parameter(text: str, rows: Mapping[str, int]) -> Generator:
     """The generator of a parameter. Raises ValueError that says what to write."""
-    return _generator(parse(text, rows), PARAMETERS)
+    return _build_generator(parse(text, rows), PARAMETERS)
 
 
 def column(name: str, text: str, rows: Mapping[str, int]) -> dict[str, Any]:
@@ -266,11 +266,11 @@ def column(name: str, text: str, rows: Mapping[str, int]) -> dict[str, Any]:
     nulls = named.pop("nulls", 0.0)
     if not isinstance(nulls, int | float) or not 0 <= nulls <= 1:
         raise ValueError("nulls is a share of the rows, from 0 to 1")
-    values = _generator(Call(call.name, call.arguments, named), COLUMNS).plan()
+    values = _build_generator(Call(call.name, call.arguments, named), COLUMNS).plan()
     return {"name": name, "values": values, **({"nulls": float(nulls)} if nulls else {})}
 
 
-def _generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
+def _build_generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
     kind = known.get(call.name)
     if kind is None:
         raise ValueError(f"there is no generator {call.name}. {did_you_mean(call.name, known)}")
@@ -287,7 +287,7 @@ def _generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
     try:
         return kind(**arguments)
     except ValidationError as error:
-        raise ValueError(_describe(error, call.name, kind)) from None
+        raise ValueError(_error_text(error, call.name, kind)) from None
 
 
 def _usage(name: str, kind: type[Generator]) -> str:
@@ -295,19 +295,21 @@ def _usage(name: str, kind: type[Generator]) -> str:
     if kind is OneOf:
         return "one_of('a', 'b', weights=[9, 1])"
     parts = [
-        field if info.is_required() else f"{field}={_shown(info.get_default(call_default_factory=True))}"
+        field
+        if info.is_required()
+        else f"{field}={_format_default(info.get_default(call_default_factory=True))}"
         for field, info in kind.model_fields.items()
     ]
     return f"{name}({', '.join(parts)})"
 
 
-def _shown(default: Any) -> str:
+def _format_default(default: Any) -> str:
     if default is None:
         return "none"
     return str(default.distribution) if isinstance(default, Keys) else str(default)
 
 
-def _describe(error: ValidationError, name: str, kind: type[Generator]) -> str:
+def _error_text(error: ValidationError, name: str, kind: type[Generator]) -> str:
     """The first error in a generator's arguments, and the generator's syntax."""
     detail = error.errors()[0]
     if detail["type"] == "value_error":

@@ -176,7 +176,7 @@ class Design(Model):
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
 
     @property
-    def drawn_by(self) -> int:
+    def effective_order_seed(self) -> int:
         """The seed for orders of trials and for slots."""
         return self.seed if self.order_seed is None else self.order_seed
 

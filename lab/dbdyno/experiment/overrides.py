@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.script_reading import called
+from dbdyno.experiment.script_reading import workload_title
 
 LISTED = ("workload", "variant")
 SECTIONS = ("experiment", "load", "design", "client", "loading", "override", *LISTED)
@@ -30,7 +30,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def assignment(text: str) -> tuple[str, Any] | InputError:
+def parse_assignment(text: str) -> tuple[str, Any] | InputError:
     """One `key=value` of the command line; the value is TOML, or text if it is not valid TOML."""
     # The first "=" outside a variant's name in brackets.
     match = re.fullmatch(r"((?:[^=\[]|\[[^\]]*\])+)=(.*)", text, re.DOTALL)
@@ -64,13 +64,13 @@ def _apply_one(document: dict[str, Any], key: str, value: Any) -> InputError | N
             return InputError(
                 key, value, f"{section} is one table and takes no [{name}]", f"Write {section}.{rest}"
             )
-        return _put(document.setdefault(section, {}), rest, key, value)
-    known = [(entry, called(entry)) for entry in _entries(document, section)]
-    entries = [entry for entry, called in known if name in (None, called)]
+        return _set_value(document.setdefault(section, {}), rest, key, value)
+    known = [(entry, workload_title(entry)) for entry in _entries(document, section)]
+    entries = [entry for entry, title in known if name in (None, title)]
     if not entries:
-        names = [called for _, called in known]
+        names = [title for _, title in known]
         return InputError(key, value, f"there is no {section} named {name}", did_you_mean(str(name), names))
-    errors = [error for entry in entries if (error := _put(entry, rest, key, value))]
+    errors = [error for entry in entries if (error := _set_value(entry, rest, key, value))]
     return errors[0] if errors else None
 
 
@@ -79,7 +79,7 @@ def _entries(document: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
-def _put(table: Any, path: str, key: str, value: Any) -> InputError | None:
+def _set_value(table: Any, path: str, key: str, value: Any) -> InputError | None:
     *parents, last = path.split(".")
     for parent in parents:
         table = table.setdefault(parent, {}) if isinstance(table, dict) else None

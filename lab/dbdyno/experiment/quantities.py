@@ -75,27 +75,27 @@ def with_unit(setting: Setting, unit: str | None) -> Setting:
     return f"{(Decimal(bare[1]) * int(scaled[1] or 1)).normalize():f}{scaled[2]}"
 
 
-def truth(text: str) -> bool | None:
+def parse_boolean(text: str) -> bool | None:
     """Whether a setting means on or off; None if it means neither."""
     word = text.strip().upper()
     return True if word in _TRUE else False if word in _FALSE else None
 
 
-def same(name: str, declared: Setting, effective: str) -> bool:
+def is_equal(name: str, declared: Setting, effective: str) -> bool:
     """Whether the `effective` value that the server reports equals `declared`. `name` is the variable."""
     requested = as_text(declared)
     if requested.upper() == effective.strip().upper():
         return True
     if effective.strip().upper() in {"ON", "OFF"}:
-        return truth(requested) == truth(effective)
+        return parse_boolean(requested) == parse_boolean(effective)
     requested_number, effective_number = number(requested), number(effective)
     if requested_number is not None and effective_number is not None:
         # SHOW VARIABLES prints fractions with six decimal places.
         return abs(requested_number - effective_number) < Decimal("0.000001")
-    return _same_words(name, requested, effective)
+    return _is_equal_list(name, requested, effective)
 
 
-def _same_words(name: str, requested: str, effective: str) -> bool:
+def _is_equal_list(name: str, requested: str, effective: str) -> bool:
     """Lists in any order, sets of switches by subset, paths with or without the final slash, renamed
     character sets.
     """
@@ -104,7 +104,7 @@ def _same_words(name: str, requested: str, effective: str) -> bool:
         # The server reports all switches, or a combined mode together with its parts.
         return requested_words <= effective_words
     if name.startswith(("character_set_", "collation_")):
-        return _renamed(requested.upper()) == _renamed(effective.upper())
+        return _normalize_name(requested.upper()) == _normalize_name(effective.upper())
     if "/" in requested:
         return requested.rstrip("/") == effective.rstrip("/")
     return requested_words == effective_words
@@ -114,6 +114,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(word.strip().upper() for word in text.split(",") if word.strip())
 
 
-def _renamed(name: str) -> str:
+def _normalize_name(name: str) -> str:
     head, _, tail = name.partition("_")
     return "_".join(filter(None, (_CHARACTER_SETS.get(head, head), tail)))

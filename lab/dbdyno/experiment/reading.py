@@ -51,7 +51,7 @@ def read_bytes(
     folder.
     """
     try:
-        document = _document(source)
+        document = _parse(source)
     except (ValueError, RecursionError) as error:
         raise InvalidExperiment(str(path), [InputError("", None, f"invalid TOML: {error}")]) from error
     # Before profiles and --set, which may name the variants of factors.
@@ -74,17 +74,17 @@ def from_document(document: dict[str, Any], source: str, folder: Path) -> Experi
     resolved = _resolve(document, folder, errors)
     experiment = _validate(resolved, errors)
     if experiment is not None:
-        errors += _sense_errors(experiment)
+        errors += _combination_errors(experiment)
     else:
         # In addition to errors elsewhere.
-        for workload in sql_reading.readable(resolved["workloads"]):
+        for workload in sql_reading.valid_workloads(resolved["workloads"]):
             errors += sql_reading.find_errors(workload, _dialects(document["variant"]))
     if errors or experiment is None:
         raise InvalidExperiment(source, errors)
     return experiment
 
 
-def _document(source: bytes) -> dict[str, Any]:
+def _parse(source: bytes) -> dict[str, Any]:
     if len(source) > FILE_BYTES_MAX:
         raise ValueError(f"it has {len(source)} bytes, and an experiment has at most {FILE_BYTES_MAX}")
     return tomllib.loads(source.decode())
@@ -131,7 +131,7 @@ def _apply_profile(document: dict[str, Any], profile: str | None) -> list[InputE
 
 
 def _apply_assignments(document: dict[str, Any], assignments: Iterable[str]) -> list[InputError]:
-    parsed = [overrides.assignment(text) for text in assignments]
+    parsed = [overrides.parse_assignment(text) for text in assignments]
     errors = [change for change in parsed if isinstance(change, InputError)]
     return errors + overrides.apply(
         document, [change for change in parsed if not isinstance(change, InputError)]
@@ -145,22 +145,22 @@ def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -
         fix = did_you_mean(name, ("name", "question"))
         errors.append(InputError(f"experiment.{name}", resolved.pop(name), "there is no such key", fix))
     dialect = _dialects(document["variant"])[0]
-    resolved["workloads"] = [_workload(one, folder, dialect, errors) for one in document["workload"]]
+    resolved["workloads"] = [_resolve_workload(one, folder, dialect, errors) for one in document["workload"]]
     resolved["factors"] = document.get("factor", [])
-    resolved["variants"] = [_server(variant, folder, errors) for variant in document["variant"]]
-    resolved["load"] = _durations(document["load"], errors)
+    resolved["variants"] = [_resolve_server(variant, folder, errors) for variant in document["variant"]]
+    resolved["load"] = _convert_durations(document["load"], errors)
     for section in ("design", "client", "loading", "override"):
         resolved[section] = document.get(section, {})
     return resolved
 
 
-def _workload(
+def _resolve_workload(
     workload: dict[str, Any], folder: Path, dialect: Dialect, errors: list[InputError]
 ) -> dict[str, Any]:
     if script_reading.is_script(workload):
-        return script_reading.resolved(workload, folder, errors)
+        return script_reading.resolve(workload, folder, errors)
     if workload.get("name") == "sql":
-        return sql_reading.resolved(workload, folder, dialect, errors)
+        return sql_reading.resolve(workload, folder, dialect, errors)
     if workload.get("name") == "lua":
         fix = 'Write script = "FILE.lua" instead'
         errors.append(InputError("workload[lua].name", "lua", "this is no name", fix))
@@ -175,17 +175,17 @@ def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
     return sorted(dialects)
 
 
-def _durations(load: dict[str, Any], errors: list[InputError]) -> dict[str, Any]:
+def _convert_durations(load: dict[str, Any], errors: list[InputError]) -> dict[str, Any]:
     """[load] with its durations in seconds, including those of its load shapes."""
-    load = _in_seconds(load, "load", ("duration", "warmup", "give_up", "think_time"), errors)
+    load = _convert_to_seconds(load, "load", ("duration", "warmup", "give_up", "think_time"), errors)
     for name, model in TABLES.items():
         keys = tuple(field.removesuffix("_s") for field in model.model_fields if field.endswith("_s"))
         match load.get(name):
             case dict() as table:
-                load[name] = _in_seconds(table, f"load.{name}", keys, errors)
+                load[name] = _convert_to_seconds(table, f"load.{name}", keys, errors)
             case list() as tables:
                 load[name] = [
-                    _in_seconds(table, f"load.{name}[{number}]", keys, errors)
+                    _convert_to_seconds(table, f"load.{name}[{number}]", keys, errors)
                     if isinstance(table, dict)
                     else table
                     for number, table in enumerate(tables, 1)
@@ -193,7 +193,7 @@ def _durations(load: dict[str, Any], errors: list[InputError]) -> dict[str, Any]
     return load
 
 
-def _in_seconds(
+def _convert_to_seconds(
     table: dict[str, Any], place: str, keys: tuple[str, ...], errors: list[InputError]
 ) -> dict[str, Any]:
     """`table` with each of `keys` converted to seconds, under its name in the model."""
@@ -219,10 +219,10 @@ def _in_seconds(
 
 # Keys of a server that name a file.
 _FILES = ("config", "password_file", "tls_ca", "tls_certificate", "tls_key", "server_public_key")
-_LIMITS = ("command_timeout", "hook_timeout")
+_TIMEOUTS = ("command_timeout", "hook_timeout")
 
 
-def _server(variant: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
+def _resolve_server(variant: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
     """A variant with its server's times in seconds, and files and base directory relative to the experiment's
     file.
     """
@@ -230,7 +230,7 @@ def _server(variant: dict[str, Any], folder: Path, errors: list[InputError]) -> 
     if not isinstance(server, dict):
         return variant
     place = f"variant[{variant.get('name', '?')}].server"
-    server = _in_seconds(server, place, _LIMITS, errors)
+    server = _convert_to_seconds(server, place, _TIMEOUTS, errors)
     for key in ("basedir", *_FILES):
         exists, kind = (Path.is_dir, "directory") if key == "basedir" else (Path.is_file, "file")
         if not isinstance(server.get(key), str):
@@ -251,16 +251,16 @@ def _validate(resolved: dict[str, Any], errors: list[InputError]) -> Experiment 
     except ValidationError as invalid:
         # One error per key: a union reports an error for every branch that does not match.
         details = [detail for detail in invalid.errors() if not is_echo(detail)]
-        by_place = {error.key: error for error in (to_input_error(detail, resolved) for detail in details)}
+        by_key = {error.key: error for error in (to_input_error(detail, resolved) for detail in details)}
         known = {error.key for error in errors}
-        errors += [error for key, error in by_place.items() if key not in known]
+        errors += [error for key, error in by_key.items() if key not in known]
         return None
 
 
-def _sense_errors(experiment: Experiment) -> Iterator[InputError]:
+def _combination_errors(experiment: Experiment) -> Iterator[InputError]:
     """Values that are valid individually but not together."""
-    yield from _repeated("variant", [variant.name for variant in experiment.variants])
-    yield from _repeated("workload", [workload.title for workload in experiment.workloads])
+    yield from _duplicate_errors("variant", [variant.name for variant in experiment.variants])
+    yield from _duplicate_errors("workload", [workload.title for workload in experiment.workloads])
     yield from _state_errors(experiment)
     dialects = sorted({sql_reading.dialect_of(variant.server) for variant in experiment.variants})
     for workload in experiment.workloads:
@@ -298,13 +298,13 @@ def _state_errors(experiment: Experiment) -> Iterator[InputError]:
             problem = f"variant {variant.name!r} is a server of kind {kind}, which cannot do this{lacking}"
             fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
             yield InputError("design.state", state, problem, fix)
-    reached = [variant.name for variant in experiment.variants if not variant.server.started]
+    existing = [variant.name for variant in experiment.variants if not variant.server.started]
     data = {json.dumps(workload.data(), sort_keys=True) for workload in experiment.workloads}
-    if reached and len(data) > 1 and state != "reset":
+    if existing and len(data) > 1 and state != "reset":
         yield InputError(
             "design.state",
             state,
-            f"the workloads have different tables, and {reached[0]!r} has one database for all of them",
+            f"the workloads have different tables, and {existing[0]!r} has one database for all of them",
             'Write state = "reset", or give all workloads the same tables and table_size',
         )
 
@@ -313,7 +313,7 @@ def _state_errors(experiment: Experiment) -> Iterator[InputError]:
 _COMMANDS = {"restart": "start and stop", "restore": "restore"}
 
 
-def _repeated(section: str, names: list[str]) -> Iterator[InputError]:
+def _duplicate_errors(section: str, names: list[str]) -> Iterator[InputError]:
     fix = "Give each its own label" if section == "workload" else "Give each its own"
     for name, count in Counter(names).items():
         if count > 1:

@@ -29,18 +29,18 @@ def repeats_max(blocks: int) -> int:
     return max(blocks // REPEAT_ONE_IN, 1) if blocks >= 2 else 0
 
 
-def disturbed(shares: Mapping[int, float]) -> list[int]:
+def disturbed_blocks(shares: Mapping[int, float]) -> list[int]:
     """The blocks whose largest foreign share is above the limit, in running order."""
     return sorted(block for block, share in shares.items() if share > FOREIGN_LIMIT)
 
 
-def to_repeat(shares: Mapping[int, float], blocks: int) -> list[int]:
+def blocks_to_repeat(shares: Mapping[int, float], blocks: int) -> list[int]:
     """The blocks to repeat; `shares` has the largest foreign share of each block."""
-    worst = sorted(disturbed(shares), key=lambda block: -shares[block])
+    worst = sorted(disturbed_blocks(shares), key=lambda block: -shares[block])
     return sorted(worst[: repeats_max(blocks)])
 
 
-def largest(trials: Iterable[tuple[int, float | None]]) -> dict[int, float]:
+def largest_shares(trials: Iterable[tuple[int, float | None]]) -> dict[int, float]:
     """The largest foreign share of each block, from the block and the share of every trial."""
     shares: dict[int, float] = {}
     for block, share in trials:
@@ -66,7 +66,7 @@ def repeat(
     )
 
 
-def with_repeats(trials: Sequence[Trial], blocks: Iterable[int]) -> list[Trial]:
+def repeat_blocks(trials: Sequence[Trial], blocks: Iterable[int]) -> list[Trial]:
     """The trials that repeat `blocks`, numbered to continue the schedule `trials`."""
     added: list[Trial] = []
     for original in blocks:
@@ -76,7 +76,7 @@ def with_repeats(trials: Sequence[Trial], blocks: Iterable[int]) -> list[Trial]:
     return added
 
 
-def foreign_of(server: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def read_foreign_load(server: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The foreign load in a trial's server.json; None if it is unknown."""
     return (server.get("edges") or {}).get("foreign")
 

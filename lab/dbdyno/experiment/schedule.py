@@ -46,9 +46,9 @@ def schedule(experiment: Experiment) -> tuple[Trial, ...]:
     machine.
     """
     trials: list[Trial] = []
-    plans = {workload.title: _Plan(experiment, workload.title) for workload in experiment.workloads}
+    orders = {workload.title: _VariantOrder(experiment, workload.title) for workload in experiment.workloads}
     for block in range(experiment.design.blocks):
-        for group in _groups(experiment, plans, block):
+        for group in _groups(experiment, orders, block):
             number = trials[-1].group + 1 if trials else 0
             trials += [
                 Trial(len(trials) + offset, block, number, variant, workload, point, slot)
@@ -57,7 +57,7 @@ def schedule(experiment: Experiment) -> tuple[Trial, ...]:
     return tuple(trials)
 
 
-def turn(experiment: Experiment, trial: Trial, planned: Sequence[Trial] = ()) -> int:
+def count_earlier_trials(experiment: Experiment, trial: Trial, planned: Sequence[Trial] = ()) -> int:
     """Number of trials that ran before this one on the same data; `planned` are the run's trials, including
     repeats.
 
@@ -77,70 +77,73 @@ def engine_seed(experiment: Experiment, trial: Trial) -> int:
     It does not depend on the variant: all variants of a block use the same keys (common random numbers), so
     random differences between keys do not affect the comparison.
     """
-    return _draw(experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point)) >> 11
+    return (
+        _random_number(experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point))
+        >> 11
+    )
 
 
-class _Plan:
+class _VariantOrder:
     """Order and slots of the variants for one workload, block by block."""
 
     def __init__(self, experiment: Experiment, workload: str) -> None:
         design = experiment.design
         names = [variant.name for variant in experiment.variants]
-        self.orders = balanced_orders(names, design.blocks, design.drawn_by, "variant", workload)
-        places = balanced_orders(names, design.blocks, design.drawn_by, "slot", workload)
+        self.orders = balanced_orders(names, design.blocks, design.effective_order_seed, "variant", workload)
+        slots = balanced_orders(names, design.blocks, design.effective_order_seed, "slot", workload)
         # If data are kept between groups, each variant keeps its slot.
-        self.places = places if design.state == "restore" else [names] * design.blocks
+        self.slots = slots if design.state == "restore" else [names] * design.blocks
 
     def slot(self, block: int, variant: str) -> int:
         """The slot of a variant in a block."""
-        return self.places[block].index(variant)
+        return self.slots[block].index(variant)
 
 
 def _groups(
-    experiment: Experiment, plans: Mapping[str, _Plan], block: int
+    experiment: Experiment, orders: Mapping[str, _VariantOrder], block: int
 ) -> Iterator[list[tuple[str, str, Point, int]]]:
     """One block's groups in running order."""
-    seed = experiment.design.drawn_by
-    for workload in _shuffled(list(plans), seed, "workload", block):
-        plan = plans[workload]
+    seed = experiment.design.effective_order_seed
+    for workload in _shuffle(list(orders), seed, "workload", block):
+        order = orders[workload]
         by_name = {_name(point): point for point in experiment.load.points()}
         points = list(by_name.values())
         if experiment.design.order == "random":
-            points = [by_name[name] for name in _shuffled(list(by_name), seed, "point", block, workload)]
+            points = [by_name[name] for name in _shuffle(list(by_name), seed, "point", block, workload)]
         # With fresh data per trial every trial starts its server, so the variants of one point run in
         # succession.
         parts = [[point] for point in points] if experiment.design.state_per == "trial" else [points]
         for part in parts:
-            for variant in plan.orders[block]:
-                yield [(variant, workload, point, plan.slot(block, variant)) for point in part]
+            for variant in order.orders[block]:
+                yield [(variant, workload, point, order.slot(block, variant)) for point in part]
 
 
-def balanced_orders(names: Sequence[str], blocks: int, *where: int | str) -> list[list[str]]:
+def balanced_orders(names: Sequence[str], blocks: int, *label: int | str) -> list[list[str]]:
     """For each block an order of `names`, such that every name has every position equally often.
 
-    `where` selects the random numbers: equal values give equal orders. After the last complete square, the
+    `label` selects the random numbers: equal labels give equal orders. After the last complete square, the
     remaining blocks use the first rows of another square.
     """
     count = len(names)
     orders: list[list[str]] = []
     while len(orders) < blocks:
         square = len(orders) // count
-        symbols = _shuffled(list(names), *where, square, "symbols")
-        rows = _williams(count) if count % 2 == 0 else _cyclic(count, *where, square)
-        shuffled = _shuffled([str(row) for row in range(count)], *where, square, "rows")
+        symbols = _shuffle(list(names), *label, square, "symbols")
+        rows = _williams_square(count) if count % 2 == 0 else _cyclic_square(count, *label, square)
+        shuffled = _shuffle([str(row) for row in range(count)], *label, square, "rows")
         orders += [[symbols[index] for index in rows[int(row)]] for row in shuffled]
     return orders[:blocks]
 
 
-def _williams(count: int) -> list[list[int]]:
+def _williams_square(count: int) -> list[list[int]]:
     """A Latin square in which each symbol follows each other symbol exactly once; `count` is even."""
     first = [(step + 1) // 2 if step % 2 else (count - step // 2) % count for step in range(count)]
     return [[(index + row) % count for index in first] for row in range(count)]
 
 
-def _cyclic(count: int, *where: int | str) -> list[list[int]]:
+def _cyclic_square(count: int, *label: int | str) -> list[list[int]]:
     """A Latin square of cyclically shifted rows, with columns in random order."""
-    columns = [int(column) for column in _shuffled([str(c) for c in range(count)], *where, "columns")]
+    columns = [int(column) for column in _shuffle([str(c) for c in range(count)], *label, "columns")]
     return [[(column + row) % count for column in columns] for row in range(count)]
 
 
@@ -148,14 +151,14 @@ def _name(point: Point) -> str:
     return f"{point.connections} connections" if point.rate is None else f"{point.rate!r}/s"
 
 
-def _shuffled(names: list[str], *where: int | str) -> list[str]:
+def _shuffle(names: list[str], *label: int | str) -> list[str]:
     """A random order, computed from independent uniform numbers, so that it is the same in every Python
     release.
     """
-    return sorted(names, key=lambda name: (_draw(*where, name), name))
+    return sorted(names, key=lambda name: (_random_number(*label, name), name))
 
 
-def _draw(*parts: int | str) -> int:
+def _random_number(*parts: int | str) -> int:
     """A uniform 64-bit number that depends only on `parts`."""
     text = "\x1f".join(str(part) for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

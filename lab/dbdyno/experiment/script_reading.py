@@ -17,7 +17,7 @@ def is_script(workload: dict[str, Any]) -> bool:
     return "script" in workload
 
 
-def called(workload: dict[str, Any]) -> str:
+def workload_title(workload: dict[str, Any]) -> str:
     """The title of a `[[workload]]`: its label, its name, or the script's file name without `.lua`."""
     if isinstance(path := workload.get("script"), str):
         stem = Path(path).stem
@@ -25,9 +25,9 @@ def called(workload: dict[str, Any]) -> str:
     return str(workload.get("label", workload.get("name")))
 
 
-def resolved(workload: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
+def resolve(workload: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
     """A `[[workload]]` with a script: absolute path, digest, and the file's name where it has no label."""
-    place = f"workload[{called(workload)}]"
+    place = f"workload[{workload_title(workload)}]"
     whole = {key: value for key, value in workload.items() if key in KEYS}
     for key in (key for key in workload if key not in KEYS):
         if key == "name":
@@ -36,7 +36,7 @@ def resolved(workload: dict[str, Any], folder: Path, errors: list[InputError]) -
         else:
             fix = f"Known here: {', '.join(KEYS)}. The script's own go into options = {{ {key} = … }}"
             errors.append(InputError(f"{place}.{key}", workload[key], "a script has no such key", fix))
-    whole = {**whole, "name": "lua", "label": called(workload)}
+    whole = {**whole, "name": "lua", "label": workload_title(workload)}
     if isinstance(path := workload.get("script"), str):
         absolute = (folder / Path(path).expanduser()).resolve()
         whole["script"] = str(absolute)

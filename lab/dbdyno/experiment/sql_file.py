@@ -30,7 +30,7 @@ from dbdyno.experiment.sql_text import (
     UnreadableSql,
     annotation_lines,
     first_word,
-    split,
+    split_statements,
 )
 
 FILE_BYTES_MAX = 16_000_000
@@ -46,22 +46,22 @@ def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[I
     `name` is the file's name in error messages.
     """
     try:
-        annotations, pieces = annotation_lines(text, dialect), split(text, dialect)
+        annotations, pieces = annotation_lines(text, dialect), split_statements(text, dialect)
     except UnreadableSql as error:
         return {}, [InputError(f"{name}:{error.line}", None, str(error), "Close it")]
     reader = _Reader(name, dialect)
     parts: list[tuple[int, str | StatementText]] = [*annotations, *((piece.line, piece) for piece in pieces)]
     for line, part in sorted(parts, key=lambda one: one[0]):
         if isinstance(part, StatementText):
-            reader.statement(part)
+            reader.add_statement(part)
         else:
-            reader.annotation(line, part)
+            reader.add_annotation(line, part)
     inside = [line for line, _ in annotations if any(p.line <= line <= p.last_line for p in pieces)]
     for line in inside:
         reader.add_error(
             line, "an annotation is inside a statement", "End the statement before it with a semicolon"
         )
-    return reader.end()
+    return reader.finish()
 
 
 class _Reader:
@@ -73,58 +73,58 @@ class _Reader:
         self._document: dict[str, Any] = {}
         # The list to which the next statement is added. None before the first annotation: each statement is a
         # transaction.
-        self._into: list[Any] | None = None
-        self._alone: list[StatementText] = []
+        self._current_list: list[Any] | None = None
+        self._ungrouped: list[StatementText] = []
         self._transactions: list[dict[str, Any]] = []
         self._table: dict[str, Any] | None = None
         # Settings of the next statement from its annotation.
-        self._next: dict[str, Any] = {}
+        self._next_settings: dict[str, Any] = {}
         self._in_transaction = False
-        self._takers: Mapping[str, Callable[[int, str], None]] = {
-            "parameter": self._parameter,
-            "table": self._take_table,
-            "column": self._column,
-            "transaction": self._transaction,
-            "statement": self._statement,
-            "order": partial(self._choose, "order"),
-            "statements": partial(self._choose, "statements"),
-            **{section: partial(self._section, section) for section in SECTIONS},
+        self._handlers: Mapping[str, Callable[[int, str], None]] = {
+            "parameter": self._parameter_annotation,
+            "table": self._table_annotation,
+            "column": self._column_annotation,
+            "transaction": self._transaction_annotation,
+            "statement": self._statement_annotation,
+            "order": partial(self._option_annotation, "order"),
+            "statements": partial(self._option_annotation, "statements"),
+            **{section: partial(self._section_annotation, section) for section in SECTIONS},
         }
 
     def add_error(self, line: int, problem: str, fix: str = "") -> None:
         """Record an error on a line of the file."""
         self.errors.append(InputError(f"{self._name}:{line}", None, problem, fix))
 
-    def annotation(self, line: int, text: str) -> None:
+    def add_annotation(self, line: int, text: str) -> None:
         """Process a line `-- @text`."""
         kind, _, rest = text.partition(" ")
-        take = self._takers.get(kind)
-        if take is None:
-            self.add_error(line, f"there is no annotation @{kind}", did_you_mean(kind, self._takers))
+        handler = self._handlers.get(kind)
+        if handler is None:
+            self.add_error(line, f"there is no annotation @{kind}", did_you_mean(kind, self._handlers))
         else:
-            take(line, rest.strip())
+            handler(line, rest.strip())
 
-    def statement(self, piece: StatementText) -> None:
+    def add_statement(self, piece: StatementText) -> None:
         """Process the next statement."""
         if first_word(piece.sql, self._dialect) == "DELIMITER":
             self.add_error(piece.line, "DELIMITER is a command of the mysql client", "Use plain statements")
-        if self._into is None:
-            self._alone.append(piece)
+        if self._current_list is None:
+            self._ungrouped.append(piece)
         elif self._in_transaction:
-            self._into.append({"sql": piece.sql, "line": piece.line, **self._next})
+            self._current_list.append({"sql": piece.sql, "line": piece.line, **self._next_settings})
         else:
-            self._into.append(piece.sql)
-        self._next = {}
+            self._current_list.append(piece.sql)
+        self._next_settings = {}
 
-    def end(self) -> tuple[dict[str, Any], list[InputError]]:
+    def finish(self) -> tuple[dict[str, Any], list[InputError]]:
         """The keys of the workload, and the errors."""
-        if self._alone and self._transactions:
+        if self._ungrouped and self._transactions:
             self.add_error(
-                self._alone[0].line,
+                self._ungrouped[0].line,
                 "this statement stands before the first @transaction and in no section",
                 "Write -- @setup or -- @transaction NAME before it",
             )
-        transactions = self._transactions or list(_queries(self._alone, self._dialect))
+        transactions = self._transactions or list(_ungrouped_transactions(self._ungrouped, self._dialect))
         for transaction in self._transactions:
             if not transaction["statements"]:
                 self.add_error(transaction.pop("line"), "this transaction has no statements", "Give it some")
@@ -133,22 +133,22 @@ class _Reader:
             self._document["transactions"] = transactions
         return self._document, self.errors
 
-    def _parameter(self, line: int, text: str) -> None:
-        self._named("parameters", self._document.setdefault("parameters", {}), line, text)
+    def _parameter_annotation(self, line: int, text: str) -> None:
+        self._add_generator("parameters", self._document.setdefault("parameters", {}), line, text)
 
-    def _column(self, line: int, text: str) -> None:
+    def _column_annotation(self, line: int, text: str) -> None:
         if self._table is None:
             self.add_error(line, "@column belongs to a table", "Write -- @table NAME rows=N before it")
         else:
-            self._named("columns", self._table["columns"], line, text)
+            self._add_generator("columns", self._table["columns"], line, text)
 
-    def _named(self, what: str, into: dict[str, Any], line: int, text: str) -> None:
+    def _add_generator(self, what: str, generators: dict[str, Any], line: int, text: str) -> None:
         name, equals, generator = (part.strip() for part in text.partition("="))
         if not name or not equals or not generator:
             example = f"Write -- @{what[:-1]} id = uniform(1, 1_000)"
             self.add_error(line, "expected NAME = GENERATOR", example)
             return
-        if name in into:
+        if name in generators:
             self.add_error(line, f"{name} has a generator already", "Leave one out")
         try:
             # Row counts are known only at the end of the file; any number is valid here.
@@ -157,43 +157,43 @@ class _Reader:
         except ValueError as error:
             self.add_error(line, f"{name}: {error}")
             return
-        into[name] = generator
+        generators[name] = generator
 
-    def _take_table(self, line: int, text: str) -> None:
-        words, given = self._words(line, text, ("rows",))
-        if len(words) != 1 or "rows" not in given:
+    def _table_annotation(self, line: int, text: str) -> None:
+        words, settings = self._parse_words(line, text, ("rows",))
+        if len(words) != 1 or "rows" not in settings:
             self.add_error(line, "a table has a name and rows", "Write -- @table item rows=1_000_000")
             return
-        self._table = {"rows": given["rows"], "columns": {}}
+        self._table = {"rows": settings["rows"], "columns": {}}
         self._document.setdefault("tables", {})[words[0]] = self._table
 
-    def _section(self, name: str, line: int, text: str) -> None:
+    def _section_annotation(self, name: str, line: int, text: str) -> None:
         if text:
             self.add_error(
                 line, f"@{name} must be alone on its line", "Put the statements on the lines below"
             )
-        self._into, self._in_transaction = self._document.setdefault(name, []), False
+        self._current_list, self._in_transaction = self._document.setdefault(name, []), False
 
-    def _transaction(self, line: int, text: str) -> None:
-        words, given = self._words(line, text, ("weight", "name"))
+    def _transaction_annotation(self, line: int, text: str) -> None:
+        words, settings = self._parse_words(line, text, ("weight", "name"))
         if len(words) > 1:
             self.add_error(line, f"unexpected word {words[1]}", "Write -- @transaction NAME weight=9")
-        entry: dict[str, Any] = {**({"name": words[0]} if words else {}), **given, "statements": []}
+        entry: dict[str, Any] = {**({"name": words[0]} if words else {}), **settings, "statements": []}
         self._transactions.append({**entry, "line": line})
-        self._into, self._in_transaction = self._transactions[-1]["statements"], True
+        self._current_list, self._in_transaction = self._transactions[-1]["statements"], True
 
-    def _statement(self, line: int, text: str) -> None:
-        words, given = self._words(line, text, ("name", "rows", "mode", "draw", "repeat"))
+    def _statement_annotation(self, line: int, text: str) -> None:
+        words, settings = self._parse_words(line, text, ("name", "rows", "mode", "draw", "repeat"))
         if words:
             self.add_error(line, f"{words[0]} is no setting", "Write -- @statement name=look rows=1")
-        if "draw" in given:
-            given["draw"] = str(given["draw"]).split(",")
-        self._next |= given
+        if "draw" in settings:
+            settings["draw"] = str(settings["draw"]).split(",")
+        self._next_settings |= settings
 
-    def _choose(self, key: str, _line: int, text: str) -> None:
+    def _option_annotation(self, key: str, _line: int, text: str) -> None:
         self._document[key] = text
 
-    def _words(self, line: int, text: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
+    def _parse_words(self, line: int, text: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
         """The words without `=`, and those with `=` as names and values; numbers become numbers."""
         words: list[str] = []
         settings: dict[str, Any] = {}
@@ -233,7 +233,7 @@ def _number(text: str) -> Any:
     return text
 
 
-def _queries(pieces: list[StatementText], dialect: Dialect) -> Iterator[dict[str, Any]]:
+def _ungrouped_transactions(pieces: list[StatementText], dialect: Dialect) -> Iterator[dict[str, Any]]:
     """Each statement as one transaction, except that the statements from BEGIN to COMMIT
     together form one.
     """

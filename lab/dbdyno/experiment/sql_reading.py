@@ -18,7 +18,13 @@ from dbdyno.experiment.calls import parse
 from dbdyno.experiment.errors import InputError
 from dbdyno.experiment.generators import Generator, Result
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
-from dbdyno.experiment.sql_text import Dialect, UnreadableSql, count_placeholders, parameters, split
+from dbdyno.experiment.sql_text import (
+    Dialect,
+    UnreadableSql,
+    count_placeholders,
+    parameter_names,
+    split_statements,
+)
 from dbdyno.experiment.sql_workload import DIALECTS, SqlStatement, SqlWorkload
 
 # The fix for a `?` without a parameter.
@@ -39,7 +45,7 @@ def dialect_of(server: Any) -> Dialect:
     return DIALECTS[protocol_of(server)]
 
 
-def resolved(
+def resolve(
     workload: dict[str, Any], folder: Path, dialect: Dialect, errors: list[InputError]
 ) -> dict[str, Any]:
     """A SQL `[[workload]]` with the content of its file, and with absolute paths.
@@ -50,12 +56,12 @@ def resolved(
     merged = dict(workload)
     if isinstance(path := workload.get("file"), str):
         absolute = (folder / Path(path).expanduser()).resolve()
-        merged = _merged(_file(absolute, f"{place}.file", path, dialect, errors), workload, place, errors)
+        merged = _merge(_read_file(absolute, f"{place}.file", path, dialect, errors), workload, place, errors)
         merged["file"] = str(absolute)
         # Paths in the file are relative to its folder.
         folder = absolute.parent
     if isinstance(value := merged.get("transactions"), list):
-        merged["transactions"] = [_whole(transaction) for transaction in value]
+        merged["transactions"] = [_expand_transaction(transaction) for transaction in value]
     if isinstance(value := merged.get("replay"), dict) and isinstance(value.get("file"), str):
         recorded = (folder / Path(value["file"]).expanduser()).resolve()
         if not recorded.is_file():
@@ -64,13 +70,15 @@ def resolved(
         merged["replay"] = {**value, "file": str(recorded)}
     if isinstance(value := merged.get("parameters"), dict):
         merged["parameters"] = {
-            name: _with_path(f"{place}.parameters.{name}", text, folder, errors)
+            name: _resolve_generator(f"{place}.parameters.{name}", text, folder, errors)
             for name, text in value.items()
         }
     return merged
 
 
-def _file(path: Path, key: str, value: str, dialect: Dialect, errors: list[InputError]) -> dict[str, Any]:
+def _read_file(
+    path: Path, key: str, value: str, dialect: Dialect, errors: list[InputError]
+) -> dict[str, Any]:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             errors.append(InputError(key, value, f"it has more than {FILE_BYTES_MAX:,} bytes"))
@@ -87,10 +95,10 @@ def _file(path: Path, key: str, value: str, dialect: Dialect, errors: list[Input
     return document
 
 
-def _merged(
-    of_file: dict[str, Any], own: dict[str, Any], place: str, errors: list[InputError]
+def _merge(
+    file_content: dict[str, Any], own: dict[str, Any], place: str, errors: list[InputError]
 ) -> dict[str, Any]:
-    merged = dict(of_file)
+    merged = dict(file_content)
     for key, value in own.items():
         before = merged.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
@@ -111,7 +119,7 @@ def _merged(
     return merged
 
 
-def _whole(transaction: Any) -> Any:
+def _expand_transaction(transaction: Any) -> Any:
     """A transaction in its full form. The file may have one statement in its place, or a text in place of a
     statement.
     """
@@ -120,17 +128,17 @@ def _whole(transaction: Any) -> Any:
     if not isinstance(transaction, dict):
         return transaction
     if "sql" in transaction and "statements" not in transaction:
-        of_all = {key: transaction[key] for key in ("name", "weight") if key in transaction}
+        shared = {key: transaction[key] for key in ("name", "weight") if key in transaction}
         # The statement has the transaction's name.
         statement = {key: value for key, value in transaction.items() if key != "weight"}
-        transaction = {**of_all, "statements": [statement]}
+        transaction = {**shared, "statements": [statement]}
     if isinstance(statements := transaction.get("statements"), list):
         whole = [{"sql": one} if isinstance(one, str) else one for one in statements]
         transaction = {**transaction, "statements": whole}
     return transaction
 
 
-def _with_path(key: str, generator: Any, folder: Path, errors: list[InputError]) -> Any:
+def _resolve_generator(key: str, generator: Any, folder: Path, errors: list[InputError]) -> Any:
     """The generator: a CSV file gets its absolute path, and a list becomes `one_of(...)`."""
     if isinstance(generator, list):
         return f"one_of({', '.join(map(repr, generator))})"
@@ -151,7 +159,7 @@ def _with_path(key: str, generator: Any, folder: Path, errors: list[InputError])
     return f"csv({', '.join(rest)})"
 
 
-def readable(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
+def valid_workloads(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
     """The SQL workloads of the file that are valid by the model."""
     for workload in workloads:
         if isinstance(workload, dict) and workload.get("name") == "sql":
@@ -173,22 +181,22 @@ class _Statements:
 
     def __init__(self, workload: SqlWorkload, dialect: Dialect) -> None:
         self._workload, self._dialect = workload, dialect
-        self._place = f"workload[{workload.title}]"
+        self._key = f"workload[{workload.title}]"
         self._generators: dict[str, Generator | None] = {}
 
     def errors(self) -> Iterator[InputError]:
         """All errors."""
         yield from self._generator_errors()
-        yield from self._names()
+        yield from self._name_errors()
         for key in ("setup", "after", "prewarm", "cleanup", "session"):
             for number, sql in enumerate(getattr(self._workload, key), start=1):
-                yield from self._text(f"{self._place}.{key}[{number}]", sql)
+                yield from self._text_errors(f"{self._key}.{key}[{number}]", sql)
         before: list[str] = []
         current: object = None
         for name, transaction, statement in self._workload.named_statements():
             if transaction is not current:
                 before, current = [], transaction
-            yield from self._statement(name, statement, before)
+            yield from self._statement_errors(name, statement, before)
             before.append(name)
 
     def _generator_errors(self) -> Iterator[InputError]:
@@ -197,40 +205,38 @@ class _Statements:
             try:
                 self._generators[name] = self._workload.generator(name)
             except ValueError as error:
-                yield InputError(f"{self._place}.parameters.{name}", text, str(error))
+                yield InputError(f"{self._key}.parameters.{name}", text, str(error))
         for title, table in self._workload.tables.items():
             for name, text in table.columns.items():
                 try:
                     self._workload.column(title, name)
                 except ValueError as error:
-                    yield InputError(f"{self._place}.tables.{title}.columns.{name}", text, str(error))
+                    yield InputError(f"{self._key}.tables.{title}.columns.{name}", text, str(error))
 
-    def _names(self) -> Iterator[InputError]:
+    def _name_errors(self) -> Iterator[InputError]:
         if bool(self._workload.transactions) == (self._workload.replay is not None):
             problem = (
                 "it has both transactions and a replay" if self._workload.replay else "it has no transactions"
             )
-            yield InputError(
-                self._place, None, problem, "Give it transactions, a file with some, or a replay"
-            )
+            yield InputError(self._key, None, problem, "Give it transactions, a file with some, or a replay")
         names = [t.name or f"transaction{n}" for n, t in enumerate(self._workload.transactions, start=1)]
         for name, count in Counter(names).items():
             if count > 1:
                 problem = f"{count} of them have this name"
-                yield InputError(f"{self._place}.transactions[{name}]", None, problem, "Give each its own")
+                yield InputError(f"{self._key}.transactions[{name}]", None, problem, "Give each its own")
         weights = [transaction.weight for transaction in self._workload.transactions]
         if weights and not any(weights):
-            yield InputError(f"{self._place}.transactions", None, "their weights are all 0", "Give one more")
+            yield InputError(f"{self._key}.transactions", None, "their weights are all 0", "Give one more")
         for name in self._generators:
             if not (name.isidentifier() and name.isascii()):
                 fix = "Use letters, digits and _, and no digit first"
                 yield InputError(
-                    f"{self._place}.parameters.{name}", None, "no statement can use this name", fix
+                    f"{self._key}.parameters.{name}", None, "no statement can use this name", fix
                 )
 
-    def _text(self, place: str, sql: str) -> Iterator[InputError]:
+    def _text_errors(self, place: str, sql: str) -> Iterator[InputError]:
         try:
-            count = len(split(sql, self._dialect))
+            count = len(split_statements(sql, self._dialect))
         except UnreadableSql as error:
             yield InputError(place, sql, str(error), "Close it")
             return
@@ -238,28 +244,30 @@ class _Statements:
             what = "no statement" if not count else f"{count} statements"
             yield InputError(place, sql, f"it holds {what}", "Write one statement each")
 
-    def _statement(self, name: str, statement: SqlStatement, before: list[str]) -> Iterator[InputError]:
+    def _statement_errors(
+        self, name: str, statement: SqlStatement, before: list[str]
+    ) -> Iterator[InputError]:
         file, line = self._workload.file, statement.line
-        place = f"{Path(file).name}:{line}" if file and line else f"{self._place}.{name}"
-        wrong = list(self._text(place, statement.sql))
+        place = f"{Path(file).name}:{line}" if file and line else f"{self._key}.{name}"
+        wrong = list(self._text_errors(place, statement.sql))
         if wrong:
             yield from wrong
             return
         prepared = (statement.mode or self._workload.statements) == "prepared"
         if prepared and self._dialect == "mysql" and count_placeholders(statement.sql, self._dialect):
             yield InputError(place, statement.sql, "it holds a ? for a parameter", _EXAMPLE)
-        for used in dict.fromkeys([*parameters(statement.sql, self._dialect), *statement.draw]):
-            yield from self._used(place, used, before)
+        for name_used in dict.fromkeys([*parameter_names(statement.sql, self._dialect), *statement.draw]):
+            yield from self._parameter_errors(place, name_used, before)
 
-    def _used(self, place: str, used: str, before: list[str]) -> Iterator[InputError]:
-        generator = self._generators.get(used)
-        if used not in self._generators:
+    def _parameter_errors(self, place: str, name_used: str, before: list[str]) -> Iterator[InputError]:
+        generator = self._generators.get(name_used)
+        if name_used not in self._generators:
             known = ", ".join(self._generators) or "none"
             yield InputError(
                 place,
                 None,
-                f"it uses :{used}, and there is no such parameter; there are: {known}",
-                f'Write {used} = "uniform(1, 1_000_000)" under its parameters, or the colon in quotes',
+                f"it uses :{name_used}, and there is no such parameter; there are: {known}",
+                f'Write {name_used} = "uniform(1, 1_000_000)" under its parameters, or the colon in quotes',
             )
         elif isinstance(generator, Result) and before.count(generator.statement) != 1:
             count = before.count(generator.statement)

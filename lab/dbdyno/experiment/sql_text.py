@@ -47,7 +47,7 @@ class StatementText:
     last_line: int
 
 
-def tokens(sql: str, dialect: Dialect) -> list[Token]:
+def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     """The tokens of a text. Raises UnreadableSql."""
     try:
         return list(sqlglot().tokenize(sql, read=dialect))
@@ -72,11 +72,11 @@ def is_kind(token: Token, kind: str) -> bool:
     return token.token_type.name == kind
 
 
-def split(sql: str, dialect: Dialect) -> list[StatementText]:
+def split_statements(sql: str, dialect: Dialect) -> list[StatementText]:
     """Split a text into its statements at semicolons. Raises UnreadableSql."""
     pieces: list[StatementText] = []
     current: list[Token] = []
-    for token in [*tokens(sql, dialect), None]:
+    for token in [*tokenize(sql, dialect), None]:
         if token is not None and not is_kind(token, "SEMICOLON"):
             current.append(token)
         elif current:
@@ -89,7 +89,7 @@ def split(sql: str, dialect: Dialect) -> list[StatementText]:
 
 def annotation_lines(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
     """Line number and text of every comment line `-- @text`. Raises UnreadableSql."""
-    read = tokens(sql, dialect)
+    read = tokenize(sql, dialect)
     comments = {comment.strip() for token in read for comment in token.comments}
     quoted: set[int] = set()
     for token in read:
@@ -104,10 +104,10 @@ def annotation_lines(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
     return lines
 
 
-def parameters(sql: str, dialect: Dialect) -> list[str]:
+def parameter_names(sql: str, dialect: Dialect) -> list[str]:
     """The names after colons, without duplicates, in order. Raises UnreadableSql."""
     names: dict[str, None] = {}
-    read = tokens(sql, dialect)
+    read = tokenize(sql, dialect)
     for token, following in pairwise(read):
         if not is_kind(token, "COLON") or following.start != token.end + 1:
             continue
@@ -120,16 +120,16 @@ def parameters(sql: str, dialect: Dialect) -> list[str]:
 
 def count_placeholders(sql: str, dialect: Dialect) -> int:
     """The number of `?` outside quotes and comments. Raises UnreadableSql."""
-    return sum(is_kind(token, "PLACEHOLDER") for token in tokens(sql, dialect))
+    return sum(is_kind(token, "PLACEHOLDER") for token in tokenize(sql, dialect))
 
 
 def first_word(sql: str, dialect: Dialect) -> str:
     """The first word in capitals; empty for an empty text."""
-    words = (token.text.upper() for token in tokens(sql, dialect) if token.text != "(")
+    words = (token.text.upper() for token in tokenize(sql, dialect) if token.text != "(")
     return next(words, "")
 
 
-def parsed(sql: str, dialect: Dialect) -> Any:
+def parse_statement(sql: str, dialect: Dialect) -> Any:
     """The statement as sqlglot's tree; None if sqlglot cannot parse it, since servers accept more syntax."""
     try:
         tree = sqlglot().parse_one(sql, read=dialect)
@@ -138,12 +138,12 @@ def parsed(sql: str, dialect: Dialect) -> Any:
     return None if isinstance(tree, sqlglot().exp.Command) else tree
 
 
-def tables(statements: Iterable[str], dialect: Dialect) -> list[str]:
+def table_names(statements: Iterable[str], dialect: Dialect) -> list[str]:
     """The tables that the statements name, without schema and duplicates, in order."""
     exp = sqlglot().exp
     names: dict[str, None] = {}
     for sql in statements:
-        tree = parsed(sql, dialect)
+        tree = parse_statement(sql, dialect)
         if tree is not None:
             # WITH defines no tables.
             defined = {cte.alias for cte in tree.find_all(exp.CTE)}
@@ -156,7 +156,7 @@ def created_tables(statements: Iterable[str], dialect: Dialect) -> dict[str, str
     exp = sqlglot().exp
     names: dict[str, str] = {}
     for sql in statements:
-        tree = parsed(sql, dialect)
+        tree = parse_statement(sql, dialect)
         is_table = isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() == "TABLE"
         if is_table and not tree.find(exp.TemporaryProperty):
             table = tree.find(exp.Table)

@@ -10,7 +10,7 @@ from pydantic import Field
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.generators import Generator, column, parameter
 from dbdyno.experiment.limits import LIMITS
-from dbdyno.experiment.sql_text import Dialect, created_tables, tables
+from dbdyno.experiment.sql_text import Dialect, created_tables, table_names
 from dbdyno.experiment.workload import BaseWorkload
 
 # The SQL dialect of each protocol.
@@ -126,9 +126,9 @@ class SqlWorkload(BaseWorkload):
     def named_statements(self) -> Iterator[tuple[str, SqlTransaction, SqlStatement]]:
         """Every statement with its name in records, and its transaction."""
         for number, transaction in enumerate(self.transactions, start=1):
-            called = transaction.name or f"transaction{number}"
-            for place, statement in enumerate(transaction.statements, start=1):
-                yield statement.name or f"{called}.{place}", transaction, statement
+            transaction_name = transaction.name or f"transaction{number}"
+            for position, statement in enumerate(transaction.statements, start=1):
+                yield statement.name or f"{transaction_name}.{position}", transaction, statement
 
     def created_tables(self, protocol: str) -> dict[str, str]:
         """The tables that loading creates: name -> name as written in `setup`."""
@@ -136,7 +136,7 @@ class SqlWorkload(BaseWorkload):
         return {**generated, **created_tables(self.setup, DIALECTS[protocol])}
 
     @property
-    def loads(self) -> bool:
+    def has_data(self) -> bool:
         """Whether there is anything to load; if not, the load uses existing data."""
         return bool(self.setup or self.tables)
 
@@ -168,7 +168,7 @@ class SqlWorkload(BaseWorkload):
     @property
     def table_count(self) -> int:
         """Number of tables that the statements name, at least one."""
-        return max(1, len(tables((one.sql for _, _, one in self.named_statements()), "mysql")))
+        return max(1, len(table_names((one.sql for _, _, one in self.named_statements()), "mysql")))
 
     def data(self) -> dict[str, Any]:
         """The settings that define the tables."""

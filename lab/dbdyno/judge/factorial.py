@@ -153,7 +153,7 @@ def _entry(
     return Factor(
         factors=list(one.contrast.factors),
         levels=list(one.contrast.levels),
-        against=list(one.contrast.against),
+        against=list(one.contrast.baseline_levels),
         workload=one.workload,
         metric=standard.metric,
         **entry_change(word.overall),
@@ -220,13 +220,13 @@ def _names(contrast: Contrast) -> str:
     if len(contrast.factors) == 2:
         other, factor = contrast.factors
         return f"whether the effect of {factor} depends on {other}"
-    return f"{contrast.factors[0]} {contrast.levels[0]} against {contrast.against[0]}"
+    return f"{contrast.factors[0]} {contrast.levels[0]} against {contrast.baseline_levels[0]}"
 
 
 def _main_effect(one: _Question, word: Judged, verdict: Verdict, experiment: Experiment, where: str) -> str:
     standard, overall = scale(experiment), word.overall
     assert overall is not None, "the caller has looked"
-    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.against
+    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
     others = [other.name for other in experiment.factors if other.name != factor]
     mean = f"mean over {join_words(others)}"
     shown = size(standard.metric, overall, standard.delta_percent, average=len(word.levels) > 1)
@@ -256,7 +256,7 @@ def _main_effect(one: _Question, word: Judged, verdict: Verdict, experiment: Exp
 
 def _interaction(contrast: Contrast, overall: Effect, verdict: Verdict, standard: Scale, where: str) -> str:
     (other, factor), (other_level, level) = contrast.factors, contrast.levels
-    other_base, base = contrast.against
+    other_base, base = contrast.baseline_levels
     ratio = f"the {METRICS[standard.metric]} ratio of {level} to {base}"
     changes = f"{ratio} {_changes(overall)} from {other_base} to {other_level}"
     match verdict:
@@ -288,7 +288,7 @@ def _changes(overall: Effect) -> str:
 
 def _at_each_level(one: _Question, partner: str, experiment: Experiment) -> str:
     """A factor's effect at each level of another factor: +25.0 % with per-connection, -20.0 % with pool."""
-    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.against
+    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
     names = [each.name for each in experiment.factors]
     at, of = names.index(factor), names.index(partner)
     parts = []

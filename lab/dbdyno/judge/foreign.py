@@ -14,10 +14,10 @@ from typing import Any
 from dbdyno.experiment.repeats import (
     FOREIGN_LIMIT,
     describe_processes,
-    disturbed,
-    foreign_of,
-    largest,
+    disturbed_blocks,
     largest_processes,
+    largest_shares,
+    read_foreign_load,
 )
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
@@ -48,13 +48,13 @@ def foreign_load(stored: Sequence[StoredTrial], schedule: Sequence[Trial], block
     block_of = {trial.index: trial.block for trial in schedule}
     loads: dict[int, Mapping[str, Any]] = {}
     for trial in stored:
-        load = foreign_of(trial.server)
+        load = read_foreign_load(trial.server)
         if load is not None and trial.index in block_of:
             loads[trial.index] = load
     shares = {index: float(load["share"]) for index, load in loads.items()}
-    by_block = largest((block_of[index], share) for index, share in shares.items())
+    by_block = largest_shares((block_of[index], share) for index, share in shares.items())
     counting = {block: by_block.get(replaced.get(block, block), 0.0) for block in range(blocks)}
-    remaining = tuple(disturbed(counting))
+    remaining = tuple(disturbed_blocks(counting))
     named = {replaced.get(block, block) for block in remaining} or replaced.keys()
     processes = largest_processes(load for index, load in loads.items() if block_of[index] in named)
     share = max((by_block.get(block, 0.0) for block in named), default=0.0)

@@ -209,7 +209,7 @@ class _Comparison:
         """
         self._require_servers(workspace)
         # Without the checks that need data.
-        codes = [check.code for check in checks.ALL if check.code not in checks.OF_DATA]
+        codes = [check.code for check in checks.ALL if check.code not in checks.NEED_DATA]
         secrets = self._experiment.secrets()
         peers: dict[str, Description] = {}
         for variant in self._experiment.variants:
@@ -245,8 +245,8 @@ class _Comparison:
             variant=variant,
             server=server,
             description=description,
-            first=self._first.get(key),
-            place=place,
+            first_description=self._first.get(key),
+            slot=place,
             peers={name: first for (name, of), first in self._first.items() if of == workload.title},
             workload=workload,
         )

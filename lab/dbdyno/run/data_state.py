@@ -147,7 +147,7 @@ class DataState:
                 return
             require_empty(workload, server)
         elif not must_load(workload, server):
-            if workload.loads and self._state == "reset":
+            if workload.has_data and self._state == "reset":
                 raise Problem(
                     f"the tables of {workload.title} exist, and dbdyno did not create them, so it does not "
                     "drop them",

@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.checks.topology import here
+from dbdyno.checks.topology import is_local
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.servers import usage
@@ -212,7 +212,7 @@ def meter(experiment: Experiment, variant: Variant, description: Description) ->
     """
     client = server_cpus(experiment.client.cpus)
     if not variant.server.started:
-        return None if here(variant) else ForeignMeter(client, {os.getpid()})
+        return None if is_local(variant) else ForeignMeter(client, {os.getpid()})
     docker = variant.server.kind == "docker"
     # A container without a CPU set may run on any CPU, also outside dbdyno's own set.
     server = online_cpus() if docker and variant.server.cpus is None else server_cpus(variant.server.cpus)

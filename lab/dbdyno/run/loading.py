@@ -54,7 +54,7 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
     False without a setup. Also false if all its tables exist: the load uses these tables, and dbdyno never
     drops them. Raises Problem if only some exist, since setup and clean-up could change or drop them.
     """
-    if not workload.loads:
+    if not workload.has_data:
         return False
     address = server.address()
     tables = workload.created_tables(address.protocol)

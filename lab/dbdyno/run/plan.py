@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.experiment.model import Experiment, Load, Point, Variant, Workload
-from dbdyno.experiment.schedule import Trial, engine_seed, turn
+from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed
 
 SCHEMA_VERSION = 1
 US = 1_000_000
@@ -86,7 +86,7 @@ def trial_plan(
     if warmup_s is not None:
         document["phases"]["warmup_us"] = round(warmup_s * US)
     # Sequences continue after the numbers of earlier trials, whose rows still exist.
-    used = turn(experiment, trial, planned) * SEQUENCE_ROOM
+    used = count_earlier_trials(experiment, trial, planned) * SEQUENCE_ROOM
     for generator in document["workload"].get("sql", {}).get("parameters", {}).values():
         if "sequence" in generator and generator["sequence"]["last"] is None:
             generator["sequence"]["first"] += used

@@ -34,7 +34,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
         data = DataState(experiment, workspace, engine, listen)
         for workload, variant in itertools.product(experiment.workloads, experiment.variants):
             with_data = has_snapshot(experiment, variant)
-            codes = [check.code for check in checks.ALL if with_data or check.code not in checks.OF_DATA]
+            codes = [check.code for check in checks.ALL if with_data or check.code not in checks.NEED_DATA]
             snapshot = data.snapshot(workload, variant)
             with contextlib.closing(snapshot) if snapshot else contextlib.nullcontext():
                 doing = "restoring the data, starting" if variant.server.started else "connecting to"

@@ -36,16 +36,16 @@ def plan_repeats(experiment: Experiment, run: Run) -> Repeats | None:
     if not may_repeat(experiment, planned):
         return None
     blocks = {trial.index: trial.block for trial in planned}
-    loads = {trial.index: repeats.foreign_of(trial.server) for trial in run.trials()}
+    loads = {trial.index: repeats.read_foreign_load(trial.server) for trial in run.trials()}
     known = {index: load for index, load in loads.items() if load is not None}
-    shares = repeats.largest((blocks[index], load["share"]) for index, load in known.items())
+    shares = repeats.largest_shares((blocks[index], load["share"]) for index, load in known.items())
     total = experiment.design.blocks
-    chosen = repeats.to_repeat(shares, total)
+    chosen = repeats.blocks_to_repeat(shares, total)
     if not chosen:
         return None
-    trials = repeats.with_repeats(planned, chosen)
+    trials = repeats.repeat_blocks(planned, chosen)
     run.append_schedule(trials)
-    disturbed = repeats.disturbed(shares)
+    disturbed = repeats.disturbed_blocks(shares)
     processes = repeats.largest_processes(load for index, load in known.items() if blocks[index] in disturbed)
     met = f"{len(disturbed)} of {total} blocks met foreign load ({repeats.describe_processes(processes)})"
     if len(chosen) < len(disturbed):

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbdyno.binary import EngineProblem
-from dbdyno.checks.samples import asking
+from dbdyno.checks.samples import open_load_session
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import Problem
@@ -153,7 +153,7 @@ def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
     """
     workload = experiment.workload(trial.workload)
     if experiment.load.prewarm == "scan" and isinstance(workload, SqlWorkload):
-        with asking(server, workload) as admin:
+        with open_load_session(server, workload) as admin:
             for sql in workload.scans(server.address().protocol):
                 admin.query(sql)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.samples import logged_in
+from dbdyno.checks.samples import open_load_connection
 from dbdyno.finding import Finding
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import Server, ServerProblem
@@ -35,18 +35,18 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     if server is None or description is None:
         return
     if description.product == "mysql" and server.query(_PLUGIN):
-        yield from _mysql(context, server)
+        yield from _check_mysql(context, server)
     elif description.variables.get("thread_handling") == "pool-of-threads":
         whose = "MariaDB" if description.product == "mariadb" else "Percona Server"
-        yield from _built_in(context, server, whose, description.variables.get("extra_port", "0"))
+        yield from _check_built_in(context, server, whose, description.variables.get("extra_port", "0"))
 
 
-def _mysql(context: Context, server: Server) -> Iterator[Finding]:
-    with logged_in(server.address(), context.experiment.load.transport) as admin:
+def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
+    with open_load_connection(server.address(), context.experiment.load.transport) as admin:
         account, roles = _account(admin)
-        bypasses = _grants(admin, "SHOW GRANTS")
+        bypasses = _has_privilege(admin, "SHOW GRANTS")
         # For a named account, SHOW GRANTS leaves out the privileges of its roles.
-        by_itself = _grants(admin, f"SHOW GRANTS FOR {account}")
+        by_itself = _has_privilege(admin, f"SHOW GRANTS FOR {account}")
     if not bypasses:
         yield _note(
             context,
@@ -89,12 +89,12 @@ def _account(admin: AdminConnection) -> tuple[str, str]:
     return account, str(roles)
 
 
-def _grants(admin: AdminConnection, sql: str) -> bool:
+def _has_privilege(admin: AdminConnection, sql: str) -> bool:
     """Whether the output of a SHOW GRANTS statement contains the privilege."""
     return any(re.match(rf"GRANT\b.*\b{BYPASS}\b.* ON \*\.\* ", str(grant)) for (grant,) in admin.query(sql))
 
 
-def _built_in(context: Context, server: Server, whose: str, extra_port: str) -> Iterator[Finding]:
+def _check_built_in(context: Context, server: Server, whose: str, extra_port: str) -> Iterator[Finding]:
     address = server.address()
     if context.experiment.load.transport == "tcp" and str(address.port) == extra_port != "0":
         yield _stop(

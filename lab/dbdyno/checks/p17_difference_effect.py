@@ -11,7 +11,7 @@ from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
 # Variables that a server accepts and ignores, and why.
-IDLE: Mapping[tuple[str, str], str] = {
+IGNORED: Mapping[tuple[str, str], str] = {
     ("mariadb", "innodb_buffer_pool_instances"): "MariaDB has had one buffer pool instance since 10.5",
     ("mariadb", "query_cache_size"): "the query cache is off unless query_cache_type is ON",
     ("mariadb", "thread_pool_size"): "there is no pool unless thread_handling is pool-of-threads",
@@ -38,32 +38,34 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     if context.variant is None or mine is None or peer is None or context.variant.name == baseline.name:
         return
     declared = sorted(differing_variables(baseline, context.variant))
-    idle = {name: why for name in declared if (why := _why_idle(name, peer, mine))}
-    if not idle:
+    without_effect = {name: why for name in declared if (why := _reason_without_effect(name, peer, mine))}
+    if not without_effect:
         return
-    listed = "; ".join(f"{name} ({why})" for name, why in idle.items())
-    others = len(declared) - len(idle) or _other_differences(context.experiment, context.variant)
+    listed = "; ".join(f"{name} ({why})" for name, why in without_effect.items())
+    others = len(declared) - len(without_effect) or _count_other_differences(
+        context.experiment, context.variant
+    )
     yield Finding(
         code="P17",
         level="note" if others else "warn",
         text=f"{context.variant.name} differs from {baseline.name} by settings without effect: {listed}."
         + ("" if others else " The two variants are identical: a difference between them is noise."),
-        evidence={"idle": idle, "declared": declared},
+        evidence={"idle": without_effect, "declared": declared},
         subject=context.variant.name,
     )
 
 
-def _why_idle(name: str, baseline: Description, variant: Description) -> str | None:
+def _reason_without_effect(name: str, baseline: Description, variant: Description) -> str | None:
     """Why a declared difference has no effect; None if it has one, or if the servers do not report it."""
     for description in (variant, baseline):
-        reason = IDLE.get((description.product, name))
-        if reason and not _works(name, description):
+        reason = IGNORED.get((description.product, name))
+        if reason and not _takes_effect(name, description):
             return reason
     before, after = baseline.variables.get(name), variant.variables.get(name)
     return f"both servers have {after}" if after is not None and before == after else None
 
 
-def _works(name: str, description: Description) -> bool:
+def _takes_effect(name: str, description: Description) -> bool:
     """Whether the variable takes effect on this server."""
     variables = description.variables
     needed = {
@@ -75,7 +77,7 @@ def _works(name: str, description: Description) -> bool:
     return needed.get(name, False)
 
 
-def _other_differences(experiment: Experiment, variant: Variant) -> int:
+def _count_other_differences(experiment: Experiment, variant: Variant) -> int:
     """Number of differences from the baseline other than variables."""
     first = experiment.variants[0].server
     fields = type(first).model_fields
