@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_in_the_words_of_either_client() {
+    fn problems_are_told_in_the_words_of_either_client() {
         let both = |line| (refusal(Flavour::Mysql, line), refusal(Flavour::Mariadb, line));
         let (mysql, mariadb) = both("--foo");
         assert_eq!(mysql, ("slap: [ERROR] unknown option '--foo'.".into(), 2));

@@ -76,20 +76,21 @@ impl Settings {
     /// # Errors
     /// All conflicts, invalid values and unreadable files.
     pub fn read(values: &OptionValues, files: &dyn Files) -> Result<Self, UsageError> {
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         let auto = values.is_on("auto-generate-sql");
         let load_type = values.text("auto-generate-sql-load-type").unwrap_or("mixed").to_owned();
-        let key = key(values, auto, &load_type, &mut faults);
+        let key = key(values, auto, &load_type, &mut problems);
         let delimiter = values.text("delimiter").filter(|text| !text.is_empty()).unwrap_or("\n");
-        let mut statements = |name: &str| statements(values, name, delimiter, files, &mut faults);
+        let mut statements = |name: &str| statements(values, name, delimiter, files, &mut problems);
         let (create, queries) = (statements("create"), statements("query"));
         let (pre_queries, post_queries) = (statements("pre-query"), statements("post-query"));
-        let generated = (auto && faults.is_empty()).then(|| generator(values, key, &load_type, &mut faults));
-        let generated = generated.filter(|_| faults.is_empty()).map(|options| generate(&options));
+        let generated =
+            (auto && problems.is_empty()).then(|| generator(values, key, &load_type, &mut problems));
+        let generated = generated.filter(|_| problems.is_empty()).map(|options| generate(&options));
         let user_queries = queries.into_iter().map(|sql| Query { sql, keyed: false });
         let settings = Self {
             flavour: values.flavour,
-            concurrencies: concurrencies(values, &mut faults),
+            concurrencies: concurrencies(values, &mut problems),
             iterations: values.number("iterations").unwrap_or(1),
             engines: engines(values),
             schema: values.text("create-schema").unwrap_or("mysqlslap").to_owned(),
@@ -99,7 +100,7 @@ impl Settings {
                 .as_ref()
                 .map_or_else(|| user_queries.collect(), |generated| generated.queries.clone()),
             generated,
-            amount: amount(values, &mut faults),
+            amount: amount(values, &mut problems),
             pre_queries,
             post_queries,
             pre_system: values.text("pre-system").map(Into::into),
@@ -118,10 +119,10 @@ impl Settings {
             init_command: values.text("init-command").map(Into::into),
             sql_mode: values.text("sql-mode").map(Into::into),
         };
-        if faults.is_empty() {
+        if problems.is_empty() {
             return Ok(settings);
         }
-        let lines: Vec<_> = faults.iter().map(|fault| format!("{}: {fault}", values.program)).collect();
+        let lines: Vec<_> = problems.iter().map(|problem| format!("{}: {problem}", values.program)).collect();
         Err(UsageError::new(lines.join("\n")))
     }
 
@@ -159,20 +160,20 @@ fn csv(values: &OptionValues) -> Option<Csv> {
     })
 }
 
-fn key(values: &OptionValues, auto: bool, load_type: &str, faults: &mut Vec<String>) -> Key {
+fn key(values: &OptionValues, auto: bool, load_type: &str, problems: &mut Vec<String>) -> Key {
     let increment = values.is_on("auto-generate-sql-add-autoincrement");
     let guid = values.is_on("auto-generate-sql-guid-primary");
     if auto && (values.has("create") || values.has("query")) {
-        faults.push("Can't use --auto-generate-sql when create and query strings are specified!".into());
+        problems.push("Can't use --auto-generate-sql when create and query strings are specified!".into());
     }
     if increment && guid {
-        faults.push(
+        problems.push(
             "Either auto-generate-sql-guid-primary or auto-generate-sql-add-autoincrement can be used!"
                 .into(),
         );
     }
     if load_type == "key" && !increment && !guid {
-        faults.push("Can't perform key test without a primary key!".into());
+        problems.push("Can't perform key test without a primary key!".into());
     }
     match (increment, guid) {
         (true, _) => Key::AutoIncrement,
@@ -181,12 +182,12 @@ fn key(values: &OptionValues, auto: bool, load_type: &str, faults: &mut Vec<Stri
     }
 }
 
-fn amount(values: &OptionValues, faults: &mut Vec<String>) -> Amount {
+fn amount(values: &OptionValues, problems: &mut Vec<String>) -> Amount {
     let all = values.number("number-of-queries").filter(|&number| number > 0);
     let each = values.number("auto-generate-sql-execute-number").filter(|&number| number > 0);
     match (all, each) {
         (Some(_), Some(_)) => {
-            faults.push("Either auto-generate-sql-execute-number or number-of-queries can be used!".into());
+            problems.push("Either auto-generate-sql-execute-number or number-of-queries can be used!".into());
             Amount::Once
         }
         (Some(all), None) => Amount::Shared(all),
@@ -195,20 +196,20 @@ fn amount(values: &OptionValues, faults: &mut Vec<String>) -> Amount {
     }
 }
 
-fn concurrencies(values: &OptionValues, faults: &mut Vec<String>) -> Vec<u32> {
+fn concurrencies(values: &OptionValues, problems: &mut Vec<String>) -> Vec<u32> {
     let text = values.text("concurrency").unwrap_or("1");
     let mut clients = Vec::new();
     for number in text.split(',').map(str::trim).filter(|number| !number.is_empty()) {
         match number.parse() {
             Ok(count) if (1..=limits::CONNECTIONS).contains(&count) => clients.push(count),
-            _ => faults.push(format!(
+            _ => problems.push(format!(
                 "--concurrency: '{number}' is not a number of clients; it must be between 1 and {}",
                 limits::CONNECTIONS
             )),
         }
     }
-    if clients.is_empty() && faults.is_empty() {
-        faults.push(format!(
+    if clients.is_empty() && problems.is_empty() {
+        problems.push(format!(
             "--concurrency: '{text}' is not a number of clients; use one number, or several separated by commas"
         ));
     }
@@ -230,7 +231,7 @@ fn statements(
     name: &str,
     delimiter: &str,
     files: &dyn Files,
-    faults: &mut Vec<String>,
+    problems: &mut Vec<String>,
 ) -> Vec<String> {
     let Some(text) = values.text(name) else { return Vec::new() };
     if !files.exists(text) {
@@ -238,19 +239,19 @@ fn statements(
     }
     match files.text(text) {
         Ok(contents) => split(&contents, delimiter),
-        Err(fault) => {
-            faults.push(format!("--{name}: cannot read {text}: {fault}"));
+        Err(problem) => {
+            problems.push(format!("--{name}: cannot read {text}: {problem}"));
             Vec::new()
         }
     }
 }
 
-fn generator(values: &OptionValues, key: Key, load_type: &str, faults: &mut Vec<String>) -> Generator {
+fn generator(values: &OptionValues, key: Key, load_type: &str, problems: &mut Vec<String>) -> Generator {
     let number = |name: &str, default: u64| values.number(name).unwrap_or(default);
     let mut bounded = |name: &str, default: u64, max: u64| {
         let value = number(name, default);
         if value > max {
-            faults.push(format!("--{name} is {value}; the maximum is {max}"));
+            problems.push(format!("--{name} is {value}; the maximum is {max}"));
         }
         value.min(max)
     };
@@ -258,8 +259,8 @@ fn generator(values: &OptionValues, key: Key, load_type: &str, faults: &mut Vec<
     let unique_queries = bounded("auto-generate-sql-unique-query-number", 10, limits::SQL_STATEMENTS - 1);
     let secondary = bounded("auto-generate-sql-secondary-indexes", 0, 4096) as u32;
     Generator {
-        ints: columns(values, "number-int-cols", faults),
-        chars: columns(values, "number-char-cols", faults),
+        ints: columns(values, "number-int-cols", problems),
+        chars: columns(values, "number-char-cols", problems),
         key,
         secondary,
         load: LoadType::named(load_type),
@@ -270,13 +271,13 @@ fn generator(values: &OptionValues, key: Key, load_type: &str, faults: &mut Vec<
 }
 
 /// Parses `N`, or `N:1` for N columns with an index each.
-fn columns(values: &OptionValues, name: &str, faults: &mut Vec<String>) -> Columns {
+fn columns(values: &OptionValues, name: &str, problems: &mut Vec<String>) -> Columns {
     let text = values.text(name).unwrap_or("1");
     let (count, indexed) = text.split_once(':').unwrap_or((text, "0"));
     match (count.trim().parse(), indexed.trim().parse::<u32>()) {
         (Ok(count), Ok(indexed)) if count <= 4096 => Columns { count, indexed: indexed > 0 },
         _ => {
-            faults.push(format!(
+            problems.push(format!(
                 "--{name}: '{text}' is not a number of columns; use N or N:1, with N up to 4096"
             ));
             Columns { count: 1, indexed: false }

@@ -15,10 +15,10 @@ const SECOND_US: u64 = 1_000_000;
 /// # Errors
 /// All invalid values, and all options that the engine does not support.
 pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageError> {
-    let mut faults = Vec::new();
-    let endpoint = endpoint(values, files, &mut faults);
-    let tls = tls(values, &mut faults);
-    let compression = compression(values, &mut faults);
+    let mut problems = Vec::new();
+    let endpoint = endpoint(values, files, &mut problems);
+    let tls = tls(values, &mut problems);
+    let compression = compression(values, &mut problems);
     let unsupported = ["ssl-capath", "ssl-crl", "ssl-crlpath", "password2", "password3"];
     for name in unsupported.into_iter().filter(|name| values.has(name)) {
         let fix = match name {
@@ -26,10 +26,10 @@ pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageE
             "ssl-crl" | "ssl-crlpath" => "revocation lists are not read; omit it",
             _ => "use an account with one password",
         };
-        faults.push(format!("{}: --{name} is not supported: {fix}", values.program));
+        problems.push(format!("{}: --{name} is not supported: {fix}", values.program));
     }
-    if !faults.is_empty() {
-        return Err(UsageError::new(faults.join("\n")));
+    if !problems.is_empty() {
+        return Err(UsageError::new(problems.join("\n")));
     }
     let account = values.text("user").map(str::to_owned);
     let system_user = || ["USER", "LOGNAME"].into_iter().find_map(|name| files.env_var(name));
@@ -47,7 +47,7 @@ pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageE
 }
 
 /// The server's address. As in MySQL's clients, localhost means the socket unless `--protocol` is TCP.
-fn endpoint(values: &OptionValues, files: &dyn Files, faults: &mut Vec<String>) -> Endpoint {
+fn endpoint(values: &OptionValues, files: &dyn Files, problems: &mut Vec<String>) -> Endpoint {
     let host = values.text("host").filter(|host| !host.is_empty()).unwrap_or("localhost");
     let by_socket = match values.text("protocol").map(str::to_ascii_uppercase).as_deref() {
         None => host == "localhost",
@@ -59,7 +59,7 @@ fn endpoint(values: &OptionValues, files: &dyn Files, faults: &mut Vec<String>) 
                 Flavour::Mysql => "'TCP','SOCKET','PIPE','MEMORY'",
                 Flavour::Mariadb => "'TCP','SOCKET','PIPE'",
             };
-            faults.push(format!("Unknown option to protocol: {other}\nAlternatives are: {alternatives}"));
+            problems.push(format!("Unknown option to protocol: {other}\nAlternatives are: {alternatives}"));
             false
         }
     };
@@ -70,13 +70,13 @@ fn endpoint(values: &OptionValues, files: &dyn Files, faults: &mut Vec<String>) 
     let default = || files.env_var("MYSQL_TCP_PORT").and_then(|port| port.parse().ok()).unwrap_or(PORT);
     let port = values.number("port").filter(|&port| port > 0).unwrap_or_else(default);
     let port = u16::try_from(port).unwrap_or_else(|_| {
-        faults.push(format!("{}: --port is {port}; it must be between 1 and 65535", values.program));
+        problems.push(format!("{}: --port is {port}; it must be between 1 and 65535", values.program));
         0
     });
     Endpoint::Tcp { host: host.into(), port }
 }
 
-fn tls(values: &OptionValues, faults: &mut Vec<String>) -> Tls {
+fn tls(values: &OptionValues, problems: &mut Vec<String>) -> Tls {
     let file = |name: &str| values.text(name).map(str::to_owned);
     let ca = file("ssl-ca");
     let mode = match values.flavour {
@@ -84,7 +84,7 @@ fn tls(values: &OptionValues, faults: &mut Vec<String>) -> Tls {
         Flavour::Mariadb if values.is_on("ssl-verify-server-cert") => TlsMode::VerifyIdentity,
         Flavour::Mariadb if ca.is_some() => TlsMode::VerifyCa,
         Flavour::Mariadb => TlsMode::Preferred,
-        Flavour::Mysql => mode(values, ca.is_some(), faults),
+        Flavour::Mysql => mode(values, ca.is_some(), problems),
     };
     // Like MySQL's clients, ignore a CA file if the TLS mode does not use it.
     let ca = ca.filter(|_| mode.verifies());
@@ -97,12 +97,12 @@ fn tls(values: &OptionValues, faults: &mut Vec<String>) -> Tls {
     }
 }
 
-fn mode(values: &OptionValues, has_ca: bool, faults: &mut Vec<String>) -> TlsMode {
+fn mode(values: &OptionValues, has_ca: bool, problems: &mut Vec<String>) -> TlsMode {
     let Some(word) = values.text("ssl-mode") else {
         return if has_ca { TlsMode::VerifyCa } else { TlsMode::Preferred };
     };
     TlsMode::named(word).unwrap_or_else(|| {
-        faults.push(format!(
+        problems.push(format!(
             "Unknown option to ssl-mode: {word}\nAlternatives are: \
              'DISABLED','PREFERRED','REQUIRED','VERIFY_CA','VERIFY_IDENTITY'"
         ));
@@ -110,7 +110,7 @@ fn mode(values: &OptionValues, has_ca: bool, faults: &mut Vec<String>) -> TlsMod
     })
 }
 
-fn compression(values: &OptionValues, faults: &mut Vec<String>) -> Compression {
+fn compression(values: &OptionValues, problems: &mut Vec<String>) -> Compression {
     let level = values.number("zstd-compression-level").unwrap_or(3).min(255) as u8;
     let list = values.text("compression-algorithms").unwrap_or_default();
     match list.split(',').next().map(str::trim) {
@@ -121,7 +121,7 @@ fn compression(values: &OptionValues, faults: &mut Vec<String>) -> Compression {
         Some("") | None => Compression::None,
         Some(other) => {
             let program = &values.program;
-            faults.push(format!(
+            problems.push(format!(
                 "{program}: --compression-algorithms is '{other}'; it may be zstd, zlib or uncompressed"
             ));
             Compression::None

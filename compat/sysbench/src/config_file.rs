@@ -45,8 +45,8 @@ mod tests {
     use super::*;
 
     fn lines(text: &str) -> Vec<(String, Vec<String>)> {
-        let (lines, fault) = read(text);
-        assert_eq!(fault, None);
+        let (lines, problem) = read(text);
+        assert_eq!(problem, None);
         lines
     }
 
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn an_open_quote_ends_the_reading() {
-        let (lines, fault) = read("threads=4\nmysql-user='a\ntime=3\n");
+        let (lines, problem) = read("threads=4\nmysql-user='a\ntime=3\n");
         assert_eq!(lines.len(), 1);
-        assert_eq!(fault.as_deref(), Some("unexpected EOL on line 2"));
+        assert_eq!(problem.as_deref(), Some("unexpected EOL on line 2"));
     }
 }

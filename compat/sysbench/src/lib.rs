@@ -8,7 +8,7 @@
 //! - [`commandline`], [`config_file`]: parse values. [`help`]: lists the options.
 //! - [`settings`]: the validated general options. [`oltp`]: the options of the bundled workloads.
 //! - [`driver`], [`pgsql`]: the database and its servers. [`error`]: errors in the command line.
-//! - [`plan`]: a native workload as the engine's plan and options. [`faults`]: errors in a plan, in terms of options.
+//! - [`plan`]: a native workload as the engine's plan and options. [`problems`]: errors in a plan, in terms of options.
 //! - [`tables`]: the statements that create, fill, read and drop tables. [`latency`]: the buckets of sysbench's percentiles.
 //! - [`log`]: filters lines by level and collapses repeated ones.
 //! - [`report`]: the reports of a run.
@@ -20,7 +20,6 @@ pub mod commandline;
 pub mod config_file;
 pub mod driver;
 pub mod error;
-pub mod faults;
 pub mod help;
 pub mod latency;
 pub mod log;
@@ -29,6 +28,7 @@ pub mod option_definition;
 pub mod options;
 pub mod pgsql;
 pub mod plan;
+pub mod problems;
 pub mod registry;
 pub mod report;
 pub mod settings;

@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn the_defaults_make_a_sound_plan() {
         let plan = made(&[]).unwrap();
-        assert_eq!(plan.faults(), Vec::<String>::new());
+        assert_eq!(plan.problems(), Vec::<String>::new());
         assert_eq!(plan.client.scheduling, Scheduling::Batch);
         assert_eq!(plan.phases.drain_us, u64::MAX);
         assert_eq!(plan.retry.codes, [1213, 1020, 1205].map(ErrorCode::Number));
@@ -318,7 +318,7 @@ mod tests {
             [("reconnect", "5"), ("create-table-options", "ROW_FORMAT=dynamic"), ("mysql-compression", "on")];
         let plan = made_like(Compat::V11, &options).unwrap();
         assert_eq!(plan.load.reconnect_every, 5);
-        assert_eq!(plan.faults(), Vec::<String>::new());
+        assert_eq!(plan.problems(), Vec::<String>::new());
         let by = |algorithms: &str| {
             let name = "mysql-compression-algorithms";
             let plan = made_like(Compat::V11, &[("mysql-compression", "on"), (name, algorithms)])?;

@@ -14,13 +14,13 @@ pub fn with_plan(
     sink: &mut dyn Sink,
     work: impl FnOnce(&RunSpec, Inbox, &mut dyn Sink) -> Result<RunEnd, String>,
 ) -> ExitCode {
-    let refuse = |fault: String| {
-        eprintln!("{program}: {fault}");
+    let refuse = |problem: String| {
+        eprintln!("{program}: {problem}");
         exit::USAGE.into()
     };
     let (plan, secrets) = match input::read_plan().and_then(|plan| Ok((input::secrets(&plan)?, plan))) {
         Ok((secrets, plan)) => (plan, secrets),
-        Err(fault) => return refuse(fault),
+        Err(problem) => return refuse(problem),
     };
     let (control, inbox) = dbdyno_runner::channel();
     if let Err(error) = signals::stop_on_signal(control.clone()) {
@@ -31,7 +31,7 @@ pub fn with_plan(
     }
     let ended = match work(&RunSpec::new(plan, secrets), inbox, sink) {
         Ok(ended) => ended,
-        Err(fault) => return refuse(fault),
+        Err(problem) => return refuse(problem),
     };
     if let Some(failure) = &ended.failure {
         eprintln!("{program}: {}", failure.text);
@@ -50,8 +50,8 @@ pub fn describe(program: &str, check: impl FnOnce(&Plan) -> Result<(), String>) 
             println!("{}", serde_json::to_string(&description).expect("a description is JSON"));
             ExitCode::SUCCESS
         }
-        Err(fault) => {
-            eprintln!("{program}: {fault}");
+        Err(problem) => {
+            eprintln!("{program}: {problem}");
             exit::USAGE.into()
         }
     }

@@ -24,20 +24,20 @@ pub fn read_plan() -> Result<Plan, String> {
     }
     let plan: Plan =
         serde_json::from_str(&line).map_err(|error| format!("the plan is not usable: {error}"))?;
-    refuse(&plan.faults()).map(|()| plan)
+    refuse(&plan.problems()).map(|()| plan)
 }
 
-fn refuse(faults: &[String]) -> Result<(), String> {
-    match faults {
+fn refuse(problems: &[String]) -> Result<(), String> {
+    match problems {
         [] => Ok(()),
-        faults => Err(format!("the plan is not usable:\n  {}", faults.join("\n  "))),
+        problems => Err(format!("the plan is not usable:\n  {}", problems.join("\n  "))),
     }
 }
 
 /// Reads the values to which the plan refers only by name. An error lists all problems.
 pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
-    let mut faults = Vec::new();
-    let mut secrets = Secrets { contents: read_files(plan, &mut faults), ..Secrets::default() };
+    let mut problems = Vec::new();
+    let mut secrets = Secrets { contents: read_files(plan, &mut problems), ..Secrets::default() };
     let target = match &plan.target {
         Target::Mysql { password, tls, server_public_key, .. } => {
             Some((password, tls, server_public_key.as_deref()))
@@ -48,16 +48,16 @@ pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
     if let Some((named, tls, server_public_key)) = target {
         match password(named.as_ref()) {
             Ok(password) => secrets.password = password,
-            Err(fault) => faults.push(fault),
+            Err(problem) => problems.push(problem),
         }
-        secrets.tls = encryption(tls, &mut faults);
-        secrets.server_public_key = public_key(server_public_key, &mut faults);
+        secrets.tls = encryption(tls, &mut problems);
+        secrets.server_public_key = public_key(server_public_key, &mut problems);
     }
-    refuse(&faults).map(|()| secrets)
+    refuse(&problems).map(|()| secrets)
 }
 
 /// The content of the files that the workload reads.
-fn read_files(plan: &Plan, faults: &mut Vec<String>) -> Contents {
+fn read_files(plan: &Plan, problems: &mut Vec<String>) -> Contents {
     let Some(custom) = plan.workload.own_sql() else { return Contents::default() };
     let recorded = custom.replay.as_ref().and_then(|replay| {
         let file = std::fs::File::open(&replay.file).map_err(|error| error.to_string());
@@ -65,10 +65,10 @@ fn read_files(plan: &Plan, faults: &mut Vec<String>) -> Contents {
             replay::read(replay, custom.order, plan.target.quoting(), std::io::BufReader::new(file))
         });
         let key = format!("workload.sql.replay: {}", replay.file);
-        read.map_err(|error| faults.push(format!("{key}: {error}"))).ok().map(Arc::new)
+        read.map_err(|error| problems.push(format!("{key}: {error}"))).ok().map(Arc::new)
     });
     let text = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
-    let columns = columns::read(custom, text).map_err(|errors| faults.extend(errors)).unwrap_or_default();
+    let columns = columns::read(custom, text).map_err(|errors| problems.extend(errors)).unwrap_or_default();
     Contents { columns, recorded }
 }
 
@@ -86,28 +86,28 @@ fn password(named: Option<&Secret>) -> Result<String, String> {
     }
 }
 
-fn encryption(tls: &Tls, faults: &mut Vec<String>) -> Option<TlsClient> {
+fn encryption(tls: &Tls, problems: &mut Vec<String>) -> Option<TlsClient> {
     if tls.mode == TlsMode::Disabled {
         return None;
     }
-    let before = faults.len();
-    let mut read = |key, path: Option<&str>| path.and_then(|path| contents(key, path, faults));
+    let before = problems.len();
+    let mut read = |key, path: Option<&str>| path.and_then(|path| contents(key, path, problems));
     let ca = read("target.tls.ca", tls.ca.as_deref());
     let certificate = read("target.tls.certificate", tls.certificate.as_deref());
     let key = read("target.tls.key", tls.key.as_deref());
-    if faults.len() > before {
+    if problems.len() > before {
         return None;
     }
     let files = Files { ca: ca.as_deref(), certificate: certificate.as_deref(), key: key.as_deref() };
-    TlsClient::new(tls.mode, files).map_err(|errors| faults.extend(errors)).ok()
+    TlsClient::new(tls.mode, files).map_err(|errors| problems.extend(errors)).ok()
 }
 
-fn public_key(path: Option<&str>, faults: &mut Vec<String>) -> Option<PublicKey> {
+fn public_key(path: Option<&str>, problems: &mut Vec<String>) -> Option<PublicKey> {
     let path = path?;
-    let pem = contents("target.server_public_key", path, faults)?;
+    let pem = contents("target.server_public_key", path, problems)?;
     let key = PublicKey::from_pem(&pem);
     key.map_err(|_| {
-        faults.push(format!(
+        problems.push(format!(
             "target.server_public_key: {path}: no public RSA key in PEM (BEGIN PUBLIC KEY); on the server it is \
              public_key.pem in the data directory"
         ));
@@ -116,8 +116,8 @@ fn public_key(path: Option<&str>, faults: &mut Vec<String>) -> Option<PublicKey>
 }
 
 /// The content of the file at `path`, to which the plan's key `key` refers.
-fn contents(key: &str, path: &str, faults: &mut Vec<String>) -> Option<Vec<u8>> {
-    std::fs::read(path).map_err(|error| faults.push(format!("{key}: {path}: {error}"))).ok()
+fn contents(key: &str, path: &str, problems: &mut Vec<String>) -> Option<Vec<u8>> {
+    std::fs::read(path).map_err(|error| problems.push(format!("{key}: {path}: {error}"))).ok()
 }
 
 /// Starts a thread that executes the commands that follow the plan. The end of standard input stops the run.

@@ -157,15 +157,15 @@ fn littles_law_holds_to_the_edges() {
 }
 
 #[test]
-fn all_faults_of_a_plan_come_at_once() {
+fn all_problems_of_a_plan_come_at_once() {
     let mut plan = with("load", json!({"connections": 0}));
     plan["client"] = json!({"workers": 1000});
     plan["workload"]["options"] = json!({"tables": 0});
     let output = engine("run", &format!("{plan}\n"));
     assert_eq!(output.status.code(), Some(2));
     let words = String::from_utf8(output.stderr).unwrap();
-    for fault in ["load.connections is 0", "client.workers is 1000", "workload.options.tables is 0"] {
-        assert!(words.contains(fault), "{words}");
+    for problem in ["load.connections is 0", "client.workers is 1000", "workload.options.tables is 0"] {
+        assert!(words.contains(problem), "{words}");
     }
     assert!(output.stdout.is_empty());
 }

@@ -31,25 +31,26 @@ pub struct Load {
 
 impl Load {
     /// Errors in the load, each one sentence with key, value and limit.
-    pub fn faults(&self) -> Vec<String> {
-        let mut faults = self.shape.faults(self.connections);
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = self.shape.problems(self.connections);
         if let Some(ThinkTime::Constant { us } | ThinkTime::Exponential { mean_us: us }) = self.think_time {
             if !(1..=limits::DURATION_US).contains(&us) {
                 let most = limits::DURATION_US;
-                faults.push(format!(
+                problems.push(format!(
                     "load.think_time is {us} us; it must be between 1 and {most}, or left out"
                 ));
             }
             if self.shape.is_open() {
-                faults.push(
+                problems.push(
                     "load.think_time is set, but it has no effect in an open loop; leave it out".into(),
                 );
             }
         }
         if let Some(limit) = self.queue_limit.filter(|_| !self.shape.is_open()) {
-            faults.push(format!("load.queue_limit is {limit}, but a closed loop has no queue; leave it out"));
+            problems
+                .push(format!("load.queue_limit is {limit}, but a closed loop has no queue; leave it out"));
         }
-        faults
+        problems
     }
 }
 
@@ -114,9 +115,9 @@ mod tests {
             queue_limit: Some(0),
             reconnect_every: 0,
         };
-        assert_eq!(load.faults().len(), 2, "{:?}", load.faults());
+        assert_eq!(load.problems().len(), 2, "{:?}", load.problems());
         load.shape = Shape::Closed;
         load.think_time = Some(ThinkTime::Exponential { mean_us: 5 });
-        assert_eq!(load.faults(), ["load.queue_limit is 0, but a closed loop has no queue; leave it out"]);
+        assert_eq!(load.problems(), ["load.queue_limit is 0, but a closed loop has no queue; leave it out"]);
     }
 }

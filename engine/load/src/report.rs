@@ -28,12 +28,12 @@ impl Default for Report {
 
 impl Report {
     /// Errors in these settings, one sentence each.
-    pub fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
         let mut within = |key: &str, value: u64| {
             if !(10_000..=limits::RUN_US).contains(&value) {
                 let most = limits::RUN_US;
-                faults.push(format!("report.{key} is {value}; it must be between 10000 and {most}"));
+                problems.push(format!("report.{key} is {value}; it must be between 10000 and {most}"));
             }
         };
         within("statements_us", self.statements_us);
@@ -44,12 +44,12 @@ impl Report {
         }
         if self.marks_us.len() > limits::MARKS {
             let (count, most) = (self.marks_us.len(), limits::MARKS);
-            faults.push(format!("report.marks_us has {count} entries; the maximum is {most}"));
+            problems.push(format!("report.marks_us has {count} entries; the maximum is {most}"));
         }
         if !self.marks_us.is_sorted() {
-            faults.push("report.marks_us is not ascending".into());
+            problems.push("report.marks_us is not ascending".into());
         }
-        faults
+        problems
     }
 }
 
@@ -60,13 +60,13 @@ mod tests {
     #[test]
     fn lengths_have_limits_and_marks_an_order() {
         let none = Report { interval_us: 0, tick_us: 0, marks_us: vec![0, 1, 1], ..Report::default() };
-        assert!(none.faults().is_empty() && Report::default().faults().is_empty());
+        assert!(none.problems().is_empty() && Report::default().problems().is_empty());
         let wrong =
             Report { interval_us: 9_999, statements_us: 0, marks_us: vec![2, 1], ..Report::default() };
-        let told = wrong.faults();
+        let told = wrong.problems();
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[1].starts_with("report.interval_us is 9999;"), "{told:?}");
         let many = Report { marks_us: vec![1; limits::MARKS + 1], ..Report::default() };
-        assert_eq!(many.faults(), ["report.marks_us has 257 entries; the maximum is 256"]);
+        assert_eq!(many.problems(), ["report.marks_us has 257 entries; the maximum is 256"]);
     }
 }

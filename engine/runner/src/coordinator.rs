@@ -38,7 +38,7 @@ const LATE_WORKER_MAX: Duration = Duration::from_secs(1);
 const START_AHEAD: Duration = Duration::from_millis(5);
 
 /// Runs a plan and writes its records; the last one is always an `End`. The caller must have checked the plan
-/// (`Plan::faults`).
+/// (`Plan::problems`).
 pub fn run(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     let workers = u64::from(spec.plan.segment.count) * u64::from(spec.plan.client.workers);
     let sampled = SAMPLED_PER_WORKER * workers;

@@ -61,7 +61,7 @@ fn spec(answer_us: u64, changes: &Value, options: Options) -> RunSpec {
     });
     plan.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     let spec = RunSpec { options, ..RunSpec::new(serde_json::from_value(plan).unwrap(), Secrets::default()) };
-    assert_eq!(spec.plan.faults(), Vec::<String>::new());
+    assert_eq!(spec.plan.problems(), Vec::<String>::new());
     spec
 }
 

@@ -18,7 +18,7 @@ const INSTANT: &[BorrowedFormatItem<'_>] = format_description!(
 
 /// Year (1 to 9999), month and day of a number of days since 1970-01-01.
 pub fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    let date = Date::from_julian_day(days as i32 + EPOCH).expect("Plan::faults rejects other years");
+    let date = Date::from_julian_day(days as i32 + EPOCH).expect("Plan::problems rejects other years");
     (date.year().into(), u8::from(date.month()).into(), date.day().into())
 }
 

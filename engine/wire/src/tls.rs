@@ -55,11 +55,11 @@ impl TlsClient {
     /// All errors in the files, each as one sentence.
     pub fn new(mode: TlsMode, files: Files<'_>) -> Result<Self, Vec<String>> {
         let provider = Arc::new(ring::default_provider());
-        let mut faults = Vec::new();
-        let roots = mode.verifies().then(|| roots(files.ca, &mut faults));
-        let identity = client_identity(files, &mut faults);
-        if !faults.is_empty() {
-            return Err(faults);
+        let mut problems = Vec::new();
+        let roots = mode.verifies().then(|| roots(files.ca, &mut problems));
+        let identity = client_identity(files, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
         }
         let verifier = Verifier {
             roots,
@@ -115,19 +115,19 @@ pub(crate) fn describe(connection: &ClientConnection) -> String {
     format!("{} {suite}", version.replace('_', "."))
 }
 
-fn roots(pem: Option<&[u8]>, faults: &mut Vec<String>) -> RootCertStore {
+fn roots(pem: Option<&[u8]>, problems: &mut Vec<String>) -> RootCertStore {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.unwrap_or_default()) {
         match certificate.map(|certificate| roots.add(certificate)) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                faults.push(format!("target.tls.ca: the file contains an invalid certificate: {error}"))
+                problems.push(format!("target.tls.ca: the file contains an invalid certificate: {error}"))
             }
-            Err(error) => faults.push(format!("target.tls.ca: invalid PEM: {error}")),
+            Err(error) => problems.push(format!("target.tls.ca: invalid PEM: {error}")),
         }
     }
-    if roots.is_empty() && faults.is_empty() {
-        faults.push("target.tls.ca: the file contains no certificate; it needs one in PEM".into());
+    if roots.is_empty() && problems.is_empty() {
+        problems.push("target.tls.ca: the file contains no certificate; it needs one in PEM".into());
     }
     roots
 }
@@ -135,17 +135,17 @@ fn roots(pem: Option<&[u8]>, faults: &mut Vec<String>) -> RootCertStore {
 /// The client's certificate chain and its private key.
 type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-fn client_identity(files: Files<'_>, faults: &mut Vec<String>) -> Option<ClientIdentity> {
+fn client_identity(files: Files<'_>, problems: &mut Vec<String>) -> Option<ClientIdentity> {
     let (certificate, key) = (files.certificate?, files.key?);
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
     let chain = chain.unwrap_or_default();
     if chain.is_empty() {
-        faults.push("target.tls.certificate: the file contains no certificate; it needs one in PEM".into());
+        problems.push("target.tls.certificate: the file contains no certificate; it needs one in PEM".into());
     }
     match PrivateKeyDer::from_pem_slice(key) {
         Ok(key) => Some((chain, key)),
         Err(_) => {
-            faults.push(
+            problems.push(
                 "target.tls.key: the file contains no readable private key; it needs one in PEM, without a passphrase"
                     .into(),
             );
@@ -284,12 +284,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_of_the_files_is_reported() {
+    fn every_problem_of_the_files_is_reported() {
         let files = Files { ca: Some(b"nothing"), certificate: Some(b""), key: Some(b"none") };
-        let faults = TlsClient::new(TlsMode::VerifyCa, files).unwrap_err();
+        let problems = TlsClient::new(TlsMode::VerifyCa, files).unwrap_err();
         let keys = ["target.tls.ca:", "target.tls.certificate:", "target.tls.key:"];
-        assert_eq!(faults.len(), keys.len(), "{faults:?}");
-        assert!(keys.iter().zip(&faults).all(|(key, fault)| fault.starts_with(key)), "{faults:?}");
+        assert_eq!(problems.len(), keys.len(), "{problems:?}");
+        assert!(keys.iter().zip(&problems).all(|(key, problem)| problem.starts_with(key)), "{problems:?}");
     }
 
     #[test]

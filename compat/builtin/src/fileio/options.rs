@@ -163,12 +163,12 @@ impl Options {
             compat: settings.compat,
             seed,
         };
-        options.fault(purpose).map_or(Ok(options), |fault| Err(TestError::fatal(fault)))
+        options.problem(purpose).map_or(Ok(options), |problem| Err(TestError::fatal(problem)))
     }
 
     /// Returns the error for a combination of options that sysbench accepts although the run fails later with a less
     /// clear message.
-    fn fault(&self, purpose: Purpose) -> Option<String> {
+    fn problem(&self, purpose: Purpose) -> Option<String> {
         let Self { file_bytes, block_bytes, files, total_bytes, .. } = *self;
         if purpose == Purpose::Run && file_bytes == 0 {
             return Some(format!(

@@ -42,9 +42,9 @@ impl Conductor {
         let sample_keys = ["1".to_owned()];
         let plan_of = |clients| plan(&settings, &target, clients, &sample_keys, workers(settings.workers));
         for &clients in settings.concurrencies.iter().filter(|&&clients| settings.per_client(clients) > 0) {
-            let faults = plan_of(clients).faults();
-            if !faults.is_empty() {
-                return Err(failed(faults.join("\n")));
+            let problems = plan_of(clients).problems();
+            if !problems.is_empty() {
+                return Err(failed(problems.join("\n")));
             }
         }
         let mut main_plan = plan_of(1);

@@ -11,7 +11,7 @@ use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::error::OptionError;
 use dbdyno_sysbench::plan::{self, TestKind};
 use dbdyno_sysbench::settings::Settings;
-use dbdyno_sysbench::{Compat, faults, pgsql};
+use dbdyno_sysbench::{Compat, pgsql, problems};
 
 use crate::system::{env_var, workers};
 use dbdyno_cli::input;
@@ -47,12 +47,14 @@ pub(super) fn spec(
         Driver::Mysql => {}
         Driver::Pgsql => libpq_files(&mut plan.target),
     }
-    let replace_plan_keys = |fault: &str| faults::replace_plan_keys(fault, settings.driver == Driver::Pgsql);
-    let faults: Vec<_> = plan.faults().iter().map(|fault| replace_plan_keys(fault)).collect();
-    if !faults.is_empty() {
-        return Err(PlanError::Plan(faults.join("\n")));
+    let replace_plan_keys =
+        |problem: &str| problems::replace_plan_keys(problem, settings.driver == Driver::Pgsql);
+    let problems: Vec<_> = plan.problems().iter().map(|problem| replace_plan_keys(problem)).collect();
+    if !problems.is_empty() {
+        return Err(PlanError::Plan(problems.join("\n")));
     }
-    let mut secrets = input::secrets(&plan).map_err(|fault| PlanError::Other(replace_plan_keys(&fault)))?;
+    let mut secrets =
+        input::secrets(&plan).map_err(|problem| PlanError::Other(replace_plan_keys(&problem)))?;
     secrets.password = match settings.driver {
         Driver::Mysql => line.registry.string("mysql-password").map(Into::into),
         Driver::Pgsql => line.registry.string("pgsql-password").map(Into::into).or(env_var("PGPASSWORD")),

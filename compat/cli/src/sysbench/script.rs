@@ -107,13 +107,13 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
     };
     let from_stdin = path.is_none();
     let test = line.test.clone().unwrap_or_default();
-    let (spec, fault) = match spec(&name, &line, &settings) {
+    let (spec, driver_error) = match spec(&name, &line, &settings) {
         Ok(spec) => spec,
         Err(error) => return fail(&error),
     };
     let one_thread_per_user = settings.one_thread_per_user;
     let mut program = program(&line.registry, &settings, source, &name);
-    program.database.driver_error = fault;
+    program.database.driver_error = driver_error;
     let host = Arc::new(Host {
         command: line.command.clone(),
         console,
@@ -141,7 +141,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
 /// connection.
 fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec, Option<String>), String> {
     let kind = TestKind::Script(name);
-    let (spec, fault) = match database::spec(kind, line, settings) {
+    let (spec, driver_error) = match database::spec(kind, line, settings) {
         Err(PlanError::Driver(message)) => {
             let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
             (database::spec(kind, &as_dry_run(line), &settings), Some(message))
@@ -149,7 +149,7 @@ fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec,
         spec => (spec, None),
     };
     match spec {
-        Ok(spec) => Ok((spec, fault)),
+        Ok(spec) => Ok((spec, driver_error)),
         Err(PlanError::Driver(text) | PlanError::Other(text) | PlanError::Plan(text)) => Err(text),
     }
 }

@@ -64,7 +64,7 @@ impl ScriptHost for PlanHost {
 
     fn read_options(&self, declared: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
         let mut registry = self.registry();
-        options::assign(&mut registry, declared, &self.script).map_err(|faults| faults.join("\n  "))?;
+        options::assign(&mut registry, declared, &self.script).map_err(|problems| problems.join("\n  "))?;
         registry.values()
     }
 

@@ -114,12 +114,12 @@ pub(super) fn assign(
     script: &ScriptWorkload,
 ) -> Result<(), Vec<String>> {
     let same = |one: &str, other: &str| one.replace('-', "_") == other.replace('-', "_");
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     let options = declared.unwrap_or_default();
     let own: Vec<_> = script.options.keys().map(|name| registry.kind(name).is_some()).collect();
     options.iter().for_each(|option| registry.declare(option.clone()));
     for ((name, value), is_sysbench_option) in script.options.iter().zip(own) {
-        let fault = match options.iter().find(|option| same(&option.name, name)) {
+        let problem = match options.iter().find(|option| same(&option.name, name)) {
             Some(option) => mismatch(option.kind, value),
             None if is_sysbench_option => {
                 Some("is a sysbench option, not one of the script: set it in the rest of the plan".into())
@@ -140,15 +140,15 @@ pub(super) fn assign(
                 Some(format!("is not an option of the script; it declares {known}"))
             }
         };
-        match fault {
-            Some(fault) => faults.push(format!("{KEY}.{name} {fault}")),
+        match problem {
+            Some(problem) => problems.push(format!("{KEY}.{name} {problem}")),
             None => {
                 let result = registry.set(name, Some(&value.to_string()));
                 debug_assert!(result.is_ok(), "{name}");
             }
         }
     }
-    if faults.is_empty() { Ok(()) } else { Err(faults) }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 /// The error for an option of this kind if it cannot have this value.

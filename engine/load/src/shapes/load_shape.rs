@@ -18,7 +18,7 @@ pub(super) trait LoadShape {
     fn level(&self, begin: Nanos) -> Level;
 
     /// Errors in the shape for a load of `connections`; `None` for each check that passes.
-    fn faults(&self, connections: u32) -> Vec<Option<String>>;
+    fn problems(&self, connections: u32) -> Vec<Option<String>>;
 }
 
 /// Gaps between the events of an open loop.
@@ -32,26 +32,26 @@ pub enum Gaps {
     Poisson,
 }
 
-pub(super) fn rate_fault(key: &str, value: f64) -> Option<String> {
+pub(super) fn rate_problem(key: &str, value: f64) -> Option<String> {
     let most = limits::RATE_PER_S;
     // NaN is in no range.
     let fits = (0.0..=most).contains(&value);
     (!fits).then(|| format!("load.shape.{key} is {value}; it must be above 0 and at most {most}"))
 }
 
-pub(super) fn connections_fault(key: &str, value: u32, connections: u32) -> Option<String> {
+pub(super) fn connections_problem(key: &str, value: u32, connections: u32) -> Option<String> {
     (value > connections)
         .then(|| format!("load.shape.{key} is {value}; the maximum is load.connections, {connections}"))
 }
 
-pub(super) fn duration_fault(key: &str, value: u64) -> Option<String> {
+pub(super) fn duration_problem(key: &str, value: u64) -> Option<String> {
     let most = limits::DURATION_US;
     (!(1..=most).contains(&value))
         .then(|| format!("load.shape.{key} is {value}; it must be between 1 and {most}"))
 }
 
 /// The error of a shape whose levels are all zero.
-pub(super) fn zero_fault(levels: impl IntoIterator<Item = f64>) -> Option<String> {
+pub(super) fn zero_problem(levels: impl IntoIterator<Item = f64>) -> Option<String> {
     levels.into_iter().all(|level| level == 0.0).then(|| {
         "load.shape starts no events; at least one rate or number of connections must be above 0".into()
     })

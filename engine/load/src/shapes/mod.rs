@@ -71,8 +71,13 @@ impl Shape {
     }
 
     /// Errors in the shape for a load of `connections`, one sentence each.
-    pub(crate) fn faults(&self, connections: u32) -> Vec<String> {
-        self.as_load_shape().map(|shape| shape.faults(connections)).into_iter().flatten().flatten().collect()
+    pub(crate) fn problems(&self, connections: u32) -> Vec<String> {
+        self.as_load_shape()
+            .map(|shape| shape.problems(connections))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect()
     }
 }
 
@@ -80,12 +85,12 @@ impl Shape {
 mod tests {
     use super::*;
 
-    fn faults(shape: Shape) -> Vec<String> {
-        shape.faults(10)
+    fn problems(shape: Shape) -> Vec<String> {
+        shape.problems(10)
     }
 
     #[test]
-    fn sound_shapes_have_no_faults() {
+    fn sound_shapes_have_no_problems() {
         let steps = vec![RateStep { rate_per_s: 0.0, for_us: 1 }, RateStep { rate_per_s: 5.0, for_us: 1 }];
         let connections = vec![ConnectionStep { connections: 10, for_us: 1 }];
         for shape in [
@@ -96,15 +101,15 @@ mod tests {
             Shape::Ramp(Ramp { from_per_s: 0.0, to_per_s: 1.0, over_us: 1, gaps: Gaps::Constant }),
             Shape::Steps(Steps { steps, gaps: Gaps::Poisson }),
         ] {
-            assert_eq!(faults(shape.clone()), [""; 0], "{shape:?}");
+            assert_eq!(problems(shape.clone()), [""; 0], "{shape:?}");
         }
     }
 
     #[test]
-    fn every_fault_names_key_value_and_limit() {
+    fn every_problem_names_key_value_and_limit() {
         let refused = |shape, part: &str| {
-            let faults = faults(shape);
-            assert!(faults.iter().any(|fault| fault.contains(part)), "{faults:?} lacks {part}");
+            let problems = problems(shape);
+            assert!(problems.iter().any(|problem| problem.contains(part)), "{problems:?} lacks {part}");
         };
         let ramp = |from, to, over_us| Shape::ClosedRamp(ClosedRamp { from, to, over_us });
         refused(Shape::Constant(Constant { rate_per_s: -1.0 }), "load.shape.rate_per_s is -1;");

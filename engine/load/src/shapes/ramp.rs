@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::load_shape::{Gaps, LoadShape, connections_fault, duration_fault, rate_fault, zero_fault};
+use super::load_shape::{Gaps, LoadShape, connections_problem, duration_problem, rate_problem, zero_problem};
 use crate::Nanos;
 use crate::level::{Level, NS_PER_S};
 
@@ -43,12 +43,12 @@ impl LoadShape for Ramp {
         Level::ramp(self.from_per_s, self.to_per_s, begin, self.over_us * 1000)
     }
 
-    fn faults(&self, _: u32) -> Vec<Option<String>> {
+    fn problems(&self, _: u32) -> Vec<Option<String>> {
         vec![
-            duration_fault("over_us", self.over_us),
-            rate_fault("from_per_s", self.from_per_s),
-            rate_fault("to_per_s", self.to_per_s),
-            zero_fault([self.from_per_s, self.to_per_s]),
+            duration_problem("over_us", self.over_us),
+            rate_problem("from_per_s", self.from_per_s),
+            rate_problem("to_per_s", self.to_per_s),
+            zero_problem([self.from_per_s, self.to_per_s]),
         ]
     }
 }
@@ -58,12 +58,12 @@ impl LoadShape for ClosedRamp {
         Level::ramp(self.from.into(), self.to.into(), begin, self.over_us * 1000)
     }
 
-    fn faults(&self, connections: u32) -> Vec<Option<String>> {
+    fn problems(&self, connections: u32) -> Vec<Option<String>> {
         vec![
-            duration_fault("over_us", self.over_us),
-            connections_fault("from", self.from, connections),
-            connections_fault("to", self.to, connections),
-            zero_fault([self.from.into(), self.to.into()]),
+            duration_problem("over_us", self.over_us),
+            connections_problem("from", self.from, connections),
+            connections_problem("to", self.to, connections),
+            zero_problem([self.from.into(), self.to.into()]),
         ]
     }
 }

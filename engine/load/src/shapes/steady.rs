@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::load_shape::{Gaps, LoadShape, rate_fault, zero_fault};
+use super::load_shape::{Gaps, LoadShape, rate_problem, zero_problem};
 use crate::Nanos;
 use crate::level::Level;
 
@@ -34,8 +34,8 @@ macro_rules! steady {
                 Level::flat(self.rate_per_s)
             }
 
-            fn faults(&self, _: u32) -> Vec<Option<String>> {
-                vec![rate_fault("rate_per_s", self.rate_per_s), zero_fault([self.rate_per_s])]
+            fn problems(&self, _: u32) -> Vec<Option<String>> {
+                vec![rate_problem("rate_per_s", self.rate_per_s), zero_problem([self.rate_per_s])]
             }
         }
     )*};

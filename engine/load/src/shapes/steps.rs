@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::load_shape::{Gaps, LoadShape, connections_fault, duration_fault, rate_fault, zero_fault};
+use super::load_shape::{Gaps, LoadShape, connections_problem, duration_problem, rate_problem, zero_problem};
 use crate::level::{Level, NS_PER_S};
 use crate::{Nanos, limits};
 
@@ -55,13 +55,13 @@ impl LoadShape for Steps {
         Level::steps(begin, self.steps.iter().map(|step| (step.rate_per_s, step.for_us * 1000)))
     }
 
-    fn faults(&self, _: u32) -> Vec<Option<String>> {
+    fn problems(&self, _: u32) -> Vec<Option<String>> {
         let each = self.steps.iter().enumerate().flat_map(|(at, step)| {
-            let rate = rate_fault(&format!("steps[{at}].rate_per_s"), step.rate_per_s);
-            [rate, duration_fault(&format!("steps[{at}].for_us"), step.for_us)]
+            let rate = rate_problem(&format!("steps[{at}].rate_per_s"), step.rate_per_s);
+            [rate, duration_problem(&format!("steps[{at}].for_us"), step.for_us)]
         });
         let levels = self.steps.iter().map(|step| step.rate_per_s);
-        [count_fault(self.steps.len()), zero_fault(levels)].into_iter().chain(each).collect()
+        [count_problem(self.steps.len()), zero_problem(levels)].into_iter().chain(each).collect()
     }
 }
 
@@ -70,18 +70,18 @@ impl LoadShape for ClosedSteps {
         Level::steps(begin, self.steps.iter().map(|step| (step.connections.into(), step.for_us * 1000)))
     }
 
-    fn faults(&self, connections: u32) -> Vec<Option<String>> {
+    fn problems(&self, connections: u32) -> Vec<Option<String>> {
         let each = self.steps.iter().enumerate().flat_map(|(at, step)| {
             let key = format!("steps[{at}].connections");
-            let busy = connections_fault(&key, step.connections, connections);
-            [busy, duration_fault(&format!("steps[{at}].for_us"), step.for_us)]
+            let busy = connections_problem(&key, step.connections, connections);
+            [busy, duration_problem(&format!("steps[{at}].for_us"), step.for_us)]
         });
         let levels = self.steps.iter().map(|step| step.connections.into());
-        [count_fault(self.steps.len()), zero_fault(levels)].into_iter().chain(each).collect()
+        [count_problem(self.steps.len()), zero_problem(levels)].into_iter().chain(each).collect()
     }
 }
 
-fn count_fault(steps: usize) -> Option<String> {
+fn count_problem(steps: usize) -> Option<String> {
     let most = limits::STEPS;
     (!(1..=most).contains(&steps))
         .then(|| format!("load.shape.steps has {steps} entries; it must have between 1 and {most}"))

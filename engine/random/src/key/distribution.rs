@@ -44,7 +44,7 @@ pub enum Distribution {
 
 impl Distribution {
     /// The error in the parameters of the distribution at plan key `key`, if any.
-    pub fn fault(&self, key: &str) -> Option<String> {
+    pub fn problem(&self, key: &str) -> Option<String> {
         match *self {
             Distribution::Gaussian { iterations } | Distribution::Special { iterations, .. }
                 if !(1..=1000).contains(&iterations) =>

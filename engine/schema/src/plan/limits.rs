@@ -1,4 +1,4 @@
-//! Limits of a plan, checked by [`Plan::faults`](super::Plan::faults).
+//! Limits of a plan, checked by [`Plan::problems`](super::Plan::problems).
 
 use std::collections::BTreeMap;
 

@@ -3,20 +3,20 @@
 //! `prepare`, `run` and `cleanup` read the same plan, so they cannot disagree about tables or rows.
 //! A plan holds no secret: it names the environment variable or the file that holds the password.
 
-mod faults;
 pub mod limits;
 mod literal;
 mod loading;
 mod reconnect;
 mod replay;
 mod script;
-mod script_faults;
+mod script_validation;
 mod sql;
-mod sql_faults;
 mod sql_tables;
-mod sql_tables_faults;
+mod sql_tables_validation;
+mod sql_validation;
 mod statement_mode;
 mod target;
+mod validation;
 mod workload;
 
 pub use dbdyno_load::plan::{Load, Phases, ThinkTime};

@@ -79,7 +79,7 @@ impl Retry {
     }
 
     /// Errors in these settings, one sentence each.
-    pub(super) fn faults(&self) -> Vec<String> {
+    pub(super) fn problems(&self) -> Vec<String> {
         let is_state = |state: &str| {
             state.len() == 5 && state.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
         };
@@ -117,18 +117,18 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// Errors in these settings, as in [`super::Plan::faults`].
-    pub(super) fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
+    /// Errors in these settings, as in [`super::Plan::problems`].
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
         let mut within = |key: &str, value: u64, low: u64, high: u64| {
             if !(low..=high).contains(&value) {
-                faults.push(format!("reconnect.{key} is {value}; it must be between {low} and {high}"));
+                problems.push(format!("reconnect.{key} is {value}; it must be between {low} and {high}"));
             }
         };
         within("first_us", self.first_us, 1_000, 60_000_000);
         within("max_us", self.max_us, self.first_us.max(1_000), 60_000_000);
         within("give_up_us", self.give_up_us, 0, super::limits::DURATION_US);
-        faults
+        problems
     }
 }
 
@@ -138,10 +138,13 @@ mod tests {
 
     #[test]
     fn pauses_have_limits_and_an_order() {
-        assert!(Reconnect::default().faults().is_empty());
+        assert!(Reconnect::default().problems().is_empty());
         let wrong = Reconnect { first_us: 2_000_000, ..Reconnect::default() };
-        assert_eq!(wrong.faults(), ["reconnect.max_us is 1000000; it must be between 2000000 and 60000000"]);
+        assert_eq!(
+            wrong.problems(),
+            ["reconnect.max_us is 1000000; it must be between 2000000 and 60000000"]
+        );
         let wrong = Reconnect { first_us: 0, max_us: 0, ..Reconnect::default() };
-        assert_eq!(wrong.faults().len(), 2);
+        assert_eq!(wrong.problems().len(), 2);
     }
 }

@@ -192,38 +192,38 @@ impl Target {
     }
 
     /// Errors in the target, each one sentence with key, value and limit.
-    pub(super) fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
         let (endpoints, tls, compression) = match self {
             Target::Mysql { endpoints, tls, compression, .. } => (endpoints, tls, *compression),
             Target::Postgresql { endpoints, tls, .. } => (endpoints, tls, Compression::None),
-            Target::Null { .. } => return faults,
+            Target::Null { .. } => return problems,
         };
         let most = limits::ENDPOINTS;
         if !(1..=most).contains(&endpoints.len()) {
             let count = endpoints.len();
-            faults.push(format!("target.endpoints has {count} entries; it must have between 1 and {most}"));
+            problems.push(format!("target.endpoints has {count} entries; it must have between 1 and {most}"));
         }
         if let Compression::Zstd { level } = compression
             && !(1..=22).contains(&level)
         {
-            faults.push(format!("target.compression.zstd.level is {level}; it must be between 1 and 22"));
+            problems.push(format!("target.compression.zstd.level is {level}; it must be between 1 and 22"));
         }
-        faults.extend(tls.faults());
-        faults
+        problems.extend(tls.problems());
+        problems
     }
 }
 
 impl Tls {
-    fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
         let mode = self.mode.name();
         match &self.ca {
-            None if self.mode.verifies() => faults.push(format!(
+            None if self.mode.verifies() => problems.push(format!(
                 "target.tls.ca is missing; mode {mode} needs the file of the authority that signed the server's \
                  certificate"
             )),
-            Some(_) if !self.mode.verifies() => faults.push(format!(
+            Some(_) if !self.mode.verifies() => problems.push(format!(
                 "target.tls.ca is set, but mode {mode} verifies nothing; use verify-ca or verify-identity"
             )),
             _ => {}
@@ -231,17 +231,17 @@ impl Tls {
         match (&self.certificate, &self.key) {
             (None, None) => {}
             (Some(_), Some(_)) if self.mode == TlsMode::Disabled => {
-                faults.push("target.tls.certificate is set, but mode disabled does not use it".into());
+                problems.push("target.tls.certificate is set, but mode disabled does not use it".into());
             }
             (Some(_), Some(_)) => {}
             (Some(_), None) => {
-                faults.push("target.tls.key is missing; target.tls.certificate needs it".into());
+                problems.push("target.tls.key is missing; target.tls.certificate needs it".into());
             }
             (None, Some(_)) => {
-                faults.push("target.tls.certificate is missing; target.tls.key needs it".into());
+                problems.push("target.tls.certificate is missing; target.tls.key needs it".into());
             }
         }
-        faults
+        problems
     }
 }
 
@@ -258,36 +258,36 @@ mod defaults {
 mod tests {
     use super::*;
 
-    fn faults(change: serde_json::Value) -> Vec<String> {
+    fn problems(change: serde_json::Value) -> Vec<String> {
         let mut target = serde_json::json!({"protocol": "mysql", "endpoints": [{"unix": {"path": "/s"}}],
                                             "user": "u", "database": "d"});
         target.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        serde_json::from_value::<Target>(target).unwrap().faults()
+        serde_json::from_value::<Target>(target).unwrap().problems()
     }
 
     #[test]
     fn the_least_and_the_most_of_a_target_are_fine() {
-        assert!(faults(serde_json::json!({})).is_empty());
+        assert!(problems(serde_json::json!({})).is_empty());
         let tls = serde_json::json!({"mode": "verify-identity", "ca": "a", "certificate": "c", "key": "k"});
-        assert!(faults(serde_json::json!({"tls": tls, "compression": {"zstd": {"level": 22}}})).is_empty());
+        assert!(problems(serde_json::json!({"tls": tls, "compression": {"zstd": {"level": 22}}})).is_empty());
     }
 
     #[test]
-    fn all_faults_come_at_once() {
+    fn all_problems_come_at_once() {
         let tls = serde_json::json!({"mode": "verify-ca", "key": "k"});
         let told =
-            faults(serde_json::json!({"endpoints": [], "tls": tls, "compression": {"zstd": {"level": 0}}}));
+            problems(serde_json::json!({"endpoints": [], "tls": tls, "compression": {"zstd": {"level": 0}}}));
         let keys =
             ["target.endpoints", "target.compression.zstd.level", "target.tls.ca", "target.tls.certificate"];
         assert_eq!(told.len(), keys.len(), "{told:?}");
-        assert!(keys.iter().zip(&told).all(|(key, fault)| fault.starts_with(key)), "{told:?}");
+        assert!(keys.iter().zip(&told).all(|(key, problem)| problem.starts_with(key)), "{told:?}");
     }
 
     #[test]
     fn an_authority_that_nobody_asks_is_told() {
-        let told = faults(serde_json::json!({"tls": {"mode": "required", "ca": "a"}}));
+        let told = problems(serde_json::json!({"tls": {"mode": "required", "ca": "a"}}));
         assert!(told[0].contains("mode required verifies nothing"), "{told:?}");
-        let told = faults(serde_json::json!({"tls": {"certificate": "c", "key": "k"}}));
+        let told = problems(serde_json::json!({"tls": {"certificate": "c", "key": "k"}}));
         assert!(told[0].contains("mode disabled does not use it"), "{told:?}");
     }
 }

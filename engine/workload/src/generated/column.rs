@@ -197,7 +197,7 @@ impl Source {
 }
 
 fn checked(time: Option<i64>) -> i64 {
-    time.expect("Plan::faults has checked the times")
+    time.expect("Plan::problems has checked the times")
 }
 
 impl Instants {

@@ -156,7 +156,7 @@ impl Table {
                         at(&parent.spec).map(|at| (Arc::clone(&parent.columns[at]), parent.spec.rows))
                     })
                 };
-                source.expect("Plan::faults rejects keys of unknown columns")
+                source.expect("Plan::problems rejects keys of unknown columns")
             };
             let column = Column::new(seed, (&spec.name, spec.rows), &spec.columns[index], parent);
             columns[index] = Some(Arc::new(column));

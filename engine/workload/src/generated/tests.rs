@@ -16,8 +16,9 @@ fn generated(protocol: &str, tables: &Value, seed: u64) -> Generated {
         plan["target"] = json!({"protocol": "null"});
     }
     let plan: Plan = serde_json::from_value(plan).unwrap();
-    let faults: Vec<String> = plan.faults().into_iter().filter(|fault| fault.contains("tables")).collect();
-    assert_eq!(faults, [""; 0]);
+    let problems: Vec<String> =
+        plan.problems().into_iter().filter(|problem| problem.contains("tables")).collect();
+    assert_eq!(problems, [""; 0]);
     Generated::of(&plan)
 }
 

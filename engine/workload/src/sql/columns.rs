@@ -15,7 +15,7 @@ pub fn read(
     mut text: impl FnMut(&str) -> Result<String, String>,
 ) -> Result<Columns, Vec<String>> {
     let mut texts: BTreeMap<&CsvSource, Result<String, String>> = BTreeMap::new();
-    let (mut columns, mut faults) = (Columns::new(), Vec::new());
+    let (mut columns, mut problems) = (Columns::new(), Vec::new());
     for (name, generator) in &own.parameters {
         let ParameterSource::Csv { from, column, .. } = generator else { continue };
         let content = texts.entry(from).or_insert_with(|| match from {
@@ -26,10 +26,10 @@ pub fn read(
             Ok(values) => {
                 columns.insert(name.clone(), values);
             }
-            Err(fault) => faults.push(format!("workload.sql.parameters.{name}: {fault}")),
+            Err(problem) => problems.push(format!("workload.sql.parameters.{name}: {problem}")),
         }
     }
-    if faults.is_empty() { Ok(columns) } else { Err(faults) }
+    if problems.is_empty() { Ok(columns) } else { Err(problems) }
 }
 
 /// The values of one column, as integers if all of them are integers.
@@ -98,10 +98,10 @@ mod tests {
             "c": {"csv": {"from": {"path": "gone"}, "column": "x"}},
             "d": {"csv": {"from": {"text": "x,y\n1\n"}, "column": "y"}}
         }));
-        let faults = read(&own, |_| Err("No such file".into())).unwrap_err();
-        assert_eq!(faults.len(), 4, "{faults:?}");
-        assert_eq!(faults[0], "workload.sql.parameters.a: it has no column y; its columns are x");
-        assert!(faults[1].ends_with("it has no line after the column names"));
-        assert_eq!(faults[2], "workload.sql.parameters.c: gone: No such file");
+        let problems = read(&own, |_| Err("No such file".into())).unwrap_err();
+        assert_eq!(problems.len(), 4, "{problems:?}");
+        assert_eq!(problems[0], "workload.sql.parameters.a: it has no column y; its columns are x");
+        assert!(problems[1].ends_with("it has no line after the column names"));
+        assert_eq!(problems[2], "workload.sql.parameters.c: gone: No such file");
     }
 }

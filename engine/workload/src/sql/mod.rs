@@ -219,7 +219,7 @@ impl<'a> Compiler<'a> {
             match piece {
                 Piece::Parameter(name) => {
                     slots.push(Slot::Parameter(
-                        self.number_of(name).expect("Plan::faults rejects unknown parameters"),
+                        self.number_of(name).expect("Plan::problems rejects unknown parameters"),
                     ));
                     sql.push('?');
                 }

@@ -15,7 +15,7 @@ fn plan(sql: &serde_json::Value, statements: &str) -> Plan {
         "load": {"connections": 2}, "phases": {"measure_us": 1_000_000}
     }))
     .unwrap();
-    assert_eq!(plan.faults(), [""; 0]);
+    assert_eq!(plan.problems(), [""; 0]);
     plan
 }
 

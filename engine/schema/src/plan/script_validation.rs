@@ -6,7 +6,7 @@ const KEY: &str = "workload.script";
 
 impl Plan {
     /// Errors that can be found without reading the script.
-    pub(super) fn script_faults(&self) -> Vec<String> {
+    pub(super) fn script_problems(&self) -> Vec<String> {
         let script = match (self.workload.name, self.workload.script.as_deref()) {
             (WorkloadName::Lua, Some(script)) => script,
             (WorkloadName::Lua, None) => {
@@ -17,19 +17,19 @@ impl Plan {
             }
             (_, None) => return Vec::new(),
         };
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         for name in script.options.keys().filter(|name| !is_name(name)) {
-            faults.push(format!(
+            problems.push(format!(
                 "{KEY}.options has the name {name:?}; a name consists of letters, digits, - and _, and begins with a letter"
             ));
         }
         if self.load.reconnect_every > 0 {
-            faults.push(format!(
+            problems.push(format!(
                 "load.reconnect_every is {}, but a script opens its connections itself; leave it out",
                 self.load.reconnect_every
             ));
         }
-        faults
+        problems
     }
 }
 
@@ -56,10 +56,10 @@ mod tests {
     }
 
     #[test]
-    fn a_script_with_options_has_no_faults() {
+    fn a_script_with_options_has_no_problems() {
         let options = json!({"tables": 4, "range-selects": false, "level": "RR", "share": 0.5});
         let plan = plan(json!({"name": "lua", "script": {"path": "shop.lua", "options": options}}));
-        assert_eq!(plan.faults(), [""; 0]);
+        assert_eq!(plan.problems(), [""; 0]);
         let script = plan.workload.own_script().unwrap();
         let given: Vec<String> =
             script.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_come_at_once() {
+    fn all_problems_come_at_once() {
         let options = json!({"": 1, "a b": 2, "1st": 3});
         let mut plan = plan(json!({"name": "lua", "script": {"path": "x.lua", "options": options}}));
         plan.load.reconnect_every = 5;
@@ -77,16 +77,19 @@ mod tests {
             "workload.script.options has the name \"a b\";",
             "load.reconnect_every is 5,",
         ];
-        let faults = plan.faults();
-        assert_eq!(faults.len(), starts.len(), "{faults:?}");
-        assert!(faults.iter().zip(starts).all(|(fault, start)| fault.starts_with(start)), "{faults:?}");
+        let problems = plan.problems();
+        assert_eq!(problems.len(), starts.len(), "{problems:?}");
+        assert!(
+            problems.iter().zip(starts).all(|(problem, start)| problem.starts_with(start)),
+            "{problems:?}"
+        );
     }
 
     #[test]
     fn name_and_script_belong_together() {
-        let faults = |workload| plan(workload).faults();
-        assert!(faults(json!({"name": "lua"}))[0].starts_with("workload.script is missing;"));
+        let problems = |workload| plan(workload).problems();
+        assert!(problems(json!({"name": "lua"}))[0].starts_with("workload.script is missing;"));
         let both = json!({"name": "oltp_read_only", "script": {"path": "x.lua"}});
-        assert!(faults(both)[0].starts_with("workload.script is set,"));
+        assert!(problems(both)[0].starts_with("workload.script is set,"));
     }
 }

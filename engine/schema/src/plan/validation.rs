@@ -5,11 +5,11 @@ use crate::SCHEMA_VERSION;
 
 impl Plan {
     /// Errors in the plan, each one sentence with key, value and limit.
-    pub fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
         let mut within = |key: &str, value: u64, low: u64, high: u64| {
             if !(low..=high).contains(&value) {
-                faults.push(format!("{key} is {value}; it must be between {low} and {high}"));
+                problems.push(format!("{key} is {value}; it must be between {low} and {high}"));
             }
         };
         let options = &self.workload.options;
@@ -32,20 +32,20 @@ impl Plan {
         within("loading.streams", self.loading.streams.into(), 1, limits::STREAMS.into());
         within("segment.count", self.segment.count.into(), 1, 10_000);
         within("segment.index", self.segment.index.into(), 0, self.segment.count.max(1) as u64 - 1);
-        faults.extend(self.loading_fault());
-        faults.extend(self.report.faults());
-        faults.extend(self.target.faults());
-        faults.extend(self.retry.faults());
-        faults.extend(self.reconnect.faults());
-        faults.extend(self.load.faults());
-        faults.extend(self.workload.keys.fault("workload.keys"));
-        faults.extend(self.workload.sql_faults(self.target.quoting()));
-        faults.extend(self.script_faults());
-        faults
+        problems.extend(self.loading_problem());
+        problems.extend(self.report.problems());
+        problems.extend(self.target.problems());
+        problems.extend(self.retry.problems());
+        problems.extend(self.reconnect.problems());
+        problems.extend(self.load.problems());
+        problems.extend(self.workload.keys.problem("workload.keys"));
+        problems.extend(self.workload.sql_problems(self.target.quoting()));
+        problems.extend(self.script_problems());
+        problems
     }
 
     /// The error of a loading method that the target does not have.
-    fn loading_fault(&self) -> Option<String> {
+    fn loading_problem(&self) -> Option<String> {
         let (method, instead) = match (self.loading.method, &self.target) {
             (LoadingMethod::LoadData, Target::Postgresql { .. }) => ("load-data", "copy"),
             (LoadingMethod::Copy, Target::Mysql { .. }) => ("copy", "load-data"),

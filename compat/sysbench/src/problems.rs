@@ -44,7 +44,7 @@ mod tests {
     use crate::{Compat, oltp, plan};
 
     #[test]
-    fn every_fault_names_an_option() {
+    fn every_problem_names_an_option() {
         let options = [
             ("threads", "100000"),
             ("tables", "0"),
@@ -60,29 +60,30 @@ mod tests {
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, Compat::V10).unwrap();
         let mut plan = plan::plan(plan::TestKind::Native(workload), &registry, &settings, 1, 1).unwrap();
-        let mut faults: Vec<_> = plan.faults().iter().map(|fault| replace_plan_keys(fault, false)).collect();
+        let mut problems: Vec<_> =
+            plan.problems().iter().map(|problem| replace_plan_keys(problem, false)).collect();
         plan.workload.keys = Distribution::Special { iterations: 1, percent: 101, hot_percent: 0 };
-        faults.extend(
-            plan.faults()
+        problems.extend(
+            plan.problems()
                 .iter()
-                .map(|fault| replace_plan_keys(fault, false))
-                .filter(|fault| fault.contains("pct")),
+                .map(|problem| replace_plan_keys(problem, false))
+                .filter(|problem| problem.contains("pct")),
         );
-        assert_eq!(faults.len(), 6, "{faults:?}");
+        assert_eq!(problems.len(), 6, "{problems:?}");
         assert!(
-            faults.iter().all(|fault| fault.starts_with("--") && !fault.contains("workload")),
-            "{faults:?}"
+            problems.iter().all(|problem| problem.starts_with("--") && !problem.contains("workload")),
+            "{problems:?}"
         );
         assert!(
-            faults.contains(&"--rand-spec-pct is 101 and --rand-spec-res 0; the maximum is 100".into()),
-            "{faults:?}"
+            problems.contains(&"--rand-spec-pct is 101 and --rand-spec-res 0; the maximum is 100".into()),
+            "{problems:?}"
         );
     }
 
     #[test]
     fn files_are_named_as_they_are_given() {
-        let fault = "target.tls.ca is missing";
-        assert_eq!(replace_plan_keys(fault, false), "--mysql-ssl-ca is missing");
-        assert_eq!(replace_plan_keys(fault, true), "PGSSLROOTCERT is missing");
+        let problem = "target.tls.ca is missing";
+        assert_eq!(replace_plan_keys(problem, false), "--mysql-ssl-ca is missing");
+        assert_eq!(replace_plan_keys(problem, true), "PGSSLROOTCERT is missing");
     }
 }

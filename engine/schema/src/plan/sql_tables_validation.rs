@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::sql_faults::{range_fault, weights_fault};
+use super::sql_validation::{range_problem, weights_problem};
 use super::{ColumnSource, GeneratedColumn, GeneratedTable, SqlWorkload, TimeOrder, limits};
 use crate::calendar;
 
@@ -12,32 +12,32 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl SqlWorkload {
     /// Errors in the tables, one sentence each.
-    pub(super) fn table_faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
+    pub(super) fn table_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
         if self.tables.len() as u64 > u64::from(limits::TABLES) {
             let (count, most) = (self.tables.len(), limits::TABLES);
-            faults.push(format!("{KEY} holds {count} tables; the maximum is {most}"));
+            problems.push(format!("{KEY} holds {count} tables; the maximum is {most}"));
         }
         if self.tables.is_empty() && !self.after.is_empty() {
-            faults.push(
+            problems.push(
                 "workload.sql.after is sent after tables are filled, and workload.sql.tables is empty; use setup for its statements"
                     .into(),
             );
         }
         let mut names = BTreeSet::new();
         for (index, table) in self.tables.iter().enumerate() {
-            faults.extend(name_fault("a table", &table.name));
+            problems.extend(name_problem("a table", &table.name));
             if !names.insert(&table.name) {
-                faults.push(format!("{KEY} lists {} twice; fill each table once", table.name));
+                problems.push(format!("{KEY} lists {} twice; fill each table once", table.name));
             }
-            table.faults(&self.tables[..index], &mut faults);
+            table.problems(&self.tables[..index], &mut problems);
         }
-        faults
+        problems
     }
 }
 
 /// Names are quoted as identifiers and, in queries of MySQL's catalogue, as strings, so they cannot contain either quote.
-fn name_fault(what: &str, name: &str) -> Option<String> {
+fn name_problem(what: &str, name: &str) -> Option<String> {
     let fits = (1..=64).contains(&name.chars().count())
         && !name.chars().any(|char| char.is_control() || "`'\"\\.".contains(char));
     (!fits).then(|| {
@@ -49,67 +49,67 @@ fn name_fault(what: &str, name: &str) -> Option<String> {
 }
 
 impl GeneratedTable {
-    fn faults(&self, before: &[GeneratedTable], faults: &mut Vec<String>) {
+    fn problems(&self, before: &[GeneratedTable], problems: &mut Vec<String>) {
         let name = &self.name;
         if !(1..=limits::TABLE_SIZE).contains(&self.rows) {
             let most = limits::TABLE_SIZE;
-            faults.push(format!("{KEY}: {name} has {} rows; it must be between 1 and {most}", self.rows));
+            problems.push(format!("{KEY}: {name} has {} rows; it must be between 1 and {most}", self.rows));
         }
         if self.columns.is_empty() {
-            faults.push(format!("{KEY}: {name} has no columns; it needs at least one"));
+            problems.push(format!("{KEY}: {name} has no columns; it needs at least one"));
         }
         if self.columns.len() > limits::COLUMNS {
             let (count, most) = (self.columns.len(), limits::COLUMNS);
-            faults.push(format!("{KEY}: {name} has {count} columns; the maximum is {most}"));
+            problems.push(format!("{KEY}: {name} has {count} columns; the maximum is {most}"));
         }
         let mut names = BTreeSet::new();
         let mut bytes = 0;
         for column in &self.columns {
             let key = format!("{KEY}: column {} of {name}", column.name);
-            faults.extend(name_fault("a column", &column.name));
+            problems.extend(name_problem("a column", &column.name));
             if !names.insert(&column.name) {
-                faults.push(format!("{key} is listed twice; each column gets its values from one source"));
+                problems.push(format!("{key} is listed twice; each column gets its values from one source"));
             }
             if !(0.0..=1.0).contains(&column.nulls) {
-                faults.push(format!("{key} has nulls {}; it must be between 0 and 1", column.nulls));
+                problems.push(format!("{key} has nulls {}; it must be between 0 and 1", column.nulls));
             }
-            column.values.faults(&key, self.rows, faults);
-            self.foreign_key_fault(column, &key, before, faults);
+            column.values.problems(&key, self.rows, problems);
+            self.foreign_key_problem(column, &key, before, problems);
             bytes += column.values.most_bytes();
         }
         if bytes > limits::ROW_BYTES {
             let most = limits::ROW_BYTES;
-            faults.push(format!("{KEY}: a row of {name} can have {bytes} bytes; the maximum is {most}"));
+            problems.push(format!("{KEY}: a row of {name} can have {bytes} bytes; the maximum is {most}"));
         }
     }
 
-    fn foreign_key_fault(
+    fn foreign_key_problem(
         &self,
         column: &GeneratedColumn,
         key: &str,
         before: &[GeneratedTable],
-        faults: &mut Vec<String>,
+        problems: &mut Vec<String>,
     ) {
         let ColumnSource::ForeignKey { table, column: wanted, .. } = &column.values else { return };
         let own = *table == self.name;
         let parent = if own { Some(self) } else { before.iter().find(|earlier| earlier.name == *table) };
         let Some(parent) = parent else {
-            faults.push(format!(
+            problems.push(format!(
                 "{key} refers to {table}, which {KEY} does not list before it; put that table first"
             ));
             return;
         };
         match parent.columns.iter().find(|column| column.name == *wanted) {
-            None => faults.push(format!(
+            None => problems.push(format!(
                 "{key} refers to the column {wanted} of {table}, which has no values; define them"
             )),
             Some(found) if found.nulls > 0.0 => {
-                faults.push(format!(
+                problems.push(format!(
                     "{key} refers to {table}.{wanted}, which can be NULL; refer to a column without nulls"
                 ));
             }
             Some(found) if own && matches!(found.values, ColumnSource::ForeignKey { .. }) => {
-                faults
+                problems
                     .push(format!("{key} refers to another foreign key of its own table; refer to the column behind that key"));
             }
             Some(_) => {}
@@ -118,44 +118,49 @@ impl GeneratedTable {
 }
 
 impl ColumnSource {
-    fn faults(&self, key: &str, rows: u64, faults: &mut Vec<String>) {
-        let mut fault = |text: String| faults.push(format!("{key} {text}"));
+    fn problems(&self, key: &str, rows: u64, problems: &mut Vec<String>) {
+        let mut problem = |text: String| problems.push(format!("{key} {text}"));
         match self {
             ColumnSource::Sequence { first, step } => {
                 let last = i128::from(*first) + i128::from(*step) * i128::from(rows.max(1) - 1);
                 if i64::try_from(last).is_err() {
-                    fault(format!("ends at {last}; a sequence stays within 64 bits"));
+                    problem(format!("ends at {last}; a sequence stays within 64 bits"));
                 }
             }
             ColumnSource::Integer { low, high, .. } => {
-                range_fault(*low, *high).into_iter().for_each(fault);
+                range_problem(*low, *high).into_iter().for_each(problem);
             }
             ColumnSource::Decimal { low, high, scale, .. } => {
                 let most = EXACT / 10f64.powi((*scale).min(30) as i32);
                 if *scale > 15 {
-                    fault(format!("has scale {scale}; the maximum is 15"));
+                    problem(format!("has scale {scale}; the maximum is 15"));
                 } else if !(low.abs() <= most && high.abs() <= most) {
-                    fault(format!(
+                    problem(format!(
                         "goes from {low} to {high}; with {scale} decimals the maximum is {most:e}"
                     ));
                 } else if low > high {
-                    fault(format!("goes from {low} to {high}; low must not be above high"));
+                    problem(format!("goes from {low} to {high}; low must not be above high"));
                 }
             }
             ColumnSource::Timestamp { from, to, digits, .. } => {
                 if *digits > 6 {
-                    fault(format!("has {digits} fractional digits; the maximum is 6"));
+                    problem(format!("has {digits} fractional digits; the maximum is 6"));
                 }
-                times_faults(calendar::instant, "an instant as 2024-06-30 12:00:00", (from, to), &mut fault);
+                times_problems(
+                    calendar::instant,
+                    "an instant as 2024-06-30 12:00:00",
+                    (from, to),
+                    &mut problem,
+                );
             }
             ColumnSource::Date { from, to, .. } => {
-                times_faults(calendar::day, "a day as 2024-06-30", (from, to), &mut fault);
+                times_problems(calendar::day, "a day as 2024-06-30", (from, to), &mut problem);
             }
             ColumnSource::Text { length, alphabet } => {
                 let (low, high) = length.bounds();
                 if low > high || high > limits::TEXT_LENGTH {
                     let most = limits::TEXT_LENGTH;
-                    fault(format!(
+                    problem(format!(
                         "has {low} to {high} characters; the first must not be above the second, and the maximum is {most}"
                     ));
                 }
@@ -164,31 +169,31 @@ impl ColumnSource {
                     || alphabet.contains('\0')
                 {
                     let most = limits::ALPHABET;
-                    fault(format!("needs an alphabet of 1 to {most} characters, none of them NUL"));
+                    problem(format!("needs an alphabet of 1 to {most} characters, none of them NUL"));
                 }
             }
             ColumnSource::OneOf { values, weights } => {
-                weights_fault(values.len(), weights.as_deref()).into_iter().for_each(fault);
+                weights_problem(values.len(), weights.as_deref()).into_iter().for_each(problem);
             }
             ColumnSource::ForeignKey { .. } | ColumnSource::Constant { .. } => {}
         }
-        self.distribution_faults(key, faults);
+        self.distribution_problems(key, problems);
     }
 
-    fn distribution_faults(&self, key: &str, faults: &mut Vec<String>) {
+    fn distribution_problems(&self, key: &str, problems: &mut Vec<String>) {
         match self {
             ColumnSource::Timestamp { order: TimeOrder::Rising, distribution, .. }
             | ColumnSource::Date { order: TimeOrder::Rising, distribution, .. }
                 if *distribution != super::Distribution::Uniform =>
             {
-                faults.push(format!("{key} has order rising and a distribution; leave one of them out"));
+                problems.push(format!("{key} has order rising and a distribution; leave one of them out"));
             }
             ColumnSource::Integer { distribution, .. }
             | ColumnSource::Decimal { distribution, .. }
             | ColumnSource::Timestamp { distribution, .. }
             | ColumnSource::Date { distribution, .. }
             | ColumnSource::ForeignKey { distribution, .. } => {
-                faults.extend(distribution.fault(&format!("{key}: distribution")));
+                problems.extend(distribution.problem(&format!("{key}: distribution")));
             }
             _ => {}
         }
@@ -210,23 +215,23 @@ impl ColumnSource {
     }
 }
 
-fn times_faults(
+fn times_problems(
     parse: fn(&str) -> Option<i64>,
     form: &str,
     (from, to): (&str, &str),
-    fault: &mut impl FnMut(String),
+    problem: &mut impl FnMut(String),
 ) {
     let ends = [from, to].map(|text| {
         let parsed = parse(text);
         if parsed.is_none() {
-            fault(format!("has {text:?}, which is not {form}"));
+            problem(format!("has {text:?}, which is not {form}"));
         }
         parsed
     });
     if let [Some(first), Some(last)] = ends
         && first > last
     {
-        fault(format!("goes from {from} to {to}; from must not be after to"));
+        problem(format!("goes from {from} to {to}; from must not be after to"));
     }
 }
 
@@ -236,14 +241,14 @@ mod tests {
 
     use super::*;
 
-    fn faults(tables: Value) -> Vec<String> {
+    fn problems(tables: Value) -> Vec<String> {
         let sql: SqlWorkload = serde_json::from_value(json!({"tables": tables, "transactions": []})).unwrap();
-        sql.table_faults()
+        sql.table_problems()
     }
 
     #[test]
-    fn whole_tables_have_no_faults() {
-        let found = faults(json!([
+    fn whole_tables_have_no_problems() {
+        let found = problems(json!([
             {"name": "customer", "rows": 10, "columns": [
                 {"name": "id", "values": {"sequence": {}}},
                 {"name": "born", "values": {"date": {"from": "1950-01-01", "to": "1950-01-01"}}},
@@ -264,8 +269,8 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_come_at_once() {
-        let found = faults(json!([
+    fn all_problems_come_at_once() {
+        let found = problems(json!([
             {"name": "a.b", "rows": 0, "columns": []},
             {"name": "t", "rows": 10, "columns": [
                 {"name": "s", "values": {"sequence": {"first": i64::MAX}}, "nulls": 2},
@@ -312,7 +317,11 @@ mod tests {
             "big2 of t has 1000001 to 1000001 characters;",
             "a row of t can have 10000004 bytes;",
         ] {
-            assert_eq!(found.iter().filter(|fault| fault.contains(part)).count(), 1, "{part}: {found:#?}");
+            assert_eq!(
+                found.iter().filter(|problem| problem.contains(part)).count(),
+                1,
+                "{part}: {found:#?}"
+            );
         }
         assert_eq!(found.len(), 25, "{found:#?}");
     }

@@ -12,9 +12,9 @@ const KEY: &str = "workload.sql";
 
 impl Workload {
     /// Errors in the transactions, one sentence each.
-    pub(super) fn sql_faults(&self, quoting: Quoting) -> Vec<String> {
+    pub(super) fn sql_problems(&self, quoting: Quoting) -> Vec<String> {
         match (self.name, &self.sql) {
-            (WorkloadName::Sql, Some(sql)) => sql.faults(self.statements, quoting),
+            (WorkloadName::Sql, Some(sql)) => sql.problems(self.statements, quoting),
             (WorkloadName::Sql, None) => {
                 vec![format!("{KEY} is missing; the workload sql needs its transactions")]
             }
@@ -27,19 +27,19 @@ impl Workload {
 }
 
 impl SqlWorkload {
-    fn faults(&self, mode: StatementMode, quoting: Quoting) -> Vec<String> {
-        let mut faults = Vec::new();
+    fn problems(&self, mode: StatementMode, quoting: Quoting) -> Vec<String> {
+        let mut problems = Vec::new();
         for (name, generator) in &self.parameters {
             let key = format!("{KEY}.parameters.{name}");
             if pieces(&format!(":{name}"), Quoting::Mysql) != [Piece::Parameter(name)] {
-                faults.push(format!(
+                problems.push(format!(
                     "{key} is not a valid parameter name; use letters, digits and _, and do not begin with a digit"
                 ));
             }
-            generator.faults(&key, &mut faults);
+            generator.problems(&key, &mut problems);
         }
-        faults.extend(self.table_faults());
-        self.replay_faults(quoting, &mut faults);
+        problems.extend(self.table_problems());
+        self.replay_problems(quoting, &mut problems);
         for (key, list) in [
             ("setup", &self.setup),
             ("after", &self.after),
@@ -48,68 +48,69 @@ impl SqlWorkload {
             ("teardown", &self.teardown),
         ] {
             if list.iter().any(|sql| sql.trim().is_empty()) {
-                faults.push(format!("{KEY}.{key} holds an empty statement; leave it out"));
+                problems.push(format!("{KEY}.{key} holds an empty statement; leave it out"));
             }
         }
         if self.each == Some(0) {
-            faults.push(format!("{KEY}.each is 0; it must be 1 or more"));
+            problems.push(format!("{KEY}.each is 0; it must be 1 or more"));
         }
         let mut statements = 0u64;
         let mut names = BTreeSet::new();
         for (index, transaction) in self.transactions.iter().enumerate() {
             let name = self.transaction_name(index);
             if !(transaction.weight.is_finite() && transaction.weight >= 0.0) {
-                faults.push(format!("the weight of {name} is {}; it must be 0 or more", transaction.weight));
+                problems
+                    .push(format!("the weight of {name} is {}; it must be 0 or more", transaction.weight));
             }
             if transaction.statements.is_empty() {
-                faults.push(format!("{name} has no statements; leave it out or add some"));
+                problems.push(format!("{name} has no statements; leave it out or add some"));
             }
             if !names.insert(name.clone()) {
-                faults.push(format!("two transactions are named {name}; rename one"));
+                problems.push(format!("two transactions are named {name}; rename one"));
             }
             statements +=
                 transaction.statements.iter().map(|statement| u64::from(statement.repeat)).sum::<u64>();
-            self.statement_faults(index, (mode, quoting), &mut faults);
+            self.statement_problems(index, (mode, quoting), &mut problems);
         }
         let weights: f64 = self.transactions.iter().map(|transaction| transaction.weight.max(0.0)).sum();
         if !self.transactions.is_empty() && weights <= 0.0 {
-            faults.push("the weights of all transactions are 0; at least one must be above 0".into());
+            problems.push("the weights of all transactions are 0; at least one must be above 0".into());
         }
         if statements > limits::SQL_STATEMENTS {
             let most = limits::SQL_STATEMENTS;
-            faults.push(format!("{KEY} has {statements} statements; the maximum is {most}"));
+            problems.push(format!("{KEY} has {statements} statements; the maximum is {most}"));
         }
-        faults
+        problems
     }
 
-    fn replay_faults(&self, quoting: Quoting, faults: &mut Vec<String>) {
+    fn replay_problems(&self, quoting: Quoting, problems: &mut Vec<String>) {
         let Some(replay) = &self.replay else {
             if self.transactions.is_empty() {
-                faults.push(format!(
+                problems.push(format!(
                     "{KEY}.transactions is empty; a workload needs at least one, or {KEY}.replay"
                 ));
             }
             return;
         };
         if !(self.transactions.is_empty() && self.parameters.is_empty()) {
-            faults.push(format!(
+            problems.push(format!(
                 "{KEY}.replay cannot be combined with transactions or parameters; leave one of them out"
             ));
         }
         if replay.times == Some(0) {
-            faults.push(format!("{KEY}.replay.times is 0; it must be 1 or more"));
+            problems.push(format!("{KEY}.replay.times is 0; it must be 1 or more"));
         }
         if replay.times.is_some() && self.order == TransactionOrder::Weighted {
-            faults.push(format!(
+            problems.push(format!(
                 "{KEY}.replay.times needs an order; set {KEY}.order to in-order or each-in-order"
             ));
         }
         if replay.file.is_empty() {
-            faults.push(format!("{KEY}.replay.file is empty; set the path of the file"));
+            problems.push(format!("{KEY}.replay.file is empty; set the path of the file"));
         }
         let postgresql = matches!(replay.format, LogFormat::PostgresqlLog | LogFormat::PostgresqlCsv);
         if replay.format != LogFormat::Queries && postgresql != (quoting == Quoting::Postgresql) {
-            faults.push(format!(
+            problems.push(format!(
                 "{KEY}.replay.format is a log of another kind of server than the target; replay a log of its own \
                  kind, or statements as queries"
             ));
@@ -117,45 +118,47 @@ impl SqlWorkload {
     }
 
     /// Errors in the statements of one transaction.
-    fn statement_faults(
+    fn statement_problems(
         &self,
         transaction: usize,
         (mode, quoting): (StatementMode, Quoting),
-        faults: &mut Vec<String>,
+        problems: &mut Vec<String>,
     ) {
         let mut before: Vec<String> = Vec::new();
         let statements = &self.transactions[transaction].statements;
         for (index, statement) in statements.iter().enumerate() {
             let name = self.statement_name(transaction, index);
             let place = format!("statement {name}");
-            let mut fault = |text: String| faults.push(format!("{place} {text}"));
+            let mut problem = |text: String| problems.push(format!("{place} {text}"));
             if statement.sql.trim().is_empty() {
-                fault("is empty".into());
+                problem("is empty".into());
             }
             if statement.sql.len() > limits::SQL_BYTES {
-                fault(format!("has {} bytes; the maximum is {}", statement.sql.len(), limits::SQL_BYTES));
+                problem(format!("has {} bytes; the maximum is {}", statement.sql.len(), limits::SQL_BYTES));
             }
             if statement.repeat == 0 {
-                fault("has repeat 0; it must be 1 or more".into());
+                problem("has repeat 0; it must be 1 or more".into());
             }
             for used in self.used_by(statement, quoting) {
                 match used {
                     Used::Mark if statement.mode.unwrap_or(mode) == StatementMode::Prepared => {
-                        fault("holds a ? for a parameter; write :name and define name in parameters".into());
+                        problem(
+                            "holds a ? for a parameter; write :name and define name in parameters".into(),
+                        );
                     }
                     Used::Mark => {}
-                    Used::Unknown(name) => fault(format!(
+                    Used::Unknown(name) => problem(format!(
                         "uses :{name}, which {KEY}.parameters does not define; define it, or put the colon in quotes"
                     )),
                     Used::Result(wanted) if !before.iter().any(|earlier| earlier == wanted) => {
-                        fault(format!(
+                        problem(format!(
                             "uses the result of {wanted}, which is not an earlier statement of its transaction"
                         ))
                     }
                     Used::Result(wanted)
                         if before.iter().filter(|earlier| *earlier == wanted).count() > 1 =>
                     {
-                        fault(format!(
+                        problem(format!(
                             "uses the result of {wanted}, which is the name of two earlier statements; rename one"
                         ));
                     }
@@ -194,28 +197,28 @@ enum Used<'a> {
 }
 
 impl ParameterSource {
-    fn faults(&self, key: &str, faults: &mut Vec<String>) {
-        let mut fault = |text: String| faults.push(format!("{key} {text}"));
+    fn problems(&self, key: &str, problems: &mut Vec<String>) {
+        let mut problem = |text: String| problems.push(format!("{key} {text}"));
         match self {
             ParameterSource::Integer { low, high, distribution } => {
-                range_fault(*low, *high).into_iter().for_each(fault);
-                faults.extend(distribution.fault(&format!("{key}.integer.distribution")));
+                range_problem(*low, *high).into_iter().for_each(problem);
+                problems.extend(distribution.problem(&format!("{key}.integer.distribution")));
             }
             ParameterSource::Sequence { first, last: Some(last) } if last < first => {
-                fault(format!("goes from {first} to {last}; last must not be before first"));
+                problem(format!("goes from {first} to {last}; last must not be before first"));
             }
             ParameterSource::Sequence { .. } => {}
             ParameterSource::OneOf { values, weights } => {
-                weights_fault(values.len(), weights.as_deref()).into_iter().for_each(fault);
+                weights_problem(values.len(), weights.as_deref()).into_iter().for_each(problem);
             }
             ParameterSource::Csv { column, .. } => {
                 if column.is_empty() {
-                    fault("has an empty column name".into());
+                    problem("has an empty column name".into());
                 }
             }
             ParameterSource::Result { column, .. } => {
                 if !(1..=4096).contains(column) {
-                    fault(format!("has column {column}; it must be between 1 and 4096"));
+                    problem(format!("has column {column}; it must be between 1 and 4096"));
                 }
             }
         }
@@ -223,7 +226,7 @@ impl ParameterSource {
 }
 
 /// The error in a range of integers, if any.
-pub(super) fn range_fault(low: i64, high: i64) -> Option<String> {
+pub(super) fn range_problem(low: i64, high: i64) -> Option<String> {
     if low > high {
         Some(format!("goes from {low} to {high}; low must not be above high"))
     } else if high.abs_diff(low) >= 1 << 62 {
@@ -234,20 +237,20 @@ pub(super) fn range_fault(low: i64, high: i64) -> Option<String> {
 }
 
 /// Errors in a list of `values` values and their weights.
-pub(super) fn weights_fault(values: usize, weights: Option<&[f64]>) -> Vec<String> {
-    let mut faults = Vec::new();
+pub(super) fn weights_problem(values: usize, weights: Option<&[f64]>) -> Vec<String> {
+    let mut problems = Vec::new();
     if values == 0 {
-        faults.push("has no values; it needs at least one".into());
+        problems.push("has no values; it needs at least one".into());
     }
-    let Some(weights) = weights else { return faults };
+    let Some(weights) = weights else { return problems };
     if weights.len() != values {
-        faults.push(format!("has {values} values and {} weights; each needs one", weights.len()));
+        problems.push(format!("has {values} values and {} weights; each needs one", weights.len()));
     } else if !weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0)
         || weights.iter().sum::<f64>() <= 0.0
     {
-        faults.push("has weights below 0, or none above 0".into());
+        problems.push("has weights below 0, or none above 0".into());
     }
-    faults
+    problems
 }
 
 #[cfg(test)]
@@ -256,14 +259,14 @@ mod tests {
 
     use super::*;
 
-    fn faults(sql: Value) -> Vec<String> {
+    fn problems(sql: Value) -> Vec<String> {
         let workload: Workload = serde_json::from_value(json!({"name": "sql", "sql": sql})).unwrap();
-        workload.sql_faults(Quoting::Mysql)
+        workload.sql_problems(Quoting::Mysql)
     }
 
     #[test]
-    fn a_whole_workload_has_no_faults() {
-        let found = faults(json!({
+    fn a_whole_workload_has_no_problems() {
+        let found = problems(json!({
             "parameters": {
                 "id": {"integer": {"low": -5, "high": 10}},
                 "next": {"sequence": {}},
@@ -284,8 +287,8 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_come_at_once() {
-        let found = faults(json!({
+    fn all_problems_come_at_once() {
+        let found = problems(json!({
             "parameters": {
                 "id": {"integer": {"low": 5, "high": 1}},
                 "far": {"integer": {"low": i64::MIN, "high": i64::MAX}},
@@ -326,7 +329,11 @@ mod tests {
             "statement later uses :somebody,",
             "the weights of all transactions are 0;",
         ] {
-            assert_eq!(found.iter().filter(|fault| fault.contains(part)).count(), 1, "{part}: {found:#?}");
+            assert_eq!(
+                found.iter().filter(|problem| problem.contains(part)).count(),
+                1,
+                "{part}: {found:#?}"
+            );
         }
         assert_eq!(found.len(), 20, "{found:#?}");
     }
@@ -336,7 +343,7 @@ mod tests {
         let replay = |more: Value| {
             let mut sql = json!({"replay": {"file": "f", "format": "general-log"}});
             sql.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            faults(sql)
+            problems(sql)
         };
         assert_eq!(replay(json!({"order": "in-order"})), [""; 0]);
         let found = replay(json!({
@@ -350,17 +357,22 @@ mod tests {
             "replay.file is empty;",
             "replay.format is a log of another kind",
         ] {
-            assert_eq!(found.iter().filter(|fault| fault.contains(part)).count(), 1, "{part}: {found:#?}");
+            assert_eq!(
+                found.iter().filter(|problem| problem.contains(part)).count(),
+                1,
+                "{part}: {found:#?}"
+            );
         }
         assert_eq!(found.len(), 5, "{found:#?}");
     }
 
     #[test]
     fn the_name_and_the_transactions_belong_together() {
-        let faults = |value| serde_json::from_value::<Workload>(value).unwrap().sql_faults(Quoting::Mysql);
-        assert!(faults(json!({"name": "sql"}))[0].starts_with("workload.sql is missing;"));
+        let problems =
+            |value| serde_json::from_value::<Workload>(value).unwrap().sql_problems(Quoting::Mysql);
+        assert!(problems(json!({"name": "sql"}))[0].starts_with("workload.sql is missing;"));
         let both = json!({"name": "oltp_read_only", "sql": {"transactions": []}});
-        assert!(faults(both)[0].starts_with("workload.sql is set,"));
-        assert_eq!(faults(json!({"name": "oltp_read_only"})), [""; 0]);
+        assert!(problems(both)[0].starts_with("workload.sql is set,"));
+        assert_eq!(problems(json!({"name": "oltp_read_only"})), [""; 0]);
     }
 }
