@@ -5,14 +5,14 @@
 //!
 //! # Layout
 //! - [`plan`] and [`report`]: the plan's keys for connections, phases and intervals.
-//! - [`shapes`]: one file per load shape; [`level`]: their common arithmetic.
+//! - [`shapes`]: one file per load shape; [`load_curve`]: their common arithmetic.
 //! - [`arrivals`]: the due times of an open loop, one file per distribution of the gaps.
 //! - [`pauses`]: think time and a changing number of busy connections in a closed loop.
 //! - [`timeline`]: phases, and the boundaries of ticks, intervals and statement windows.
 
 pub mod arrivals;
-pub mod level;
 pub mod limits;
+pub mod load_curve;
 pub mod pauses;
 pub mod plan;
 pub mod report;

@@ -5,14 +5,14 @@ use dbdyno_random::Rng;
 
 use crate::Nanos;
 use crate::arrivals::exponential;
-use crate::level::Level;
+use crate::load_curve::LoadCurve;
 use crate::plan::{Load, ThinkTime};
 
 /// The pauses of one worker's connections.
 #[derive(Clone, Debug)]
 pub struct Pauses {
     think: Option<ThinkTime>,
-    busy: Option<Level>,
+    busy: Option<LoadCurve>,
     rng: Rng,
 }
 
@@ -23,7 +23,7 @@ impl Pauses {
         if load.shape.is_open() {
             return None;
         }
-        let (busy, think) = (load.shape.level(begin), load.think_time);
+        let (busy, think) = (load.shape.curve(begin), load.think_time);
         let rng = Rng::new(seed, &[u64::from_be_bytes(*b"thinking"), index, count]);
         (think.is_some() || busy.is_some()).then_some(Self { think, busy, rng })
     }
@@ -56,7 +56,7 @@ impl Pauses {
     fn busy_from(&self, user: u64, time: Nanos) -> Nanos {
         let Some(busy) = &self.busy else { return time };
         // The level is rounded to a number of connections, so the first connection is busy at levels from 0.5 on.
-        busy.first_reaching(user as f64 + 0.5, time).unwrap_or(Nanos::MAX)
+        busy.first_time_at_least(user as f64 + 0.5, time).unwrap_or(Nanos::MAX)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dbdyno_load::Nanos;
 use dbdyno_load::arrivals::{Arrivals, PoissonArrivals};
-use dbdyno_load::level::Level;
+use dbdyno_load::load_curve::LoadCurve;
 use dbdyno_random::Rng;
 
 pub(super) struct Queue {
@@ -27,7 +27,7 @@ impl Queue {
     /// A queue of arrivals with exponentially distributed gaps, in which at most `limit` events may wait.
     pub(super) fn new(rate_per_s: f64, limit: usize, seed: u64) -> Self {
         let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), 0, 1]);
-        let mut arrivals = PoissonArrivals::new(Level::flat(rate_per_s), 1, rng);
+        let mut arrivals = PoissonArrivals::new(LoadCurve::constant(rate_per_s), 1, rng);
         let next = arrivals.next_due();
         Self { state: Mutex::new(State { arrivals, next, waiting: VecDeque::new() }), limit }
     }

@@ -2,20 +2,20 @@
 
 use super::series::Arrivals;
 use crate::Nanos;
-use crate::level::Level;
+use crate::load_curve::LoadCurve;
 
 /// Event n of the fleet (all engines of the run) is due when the area under the rate reaches n. This worker has every
 /// `step`-th event.
 #[derive(Clone, Debug)]
 pub struct ConstantArrivals {
-    rate: Level,
+    rate: LoadCurve,
     next: u64,
     step: u64,
 }
 
 impl ConstantArrivals {
     /// Every `count`-th arrival at `rate` per second, beginning with number `index`.
-    pub fn new(rate: Level, index: u64, count: u64) -> Self {
+    pub fn new(rate: LoadCurve, index: u64, count: u64) -> Self {
         Self { rate, next: index, step: count }
     }
 }
@@ -23,7 +23,7 @@ impl ConstantArrivals {
 impl Arrivals for ConstantArrivals {
     fn next_due(&mut self) -> Nanos {
         // Computed from the event's number, because a sum of rounded gaps would drift over hours of load.
-        let due = self.rate.when(self.next as f64);
+        let due = self.rate.time_of_area(self.next as f64);
         self.next += self.step;
         due
     }
@@ -35,21 +35,21 @@ mod tests {
 
     #[test]
     fn two_workers_interleave_into_even_gaps() {
-        let mut first = ConstantArrivals::new(Level::flat(1000.0), 0, 2);
-        let mut second = ConstantArrivals::new(Level::flat(1000.0), 1, 2);
+        let mut first = ConstantArrivals::new(LoadCurve::constant(1000.0), 0, 2);
+        let mut second = ConstantArrivals::new(LoadCurve::constant(1000.0), 1, 2);
         let due: Vec<_> = (0..2).flat_map(|_| [first.next_due(), second.next_due()]).collect();
         assert_eq!(due, [0, 1_000_000, 2_000_000, 3_000_000]);
     }
 
     #[test]
     fn no_drift_after_a_day() {
-        let mut arrivals = ConstantArrivals::new(Level::flat(3.0), 3 * 86_400, 1);
+        let mut arrivals = ConstantArrivals::new(LoadCurve::constant(3.0), 3 * 86_400, 1);
         assert_eq!(arrivals.next_due(), 86_400_000_000_000);
     }
 
     #[test]
     fn any_number_of_workers_has_the_same_arrivals_on_a_ramp() {
-        let rate = || Level::ramp(100.0, 900.0, 1_000_000_000, 2_000_000_000);
+        let rate = || LoadCurve::ramp(100.0, 900.0, 1_000_000_000, 2_000_000_000);
         let due = |workers: u64| {
             let mut all: Vec<_> = (0..workers)
                 .flat_map(|index| {

@@ -22,7 +22,7 @@ use crate::shapes::{Gaps, Shape};
 /// Workers take constant arrivals in turn, so that all arrivals together are evenly spaced. With Poisson arrivals,
 /// every worker has an independent process; their sum is a Poisson process with the summed rate.
 pub fn arrivals(shape: &Shape, begin: Nanos, index: u64, count: u64, seed: u64) -> Option<Box<dyn Arrivals>> {
-    let (gaps, rate) = (shape.gaps()?, shape.level(begin)?);
+    let (gaps, rate) = (shape.gaps()?, shape.curve(begin)?);
     Some(match gaps {
         Gaps::Constant => Box::new(ConstantArrivals::new(rate, index, count)),
         Gaps::Poisson => {

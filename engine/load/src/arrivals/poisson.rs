@@ -4,12 +4,12 @@ use dbdyno_random::Rng;
 
 use super::series::Arrivals;
 use crate::Nanos;
-use crate::level::Level;
+use crate::load_curve::LoadCurve;
 
 /// A Poisson process with a variable rate.
 #[derive(Clone, Debug)]
 pub struct PoissonArrivals {
-    rate: Level,
+    rate: LoadCurve,
     /// Number of workers; this worker has 1 / `count` of the fleet's events.
     count: f64,
     /// Area under the fleet's rate up to the last event.
@@ -19,7 +19,7 @@ pub struct PoissonArrivals {
 
 impl PoissonArrivals {
     /// The arrivals of one of `count` workers that together have `rate` events per second.
-    pub fn new(rate: Level, count: u64, rng: Rng) -> Self {
+    pub fn new(rate: LoadCurve, count: u64, rng: Rng) -> Self {
         Self { rate, count: count as f64, area: 0.0, rng }
     }
 }
@@ -27,7 +27,7 @@ impl PoissonArrivals {
 impl Arrivals for PoissonArrivals {
     fn next_due(&mut self) -> Nanos {
         self.area += exponential(&mut self.rng) * self.count;
-        self.rate.when(self.area)
+        self.rate.time_of_area(self.area)
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
     /// 1.95 / sqrt(n) is the 99.9 % point of the distance.
     #[test]
     fn gaps_are_exponential() {
-        let mut poisson = PoissonArrivals::new(Level::flat(20_000.0), 1, Rng::new(5, &[]));
+        let mut poisson = PoissonArrivals::new(LoadCurve::constant(20_000.0), 1, Rng::new(5, &[]));
         let mut last = 0;
         let gaps = (0..20_000).map(|_| {
             let due = poisson.next_due();
@@ -68,7 +68,7 @@ mod tests {
     /// Two workers' events together, on the clock of the ramp's own area, are a Poisson process of rate 1.
     #[test]
     fn two_workers_add_up_to_the_ramp() {
-        let rate = Level::ramp(1_000.0, 3_000.0, 1_000_000_000, 4_000_000_000);
+        let rate = LoadCurve::ramp(1_000.0, 3_000.0, 1_000_000_000, 4_000_000_000);
         let mut due: Vec<_> = (0..2)
             .flat_map(|index| {
                 let mut poisson = PoissonArrivals::new(rate.clone(), 2, Rng::new(9, &[index]));

@@ -1,33 +1,33 @@
-//! The interface of all load shapes, and their common checks.
+//! The trait that every load shape implements, and checks that several shapes share.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::level::Level;
+use crate::load_curve::LoadCurve;
 use crate::{Nanos, limits};
 
-/// A load shape.
+/// A load shape other than a plain closed loop.
 pub(super) trait LoadShape {
-    /// How the gaps between events are distributed; `None` in a closed loop.
+    /// Distribution of the gaps between events; `None` in a closed loop.
     fn gaps(&self) -> Option<Gaps> {
         None
     }
 
-    /// Events per second of the fleet in an open loop, busy connections in a closed one. A shape that changes
-    /// does so from `begin` on.
-    fn level(&self, begin: Nanos) -> Level;
+    /// Events per second of all engines in an open loop, busy connections in a closed one. Ramps and steps begin at
+    /// `begin`.
+    fn curve(&self, begin: Nanos) -> LoadCurve;
 
     /// Errors in the shape for a load of `connections`; `None` for each check that passes.
     fn problems(&self, connections: u32) -> Vec<Option<String>>;
 }
 
-/// Gaps between the events of an open loop.
+/// Distribution of the gaps between the events of an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// As even as the rate allows.
+    /// Equal at a constant rate; otherwise they change smoothly with the rate.
     Constant,
-    /// Exponential: independent users.
+    /// Exponential, as from independent users.
     #[default]
     Poisson,
 }
@@ -50,9 +50,9 @@ pub(super) fn duration_problem(key: &str, value: u64) -> Option<String> {
         .then(|| format!("load.shape.{key} is {value}; it must be between 1 and {most}"))
 }
 
-/// The error of a shape whose levels are all zero.
-pub(super) fn zero_problem(levels: impl IntoIterator<Item = f64>) -> Option<String> {
-    levels.into_iter().all(|level| level == 0.0).then(|| {
+/// The error of a shape whose rates or numbers of connections are all zero.
+pub(super) fn zero_problem(values: impl IntoIterator<Item = f64>) -> Option<String> {
+    values.into_iter().all(|value| value == 0.0).then(|| {
         "load.shape starts no events; at least one rate or number of connections must be above 0".into()
     })
 }

@@ -1,4 +1,4 @@
-//! Load shapes: one file each, with the plan's keys, their validation and the level over time.
+//! Load shapes. Each file has a shape's keys of the plan, their validation and the load curve.
 
 mod load_shape;
 mod ramp;
@@ -15,16 +15,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
-use crate::level::Level;
+use crate::load_curve::LoadCurve;
 
 /// The load shape: when each event is due.
 ///
-/// A shape that changes begins to change with the measurement. Its first level applies during the warm-up, and its
-/// last one after the change. Rates are over the complete fleet.
+/// A ramp or a list of steps begins when the measurement begins. Its first value also applies during the warm-up, and
+/// its last value after the change. Rates are the sums over all engines of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Shape {
-    /// Closed loop: every connection starts its next event when the last one has ended.
+    /// Closed loop: every connection starts its next event when its previous one has ended.
     #[default]
     Closed,
     /// Closed loop whose number of busy connections changes linearly, rounded to integers.
@@ -33,7 +33,7 @@ pub enum Shape {
     ClosedSteps(ClosedSteps),
     /// Open loop with equal gaps.
     Constant(Constant),
-    /// Open loop with exponential gaps: independent users.
+    /// Open loop with exponential gaps, as from independent users.
     Poisson(Poisson),
     /// Open loop whose rate changes linearly.
     Ramp(Ramp),
@@ -54,20 +54,20 @@ impl Shape {
         }
     }
 
-    /// Whether the shape is an open loop: events are due on a schedule, independent of earlier events.
+    /// Whether the shape is an open loop: events are due at scheduled times, whether or not earlier events have ended.
     pub fn is_open(&self) -> bool {
         self.gaps().is_some()
     }
 
-    /// How the gaps between events are distributed; `None` in a closed loop.
+    /// Distribution of the gaps between events; `None` in a closed loop.
     pub fn gaps(&self) -> Option<Gaps> {
         self.as_load_shape()?.gaps()
     }
 
-    /// Events per second of the fleet in an open loop; busy connections in a closed one, or `None` if all
-    /// connections are always busy. A shape that changes does so from `begin` on.
-    pub fn level(&self, begin: Nanos) -> Option<Level> {
-        Some(self.as_load_shape()?.level(begin))
+    /// In an open loop, the events per second of all engines; in a closed one, the number of busy connections, or
+    /// `None` if all connections are always busy. Ramps and steps begin at `begin`.
+    pub fn curve(&self, begin: Nanos) -> Option<LoadCurve> {
+        Some(self.as_load_shape()?.curve(begin))
     }
 
     /// Errors in the shape for a load of `connections`, one sentence each.

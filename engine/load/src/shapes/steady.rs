@@ -1,11 +1,11 @@
-//! Steady: the same rate during the complete run.
+//! Load shapes with a constant mean rate: `constant` (equal gaps) and `poisson` (exponential gaps).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::load_shape::{Gaps, LoadShape, rate_problem, zero_problem};
 use crate::Nanos;
-use crate::level::Level;
+use crate::load_curve::LoadCurve;
 
 /// Open loop with equal gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +15,7 @@ pub struct Constant {
     pub rate_per_s: f64,
 }
 
-/// Open loop with exponential gaps: independent users.
+/// Open loop with exponential gaps, as from independent users.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
@@ -30,8 +30,8 @@ macro_rules! steady {
                 Some(Gaps::$name)
             }
 
-            fn level(&self, _: Nanos) -> Level {
-                Level::flat(self.rate_per_s)
+            fn curve(&self, _: Nanos) -> LoadCurve {
+                LoadCurve::constant(self.rate_per_s)
             }
 
             fn problems(&self, _: u32) -> Vec<Option<String>> {

@@ -1,10 +1,10 @@
-//! Steps: consecutive levels, each with its duration.
+//! Load shape steps: consecutive rates or numbers of busy connections, each with its duration.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::load_shape::{Gaps, LoadShape, connections_problem, duration_problem, rate_problem, zero_problem};
-use crate::level::{Level, NS_PER_S};
+use crate::load_curve::{LoadCurve, NS_PER_S};
 use crate::{Nanos, limits};
 
 /// Open loop whose rate changes in steps.
@@ -51,8 +51,8 @@ impl LoadShape for Steps {
         Some(self.gaps)
     }
 
-    fn level(&self, begin: Nanos) -> Level {
-        Level::steps(begin, self.steps.iter().map(|step| (step.rate_per_s, step.for_us * 1000)))
+    fn curve(&self, begin: Nanos) -> LoadCurve {
+        LoadCurve::steps(begin, self.steps.iter().map(|step| (step.rate_per_s, step.for_us * 1000)))
     }
 
     fn problems(&self, _: u32) -> Vec<Option<String>> {
@@ -60,14 +60,14 @@ impl LoadShape for Steps {
             let rate = rate_problem(&format!("steps[{at}].rate_per_s"), step.rate_per_s);
             [rate, duration_problem(&format!("steps[{at}].for_us"), step.for_us)]
         });
-        let levels = self.steps.iter().map(|step| step.rate_per_s);
-        [count_problem(self.steps.len()), zero_problem(levels)].into_iter().chain(each).collect()
+        let rates = self.steps.iter().map(|step| step.rate_per_s);
+        [count_problem(self.steps.len()), zero_problem(rates)].into_iter().chain(each).collect()
     }
 }
 
 impl LoadShape for ClosedSteps {
-    fn level(&self, begin: Nanos) -> Level {
-        Level::steps(begin, self.steps.iter().map(|step| (step.connections.into(), step.for_us * 1000)))
+    fn curve(&self, begin: Nanos) -> LoadCurve {
+        LoadCurve::steps(begin, self.steps.iter().map(|step| (step.connections.into(), step.for_us * 1000)))
     }
 
     fn problems(&self, connections: u32) -> Vec<Option<String>> {
@@ -76,8 +76,8 @@ impl LoadShape for ClosedSteps {
             let busy = connections_problem(&key, step.connections, connections);
             [busy, duration_problem(&format!("steps[{at}].for_us"), step.for_us)]
         });
-        let levels = self.steps.iter().map(|step| step.connections.into());
-        [count_problem(self.steps.len()), zero_problem(levels)].into_iter().chain(each).collect()
+        let connections = self.steps.iter().map(|step| step.connections.into());
+        [count_problem(self.steps.len()), zero_problem(connections)].into_iter().chain(each).collect()
     }
 }
 
@@ -87,16 +87,16 @@ fn count_problem(steps: usize) -> Option<String> {
         .then(|| format!("load.shape.steps has {steps} entries; it must have between 1 and {most}"))
 }
 
-impl Level {
-    /// The first level until `begin`, then each of `steps` (level and duration) in turn; the last one has no end.
+impl LoadCurve {
+    /// `steps` are pairs of value and duration. The first value also applies before `begin`; the last one has no end.
     fn steps(begin: Nanos, steps: impl IntoIterator<Item = (f64, Nanos)>) -> Self {
         let mut steps = steps.into_iter();
-        let (first, length) = steps.next().unwrap_or_default();
-        let mut end = begin + length;
-        steps.fold(Self::flat(first), |level, (height, length)| {
+        let (first, duration) = steps.next().unwrap_or_default();
+        let mut end = begin + duration;
+        steps.fold(Self::constant(first), |curve, (value, duration)| {
             let start = end;
-            end += length;
-            level.then(start as f64 / NS_PER_S, height, 0.0)
+            end += duration;
+            curve.with_segment(start as f64 / NS_PER_S, value, 0.0)
         })
     }
 }
@@ -109,16 +109,16 @@ mod tests {
 
     #[test]
     fn steps_follow_one_another_and_the_last_one_stays() {
-        let level = Level::steps(2 * S, [(10.0, 3 * S), (0.0, S), (40.0, 2 * S)]);
-        let seen: Vec<_> = [0, 2, 4, 5, 6, 7, 8, 50].map(|time| level.at(time * S)).to_vec();
+        let curve = LoadCurve::steps(2 * S, [(10.0, 3 * S), (0.0, S), (40.0, 2 * S)]);
+        let seen: Vec<_> = [0, 2, 4, 5, 6, 7, 8, 50].map(|time| curve.value_at(time * S)).to_vec();
         assert_eq!(seen, [10.0, 10.0, 10.0, 0.0, 40.0, 40.0, 40.0, 40.0]);
     }
 
     #[test]
     fn nothing_is_due_in_a_pause() {
-        let level = Level::steps(0, [(10.0, 3 * S), (0.0, S), (40.0, 2 * S)]);
-        assert_eq!(level.when(29.0), 2_900_000_000);
-        assert_eq!(level.when(30.0), 4 * S, "the 31st event belongs to the step after the pause");
-        assert_eq!(level.when(70.0), 5 * S);
+        let curve = LoadCurve::steps(0, [(10.0, 3 * S), (0.0, S), (40.0, 2 * S)]);
+        assert_eq!(curve.time_of_area(29.0), 2_900_000_000);
+        assert_eq!(curve.time_of_area(30.0), 4 * S, "the 31st event belongs to the step after the pause");
+        assert_eq!(curve.time_of_area(70.0), 5 * S);
     }
 }
