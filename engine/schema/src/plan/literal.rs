@@ -17,7 +17,7 @@ pub enum Literal {
 
 impl Literal {
     /// Approximate bytes as text.
-    pub(super) fn most_bytes(&self) -> u64 {
+    pub(super) fn max_bytes(&self) -> u64 {
         match self {
             Literal::Text(text) => text.len() as u64,
             _ => 32,

@@ -1,17 +1,17 @@
-//! Validation of generated tables.
+//! Checks the tables of a plan whose rows dbdyno generates.
 
 use std::collections::BTreeSet;
 
-use super::sql_validation::{range_problem, weights_problem};
+use super::sql_validation::{range_problem, weights_problems};
 use super::{ColumnSource, GeneratedColumn, GeneratedTable, SqlWorkload, TimeOrder, limits};
 use crate::calendar;
 
 const KEY: &str = "workload.sql.tables";
-/// The largest integer that `f64`, and so JSON, represents exactly.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// The largest integer up to which `f64`, and so JSON, represents all integers exactly.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 impl SqlWorkload {
-    /// Errors in the tables, one sentence each.
+    /// Problems of the tables, one sentence each.
     pub(super) fn table_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if self.tables.len() as u64 > u64::from(limits::TABLES) {
@@ -20,7 +20,8 @@ impl SqlWorkload {
         }
         if self.tables.is_empty() && !self.after.is_empty() {
             problems.push(
-                "workload.sql.after is sent after tables are filled, and workload.sql.tables is empty; use setup for its statements"
+                "workload.sql.after is set, but workload.sql.tables is empty, so there are no rows after which to send \
+                 its statements; move them to workload.sql.setup"
                     .into(),
             );
         }
@@ -36,20 +37,21 @@ impl SqlWorkload {
     }
 }
 
-/// Names are quoted as identifiers and, in queries of MySQL's catalogue, as strings, so they cannot contain either quote.
+/// dbdyno quotes names as identifiers and, in queries of MySQL's catalogue, as strings, so they cannot contain quotes.
 fn name_problem(what: &str, name: &str) -> Option<String> {
     let fits = (1..=64).contains(&name.chars().count())
         && !name.chars().any(|char| char.is_control() || "`'\"\\.".contains(char));
     (!fits).then(|| {
         format!(
-            "{KEY}: {what} is called {name:?}; a name has 1 to 64 characters and none of ` ' \" \\ . (tables are in the \
-             target's own database)"
+            "{KEY}: {what} is called {name:?}; a name must have 1 to 64 characters and none of ` ' \" \\ . (dbdyno \
+             creates all tables in the target's database)"
         )
     })
 }
 
 impl GeneratedTable {
-    fn problems(&self, before: &[GeneratedTable], problems: &mut Vec<String>) {
+    /// `earlier` are the tables listed before this one.
+    fn problems(&self, earlier: &[GeneratedTable], problems: &mut Vec<String>) {
         let name = &self.name;
         if !(1..=limits::TABLE_SIZE).contains(&self.rows) {
             let most = limits::TABLE_SIZE;
@@ -74,8 +76,8 @@ impl GeneratedTable {
                 problems.push(format!("{key} has nulls {}; it must be between 0 and 1", column.nulls));
             }
             column.values.problems(&key, self.rows, problems);
-            self.foreign_key_problem(column, &key, before, problems);
-            bytes += column.values.most_bytes();
+            self.foreign_key_problem(column, &key, earlier, problems);
+            bytes += column.values.max_bytes();
         }
         if bytes > limits::ROW_BYTES {
             let most = limits::ROW_BYTES;
@@ -87,30 +89,35 @@ impl GeneratedTable {
         &self,
         column: &GeneratedColumn,
         key: &str,
-        before: &[GeneratedTable],
+        earlier: &[GeneratedTable],
         problems: &mut Vec<String>,
     ) {
-        let ColumnSource::ForeignKey { table, column: wanted, .. } = &column.values else { return };
-        let own = *table == self.name;
-        let parent = if own { Some(self) } else { before.iter().find(|earlier| earlier.name == *table) };
+        let ColumnSource::ForeignKey { table, column: referenced, .. } = &column.values else { return };
+        let refers_to_itself = *table == self.name;
+        let parent = if refers_to_itself {
+            Some(self)
+        } else {
+            earlier.iter().find(|candidate| candidate.name == *table)
+        };
         let Some(parent) = parent else {
             problems.push(format!(
                 "{key} refers to {table}, which {KEY} does not list before it; put that table first"
             ));
             return;
         };
-        match parent.columns.iter().find(|column| column.name == *wanted) {
+        match parent.columns.iter().find(|column| column.name == *referenced) {
             None => problems.push(format!(
-                "{key} refers to the column {wanted} of {table}, which has no values; define them"
+                "{key} refers to the column {referenced} of {table}, which {KEY} does not define; add it"
             )),
             Some(found) if found.nulls > 0.0 => {
                 problems.push(format!(
-                    "{key} refers to {table}.{wanted}, which can be NULL; refer to a column without nulls"
+                    "{key} refers to {table}.{referenced}, which can be NULL; refer to a column without nulls"
                 ));
             }
-            Some(found) if own && matches!(found.values, ColumnSource::ForeignKey { .. }) => {
-                problems
-                    .push(format!("{key} refers to another foreign key of its own table; refer to the column behind that key"));
+            Some(found) if refers_to_itself && matches!(found.values, ColumnSource::ForeignKey { .. }) => {
+                problems.push(format!(
+                    "{key} refers to another foreign key of its own table; refer to the column to which that key refers"
+                ));
             }
             Some(_) => {}
         }
@@ -119,49 +126,47 @@ impl GeneratedTable {
 
 impl ColumnSource {
     fn problems(&self, key: &str, rows: u64, problems: &mut Vec<String>) {
-        let mut problem = |text: String| problems.push(format!("{key} {text}"));
+        let mut add = |text: String| problems.push(format!("{key} {text}"));
         match self {
             ColumnSource::Sequence { first, step } => {
                 let last = i128::from(*first) + i128::from(*step) * i128::from(rows.max(1) - 1);
                 if i64::try_from(last).is_err() {
-                    problem(format!("ends at {last}; a sequence stays within 64 bits"));
+                    add(format!("ends at {last}; the values of a sequence must fit 64 bits"));
                 }
             }
             ColumnSource::Integer { low, high, .. } => {
-                range_problem(*low, *high).into_iter().for_each(problem);
+                range_problem(*low, *high).into_iter().for_each(add);
             }
             ColumnSource::Decimal { low, high, scale, .. } => {
-                let most = EXACT / 10f64.powi((*scale).min(30) as i32);
+                let most = MAX_EXACT_INTEGER / 10f64.powi((*scale).min(30) as i32);
                 if *scale > 15 {
-                    problem(format!("has scale {scale}; the maximum is 15"));
+                    add(format!("has scale {scale}; the maximum is 15"));
                 } else if !(low.abs() <= most && high.abs() <= most) {
-                    problem(format!(
-                        "goes from {low} to {high}; with {scale} decimals the maximum is {most:e}"
-                    ));
+                    add(format!("goes from {low} to {high}; with scale {scale} the maximum is {most:e}"));
                 } else if low > high {
-                    problem(format!("goes from {low} to {high}; low must not be above high"));
+                    add(format!("goes from {low} to {high}; low must not be above high"));
                 }
             }
             ColumnSource::Timestamp { from, to, digits, .. } => {
                 if *digits > 6 {
-                    problem(format!("has {digits} fractional digits; the maximum is 6"));
+                    add(format!("has {digits} fractional digits; the maximum is 6"));
                 }
-                times_problems(
+                add_time_problems(
                     calendar::instant,
-                    "an instant as 2024-06-30 12:00:00",
+                    "a time such as 2024-06-30 12:00:00",
                     (from, to),
-                    &mut problem,
+                    &mut add,
                 );
             }
             ColumnSource::Date { from, to, .. } => {
-                times_problems(calendar::day, "a day as 2024-06-30", (from, to), &mut problem);
+                add_time_problems(calendar::day, "a date such as 2024-06-30", (from, to), &mut add);
             }
             ColumnSource::Text { length, alphabet } => {
                 let (low, high) = length.bounds();
                 if low > high || high > limits::TEXT_LENGTH {
                     let most = limits::TEXT_LENGTH;
-                    problem(format!(
-                        "has {low} to {high} characters; the first must not be above the second, and the maximum is {most}"
+                    add(format!(
+                        "has {low} to {high} characters; the minimum must not exceed the maximum, and the limit is {most}"
                     ));
                 }
                 if alphabet.is_empty()
@@ -169,11 +174,13 @@ impl ColumnSource {
                     || alphabet.contains('\0')
                 {
                     let most = limits::ALPHABET;
-                    problem(format!("needs an alphabet of 1 to {most} characters, none of them NUL"));
+                    add(format!(
+                        "has an invalid alphabet; it needs 1 to {most} characters, none of them NUL"
+                    ));
                 }
             }
             ColumnSource::OneOf { values, weights } => {
-                weights_problem(values.len(), weights.as_deref()).into_iter().for_each(problem);
+                weights_problems(values.len(), weights.as_deref()).into_iter().for_each(add);
             }
             ColumnSource::ForeignKey { .. } | ColumnSource::Constant { .. } => {}
         }
@@ -186,7 +193,8 @@ impl ColumnSource {
             | ColumnSource::Date { order: TimeOrder::Rising, distribution, .. }
                 if *distribution != super::Distribution::Uniform =>
             {
-                problems.push(format!("{key} has order rising and a distribution; leave one of them out"));
+                problems
+                    .push(format!("{key} has both order rising and a distribution; leave one of them out"));
             }
             ColumnSource::Integer { distribution, .. }
             | ColumnSource::Decimal { distribution, .. }
@@ -200,38 +208,39 @@ impl ColumnSource {
     }
 
     /// Approximate bytes of the longest value.
-    fn most_bytes(&self) -> u64 {
+    fn max_bytes(&self) -> u64 {
         match self {
             ColumnSource::Text { length, alphabet } => {
                 let widest = alphabet.chars().map(char::len_utf8).max().unwrap_or(1);
                 u64::from(length.bounds().1) * widest as u64
             }
             ColumnSource::OneOf { values, .. } => {
-                values.iter().flatten().map(super::Literal::most_bytes).max().unwrap_or(0)
+                values.iter().flatten().map(super::Literal::max_bytes).max().unwrap_or(0)
             }
-            ColumnSource::Constant { value } => value.most_bytes(),
+            ColumnSource::Constant { value } => value.max_bytes(),
             _ => 32,
         }
     }
 }
 
-fn times_problems(
+/// Checks the range `from` to `to`. `example` describes the format that `parse` accepts.
+fn add_time_problems(
     parse: fn(&str) -> Option<i64>,
-    form: &str,
+    example: &str,
     (from, to): (&str, &str),
-    problem: &mut impl FnMut(String),
+    add: &mut impl FnMut(String),
 ) {
     let ends = [from, to].map(|text| {
         let parsed = parse(text);
         if parsed.is_none() {
-            problem(format!("has {text:?}, which is not {form}"));
+            add(format!("has {text:?}, which is not {example}"));
         }
         parsed
     });
     if let [Some(first), Some(last)] = ends
         && first > last
     {
-        problem(format!("goes from {from} to {to}; from must not be after to"));
+        add(format!("goes from {from} to {to}; from must not be after to"));
     }
 }
 
@@ -247,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_tables_have_no_problems() {
+    fn only_the_invalid_reference_is_a_problem() {
         let found = problems(json!([
             {"name": "customer", "rows": 10, "columns": [
                 {"name": "id", "values": {"sequence": {}}},
@@ -269,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_come_at_once() {
+    fn all_problems_are_reported_together() {
         let found = problems(json!([
             {"name": "a.b", "rows": 0, "columns": []},
             {"name": "t", "rows": 10, "columns": [
@@ -303,12 +312,12 @@ mod tests {
             "e of t has scale 16;",
             "f of t goes from 2 to 1;",
             "w of t has 7 fractional digits",
-            "w of t has \"2024-13-01\", which is not an instant",
+            "w of t has \"2024-13-01\", which is not a time",
             "w of t has \"x\"",
             "v of t goes from 2024-02-01 to 2024-01-01;",
-            "v of t has order rising and a distribution;",
+            "v of t has both order rising and a distribution;",
             "x of t has 2 to 1 characters;",
-            "x of t needs an alphabet",
+            "x of t has an invalid alphabet;",
             "y of t refers to u, which",
             "z of t has 1 values and 2 weights;",
             "k of t refers to t.s, which can be NULL;",

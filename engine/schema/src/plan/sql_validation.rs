@@ -1,4 +1,4 @@
-//! Validation of user-defined SQL.
+//! Checks the user's own SQL in a plan: transactions, parameters and replays.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::placeholders::{Piece, Quoting, pieces};
 const KEY: &str = "workload.sql";
 
 impl Workload {
-    /// Errors in the transactions, one sentence each.
+    /// Problems of `workload.sql`, one sentence each.
     pub(super) fn sql_problems(&self, quoting: Quoting) -> Vec<String> {
         match (self.name, &self.sql) {
             (WorkloadName::Sql, Some(sql)) => sql.problems(self.statements, quoting),
             (WorkloadName::Sql, None) => {
-                vec![format!("{KEY} is missing; the workload sql needs its transactions")]
+                vec![format!("{KEY} is missing; workload.name is sql, so define its transactions")]
             }
             (_, Some(_)) => {
                 vec![format!("{KEY} is set, but workload.name is not sql; leave one of them out")]
@@ -48,7 +48,7 @@ impl SqlWorkload {
             ("teardown", &self.teardown),
         ] {
             if list.iter().any(|sql| sql.trim().is_empty()) {
-                problems.push(format!("{KEY}.{key} holds an empty statement; leave it out"));
+                problems.push(format!("{KEY}.{key} contains an empty statement; leave it out"));
             }
         }
         if self.each == Some(0) {
@@ -94,7 +94,7 @@ impl SqlWorkload {
         };
         if !(self.transactions.is_empty() && self.parameters.is_empty()) {
             problems.push(format!(
-                "{KEY}.replay cannot be combined with transactions or parameters; leave one of them out"
+                "{KEY}.replay cannot be combined with transactions or parameters; leave out either"
             ));
         }
         if replay.times == Some(0) {
@@ -102,7 +102,7 @@ impl SqlWorkload {
         }
         if replay.times.is_some() && self.order == TransactionOrder::Weighted {
             problems.push(format!(
-                "{KEY}.replay.times needs an order; set {KEY}.order to in-order or each-in-order"
+                "{KEY}.replay.times is set, but {KEY}.order is weighted; set it to in-order or each-in-order"
             ));
         }
         if replay.file.is_empty() {
@@ -111,64 +111,58 @@ impl SqlWorkload {
         let postgresql = matches!(replay.format, LogFormat::PostgresqlLog | LogFormat::PostgresqlCsv);
         if replay.format != LogFormat::Queries && postgresql != (quoting == Quoting::Postgresql) {
             problems.push(format!(
-                "{KEY}.replay.format is a log of another kind of server than the target; replay a log of its own \
-                 kind, or statements as queries"
+                "{KEY}.replay.format is a log of another kind of server than the target; replay a log of the target's \
+                 kind, or convert the statements to the format queries"
             ));
         }
     }
 
-    /// Errors in the statements of one transaction.
+    /// Adds the problems of the statements of one transaction.
     fn statement_problems(
         &self,
         transaction: usize,
         (mode, quoting): (StatementMode, Quoting),
         problems: &mut Vec<String>,
     ) {
-        let mut before: Vec<String> = Vec::new();
+        let mut earlier: Vec<String> = Vec::new();
         let statements = &self.transactions[transaction].statements;
         for (index, statement) in statements.iter().enumerate() {
             let name = self.statement_name(transaction, index);
-            let place = format!("statement {name}");
-            let mut problem = |text: String| problems.push(format!("{place} {text}"));
+            let mut add = |text: String| problems.push(format!("statement {name} {text}"));
             if statement.sql.trim().is_empty() {
-                problem("is empty".into());
+                add("is empty".into());
             }
             if statement.sql.len() > limits::SQL_BYTES {
-                problem(format!("has {} bytes; the maximum is {}", statement.sql.len(), limits::SQL_BYTES));
+                add(format!("has {} bytes; the maximum is {}", statement.sql.len(), limits::SQL_BYTES));
             }
             if statement.repeat == 0 {
-                problem("has repeat 0; it must be 1 or more".into());
+                add("has repeat 0; it must be 1 or more".into());
             }
             for used in self.used_by(statement, quoting) {
                 match used {
-                    Used::Mark if statement.mode.unwrap_or(mode) == StatementMode::Prepared => {
-                        problem(
-                            "holds a ? for a parameter; write :name and define name in parameters".into(),
-                        );
+                    Used::QuestionMark if statement.mode.unwrap_or(mode) == StatementMode::Prepared => {
+                        add("contains a ? as a placeholder; write :name and define name in parameters".into());
                     }
-                    Used::Mark => {}
-                    Used::Unknown(name) => problem(format!(
+                    Used::QuestionMark => {}
+                    Used::Unknown(name) => add(format!(
                         "uses :{name}, which {KEY}.parameters does not define; define it, or put the colon in quotes"
                     )),
-                    Used::Result(wanted) if !before.iter().any(|earlier| earlier == wanted) => {
-                        problem(format!(
-                            "uses the result of {wanted}, which is not an earlier statement of its transaction"
-                        ))
-                    }
-                    Used::Result(wanted)
-                        if before.iter().filter(|earlier| *earlier == wanted).count() > 1 =>
-                    {
-                        problem(format!(
-                            "uses the result of {wanted}, which is the name of two earlier statements; rename one"
+                    Used::Result(source) if !earlier.contains(source) => add(format!(
+                        "uses the result of {source}, which is not an earlier statement of its transaction"
+                    )),
+                    Used::Result(source) if earlier.iter().filter(|name| *name == source).count() > 1 => {
+                        add(format!(
+                            "uses the result of {source}, which is the name of two earlier statements; rename one"
                         ));
                     }
                     Used::Result(_) => {}
                 }
             }
-            before.push(name);
+            earlier.push(name);
         }
     }
 
+    /// The placeholders of a statement that need a check.
     fn used_by<'a>(&'a self, statement: &'a SqlStatement, quoting: Quoting) -> Vec<Used<'a>> {
         let look_up = |name| match self.parameters.get(name) {
             None => Some(Used::Unknown(name)),
@@ -178,7 +172,7 @@ impl SqlWorkload {
         let in_text = pieces(&statement.sql, quoting).into_iter().filter_map(|piece| match piece {
             Piece::Text(_) => None,
             // PostgreSQL has operators with a `?`.
-            Piece::Mark => (quoting == Quoting::Mysql).then_some(Used::Mark),
+            Piece::Mark => (quoting == Quoting::Mysql).then_some(Used::QuestionMark),
             Piece::Parameter(name) => look_up(name),
         });
         let redrawn = statement.draw.iter().filter_map(|name| look_up(name));
@@ -186,69 +180,71 @@ impl SqlWorkload {
     }
 }
 
-/// What a statement uses, as far as it has to be checked.
+/// A placeholder in a statement.
 enum Used<'a> {
     /// A `?`.
-    Mark,
-    /// An undefined parameter.
+    QuestionMark,
+    /// A parameter that the plan does not define.
     Unknown(&'a str),
-    /// The result of this statement.
-    Result(&'a str),
+    /// A parameter that takes its value from the result of the statement with this name.
+    Result(&'a String),
 }
 
 impl ParameterSource {
     fn problems(&self, key: &str, problems: &mut Vec<String>) {
-        let mut problem = |text: String| problems.push(format!("{key} {text}"));
+        let mut add = |text: String| problems.push(format!("{key} {text}"));
         match self {
             ParameterSource::Integer { low, high, distribution } => {
-                range_problem(*low, *high).into_iter().for_each(problem);
+                range_problem(*low, *high).into_iter().for_each(add);
                 problems.extend(distribution.problem(&format!("{key}.integer.distribution")));
             }
             ParameterSource::Sequence { first, last: Some(last) } if last < first => {
-                problem(format!("goes from {first} to {last}; last must not be before first"));
+                add(format!("goes from {first} to {last}; last must not be before first"));
             }
             ParameterSource::Sequence { .. } => {}
             ParameterSource::OneOf { values, weights } => {
-                weights_problem(values.len(), weights.as_deref()).into_iter().for_each(problem);
+                weights_problems(values.len(), weights.as_deref()).into_iter().for_each(add);
             }
             ParameterSource::Csv { column, .. } => {
                 if column.is_empty() {
-                    problem("has an empty column name".into());
+                    add("has an empty column name".into());
                 }
             }
             ParameterSource::Result { column, .. } => {
                 if !(1..=4096).contains(column) {
-                    problem(format!("has column {column}; it must be between 1 and 4096"));
+                    add(format!("has column {column}; it must be between 1 and 4096"));
                 }
             }
         }
     }
 }
 
-/// The error in a range of integers, if any.
+/// The problem of a range of integers, if any.
 pub(super) fn range_problem(low: i64, high: i64) -> Option<String> {
     if low > high {
         Some(format!("goes from {low} to {high}; low must not be above high"))
     } else if high.abs_diff(low) >= 1 << 62 {
-        Some(format!("goes from {low} to {high}; that is more than 2^62 values"))
+        Some(format!("goes from {low} to {high}; the maximum is 2^62 values"))
     } else {
         None
     }
 }
 
-/// Errors in a list of `values` values and their weights.
-pub(super) fn weights_problem(values: usize, weights: Option<&[f64]>) -> Vec<String> {
+/// Problems of `values` values and their weights.
+pub(super) fn weights_problems(values: usize, weights: Option<&[f64]>) -> Vec<String> {
     let mut problems = Vec::new();
     if values == 0 {
         problems.push("has no values; it needs at least one".into());
     }
     let Some(weights) = weights else { return problems };
     if weights.len() != values {
-        problems.push(format!("has {values} values and {} weights; each needs one", weights.len()));
+        problems
+            .push(format!("has {values} values and {} weights; each value needs one weight", weights.len()));
     } else if !weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0)
         || weights.iter().sum::<f64>() <= 0.0
     {
-        problems.push("has weights below 0, or none above 0".into());
+        problems
+            .push("has an invalid weight; no weight may be below 0, and at least one must be above 0".into());
     }
     problems
 }
@@ -265,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_workload_has_no_problems() {
+    fn a_valid_workload_has_no_problems() {
         let found = problems(json!({
             "parameters": {
                 "id": {"integer": {"low": -5, "high": 10}},
@@ -287,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_come_at_once() {
+    fn all_problems_are_reported_together() {
         let found = problems(json!({
             "parameters": {
                 "id": {"integer": {"low": 5, "high": 1}},
@@ -316,14 +312,14 @@ mod tests {
             "parameters.w has no values;",
             "parameters.w has 0 values and 1 weights;",
             "parameters.got has column 0;",
-            "session holds an empty statement;",
+            "session contains an empty statement;",
             "each is 0;",
             "the weight of a is -1;",
             "two transactions are named a;",
             "a has no statements;",
             "statement a.1 is empty",
             "statement a.1 has repeat 0;",
-            "statement a.2 holds a ?",
+            "statement a.2 contains a ?",
             "statement a.2 uses :nobody,",
             "statement a.2 uses the result of later,",
             "statement later uses :somebody,",
@@ -339,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_takes_the_place_of_transactions() {
+    fn a_replay_replaces_transactions() {
         let replay = |more: Value| {
             let mut sql = json!({"replay": {"file": "f", "format": "general-log"}});
             sql.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -353,7 +349,7 @@ mod tests {
         for part in [
             "replay cannot be combined with transactions",
             "replay.times is 0;",
-            "replay.times needs an order;",
+            "replay.times is set, but workload.sql.order is weighted;",
             "replay.file is empty;",
             "replay.format is a log of another kind",
         ] {
@@ -367,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_and_the_transactions_belong_together() {
+    fn a_workload_has_sql_exactly_if_its_name_is_sql() {
         let problems =
             |value| serde_json::from_value::<Workload>(value).unwrap().sql_problems(Quoting::Mysql);
         assert!(problems(json!({"name": "sql"}))[0].starts_with("workload.sql is missing;"));
