@@ -169,11 +169,8 @@ impl ColumnSource {
                         "has {low} to {high} characters; the minimum must not exceed the maximum, and the limit is {most}"
                     ));
                 }
-                if alphabet.is_empty()
-                    || alphabet.chars().count() > limits::ALPHABET
-                    || alphabet.contains('\0')
-                {
-                    let most = limits::ALPHABET;
+                let most = limits::ALPHABET;
+                if !(1..=most).contains(&alphabet.chars().count()) || alphabet.contains('\0') {
                     add(format!(
                         "has an invalid alphabet; it needs 1 to {most} characters, none of them NUL"
                     ));
