@@ -17,7 +17,7 @@ from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorklo
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.judge.decision import compare_all
 from dbdyno.judge.factorial import judge_factors
-from dbdyno.store.measured import Figures, MeasuredTrial, Place
+from dbdyno.store.measured import Figures, MeasuredTrial, ScheduleEntry
 
 Random = np.random.Generator
 WORKLOADS = ("oltp_read_write", "oltp_read_only")
@@ -95,7 +95,7 @@ def simulate(of: Experiment, world: World, random: Random) -> list[MeasuredTrial
     failing = _failing_trials(of, planned, world, random)
     measured = []
     for trial, disturbance, error in zip(planned, shifts, noise, strict=True):
-        place = Place(trial.index, trial.block, trial.variant, trial.workload, trial.point.level())
+        place = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.level())
         if trial.index in failing:
             measured.append(MeasuredTrial(place, "the server went away", "server"))
             continue
@@ -249,7 +249,7 @@ def judge(of: Experiment, world: World, trials: Sequence[MeasuredTrial]) -> Resu
         if one.verdict is not None:
             claims.append(Claim(str(one.verdict), mean if abs(mean) > 1e-12 else 0.0, truths))
             claims += [
-                Claim(str(word), truth) for word, truth in zip(one.judged.level_verdicts, truths, strict=True)
+                Claim(str(word), truth) for word, truth in zip(one.judged.load_verdicts, truths, strict=True)
             ]
     if of.factors:
         # Effects of factors are simulated as none at all.
@@ -261,7 +261,8 @@ def judge(of: Experiment, world: World, trials: Sequence[MeasuredTrial]) -> Resu
         claims=tuple(claims),
         covers=_holds(first.judged.assessment.overall, math.fsum(truths) / len(truths)),
         levels_cover=all(
-            _holds(level, truth) for level, truth in zip(first.judged.assessment.levels, truths, strict=True)
+            _holds(level, truth)
+            for level, truth in zip(first.judged.assessment.load_effects, truths, strict=True)
         ),
         crossover_covers=None
         if order is None

@@ -17,7 +17,7 @@ from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Vari
 from dbdyno.judge.recording import Recording
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.window import drift, windows
-from dbdyno.store.measured import MeasuredTrial, Place
+from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
 
 TICK_US, TICKS_PER_S = 100_000, 10
 TITLE: Final = "oltp_read_write"
@@ -110,7 +110,7 @@ def trials(
         for arm, name in enumerate(names):
             span = spans[arm]
             measured = MeasuredTrial(
-                Place(len(names) * number + arm, block, name, TITLE, {"connections": 10 * level}),
+                ScheduleEntry(len(names) * number + arm, block, name, TITLE, {"connections": 10 * level}),
                 failure=None,
                 window=span,
                 warmup_end_us=round(plan.warmup_s * 1e6),
@@ -130,6 +130,6 @@ def simulate(
         measured, levels = zip(*trials(plan, generator, tau_s, shocks), strict=True)
         found = warm_state(measured, of, has_warmup_trials=True)
         warned += any(one.level == "warn" for one in found)
-        of_b = [x for trial, x in zip(measured, levels, strict=True) if trial.place.variant == "b"]
+        of_b = [x for trial, x in zip(measured, levels, strict=True) if trial.variant == "b"]
         biases.append(fmean(of_b) / 1e4 - 1.0)
     return warned / experiments, fmean(biases)

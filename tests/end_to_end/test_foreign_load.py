@@ -18,7 +18,7 @@ import pytest
 from tests.end_to_end.comparing import TIME_LIMIT_S, Comparing, environment, left_running
 
 from dbdyno.experiment.repeats import FOREIGN_LIMIT
-from dbdyno.judge.foreign import foreign_load
+from dbdyno.judge.foreign_load import foreign_load
 from dbdyno.store import Run
 
 NAME = "burner"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from dbdyno import report
-from dbdyno.report.drawing import Drawings
 from dbdyno.report.model import gather
 from dbdyno.report.page import page
+from dbdyno.report.rendering import RenderedCharts
 from dbdyno.store import Run
 
 # Elements without an end tag.
@@ -57,7 +57,7 @@ def joined(text: str) -> str:
 
 def undrawn(run: Run) -> str:
     """The page of a run without its charts, which take two seconds to draw."""
-    return page(gather(run), [], Drawings())
+    return page(gather(run), [], RenderedCharts())
 
 
 def text_of(run: Run) -> str:

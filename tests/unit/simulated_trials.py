@@ -8,7 +8,7 @@ from benchmarks.truth.simulation import figures_of
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.store.measured import MeasuredTrial, Place
+from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
 
 
 def experiment(
@@ -31,7 +31,7 @@ def measured(of: Experiment, throughput: Callable[[Trial], float]) -> list[Measu
     """The trials of a run in which each has that throughput; 0 is a server that failed."""
     trials = []
     for trial in schedule(of):
-        place = Place(trial.index, trial.block, trial.variant, trial.workload, trial.point.level())
+        place = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.level())
         rate = throughput(trial)
         if rate:
             trials.append(MeasuredTrial(place, None, figures=figures_of(rate)))

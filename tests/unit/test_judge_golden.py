@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.judge import arithmetic
-from dbdyno.judge.measured import figures, seconds
+from dbdyno.judge.figures import figures, interval_events
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import windows
 from dbdyno.store import StoredTrial
@@ -42,7 +42,9 @@ def test_a_real_stream_is_complete_and_consistent(tmp_path: Path, name: str) -> 
     assert found.throughput == pytest.approx(totals["events"] * 1e6 / (totals["end_us"] - totals["start_us"]))
     assert found.latency_min_us <= found.latency_p50_us <= found.latency_p95_us <= found.latency_p99_us
     assert found.latency_p99_us <= found.latency_max_us
-    counted = sum(events for start_us, _, events in seconds(recording) if start_us >= totals["start_us"])
+    counted = sum(
+        events for start_us, _, events in interval_events(recording) if start_us >= totals["start_us"]
+    )
     assert counted == totals["events"]
 
 

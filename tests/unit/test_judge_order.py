@@ -14,7 +14,7 @@ from tests.unit.stored_run import Making, Speed, judged
 
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.judge.decision import compare_all
-from dbdyno.judge.order import order_effect, order_findings
+from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.stats.paired import Ratios
 from dbdyno.store.verdict import Order
 
@@ -55,7 +55,7 @@ def test_by_hand() -> None:
     assert found.crossover_percent == pytest.approx(-10.0)
     assert found.crossover_interval_percent == pytest.approx((-10.0, -10.0))
     assert found.blocks == (4, 4)
-    assert found.is_sure
+    assert found.is_significant
 
 
 def test_a_position_effect_of_5_percent_is_found_and_taken_out() -> None:
@@ -65,7 +65,7 @@ def test_a_position_effect_of_5_percent_is_found_and_taken_out() -> None:
     for seed in range(count):
         found = simulated(math.log(0.95), math.log(0.9), lambda: random.normal(0.0, 0.01), seed=seed)
         assert found is not None
-        sure += found.is_sure and found.effect_percent < 0.0
+        sure += found.is_significant and found.effect_percent < 0.0
         covers += found.interval_percent[0] <= -5.0 <= found.interval_percent[1]
         low, high = found.crossover_interval_percent
         crossover_covers += low <= -10.0 <= high
@@ -86,7 +86,7 @@ def test_without_one_it_is_seldom_sure() -> None:
     for seed in range(count):
         found = simulated(0.0, math.log(0.9), lambda: random.normal(0.0, 0.02), seed=seed)
         assert found is not None
-        sure += found.is_sure
+        sure += found.is_significant
     assert sure / count <= 2 / 70 + 3.0 * math.sqrt(2 / 70 * 68 / 70 / count)
 
 
@@ -138,7 +138,7 @@ def test_the_finding() -> None:
     assert (found.code, found.level, found.subject) == ("R10", "warn", "b")
     assert found.text == (
         "the variant that runs later in a block has -5.0 % throughput (-6.0 to -4.0) on oltp_read_write: "
-        "each trial leaves something behind for the next. The order is balanced, so the estimate is not "
+        "each trial affects the next one. The order is balanced, so the estimate is not "
         "shifted; "
         "without the order effect b against a is -10.0 % (-10.5 to -9.0)"
     )

@@ -12,7 +12,7 @@ from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged
 
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import findings
-from dbdyno.judge.measured import merge_classes
+from dbdyno.judge.figures import merge_classes
 
 ROOT = Path(__file__).parents[2]
 Records = list[dict[str, Any]]
@@ -76,7 +76,7 @@ def count_nothing(records: Records) -> None:
 @pytest.mark.parametrize(
     ("change", "reason", "failed_by"),
     [
-        (drop_the_end, "the engine's records break off", "harness"),
+        (drop_the_end, "the engine's records have no end", "harness"),
         (end_early, "connection-lost: lost", "harness"),
         (forget_a_field, "its records are incomplete (KeyError: 'latency_us')", "harness"),
         (count_nothing, "no transaction ended in the measurement", "server"),
@@ -120,7 +120,7 @@ class TestFailuresOfAServer:
         (check,) = without_unchecked(verdict)
         assert (check["code"], check["level"], check["subject"]) == ("R04", "warn", "b")
         assert check["text"].startswith(
-            "2 of 24 trials of b failed by their server and count as 0 transactions/s"
+            "2 of 24 trials of b failed because of their server and count as 0 transactions/s"
         )
         assert (check["evidence"]["failed"], len(check["evidence"]["trials"])) == (2, 2)
 
@@ -262,12 +262,12 @@ def plan_longer(records: Records) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lose_an_interval, "the intervals of measure hold 2700 events and its totals 3600"),
+        (lose_an_interval, "the intervals of measure contain 2700 events, its totals 3600"),
         (
             invent_statements,
-            "82000 statements for 3600 transactions of 20 statements each (72000, give or take",
+            "82000 statements for 3600 transactions of 20 statements each (expected: 72000 ±",
         ),
-        (stretch_latency, "throughput times mean latency is 15.00, and there were 10 connections"),
+        (stretch_latency, "throughput times mean latency is 15.00, but there were 10 connections"),
         (plan_longer, "the measurement took 4.000 s and 8.000 s were planned"),
     ],
 )

@@ -16,7 +16,7 @@ from dbdyno import report
 from dbdyno.experiment.model import Load
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import judge
-from dbdyno.judge.scaling import knee_findings, scaling
+from dbdyno.judge.scaling import peak_findings, scaling
 from dbdyno.stats.usl import Law
 from dbdyno.store.verdict import Scaling
 
@@ -47,11 +47,11 @@ def test_the_planted_knees_are_found_with_their_intervals(tmp_path: Path) -> Non
     for name, law in LAWS.items():
         entry = found[name]
         low, high = entry["knee_interval"]
-        assert low <= law.knee * 1.02
-        assert high >= law.knee * 0.98
+        assert low <= law.peak * 1.02
+        assert high >= law.peak * 0.98
         assert low <= entry["knee_connections"] <= high
-        assert entry["knee_connections"] == pytest.approx(law.knee, rel=0.1)
-        assert entry["knee_throughput"] == pytest.approx(law.throughput(law.knee), rel=0.03)
+        assert entry["knee_connections"] == pytest.approx(law.peak, rel=0.1)
+        assert entry["knee_throughput"] == pytest.approx(law.throughput(law.peak), rel=0.03)
         assert entry["fit_error_percent"] < 3
         assert (entry["levels"], entry["blocks"], entry["model"]) == ([2, 128], 8, "usl")
         assert entry["knee_throughput"] <= entry["highest"]["throughput"]
@@ -66,8 +66,8 @@ def test_a_peak_outside_the_sweep_is_not_told_as_a_number(tmp_path: Path) -> Non
     assert (found["a"]["knee"], found["b"]["knee"]) == ("above", "below")
     assert found["a"]["knee_connections"] is found["b"]["knee_connections"] is None
     notes = [check["text"] for check in verdict["checks"] if check["code"] == "R07"]
-    assert "oltp_read_write on a: throughput had not fallen at 128 connections" in notes[0]
-    assert "oltp_read_write on b: throughput fell from 2 connections on" in notes[1]
+    assert "oltp_read_write on a: throughput had not fallen at the highest load (128 connections)" in notes[0]
+    assert "oltp_read_write on b: throughput already fell from the lowest load (2 connections) on" in notes[1]
     assert "not reached at 128" in verdict["page"]
 
 
@@ -158,7 +158,7 @@ def test_a_plateau_is_told_by_its_ends(tmp_path: Path) -> None:
     assert entry["fit_error_percent"] > 20.0
     assert {entry[key] for key in entry if key.startswith("knee")} == {None}
     assert entry["curve"] == []
-    assert list(knee_findings([Scaling.model_validate(entry)])) == []
+    assert list(peak_findings([Scaling.model_validate(entry)])) == []
 
 
 @pytest.mark.parametrize(("noise", "told"), [(0.03, 0.9), (0.10, 0.2)])
@@ -168,7 +168,7 @@ def test_a_true_law_keeps_its_knee(noise: float, told: float) -> None:
     law = Law(100.0, 0.02, 1e-3)
     found = simulate(law.throughput, noise, experiments)
     knees = [entry["knee_interval"] for entry in found if entry["knee"] == "inside"]
-    hits = [(low or 0.0) <= law.knee <= (high or math.inf) for low, high in knees]
+    hits = [(low or 0.0) <= law.peak <= (high or math.inf) for low, high in knees]
     assert len(knees) >= told * experiments
     assert sum(hits) >= 0.845 * len(knees)
 
@@ -191,7 +191,7 @@ def test_a_knee_needs_the_blocks_that_show_the_rise_and_the_fall(blocks: int, pl
 def test_few_blocks_have_no_note_about_a_peak_outside_the_loads(blocks: int, kind: str) -> None:
     law = Law(100.0, 0.03, 0.0) if kind == "above" else Law(100.0, 0.9, 0.5)
     (entry,) = simulate(law.throughput, 0.005, 1, blocks=blocks)
-    notes = list(knee_findings([Scaling.model_validate(entry)]))
+    notes = list(peak_findings([Scaling.model_validate(entry)]))
     assert [note.evidence["knee"] for note in notes] == ([kind] if blocks == 6 else [])
 
 
@@ -234,5 +234,5 @@ def test_the_report_says_why_a_failing_variant_has_no_law(tmp_path: Path) -> Non
 
     verdict = judged(tmp_path, LAWS, failed=crash)
     assert [entry["model"] for entry in verdict["scaling"]] == ["usl", None]
-    assert "The server failed in trials of b, which count as 0: no line and no knee" in verdict["page"]
+    assert "The server failed in trials of b, which count as 0: no line and no peak" in verdict["page"]
     assert "The law does not fit" not in verdict["page"]

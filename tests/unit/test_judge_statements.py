@@ -60,7 +60,7 @@ def test_other_plans_than_the_baselines_are_told(tmp_path: Path) -> None:
     }
     (found,) = told(tmp_path, "P08", plans)
     assert (found["level"], found["subject"]) == ("warn", "b")
-    assert "x: t by ALL, there t by const" in found["text"]
+    assert "x: t by ALL instead of t by const" in found["text"]
     assert found["evidence"]["plans"] == {"x": ["t by const", "t by ALL"]}
 
 

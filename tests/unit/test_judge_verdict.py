@@ -206,13 +206,13 @@ class TestDirection:
             (found,) = compare_all(trials, of, [])
             judged = found.judged
             for level, alone, word in zip(
-                judged.levels, judged.assessment.levels, judged.level_verdicts, strict=True
+                judged.load_effects, judged.assessment.load_effects, judged.load_verdicts, strict=True
             ):
                 assert level is not None
                 assert alone is not None
-                assert level.is_sure == (word in ("faster", "slower"))
-                extended += alone.is_sure and not level.is_sure
-                given += level.is_sure
+                assert level.is_significant == (word in ("faster", "slower"))
+                extended += alone.is_significant and not level.is_significant
+                given += level.is_significant
         assert extended > 0
         assert given > 0
 
@@ -503,7 +503,7 @@ class TestIdentical:
         assert comparison["curve"]["interval_percent"][0] > 19.0
         (check,) = [check for check in verdict["checks"] if check["code"] == "R05"]
         assert (check["level"], check["subject"]) == ("warn", "a-again")
-        assert "a and a-again are identical, and differ by +20.0 %" in check["text"]
+        assert "a and a-again are identical, but differ by +20.0 %" in check["text"]
         assert comparison["curve"]["sentence"].endswith(". Caveat: identical variants differ (R05).")
 
     def test_chance_alone_is_no_finding(self, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from dbdyno.judge import warmup
 from dbdyno.judge.recording import Recording
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.window import drift, windows
-from dbdyno.store.measured import Drift, MeasuredTrial, Place, Window
+from dbdyno.store.measured import Drift, MeasuredTrial, ScheduleEntry, Window
 
 FALSE_MAX, TRUE_MIN = 0.05, 0.80
 
@@ -112,7 +112,7 @@ def made(
         moved = None if of is None else Drift(*(None if one is None else one + shift for one in of))
         found.append(
             MeasuredTrial(
-                Place(len(drifts) * block + arm, block, NAMES[arm], TITLE, {"connections": 10}),
+                ScheduleEntry(len(drifts) * block + arm, block, NAMES[arm], TITLE, {"connections": 10}),
                 failure=None,
                 window=Window(warmup_us, end_us, None),
                 warmup_end_us=warmup_us,
@@ -215,7 +215,7 @@ def test_comparisons_share_the_chance_of_a_false_finding() -> None:
         plan = Plan(20, 20, variants=variants)
         drifted = [
             replace(trial, drift=Drift(-0.02, 0.0, 0.0))
-            if (trial.place.variant, trial.place.block) == ("b", 0)
+            if (trial.variant, trial.block) == ("b", 0)
             else trial
             for trial in made(Drift(0.05, 0.0, 0.0), blocks=7, plan=plan)
         ]
@@ -280,7 +280,7 @@ def test_a_cut_that_chance_may_have_made_is_a_note(short_blocks: int, noted: boo
         for cold_s in (12.5, 0.0)
     )
     trials = [
-        replace(trial, window=cut if trial.place.block < short_blocks else whole)
+        replace(trial, window=cut if trial.block < short_blocks else whole)
         for trial in made(Drift(0.0, 0.0, 0.0), plan=plan)
     ]
     found = warm_state(trials, experiment(plan), has_warmup_trials=True)

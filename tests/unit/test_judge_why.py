@@ -204,7 +204,7 @@ def test_each_load_has_what_moved_there(tmp_path: Path) -> None:
     page = report.write(found["run"]).read_text()
     assert "Largest changes per load: b against a on oltp_read_write" in page
     # No process was seen.
-    assert "What one transaction of" not in page
+    assert "Costs of one transaction of" not in page
     assert "those of the server's processes" not in page
 
 
@@ -277,7 +277,7 @@ def test_the_report_says_it_in_words_and_in_a_table(tmp_path: Path) -> None:
     page = report.write(run).read_text()
     assert "metrics changed significantly." in page
     assert "context switches per transaction instead of" in page
-    assert "What one transaction of oltp_read_write costs" in page
+    assert "Costs of one transaction of oltp_read_write" in page
     assert "context switches per transaction instead of" in tables.as_markdown(run)
 
 

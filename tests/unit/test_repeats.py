@@ -10,7 +10,7 @@ import pytest
 from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
 from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed, schedule
-from dbdyno.judge.foreign import ForeignLoad, foreign_load
+from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.run.repeating import Repeats, plan_repeats
 from dbdyno.store import Run
 

@@ -18,9 +18,9 @@ from dbdyno import report
 from dbdyno.commands.report import Format
 from dbdyno.commands.report import report as show
 from dbdyno.judge import judge
-from dbdyno.report import tables, words
-from dbdyno.report.differences import differences
+from dbdyno.report import formatting, tables
 from dbdyno.report.page import facts
+from dbdyno.report.variable_differences import differences
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.warmup_trial import write_warmup_trials
 
@@ -176,7 +176,11 @@ def test_a_run_without_a_verdict_is_refused_with_a_fix(tmp_path: Path) -> None:
             id="open loop",
         ),
         pytest.param(Making(warmup_s=0.0), "4 s measured, warm-up 0 s", id="no warm-up"),
-        pytest.param(Making(warmup_s=None), "(auto), then a cut per trial (MSER-5)", id="automatic warm-up"),
+        pytest.param(
+            Making(warmup_s=None),
+            "(auto), then the first part of each measurement is discarded (MSER-5)",
+            id="automatic warm-up",
+        ),
         pytest.param(
             Making(names=tuple("abcdefghij"), blocks=1),
             "j against a on oltp_read_write: throughput, medians of the blocks",
@@ -202,9 +206,9 @@ def test_unusual_runs_have_a_report_too(tmp_path: Path, making: Making, expected
 
 def test_the_warm_up_that_warmup_trials_chose_is_shown(tmp_path: Path) -> None:
     run = judged(tmp_path, Making(warmup_s=None, blocks=1, connections=(1,)))
-    assert "4 s measured, warm-up 5 s (auto), then a cut" in joined(page_of(run).text)
+    assert "4 s measured, warm-up 5 s (auto), then the first part" in joined(page_of(run).text)
     write_warmup_trials(run, {"schema": 1, "warmup_s": 12.5, "trials": []})
-    assert "4 s measured, warm-up 12.5 s (auto), then a cut" in joined(page_of(run).text)
+    assert "4 s measured, warm-up 12.5 s (auto), then the first part" in joined(page_of(run).text)
 
 
 def test_markdown(tmp_path: Path) -> None:
@@ -255,10 +259,10 @@ def test_differences_are_told_apart() -> None:
         "b": server("b", thread_handling="pool", sort_buffer_size="4", thread_pool_size="2"),
     }
     assert [(d.name, d.kind) for d in differences(servers, ["a", "b"])] == [
-        ("datadir", "place"),
-        ("pid_file", "place"),
-        ("port", "place"),
-        ("server_uid", "place"),
+        ("datadir", "location"),
+        ("pid_file", "location"),
+        ("port", "location"),
+        ("server_uid", "location"),
         ("sort_buffer_size", "other"),
         ("thread_handling", "declared"),
         ("thread_pool_size", "other"),
@@ -276,24 +280,24 @@ def test_facts_are_rows() -> None:
 
 
 def test_numbers_as_a_reader_sees_them() -> None:
-    assert [words.rate(v) for v in (12345.6, 188.17, 9.876, None)] == [
+    assert [formatting.rate(v) for v in (12345.6, 188.17, 9.876, None)] == [
         "12,346",
         "188.2",
         "9.88",
-        words.MISSING,
+        formatting.MISSING,
     ]
-    assert words.milliseconds(1234.5) == "1.23"
-    assert words.percent(-9.24) == f"{words.MINUS}9.2"
-    assert words.bounds_text([-10.44, 8.0]) == f"[{words.MINUS}10.4, +8.0]"
-    assert words.level("connections", 1) == "1 connection"
-    assert words.level("rate", 1_500_000.0) == "1,500,000 transactions/s"
+    assert formatting.milliseconds(1234.5) == "1.23"
+    assert formatting.percent(-9.24) == f"{formatting.MINUS}9.2"
+    assert formatting.interval_text([-10.44, 8.0]) == f"[{formatting.MINUS}10.4, +8.0]"
+    assert formatting.load("connections", 1) == "1 connection"
+    assert formatting.load("rate", 1_500_000.0) == "1,500,000 transactions/s"
 
 
 def test_many_findings_alike_are_told_briefly(tmp_path: Path) -> None:
     findings = [finding("P11", "warn", f"busy {letter}") for letter in "abcdefghijk"]
     text = joined(page_of(judged(tmp_path, Making(findings=findings))).text)
     assert [f"busy {letter}." in text for letter in "abcdefghijk"] == [True] * 3 + [False] * 8
-    assert "and 8 more like this" in text
+    assert "and 8 similar ones" in text
 
 
 def test_the_command_judges_a_run_that_was_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

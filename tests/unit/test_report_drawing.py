@@ -18,8 +18,8 @@ from dbdyno import report
 from dbdyno.commands import results
 from dbdyno.commands.report import NOT_RENDERED, Format
 from dbdyno.commands.report import report as show
-from dbdyno.report import charts, drawing
-from dbdyno.report.figure import Figure
+from dbdyno.report import charts, rendering
+from dbdyno.report.chart import Chart
 from dbdyno.report.model import gather
 from dbdyno.store import VERDICT, Run, StoreProblem, files
 
@@ -37,9 +37,9 @@ def limited(run: Run, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def figures(run: Run) -> list[Figure]:
+def figures(run: Run) -> list[Chart]:
     """The charts of a run, not drawn."""
-    return charts.figures(gather(run))
+    return charts.all_charts(gather(run))
 
 
 def test_little_address_space_costs_the_charts_and_nothing_else(tmp_path: Path) -> None:
@@ -95,10 +95,10 @@ def test_a_chart_that_is_rejected_leaves_the_others(tmp_path: Path) -> None:
         def to_dict(self) -> dict[str, str]:
             return {"mark": "no such mark"}
 
-    bad = Figure("bad", "", "", "", Rejected())
-    drawn = drawing.draw([bad, good])
-    assert list(drawn.pictures) == [good.name]
-    assert drawn.pictures[good.name].png.startswith(b"\x89PNG")
+    bad = Chart("bad", "", "", "", Rejected())
+    drawn = rendering.render([bad, good])
+    assert list(drawn.by_name) == [good.name]
+    assert drawn.by_name[good.name].png.startswith(b"\x89PNG")
     assert drawn.failure.startswith("the chart library rejects bad: ")
     assert "\n" not in drawn.failure
 
@@ -109,11 +109,11 @@ def test_what_was_drawn_before_the_child_ended_is_shown(
     # A child that draws the first chart as the real one does, and dies.
     program = tmp_path / "draw.py"
     program.write_text(
-        drawing.PROGRAM.read_text().replace(
+        rendering.PROGRAM.read_text().replace(
             "        sys.stdout.flush()\n", "        sys.stdout.flush()\n        import os; os.abort()\n"
         )
     )
-    monkeypatch.setattr(drawing, "PROGRAM", program)
+    monkeypatch.setattr(rendering, "PROGRAM", program)
     run = Judged().write(tmp_path)
     reasons: list[str] = []
     page = report.write(run, reasons.append).read_text()
@@ -135,14 +135,14 @@ def test_every_end_of_the_child_is_one_sentence(
 ) -> None:
     child = tmp_path / "draw.py"
     child.write_text(program)
-    monkeypatch.setattr(drawing, "PROGRAM", child)
-    monkeypatch.setattr(drawing, "SECONDS_TO_START", 0.5)
-    monkeypatch.setattr(drawing, "SECONDS_PER_CHART", 0.0)
+    monkeypatch.setattr(rendering, "PROGRAM", child)
+    monkeypatch.setattr(rendering, "SECONDS_TO_START", 0.5)
+    monkeypatch.setattr(rendering, "SECONDS_PER_CHART", 0.0)
     if "import" not in program or "no_such" in program:
-        monkeypatch.setattr(drawing, "SECONDS_TO_START", 60.0)
+        monkeypatch.setattr(rendering, "SECONDS_TO_START", 60.0)
     run = Judged().write(tmp_path)
-    drawn = drawing.draw(figures(run))
-    assert drawn.pictures == {}
+    drawn = rendering.render(figures(run))
+    assert drawn.by_name == {}
     assert reason in drawn.failure
 
 
@@ -157,7 +157,7 @@ def test_a_mistake_in_a_chart_costs_the_charts_and_nothing_else(
     def mistaken(_report: object) -> None:
         raise caught.value
 
-    monkeypatch.setattr(charts, "figures", mistaken)
+    monkeypatch.setattr(charts, "all_charts", mistaken)
     results.write_report(run)
     answer = capsys.readouterr()
     assert answer.out == ""

@@ -20,13 +20,13 @@ from tests.unit.stored_run import Making, experiment, verdict_of
 from dbdyno import report
 from dbdyno.commands import results
 from dbdyno.experiment.model import Factor
-from dbdyno.report import charts, tables, words
-from dbdyno.report.figure import PAPER, finished
+from dbdyno.report import charts, formatting, tables
+from dbdyno.report.chart import PAPER, apply_style
 from dbdyno.report.model import gather
 from dbdyno.store import Run
 from dbdyno.store.verdict import Curve, Scaling
 
-MINUS = words.MINUS
+MINUS = formatting.MINUS
 UNKNOWN = Effect(None, (None, None), "undecided", each=(None,) * 8)
 EMPTY = Effect(None, None, "unfinished", blocks=0, each=())
 
@@ -169,7 +169,7 @@ FORMS = {
 
 def caption(run: Run, name: str) -> str:
     """The words below a chart."""
-    (found,) = [figure.caption for figure in charts.figures(gather(run)) if figure.name.startswith(name)]
+    (found,) = [figure.caption for figure in charts.all_charts(gather(run)) if figure.name.startswith(name)]
     return found
 
 
@@ -182,7 +182,7 @@ def drawn(run: Run, name: str) -> ElementTree.Element:
 
 def layers(chart: Any) -> list[tuple[str, list[dict[str, Any]]]]:
     """Kind of mark and rows of each layer of a chart."""
-    specification = finished(chart).to_dict()
+    specification = apply_style(chart).to_dict()
     return [
         (layer["mark"]["type"], specification["datasets"][layer["data"]["name"]])
         for layer in specification["layer"]
@@ -218,7 +218,7 @@ def test_every_form_is_shown_everywhere(
         sentence = judged.factors[-1]["sentence"] if judged.factors else judged.sentence
         assert lines[-1] == sentence
         assert sentence in page
-    figures = charts.figures(gather(run))
+    figures = charts.all_charts(gather(run))
     assert {path.stem for path in (run.path / "charts").glob("*.svg")} == {figure.name for figure in figures}
     assert bool(figures) == (name != "unfinished")
 
@@ -239,8 +239,8 @@ def test_blocks_without_a_ratio_have_no_tick_and_are_counted(tmp_path: Path) -> 
 
 def test_open_ends_of_intervals_reach_the_edge_and_have_an_arrow(tmp_path: Path) -> None:
     run = OVERLOADED.write(tmp_path)
-    (figure,) = [figure for figure in charts.figures(gather(run)) if figure.name.startswith("effect")]
-    rows = {row["label"]: row for _, rows in layers(figure.chart) for row in rows if "low" in row}
+    (figure,) = [figure for figure in charts.all_charts(gather(run)) if figure.name.startswith("effect")]
+    rows = {row["label"]: row for _, rows in layers(figure.specification) for row in rows if "low" in row}
     left, right = (rows["2,000 transactions/s"][end] for end in ("low", "high"))
     assert rows["1,000 transactions/s"]["right"] == rows["all loads combined"]["right"] == right
     assert rows["1,000 transactions/s"]["left"] is None
@@ -258,8 +258,8 @@ def test_open_ends_of_intervals_reach_the_edge_and_have_an_arrow(tmp_path: Path)
 
 def test_changes_beyond_half_and_twice_stand_on_a_scale_of_ratios(tmp_path: Path) -> None:
     def scales(judged: Judged, name: str) -> set[str]:
-        (figure, *_) = charts.figures(gather(judged.write(tmp_path / name)))
-        text = str(finished(figure.chart).to_dict())
+        (figure, *_) = charts.all_charts(gather(judged.write(tmp_path / name)))
+        text = str(apply_style(figure.specification).to_dict())
         return set(re.findall(r"'type': '(log|linear)'", text))
 
     assert scales(OVERLOADED, "far") == {"log"}
@@ -270,8 +270,8 @@ def test_the_grey_zone_is_there_only_where_a_delta_was_declared(tmp_path: Path) 
     declared = Judged(making=Making(delta_percent=2.0))
     for name, judged, zone in (("declared", declared, 2.0), ("default", FINISHED, None)):
         run = judged.write(tmp_path / name)
-        (figure, *_) = charts.figures(gather(run))
-        assert values(figure.chart, "to") == ([] if zone is None else [zone])
+        (figure, *_) = charts.all_charts(gather(run))
+        assert values(figure.specification, "to") == ([] if zone is None else [zone])
         assert ("grey zone: ±2 %, declared as equivalent" in figure.caption) == (zone is not None)
 
 
@@ -294,13 +294,13 @@ def test_an_estimate_without_an_interval_has_no_bar_and_no_second_decimal(tmp_pa
 
 def test_a_trial_that_failed_by_its_server_is_a_throughput_of_0(tmp_path: Path) -> None:
     run = FAILED.write(tmp_path)
-    figures = {figure.name: figure for figure in charts.figures(gather(run))}
+    figures = {figure.name: figure for figure in charts.all_charts(gather(run))}
     throughput = figures["throughput-oltp_read_write"]
     # Ten trials, and the median of eight of them.
-    assert values(throughput.chart, "value").count(0.0) == 11
+    assert values(throughput.specification, "value").count(0.0) == 11
     assert "10 of 48 trials failed because of their server and are shown as 0." in throughput.caption
     latency = figures["latency-p95-oltp_read_write"]
-    assert 0.0 not in values(latency.chart, "value")
+    assert 0.0 not in values(latency.specification, "value")
     assert "10 of 48 trials failed because of their server and have no latency." in latency.caption
     text = text_of(run)
     assert text.count("0 server failed: server went away") == 10
@@ -318,7 +318,7 @@ def test_the_table_of_the_command_counts_failures_as_0(
     lines = shown(FAILED.write(tmp_path), capsys)
     cells = {tuple(line.split()[:2]): line.split() for line in lines if line.strip().startswith(("a ", "b "))}
     assert cells["b", "20"][2:4] == ["900.0", "10.00"]
-    assert cells["b", "40"][2:4] == ["0.0", words.MISSING]
+    assert cells["b", "40"][2:4] == ["0.0", formatting.MISSING]
     # Hyphens as minus signs: a script reads them.
     assert cells["b", "20"][4:] == ["≤", "-30.0", "%", "≤", "-8.0", "slower"]
 
@@ -358,7 +358,7 @@ def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
     assert FACTORIAL.sentence not in "\n".join(lines)
     table = [line for line in lines if line.strip().startswith("8.4+pool")]
     assert len(table) == 4
-    assert all(line.rstrip().endswith(words.MISSING) for line in table)
+    assert all(line.rstrip().endswith(formatting.MISSING) for line in table)
     page = text_of(run)
     assert FACTORIAL.sentence not in page
     assert "version × threads 8.4, pool 8.0, one" in page  # noqa: RUF001 — a cross between factors
@@ -369,23 +369,23 @@ def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
 
 def test_no_law_is_drawn_or_tabulated_where_it_does_not_fit(tmp_path: Path) -> None:
     run = SCALING.write(tmp_path)
-    (figure,) = [figure for figure in charts.figures(gather(run)) if figure.name.startswith("scaling")]
-    (line,) = [rows for mark, rows in layers(figure.chart) if mark == "line"]
+    (figure,) = [figure for figure in charts.all_charts(gather(run)) if figure.name.startswith("scaling")]
+    (line,) = [rows for mark, rows in layers(figure.specification) if mark == "line"]
     assert {row["variant"] for row in line} == {"a"}
-    (bars,) = [rows for mark, rows in layers(figure.chart) if mark == "rule"]
+    (bars,) = [rows for mark, rows in layers(figure.specification) if mark == "rule"]
     assert {"variant": "b", "low": 8, "high": 128, "value": 3000.0} in bars
-    assert "The law does not fit b: no line and no knee" in figure.caption
+    assert "The law does not fit b: no line and no peak" in figure.caption
     text = text_of(run)
-    dash = words.MISSING
+    dash = formatting.MISSING
     assert f"b 3,000 /s at 32 from 8 to 128 {dash} {dash} {dash} {dash} 36.0 %" in text
     assert "a 3,000 /s at 32 from 32 to 64 400.0 /s 0.03 0.001 31 [28, > 128] 1.2 %" in text
 
 
 @pytest.mark.parametrize(
-    ("knee", "shown"), [(None, words.MISSING), ("below", "below 1"), ("above", "not reached at 128")]
+    ("knee", "shown"), [(None, formatting.MISSING), ("below", "below 1"), ("above", "not reached at 128")]
 )
 def test_a_knee_that_no_load_shows_has_no_figure(knee: str | None, shown: str) -> None:
-    assert words.knee(Scaling.model_validate(law("a", model="usl", knee=knee))) == shown
+    assert formatting.peak(Scaling.model_validate(law("a", model="usl", knee=knee))) == shown
 
 
 def test_a_sweep_without_any_law_has_its_marks(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_an_order_effect_has_a_row_below_the_results(tmp_path: Path) -> None:
     run = Judged(more={"order": ORDER}).write(tmp_path)
     row = (
         "Order effect on throughput: +1.2 % (+0.3 to +2.7) for the variant that ran later in a block "
-        "(blocks with a first: 4, with b first: 4). Change without the order effect: "
+        "(blocks with a first: 4, with b first: 4). Effect of b without the order effect: "
         f"{MINUS}9.8 % ({MINUS}12.1 to {MINUS}7.2)."
     )
     assert row in text_of(run)
@@ -440,15 +440,31 @@ def test_numbers_have_the_decimals_that_their_word_needs() -> None:
             },
         )
 
-    assert words.effect(entry(-10.0, -12.0, -8.0)) == f"{MINUS}10.0 % [{MINUS}12.0, {MINUS}8.0]"
-    assert words.effect(entry(0.04, 0.02, 0.06)) == "+0.04 % [+0.02, +0.06]"
+    assert (
+        formatting.estimate_and_interval(entry(-10.0, -12.0, -8.0))
+        == f"{MINUS}10.0 % [{MINUS}12.0, {MINUS}8.0]"
+    )
+    assert formatting.estimate_and_interval(entry(0.04, 0.02, 0.06)) == "+0.04 % [+0.02, +0.06]"
     # Never more than two, and a zero has no sign.
-    assert words.effect(entry(0.001, -0.001, 0.002)) == "0.00 % [0.00, 0.00]"
-    assert words.effect(entry(-0.004, -3.59, 3.61)) == f"0.0 % [{MINUS}3.6, +3.6]"
+    assert formatting.estimate_and_interval(entry(0.001, -0.001, 0.002)) == "0.00 % [0.00, 0.00]"
+    assert formatting.estimate_and_interval(entry(-0.004, -3.59, 3.61)) == f"0.0 % [{MINUS}3.6, +3.6]"
     # No transaction ended in any block: that is known, and no bound.
-    assert words.effect(entry(-100.0, -100.0, -100.0)) == f"{MINUS}100.0 % [{MINUS}100.0, {MINUS}100.0]"
-    assert words.effect(entry(1.5, 1.0, 2.04, delta_percent=2.0)) == "+1.50 % [+1.00, +2.04]"
-    assert words.effect(entry(1390.0, 1000.0, 1500.0)) == "+1,390.0 % [+1,000.0, +1,500.0]"
-    assert words.effect(entry(697.6, 120.0, None, bound="at-least")) == "≥ +697.6 % (CI ≥ +120.0)"
-    assert words.effect(entry(-100.0, -100.0, None, bound="at-least")) == "unknown"
-    assert words.effect(entry(-94.4, -100.0, -90.0, bound="at-most")) == f"≤ {MINUS}94.4 % (CI ≤ {MINUS}90.0)"
+    assert (
+        formatting.estimate_and_interval(entry(-100.0, -100.0, -100.0))
+        == f"{MINUS}100.0 % [{MINUS}100.0, {MINUS}100.0]"
+    )
+    assert (
+        formatting.estimate_and_interval(entry(1.5, 1.0, 2.04, delta_percent=2.0)) == "+1.50 % [+1.00, +2.04]"
+    )
+    assert (
+        formatting.estimate_and_interval(entry(1390.0, 1000.0, 1500.0)) == "+1,390.0 % [+1,000.0, +1,500.0]"
+    )
+    assert (
+        formatting.estimate_and_interval(entry(697.6, 120.0, None, bound="at-least"))
+        == "≥ +697.6 % (CI ≥ +120.0)"
+    )
+    assert formatting.estimate_and_interval(entry(-100.0, -100.0, None, bound="at-least")) == "unknown"
+    assert (
+        formatting.estimate_and_interval(entry(-94.4, -100.0, -90.0, bound="at-most"))
+        == f"≤ {MINUS}94.4 % (CI ≤ {MINUS}90.0)"
+    )

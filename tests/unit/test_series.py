@@ -58,7 +58,7 @@ def test_equal_variants_have_at_most_three_false_words_in_twenty(equal: list[Pat
 
 def test_also_where_words_stand_in_spite_of_other_processes(equal: list[Path]) -> None:
     found = [judged(path) for path in equal]
-    used = [{str(one.verdict), *map(str, one.judged.level_verdicts)} for one in found]
+    used = [{str(one.verdict), *map(str, one.judged.load_verdicts)} for one in found]
     assert sum(bool(one & DIRECTED) for one in used) <= 3
 
 

@@ -13,17 +13,17 @@ from tests.unit.simulated_trials import experiment, measured
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge.decision import compare_all
 from dbdyno.stats import family as module
-from dbdyno.stats.family import Words, decide
+from dbdyno.stats.family import SignificantEffects, decide
 
 FALSE_WORDS = ("faster", "slower", "mixed")
 
 
-def comparison(overall: float, *levels: float | None, blocks: int = 10) -> module.Tests:
+def comparison(overall: float, *levels: float | None, blocks: int = 10) -> module.ComparisonTests:
     """The p-values of a comparison."""
-    return module.Tests(overall, blocks, levels)
+    return module.ComparisonTests(overall, blocks, levels)
 
 
-def one(overall: float, *levels: float | None, blocks: int = 10) -> Words:
+def one(overall: float, *levels: float | None, blocks: int = 10) -> SignificantEffects:
     """The words of a family of one comparison."""
     (found,) = decide([comparison(overall, *levels, blocks=blocks)])
     return found
@@ -31,43 +31,43 @@ def one(overall: float, *levels: float | None, blocks: int = 10) -> Words:
 
 class TestByHand:
     def test_one_comparison_of_one_load_has_all_of_the_level(self) -> None:
-        assert one(0.05) == Words(overall=True)
-        assert one(0.0501) == Words(overall=False)
+        assert one(0.05) == SignificantEffects(overall=True)
+        assert one(0.0501) == SignificantEffects(overall=False)
 
     def test_the_effect_over_all_loads_has_four_fifths(self) -> None:
         assert one(0.04, 1.0, 1.0).overall
         assert not one(0.0401, 1.0, 1.0).overall
 
     def test_single_loads_have_the_rest_until_the_effect_over_all_has_its_word(self) -> None:
-        assert one(0.0401, 0.0099, 0.0101) == Words(overall=False, levels=[True, False])
-        assert one(0.04, 0.0101, 0.05) == Words(overall=True, levels=[True, True])
-        assert one(0.04, 0.0501, None) == Words(overall=True, levels=[False, False])
+        assert one(0.0401, 0.0099, 0.0101) == SignificantEffects(overall=False, loads=[True, False])
+        assert one(0.04, 0.0101, 0.05) == SignificantEffects(overall=True, loads=[True, True])
+        assert one(0.04, 0.0501, None) == SignificantEffects(overall=True, loads=[False, False])
 
     def test_where_four_fifths_are_out_of_reach_the_effect_over_all_has_everything(self) -> None:
         # Three comparisons: 1/60 each. Of 7 blocks the smallest p-value is 1/64, and 4/5 of 1/60 is 1/75.
         seven = [comparison(1 / 64, 1.0, 1.0, blocks=7), *[comparison(1.0, 0.001, blocks=7)] * 2]
         assert [words.overall for words in decide(seven)] == [True, False, False]
         # Then nothing is left for the single loads of the others.
-        assert [words.levels for words in decide(seven)[1:]] == [[False], [False]]
+        assert [effects.loads for effects in decide(seven)[1:]] == [[False], [False]]
         # Of 8 blocks 1/128 is within reach of 1/75, and 1/300 is left.
         eight = [comparison(1 / 64, 1.0, 1.0, blocks=8), *[comparison(1.0, 0.001, blocks=8)] * 2]
         assert [words.overall for words in decide(eight)] == [False, False, False]
-        assert [words.levels for words in decide(eight)[1:]] == [[True], [True]]
+        assert [effects.loads for effects in decide(eight)[1:]] == [[True], [True]]
 
     def test_a_comparison_whose_words_are_all_given_passes_its_share_on(self) -> None:
         second = comparison(0.04, 0.5, 0.03)
         passed = decide([comparison(0.001, 0.001, 0.025), second])
-        assert passed[0] == Words(overall=True, levels=[True, True])
+        assert passed[0] == SignificantEffects(overall=True, loads=[True, True])
         # 4/5 of 0.05; a load of its own is still tested at 0.025.
-        assert passed[1] == Words(overall=True, levels=[False, False])
+        assert passed[1] == SignificantEffects(overall=True, loads=[False, False])
         kept = decide([comparison(0.001, 0.001, 0.026), second])
-        assert kept[0] == Words(overall=True, levels=[True, False])
-        assert kept[1] == Words(overall=False, levels=[False, False])
+        assert kept[0] == SignificantEffects(overall=True, loads=[True, False])
+        assert kept[1] == SignificantEffects(overall=False, loads=[False, False])
 
     def test_single_loads_are_tested_at_the_share_alone(self) -> None:
         # 1/5 of 0.025 is 0.005, also where 0.05 has come to the effect over all loads.
         undecided = decide([comparison(0.001, 0.001), comparison(0.06, 0.006, 0.0049)])[1]
-        assert undecided == Words(overall=False, levels=[False, True])
+        assert undecided == SignificantEffects(overall=False, loads=[False, True])
 
     def test_a_load_without_a_result_keeps_the_share(self) -> None:
         assert not decide([comparison(0.001, 0.001, None), comparison(0.04, 0.5)])[1].overall
@@ -120,7 +120,7 @@ def test_a_smaller_p_value_takes_no_word_away(seed: int) -> None:
         before, after = (decide([comparison(*row) for row in rows.tolist()]) for rows in (p_values, smaller))
         for least, most in zip(before, after, strict=True):
             assert least.overall <= most.overall
-            assert all(a <= b for a, b in zip(least.levels, most.levels, strict=True))
+            assert all(a <= b for a, b in zip(least.loads, most.loads, strict=True))
 
 
 def noisy(random: np.random.Generator, slower: str, *, heavy: bool) -> Callable[[Trial], float]:
@@ -153,7 +153,7 @@ def test_the_chance_of_any_false_word_is_5_percent(slower: str, heavy: bool) -> 
             word in FALSE_WORDS
             for one in comparisons
             if one.variant not in slower
-            for word in (one.verdict, *one.judged.level_verdicts)
+            for word in (one.verdict, *one.judged.load_verdicts)
         )
         assert all(one.verdict == "slower" for one in comparisons if one.variant in slower)
     assert false / count <= 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / count)

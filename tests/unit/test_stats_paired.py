@@ -47,12 +47,12 @@ class TestOneLevel:
             p_value=p_value(EIGHT),
             blocks=8,
         )
-        assert found.is_sure
-        assert not effect_of(AROUND_ZERO).is_sure
+        assert found.is_significant
+        assert not effect_of(AROUND_ZERO).is_significant
 
     def test_few_blocks_have_an_estimate_and_no_interval(self) -> None:
         found = effect_of([0.1, 0.2, 0.3, 0.4, 0.5])
-        assert (found.interval_percent, found.blocks, found.is_sure) == (None, 5, False)
+        assert (found.interval_percent, found.blocks, found.is_significant) == (None, 5, False)
         assert found.effect_percent == pytest.approx(percent(0.3))
         assert found.with_zero() == found
         assert not found.lies_within(1e9)
@@ -65,7 +65,7 @@ class TestOneLevel:
         assert ends(found.with_zero()) == (low, 0.0)
         assert ends(effect_of([-value for value in EIGHT]).with_zero())[0] == 0.0
         assert effect_of(AROUND_ZERO).with_zero() == effect_of(AROUND_ZERO)
-        assert not found.with_zero().is_sure
+        assert not found.with_zero().is_significant
 
     def test_within_delta_counts_both_ends_and_the_edge(self) -> None:
         found = Effect(0.5, (-2.0, 1.5), 0.05, 0.5, 8)
@@ -87,7 +87,7 @@ class TestBounds:
         assert found.bound == Bound.AT_LEAST
         assert found.effect_percent == pytest.approx((math.e - 1) * 100)
         assert ends(found) == (found.effect_percent, INF)
-        assert found.is_sure
+        assert found.is_significant
         assert found.p_value == 2 / 2**8
 
     def test_a_baseline_overwhelmed_in_every_block_differs_by_less_than_a_bound(self) -> None:
@@ -95,13 +95,13 @@ class TestBounds:
         assert found.bound == Bound.AT_MOST
         assert found.effect_percent == pytest.approx((math.exp(-1) - 1) * 100)
         assert ends(found) == (-100.0, found.effect_percent)
-        assert found.is_sure
+        assert found.is_significant
 
     def test_both_overwhelmed_say_nothing(self) -> None:
         found = effect_of([-INF] * 8, [INF] * 8)
         assert found.p_value == 1.0
         assert ends(found) == (-100.0, INF)
-        assert not found.is_sure
+        assert not found.is_significant
 
     def test_a_server_that_failed_in_every_block_has_an_infinite_ratio_and_no_bound(self) -> None:
         found = effect_of([-INF] * 8)
@@ -179,7 +179,7 @@ class TestJointLevels:
             assert (found.p_value, found.alpha, found.blocks) == (one.p_value, ALPHA, 8)
             assert found.effect_percent == pytest.approx(percent(hodges_lehmann(values)))
         assert first is not None
-        assert first.is_sure
+        assert first.is_significant
 
     def test_a_level_with_bounds_has_its_share_and_the_others_share_the_rest(self) -> None:
         bounded = ratios([0.5] * 8, [INF] * 8)
@@ -216,7 +216,7 @@ class TestJointLevels:
         assert short is not None
         assert (short.interval_percent, short.p_value, short.blocks) == (None, 1.0, 5)
         assert long is not None
-        assert long.is_sure
+        assert long.is_significant
 
     @pytest.mark.parametrize("seed", range(10))
     def test_p_value_and_interval_never_disagree(self, seed: int) -> None:
@@ -226,7 +226,7 @@ class TestJointLevels:
         levels.append(ratios(lows.tolist(), np.where(random.random(8) < 0.5, INF, lows).tolist()))
         for found in joint_effects(levels):
             assert found is not None
-            assert found.is_sure == (found.p_value <= ALPHA)
+            assert found.is_significant == (found.p_value <= ALPHA)
 
     def test_the_estimate_is_clipped_into_the_interval(self) -> None:
         random, clipped = np.random.default_rng(3), 0

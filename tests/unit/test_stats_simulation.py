@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
 from dbdyno.stats.paired import Effect, Ratios, effect, joint_effects, mean_ratios
-from dbdyno.stats.words import Verdict, choose
+from dbdyno.stats.verdict_rule import Verdict, choose
 
 SECONDS = 10
 POINTS = 3
@@ -113,5 +113,7 @@ def test_a_real_difference_is_found() -> None:
         values = dict(enumerate(ratios.mean(axis=1).tolist()))
         overall = effect(Ratios(values, values))
         assert overall is not None
-        found += choose(overall, differs=overall.is_sure, higher_is_faster=True) == Verdict.SLOWER
+        found += (
+            choose(overall, is_significant=overall.is_significant, higher_is_faster=True) == Verdict.SLOWER
+        )
     assert found / 200 > 0.95

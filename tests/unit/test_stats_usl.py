@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import curve_fit, minimize_scalar
 
-from dbdyno.stats.usl import Law, fit, knees
+from dbdyno.stats.usl import Law, fit, peaks
 
 LEVELS = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
 
@@ -34,14 +34,14 @@ def test_the_sweeps_of_the_seeds(levels: list[float]) -> None:
     found = fit(levels, [law.throughput(n) for n in levels])
     for n in levels:
         assert found.throughput(n) == pytest.approx(law.throughput(n), rel=1e-3)
-    assert found.knee == pytest.approx(law.knee, rel=0.02)
+    assert found.peak == pytest.approx(law.peak, rel=0.02)
 
 
 def test_the_knee_is_where_throughput_is_highest() -> None:
     """Against a search that knows no formula."""
     law = Law(100.0, 0.05, 4e-4)
     best = minimize_scalar(lambda n: -law.throughput(n), bounds=(1, 1000), method="bounded")
-    assert law.knee == pytest.approx(best.x, rel=1e-3)
+    assert law.peak == pytest.approx(best.x, rel=1e-3)
 
 
 def test_another_implementation_agrees() -> None:
@@ -64,32 +64,32 @@ def test_noise_moves_the_knee_by_little() -> None:
     rng = np.random.default_rng(7)
     law = Law(150.0, 0.04, 3e-4)
     blocks = [{n: law.throughput(n) * math.exp(rng.normal(0, 0.02)) for n in LEVELS} for _ in range(8)]
-    found = knees(blocks)
+    found = peaks(blocks)
     assert len(found) == 8
-    assert float(np.median(found)) == pytest.approx(law.knee, rel=0.1)
+    assert float(np.median(found)) == pytest.approx(law.peak, rel=0.1)
 
 
 def test_a_curve_that_never_falls_has_no_knee() -> None:
-    assert fit(LEVELS, [1000.0 * n / (1 + 0.1 * (n - 1)) for n in LEVELS]).knee > 1e3
-    assert fit(LEVELS, [70.0 * n for n in LEVELS]).knee > 1e3
+    assert fit(LEVELS, [1000.0 * n / (1 + 0.1 * (n - 1)) for n in LEVELS]).peak > 1e3
+    assert fit(LEVELS, [70.0 * n for n in LEVELS]).peak > 1e3
 
 
 def test_a_curve_that_only_falls_has_its_knee_before_it() -> None:
     falling = [211.0, 202.0, 194.0, 185.0]
-    assert fit([10, 20, 40, 80], falling).knee < 10
+    assert fit([10, 20, 40, 80], falling).peak < 10
 
 
 def test_a_block_that_lacks_a_level_is_left_out() -> None:
     law = Law(100.0, 0.05, 4e-4)
     whole = {n: law.throughput(n) for n in LEVELS}
-    assert len(knees([whole, {n: whole[n] for n in LEVELS[:-1]}, whole])) == 2
+    assert len(peaks([whole, {n: whole[n] for n in LEVELS[:-1]}, whole])) == 2
 
 
 @pytest.mark.parametrize(
     ("levels", "values", "told"),
     [
-        ([1, 2, 4], [1, 2, 3], "3 levels"),
-        ([1, 2, 4, 4], [1, 2, 3, 3], "3 levels"),
+        ([1, 2, 4], [1, 2, 3], "3 different loads"),
+        ([1, 2, 4, 4], [1, 2, 3, 3], "3 different loads"),
         ([1, 2, 4, 8], [1, 2, 0, 3], "above 0"),
     ],
 )

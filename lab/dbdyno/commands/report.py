@@ -59,6 +59,6 @@ def _write_charts(stored: Run, picture: Format) -> None:
     try:
         for path in reporting.write_charts(stored, "svg" if picture is Format.SVG else "png"):
             print(path)
-    except reporting.DrawingError as error:
+    except reporting.RenderingError as error:
         print(f"error: charts cannot be rendered: {error}", file=sys.stderr)
         raise typer.Exit(NOT_RENDERED) from error

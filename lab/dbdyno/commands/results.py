@@ -14,7 +14,7 @@ from dbdyno import report
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
-from dbdyno.report import words
+from dbdyno.report import formatting
 from dbdyno.run.warmup import has_warmup_trials, length_s
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
@@ -119,23 +119,23 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
     comparisons = {entry.variant: entry for entry in verdict.comparisons if entry.workload == workload}
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     table.add_column("variant")
-    confidence = next((words.ci(entry.points) for entry in comparisons.values()), "CI")
+    confidence = next((formatting.ci_heading(entry.points) for entry in comparisons.values()), "CI")
     for name in ("rate/s" if open_loop else "connections", "transactions/s", "p95 ms", "effect", confidence):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
-    trials = [trial for trial in measured.trials if trial.place.workload == workload]
+    trials = [trial for trial in measured.trials if trial.workload == workload]
     for variant in experiment.variants:
         comparison = comparisons.get(variant.name)
-        of_variant = [trial for trial in trials if trial.place.variant == variant.name]
+        of_variant = [trial for trial in trials if trial.variant == variant.name]
         for point in experiment.load.points():
             at = point.level()
-            levels = _levels([trial for trial in of_variant if trial.place.at == at])
+            levels = _levels([trial for trial in of_variant if trial.at == at])
             entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
             effect = _effect(entry, entry) if entry else ("baseline", "", "")
             table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *levels, *effect)
         if comparison and len(comparison.points) > 1:
             effect = _effect(comparison.curve, comparison.points[0])
-            table.add_row(Text(variant.name), words.ALL_LOADS, "", "", *effect)
+            table.add_row(Text(variant.name), formatting.ALL_LOADS, "", "", *effect)
     return table
 
 
@@ -146,9 +146,9 @@ def _levels(trials: list[MeasuredTrial]) -> tuple[str, str]:
     """
     figures = [trial.figures for trial in trials if trial.figures]
     rates = [trial.value("throughput") for trial in trials if trial.is_result]
-    throughput = f"{median(rates):,.1f}" if rates else words.MISSING
+    throughput = f"{median(rates):,.1f}" if rates else formatting.MISSING
     if not figures:
-        return throughput, words.MISSING
+        return throughput, formatting.MISSING
     p95_ms = median(figure.latency_p95_us for figure in figures) / 1000
     more = "> " if any("latency_p95_us" in figure.censored for figure in figures) else ""
     return throughput, f"{more}{p95_ms:,.2f}"
@@ -156,13 +156,13 @@ def _levels(trials: list[MeasuredTrial]) -> tuple[str, str]:
 
 def _effect(entry: Effect, usual: Effect) -> tuple[str, str, str]:
     """Change, interval and verdict; with hyphens as minus signs, for scripts that parse them."""
-    change, interval = words.change(entry), words.interval(entry, usual.confidence)
-    word = words.verdict(entry.verdict)
-    return change.replace(words.MINUS, "-"), interval.replace(words.MINUS, "-"), word
+    change, interval = formatting.estimate(entry), formatting.interval(entry, usual.confidence)
+    word = formatting.verdict(entry.verdict)
+    return change.replace(formatting.MINUS, "-"), interval.replace(formatting.MINUS, "-"), word
 
 
 def _finding(console: Console, finding: Finding) -> None:
-    text = f"{words.LEVELS[finding.level]} {finding.line}"
+    text = f"{formatting.SEVERITIES[finding.level]} {finding.line}"
     console.print(Text(text, style="bold red" if finding.stops else "yellow"), soft_wrap=True)
     if finding.override:
         console.print(Text(f"  overridden: {finding.override}"), soft_wrap=True)

@@ -13,7 +13,7 @@ retried or not. A point that failed has its reason instead of numbers.
 
 from __future__ import annotations
 
-from dbdyno.judge.measured import figures
+from dbdyno.judge.figures import figures
 from dbdyno.judge.recording import failure, read
 from dbdyno.store import StoredTrial
 from dbdyno.store.measured import Figures, Window

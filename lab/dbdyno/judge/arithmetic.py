@@ -1,11 +1,10 @@
-"""R03: consistency of a trial's numbers. Four identities that every sound measurement satisfies.
+"""R03: checks the numbers of a trial against each other. A correct measurement satisfies four rules:
 
-1. The intervals of a phase add up to its totals, and what was due is accounted for.
-2. Statements are transactions times what one transaction holds, save what was under way at the edges or
-   retried.
-3. In a closed loop without pauses throughput times mean latency is the number of connections (Little
-   1961, Oper. Res. 9:383).
-4. The measurement took the time that was asked for.
+1. The intervals of a phase add up to its totals, and every scheduled transaction is accounted for. 2. The
+number of statements is the number of transactions times the statements of one transaction. Transactions in
+progress at the start or end of the measurement and retries cause small deviations. 3. In a closed loop
+without pauses, throughput times mean latency is the number of connections (Little's law, 1961, Oper. Res.
+9:383). 4. The measurement took the planned time.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from typing import Any
 
 from dbdyno.judge.recording import Recording
 
-# Share by which throughput times latency may miss the number of connections.
+# Maximum relative deviation of throughput times latency from the number of connections.
 LITTLE_TOLERANCE = 0.03
-# Share by which a phase may miss its planned length.
+# Maximum relative deviation of a phase from its planned length.
 ELAPSED_TOLERANCE = 0.01
 
-_SUMS = (
+# Counters whose totals are the sums over the intervals.
+_SUMMED = (
     "events",
     "reads",
     "writes",
@@ -37,7 +37,7 @@ _SUMS = (
 
 
 def find_contradictions(recording: Recording) -> list[str]:
-    """The violated identities, each with both sides; empty when all hold."""
+    """A text for each violated rule; empty if the trial satisfies all."""
     return [*_sums(recording), *_statements(recording), *_little(recording), *_elapsed(recording)]
 
 
@@ -45,15 +45,15 @@ def _sums(recording: Recording) -> Iterator[str]:
     phases: Mapping[str, Mapping[str, Any]] = (recording.end or {})["phases"]
     for name, totals in phases.items():
         parts = [interval for interval in recording.intervals if interval["phase"] == name]
-        for key in _SUMS:
+        for key in _SUMMED:
             added = sum(int(part[key]) for part in parts)
             if added != totals[key]:
-                yield f"the intervals of {name} hold {added} {key} and its totals {totals[key]}"
+                yield f"the intervals of {name} contain {added} {key}, its totals {totals[key]}"
         errors: Counter[str] = Counter()
         for part in parts:
             errors.update(part["errors"])
         if errors != Counter(totals["errors"]):
-            yield f"the intervals of {name} hold {sum(errors.values())} errors and its totals others"
+            yield f"the intervals of {name} contain {sum(errors.values())} errors, its totals other ones"
         yield from _accounts(name, totals)
         counted = sum(count for _, count in totals["latency_us"])
         if counted != totals["events"]:
@@ -61,15 +61,15 @@ def _sums(recording: Recording) -> Iterator[str]:
 
 
 def _accounts(name: str, totals: Mapping[str, Any]) -> Iterator[str]:
-    """Every due transaction is counted once: as done, failed, dropped or unfinished."""
+    """Whether every scheduled transaction is counted once: as done, failed, dropped or unfinished."""
     accounts = totals["accounting"]
     total = sum(int(accounts[key]) for key in ("done", "failed", "dropped", "unfinished"))
     if total != accounts["due"]:
-        yield f"{accounts['due']} transactions were due in {name}, and {total} are accounted for"
+        yield f"{accounts['due']} transactions were scheduled in {name}, but {total} are accounted for"
     cut_off = [count for key in ("drained_us", "censored_us") for _, count in totals.get(key, ())]
     left = int(accounts["dropped"]) + int(accounts["unfinished"])
     if cut_off and sum(cut_off) != left:
-        yield f"{name} left {left} transactions dropped or unfinished, and recorded {sum(cut_off)}"
+        yield f"{name} has {left} dropped or unfinished transactions, but latencies of {sum(cut_off)}"
 
 
 def _statements(recording: Recording) -> Iterator[str]:
@@ -80,35 +80,35 @@ def _statements(recording: Recording) -> Iterator[str]:
         return
     executed = sum(int(measure[kind]) for kind in ("reads", "writes", "other"))
     expected = int(measure["events"]) * per_event
-    # Transactions at either edge count in part; retries, given up transactions and their ROLLBACKs
-    # add statements.
-    repeated = int(measure["retries"]) + int(measure["accounting"]["failed"]) + int(measure["reconnects"])
-    allowed = int(recording.hello["plan"]["load"]["connections"]) * per_event + repeated * (per_event + 1)
+    # A part of the statements of a transaction at the start or end is outside the measurement. Retried and
+    # failed transactions add statements, among them ROLLBACK.
+    extra = int(measure["retries"]) + int(measure["accounting"]["failed"]) + int(measure["reconnects"])
+    allowed = int(recording.hello["plan"]["load"]["connections"]) * per_event + extra * (per_event + 1)
     if abs(executed - expected) > allowed:
         yield (
             f"{executed} statements for {measure['events']} transactions of {per_event} statements each "
-            f"({expected}, give or take {allowed})"
+            f"(expected: {expected} ± {allowed})"
         )
 
 
 def _little(recording: Recording) -> Iterator[str]:
     measure = recording.measure
-    if not recording.always_busy or measure["accounting"]["failed"]:
-        # Latencies do not include pauses, and transactions that were given up have none.
+    if not recording.is_always_busy or measure["accounting"]["failed"]:
+        # Latencies do not include pauses, and failed transactions have no latency.
         return
     length_us = measure["end_us"] - measure["start_us"]
     connections = int(recording.hello["plan"]["load"]["connections"])
-    # A transaction counts fully in the phase where it ends: subtract its time before the phase, and add the
-    # time of transactions in progress at the end.
+    # The phase in which a transaction ends has its whole latency. So subtract the part before the
+    # measurement, and add the time of transactions that were in progress at its end.
     before = (recording.end or {})["phases"].get("warmup", {}).get("accounting", {}).get("unfinished_us", 0)
     inside_us = float(measure["latency_sum_us"]) - before + measure["accounting"]["unfinished_us"]
     busy = inside_us / length_us
     if abs(busy - connections) > connections * LITTLE_TOLERANCE:
-        yield f"throughput times mean latency is {busy:.2f}, and there were {connections} connections"
+        yield f"throughput times mean latency is {busy:.2f}, but there were {connections} connections"
 
 
 def _elapsed(recording: Recording) -> Iterator[str]:
     measure, planned_us = recording.measure, int(recording.hello["plan"]["phases"]["measure_us"])
     elapsed_us = measure["end_us"] - measure["start_us"]
     if abs(elapsed_us - planned_us) > planned_us * ELAPSED_TOLERANCE:
-        yield f"the measurement took {elapsed_us / 1e6:.3f} s and {planned_us / 1e6:.3f} s were planned"
+        yield f"the measurement took {elapsed_us / 1e6:.3f} s but {planned_us / 1e6:.3f} s were planned"

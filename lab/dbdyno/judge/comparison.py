@@ -1,4 +1,6 @@
-"""One variant against the baseline on one workload: pairs of trials within blocks, and their ratios."""
+"""One variant against the baseline on one workload: pairs of trials of the same block, and their
+log ratios.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ import numpy as np
 
 from dbdyno.finding import Finding
 from dbdyno.judge.effects import Judged
-from dbdyno.judge.measured import THROUGHPUT
+from dbdyno.judge.figures import THROUGHPUT
 from dbdyno.judge.wording import finite
 from dbdyno.stats.paired import Bound, Effect, Ratios
 from dbdyno.stats.signed_rank import percent
-from dbdyno.stats.words import Verdict
+from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store import verdict
 from dbdyno.store.document import At, Metric
 from dbdyno.store.measured import Blocks, BlocksAt, ComparisonBlocks, MeasuredTrial
@@ -24,25 +26,24 @@ from dbdyno.store.verdict import Order
 
 @dataclass(frozen=True)
 class Scale:
-    """The metric and the limits of the verdict; the same for all comparisons of an experiment."""
+    """The metric and the limits of a verdict; the same for all comparisons of an experiment."""
 
     # Throughput in a closed loop. In an open loop the rate fixes the throughput, so latency is compared.
     metric: Metric
     # None if the experiment declares no zone of equivalence; the verdict is then never "equivalent".
     delta_percent: float | None
-    # Significance level of each printed interval: the family-wise error rate divided by the number of
-    # sentences.
+    # Significance level of each interval: the family-wise error rate divided by the number of sentences.
     alpha: float
 
     @property
     def higher_is_faster(self) -> bool:
-        """Whether more of the metric is better."""
+        """Whether a higher value of the metric is better."""
         return self.metric == THROUGHPUT
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The blocks of one load in which both variants have results."""
+    """The trials at one load, of the blocks in which both variants have results."""
 
     at: At
     # Block -> trial.
@@ -50,7 +51,7 @@ class Pairs:
     variant: Mapping[int, MeasuredTrial]
 
     def ratios(self, metric: str) -> Ratios:
-        """Block -> bounds of the log ratio of variant to baseline."""
+        """The log ratios of variant to baseline, per block."""
         lows: dict[int, float] = {}
         highs: dict[int, float] = {}
         for block, base in self.baseline.items():
@@ -61,22 +62,22 @@ class Pairs:
 
 
 def _ratio(base: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Bounds of a difference of logarithms; infinite where they are unknown."""
+    """Bounds of a log ratio, from the bounds of both logarithms; infinite if unknown."""
     low, high = other[0] - base[1], other[1] - base[0]
     return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
 
 
 def pair(trials: Sequence[MeasuredTrial], at: At, baseline: str, variant: str) -> Pairs:
-    """The pairs at one load of a workload; blocks without a result of both variants are left out."""
-    arms: dict[str, dict[int, MeasuredTrial]] = {baseline: {}, variant: {}}
+    """The pairs at one load; blocks without a result of both variants are left out."""
+    by_variant: dict[str, dict[int, MeasuredTrial]] = {baseline: {}, variant: {}}
     for trial in trials:
-        if trial.place.at == at and trial.is_result and trial.place.variant in arms:
-            arms[trial.place.variant][trial.place.block] = trial
-    both = sorted(arms[baseline].keys() & arms[variant].keys())
+        if trial.at == at and trial.is_result and trial.variant in by_variant:
+            by_variant[trial.variant][trial.block] = trial
+    both = sorted(by_variant[baseline].keys() & by_variant[variant].keys())
     return Pairs(
         at=at,
-        baseline={block: arms[baseline][block] for block in both},
-        variant={block: arms[variant][block] for block in both},
+        baseline={block: by_variant[baseline][block] for block in both},
+        variant={block: by_variant[variant][block] for block in both},
     )
 
 
@@ -90,23 +91,23 @@ class Comparison:
     scale: Scale
     pairs: tuple[Pairs, ...]
     judged: Judged
-    # The two variants differ in nothing but their names.
-    identical: bool = False
-    # Whether the verdict is in a factor's sentence, so that this comparison has none.
-    wordless: bool = False
-    # Whether other processes disturbed blocks that count, without an override.
-    disturbed: bool = False
+    # The two variants differ only in their names.
+    is_identical: bool = False
+    # The run is factorial: the sentences about factors have the verdicts, and this comparison has none.
+    is_factorial: bool = False
+    # Other processes disturbed blocks that count, and no override permits it.
+    is_disturbed: bool = False
     stops: tuple[Finding, ...] = ()
     # Number of blocks of this comparison in which all trials have run, and number of planned blocks.
     blocks: tuple[int, int] = (0, 0)
-    # Failures that the server caused, by variant: the number of failed and of all trials, and the reasons.
+    # Variant -> a text with the number of trials in which its server failed, and the reasons.
     failures: Mapping[str, str] = field(default_factory=dict)
-    # Noise floors over all loads, and at each load.
+    # Noise floor over all loads, and at each load.
     floor_percent: float | None = None
-    level_floors: tuple[float | None, ...] = ()
+    load_floors: tuple[float | None, ...] = ()
     order: Order | None = None
-    # Variants without a result at some load.
-    lacking: frozenset[str] = frozenset()
+    # Variants that have no result at some load.
+    incomplete_variants: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, str, str]:
@@ -116,11 +117,13 @@ class Comparison:
     @property
     def verdict(self) -> Verdict | None:
         """The verdict; None if the factors have the verdicts."""
-        return None if self.wordless and self.judged.verdict not in _WITHOUT_NUMBERS else self.judged.verdict
+        return (
+            None if self.is_factorial and self.judged.verdict not in _WITHOUT_RESULT else self.judged.verdict
+        )
 
 
-# Verdicts that a comparison keeps even if the factors have the verdicts.
-_WITHOUT_NUMBERS = (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
+# Verdicts about the data, not about a difference. A comparison of a factorial run keeps them.
+_WITHOUT_RESULT = (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
 
 
 def comparison_entry(comparison: Comparison, sentence: str) -> verdict.Comparison:
@@ -129,7 +132,7 @@ def comparison_entry(comparison: Comparison, sentence: str) -> verdict.Compariso
     return verdict.Comparison(
         variant=comparison.variant,
         workload=comparison.workload,
-        identical=True if comparison.identical else None,
+        identical=True if comparison.is_identical else None,
         points=[_point(comparison, index) for index in range(len(comparison.pairs))],
         curve=verdict.Curve(
             metric=comparison.scale.metric,
@@ -147,40 +150,42 @@ def comparison_entry(comparison: Comparison, sentence: str) -> verdict.Compariso
 
 
 def _point(comparison: Comparison, index: int) -> verdict.Point:
-    """One entry of `points`. The two values are medians over the blocks."""
-    scale, pairs, level = comparison.scale, comparison.pairs[index], comparison.judged.levels[index]
-    word = comparison.judged.level_verdicts[index]
-    arms = {"baseline": pairs.baseline, "variant": pairs.variant}
+    """One entry of `points` in verdict.json. Its two values are medians over the blocks."""
+    scale, pairs, effect = comparison.scale, comparison.pairs[index], comparison.judged.load_effects[index]
+    word = comparison.judged.load_verdicts[index]
+    by_role = {"baseline": pairs.baseline, "variant": pairs.variant}
     censored = {
-        name: any(t.figures is not None and scale.metric in t.figures.censored for t in arm.values())
-        for name, arm in arms.items()
+        name: any(t.figures is not None and scale.metric in t.figures.censored for t in by_block.values())
+        for name, by_block in by_role.items()
     }
-    floors = comparison.level_floors
+    floors = comparison.load_floors
     return verdict.Point(
         at=pairs.at,
         metric=scale.metric,
         baseline=_median(pairs.baseline, scale.metric),
         variant=_median(pairs.variant, scale.metric),
-        **change(level),
+        **change(effect),
         confidence=1.0 - comparison.judged.assessment.alpha,
         noise_floor_percent=finite(floors[index]) if floors else None,
         delta_percent=scale.delta_percent,
-        blocks=level.blocks if level else 0,
-        trials=verdict.Trials(**{name: [t.place.index for t in arm.values()] for name, arm in arms.items()}),
-        verdict=None if comparison.wordless and word not in _WITHOUT_NUMBERS else word.value,
+        blocks=effect.blocks if effect else 0,
+        trials=verdict.Trials(
+            **{name: [t.index for t in by_block.values()] for name, by_block in by_role.items()}
+        ),
+        verdict=None if comparison.is_factorial and word not in _WITHOUT_RESULT else word.value,
         censored=verdict.Censored(**censored) if any(censored.values()) else None,
     )
 
 
-def _median(arm: Mapping[int, MeasuredTrial], metric: str) -> float | None:
-    """The median over the blocks; None if it is infinite, because the server failed most trials."""
-    values = [trial.value(metric) for trial in arm.values()]
+def _median(by_block: Mapping[int, MeasuredTrial], metric: str) -> float | None:
+    """The median over the blocks; None if it is infinite because the server failed in most trials."""
+    values = [trial.value(metric) for trial in by_block.values()]
     median = float(np.median(values)) if values else math.nan
     return median if math.isfinite(median) else None
 
 
 def change(effect: Effect | None) -> dict[str, Any]:
-    """Estimate, interval and bound in the format of verdict.json and explained.json."""
+    """Estimate, interval and bound of an effect, with the keys of verdict.json and explained.json."""
     if effect is None:
         return {"effect_percent": None, "interval_percent": None}
     ends = effect.interval_percent
@@ -192,32 +197,34 @@ def change(effect: Effect | None) -> dict[str, Any]:
 
 
 def overall_p_value(judged: Judged) -> float | None:
-    """The p-value over all loads. An unfinished run has none, and no interval: see `Judged`."""
-    unfinished = judged.verdict == Verdict.UNFINISHED
-    return judged.overall.p_value if judged.overall and not unfinished else None
+    """The p-value over all loads. An unfinished run has none, so that nobody stops a run after a
+    lucky block.
+    """
+    is_unfinished = judged.verdict == Verdict.UNFINISHED
+    return judged.overall.p_value if judged.overall and not is_unfinished else None
 
 
 def _blocks_percent(ratios: Ratios) -> dict[str, float | None]:
-    """Block -> change in percent: the finite bound, or None without one."""
-    nearer = {b: low if math.isfinite(low) else ratios.highs[b] for b, low in ratios.lows.items()}
-    return {str(block): percent(r) if math.isfinite(r) else None for block, r in nearer.items()}
+    """Block -> change in percent. If only bounds are known, the finite one; None if neither is finite."""
+    known = {b: low if math.isfinite(low) else ratios.highs[b] for b, low in ratios.lows.items()}
+    return {str(block): percent(r) if math.isfinite(r) else None for block, r in known.items()}
 
 
 def comparison_blocks(comparison: Comparison) -> ComparisonBlocks:
-    """The effect of every single block, for the charts."""
+    """The effect in every single block, for the charts."""
     assessment = comparison.judged.assessment
-    finished = comparison.judged.verdict != Verdict.UNFINISHED
+    is_finished = comparison.judged.verdict != Verdict.UNFINISHED
     return ComparisonBlocks(
         variant=comparison.variant,
         workload=comparison.workload,
         points=[
             BlocksAt(
                 at=pairs.at,
-                p_value=level.p_value if level and finished else None,
+                p_value=effect.p_value if effect and is_finished else None,
                 percent=_blocks_percent(ratios),
             )
-            for pairs, level, ratios in zip(
-                comparison.pairs, assessment.levels, assessment.ratios, strict=True
+            for pairs, effect, ratios in zip(
+                comparison.pairs, assessment.load_effects, assessment.ratios, strict=True
             )
         ],
         curve=Blocks(

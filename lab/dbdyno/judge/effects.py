@@ -1,7 +1,7 @@
-"""From log ratios to verdicts, for comparisons and for contrasts of factors.
+"""Computes effects from log ratios, and verdicts from effects, for comparisons and for contrasts of factors.
 
-`assess` computes effects. `give_words` decides for all questions of a run together which of them may have a
-direction, so that verdict and printed interval agree.
+`assess` computes the effects of one comparison. `judge_family` decides for all comparisons of a run together
+which effects are significant, so that the family-wise error rate holds, and makes interval and verdict agree.
 """
 
 from __future__ import annotations
@@ -10,162 +10,178 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dbdyno.stats.family import Tests, decide
+from dbdyno.stats.family import ComparisonTests, decide
 from dbdyno.stats.paired import Effect, Ratios, effect, joint_effects, mean_ratios
-from dbdyno.stats.words import Circumstances, Verdict, choose, is_mixed
+from dbdyno.stats.verdict_rule import Circumstances, Verdict, choose, is_mixed
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """The effects of one question: at each load, and over all loads."""
+    """The effects of one comparison or contrast: at each load, and over all loads."""
 
-    # One per load; empty if there is no result.
+    # Log ratios at each load; empty if there is no result.
     ratios: tuple[Ratios, ...]
     overall_ratios: Ratios
-    # Effects with simultaneous intervals. With one load, this is the effect over all loads.
-    levels: tuple[Effect | None, ...]
+    # Effect at each load, with simultaneous intervals. If there is only one load, it is equal to `overall`.
+    load_effects: tuple[Effect | None, ...]
     overall: Effect | None
-    # Effects with an individual test of each load, as an equivalence test over all loads requires.
-    alone: tuple[Effect | None, ...]
+    # Effect at each load with its individual interval, for the equivalence test.
+    separate_effects: tuple[Effect | None, ...]
     # Significance level of every interval.
     alpha: float
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of one question's verdict other than the measured values."""
+    """All inputs of a verdict other than the effects."""
 
     circumstances: Circumstances = field(default_factory=Circumstances)
     delta_percent: float | None = None
-    # Noise floors at each load and over all loads; None without identical variants.
-    level_floors: Sequence[float | None] = ()
+    # Noise floors at each load and over all loads; None if the run has no identical variants.
+    load_floors: Sequence[float | None] = ()
     floor_percent: float | None = None
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Effects with their verdicts. An effect without a direction has an interval that contains zero."""
+    """The effects of one comparison or contrast, with their verdicts.
+
+    If the verdict of an effect has no direction, its interval contains zero.
+    """
 
     assessment: Assessment
-    levels: tuple[Effect | None, ...]
+    load_effects: tuple[Effect | None, ...]
     overall: Effect | None
-    level_verdicts: tuple[Verdict, ...]
+    load_verdicts: tuple[Verdict, ...]
     verdict: Verdict
 
     @property
-    def sure_levels(self) -> list[int]:
-        """The loads at which the effect has a direction."""
-        sure = (Verdict.FASTER, Verdict.SLOWER)
-        return [index for index, verdict in enumerate(self.level_verdicts) if verdict in sure]
+    def significant_loads(self) -> list[int]:
+        """The indices of the loads at which the effect has a direction."""
+        directions = (Verdict.FASTER, Verdict.SLOWER)
+        return [index for index, verdict in enumerate(self.load_verdicts) if verdict in directions]
 
 
 def assess(ratios: Sequence[Ratios], alpha: float) -> Assessment:
-    """The effects of one question, at its share of the family-wise error rate."""
+    """The effects of one comparison or contrast; `alpha` is its share of the family-wise error rate."""
     overall_ratios = mean_ratios(ratios)
     overall = effect(overall_ratios, alpha)
     return Assessment(
         ratios=tuple(ratios),
         overall_ratios=overall_ratios,
-        levels=joint_effects(ratios, alpha) if len(ratios) > 1 else (overall,),
+        load_effects=joint_effects(ratios, alpha) if len(ratios) > 1 else (overall,),
         overall=overall,
-        alone=tuple(effect(level, alpha) for level in ratios),
+        separate_effects=tuple(effect(one, alpha) for one in ratios),
         alpha=alpha,
     )
 
 
-def give_words(
+def judge_family(
     family: Sequence[tuple[Assessment, Conditions]], *, higher_is_faster: bool, alpha: float
 ) -> list[Judged]:
-    """The verdicts of all questions that share the family-wise error rate, in the order of `family`."""
-    words = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
+    """The verdicts of all members of `family`, which share the family-wise error rate, in the same order."""
+    significant = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
     return [
-        _give(assessment, conditions, one.overall, one.levels, higher_is_faster=higher_is_faster)
-        for (assessment, conditions), one in zip(family, words, strict=True)
+        _judge(assessment, conditions, one.overall, one.loads, higher_is_faster=higher_is_faster)
+        for (assessment, conditions), one in zip(family, significant, strict=True)
     ]
 
 
-def _tests(assessment: Assessment, conditions: Conditions) -> Tests:
-    """The input of the family's procedure. A question without a verdict keeps its share of the level."""
-    levels = assessment.levels if len(assessment.levels) > 1 else ()
+def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
+    """The p-values of one member of the family. A member that cannot get a verdict still keeps its share of
+    alpha.
+    """
+    effects = assessment.load_effects if len(assessment.load_effects) > 1 else ()
     overall = assessment.overall
-    if overall is None or conditions.circumstances.stopped or conditions.circumstances.unfinished:
-        return Tests(p_value=1.0, blocks=overall.blocks if overall else 0, levels=[None] * len(levels))
-    return Tests(overall.p_value, overall.blocks, [level.p_value if level else None for level in levels])
+    if overall is None or conditions.circumstances.is_stopped or conditions.circumstances.is_unfinished:
+        return ComparisonTests(
+            p_value=1.0, blocks=overall.blocks if overall else 0, loads=[None] * len(effects)
+        )
+    return ComparisonTests(overall.p_value, overall.blocks, [one.p_value if one else None for one in effects])
 
 
 def judge_identical(assessment: Assessment, conditions: Conditions, *, higher_is_faster: bool) -> Judged:
-    """The verdicts of a comparison of identical variants: never a direction."""
-    identical = replace(conditions.circumstances, identical=True)
-    conditions = replace(conditions, circumstances=identical)
-    sure = [level is not None and level.is_sure for level in assessment.levels]
-    overall = assessment.overall is not None and assessment.overall.is_sure
-    levels = sure if len(sure) > 1 else []
-    return _give(assessment, conditions, overall, levels, higher_is_faster=higher_is_faster)
+    """The verdicts of a comparison of identical variants, which never have a direction."""
+    circumstances = replace(conditions.circumstances, is_identical=True)
+    conditions = replace(conditions, circumstances=circumstances)
+    loads = [one is not None and one.is_significant for one in assessment.load_effects]
+    overall = assessment.overall is not None and assessment.overall.is_significant
+    return _judge(
+        assessment, conditions, overall, loads if len(loads) > 1 else [], higher_is_faster=higher_is_faster
+    )
 
 
-def _give(
+def _judge(
     assessment: Assessment,
     conditions: Conditions,
-    overall_differs: bool,
-    levels_differ: Sequence[bool],
+    overall_is_significant: bool,
+    loads_significant: Sequence[bool],
     *,
     higher_is_faster: bool,
 ) -> Judged:
-    delta, around = conditions.delta_percent, conditions.circumstances
-    floors = conditions.level_floors or [None] * len(assessment.levels)
-    equivalent = delta is not None and all(
-        level is not None and level.lies_within(delta) for level in assessment.alone
+    delta, circumstances = conditions.delta_percent, conditions.circumstances
+    floors = conditions.load_floors or [None] * len(assessment.load_effects)
+    is_equivalent = delta is not None and all(
+        one is not None and one.lies_within(delta) for one in assessment.separate_effects
     )
-    beyond = [
-        level is not None and level.is_sure and (floor is None or abs(level.effect_percent) > floor)
-        for level, floor in zip(assessment.levels, floors, strict=True)
+    exceeds_noise = [
+        one is not None and one.is_significant and (floor is None or abs(one.effect_percent) > floor)
+        for one, floor in zip(assessment.load_effects, floors, strict=True)
     ]
-    mixed = not (around.disturbed or around.identical) and is_mixed(
-        list(itertools.compress(assessment.levels, beyond))
+    has_mixed_signs = not (circumstances.is_disturbed or circumstances.is_identical) and is_mixed(
+        list(itertools.compress(assessment.load_effects, exceeds_noise))
     )
-    if mixed:
-        # Opposite signs are a stronger result than a single sign: every significant load gets its direction.
-        levels_differ = beyond
+    if has_mixed_signs:
+        # The verdict "mixed" needs the direction at every load whose simultaneous interval excludes zero.
+        loads_significant = exceeds_noise
     verdict = choose(
         assessment.overall,
-        differs=overall_differs,
+        is_significant=overall_is_significant,
         higher_is_faster=higher_is_faster,
-        equivalent=equivalent,
+        is_equivalent=is_equivalent,
         floor_percent=conditions.floor_percent,
-        circumstances=around,
+        circumstances=circumstances,
     )
-    if mixed and verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
+    if has_mixed_signs and verdict not in (
+        Verdict.NOT_COMPARABLE,
+        Verdict.UNFINISHED,
+        Verdict.TOO_FEW_BLOCKS,
+    ):
         verdict = Verdict.MIXED
-    overall = _agreeing(assessment.overall, around, differs=overall_differs)
-    if len(assessment.levels) == 1:
+    overall = _effect_to_show(assessment.overall, circumstances, is_significant=overall_is_significant)
+    if len(assessment.load_effects) == 1:
         return Judged(assessment, (overall,), overall, (verdict,), verdict)
-    level_verdicts = [
+    load_verdicts = [
         choose(
-            level,
-            differs=differs,
+            one,
+            is_significant=is_significant,
             higher_is_faster=higher_is_faster,
             delta_percent=delta,
-            equivalent=False if mixed and differs else True if equivalent else None,
+            is_equivalent=False if has_mixed_signs and is_significant else True if is_equivalent else None,
             floor_percent=floor,
-            circumstances=around,
+            circumstances=circumstances,
         )
-        for level, differs, floor in zip(assessment.levels, levels_differ, floors, strict=True)
+        for one, is_significant, floor in zip(assessment.load_effects, loads_significant, floors, strict=True)
     ]
-    levels = [
-        _agreeing(level, around, differs=differs)
-        for level, differs in zip(assessment.levels, levels_differ, strict=True)
+    load_effects = [
+        _effect_to_show(one, circumstances, is_significant=is_significant)
+        for one, is_significant in zip(assessment.load_effects, loads_significant, strict=True)
     ]
-    return Judged(assessment, tuple(levels), overall, tuple(level_verdicts), verdict)
+    return Judged(assessment, tuple(load_effects), overall, tuple(load_verdicts), verdict)
 
 
-def _agreeing(one: Effect | None, around: Circumstances, *, differs: bool) -> Effect | None:
-    """The effect to print: its interval contains zero unless the effect may have a direction.
+def _effect_to_show(
+    one: Effect | None, circumstances: Circumstances, *, is_significant: bool
+) -> Effect | None:
+    """The effect with an interval that agrees with the verdict: it contains zero unless the effect is
+    significant.
 
-    An unfinished run gets no interval: a user who looks after each block would stop the run after a lucky
-    one.
+    An unfinished run has no intervals, because users would stop it after a block with a lucky result.
     """
     if one is None:
         return None
-    if around.unfinished:
+    if circumstances.is_unfinished:
         return replace(one, interval_percent=None)
-    return one if differs or around.disturbed or around.identical else one.with_zero()
+    if is_significant or circumstances.is_disturbed or circumstances.is_identical:
+        return one
+    return one.with_zero()

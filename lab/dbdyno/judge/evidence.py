@@ -1,4 +1,4 @@
-"""The evidence of a run, trial by trial: figures, or the reason why there are none."""
+"""The evidence of a run: for each trial its figures, or the reason why it has none."""
 
 from __future__ import annotations
 
@@ -10,136 +10,149 @@ from typing import Any
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic
+from dbdyno.judge.figures import figures, interval_events
 from dbdyno.judge.findings import generator_delays
-from dbdyno.judge.foreign import ForeignLoad, foreign_load
-from dbdyno.judge.measured import figures, seconds
+from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import drift, windows
 from dbdyno.store import Run, StoredTrial
-from dbdyno.store.measured import MeasuredTrial, Place, Window
+from dbdyno.store.measured import MeasuredTrial, Point, ScheduleEntry, Window
 
 # Errors that `figures` raises for incomplete records.
-_LACKING = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
+_INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
 
 
 @dataclass
 class Evidence:
-    """The trials of a run that count, and their problems, by index."""
+    """The trials of a run that count, and what is known about them. The mappings are by index of
+    the trial.
+    """
 
     foreign: ForeignLoad
     trials: list[MeasuredTrial] = field(default_factory=list)
-    # Trials of blocks that were replaced by a repeat; they do not count.
+    # Trials that do not count, because their block was repeated.
     replaced: list[MeasuredTrial] = field(default_factory=list)
-    # Variant and reason of those replaced trials that their server failed.
+    # Variant and reason of each replaced trial in which the server failed.
     replaced_failures: list[tuple[str, str]] = field(default_factory=list)
     # Contradictions among the numbers of a trial.
     contradictions: dict[int, list[str]] = field(default_factory=dict)
-    # Costs per transaction, by trial.
+    # Costs of a transaction, by key of the measure.
     costs: dict[int, dict[str, Cost]] = field(default_factory=dict)
-    # Why the counters behind the costs were not read, by trial.
+    # Why the counters from which costs are computed were not read; "" if they were.
     unread: dict[int, str] = field(default_factory=dict)
     warnings: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
-    # Reasons of earlier attempts, by trial.
+    # Why earlier attempts of a trial gave no result.
     attempts: dict[int, list[str]] = field(default_factory=dict)
 
 
 def gather(run: Run, experiment: Experiment) -> Evidence:
-    """Read every trial that counts. Trials of the same block, workload and load get the same warm-up cut.
+    """Read every trial. Those of the same block, workload and load get the same warm-up cut
+    (judge/window.py).
 
     Raises StoreProblem if the run cannot be read.
     """
     stored = {trial.index: trial for trial in run.trials()}
     schedule = run.schedule()
     evidence = Evidence(foreign_load(list(stored.values()), schedule, experiment.design.blocks))
-    counted: list[Place] = []
+    counted: list[ScheduleEntry] = []
     for planned in schedule:
-        place = Place(planned.index, planned.block, planned.variant, planned.workload, planned.point.level())
-        if place.block in evidence.foreign.replaced:
-            other = evidence.foreign.replaced[place.block] + 1
-            trial = stored.get(place.index)
+        entry = ScheduleEntry(
+            planned.index, planned.block, planned.variant, planned.workload, planned.point.level()
+        )
+        if entry.block in evidence.foreign.replaced:
+            other = evidence.foreign.replaced[entry.block] + 1
+            trial = stored.get(entry.index)
             if trial is not None and trial.failed_by == "server":
                 reason = str(trial.meta.get("reason") or "failed")
-                evidence.replaced_failures.append((place.variant, reason))
+                evidence.replaced_failures.append((entry.variant, reason))
             evidence.replaced.append(
-                MeasuredTrial(place, f"replaced by block {other} because of foreign load", "harness")
+                MeasuredTrial(entry, f"replaced by block {other} because of foreign load", "harness")
             )
-        elif planned.repeats is None or place.block in evidence.foreign.replaced.values():
-            counted.append(place)
-    counted.sort(key=_company)
-    for _, company in groupby(counted, key=_company):
-        _measure_company(list(company), stored, experiment, evidence)
-    evidence.trials.sort(key=lambda trial: trial.place.index)
+        elif planned.repeats is None or entry.block in evidence.foreign.replaced.values():
+            counted.append(entry)
+    counted.sort(key=_group_key)
+    for _, group in groupby(counted, key=_group_key):
+        _measure_group(list(group), stored, experiment, evidence)
+    evidence.trials.sort(key=lambda trial: trial.index)
     return evidence
 
 
-def _company(place: Place) -> tuple[int, str, tuple[str, float]]:
-    return place.block, place.workload, place.level
+def _group_key(entry: ScheduleEntry) -> tuple[int, str, Point]:
+    """Equal for trials that are compared with one another: those of one block, workload and load."""
+    return entry.block, entry.workload, entry.point
 
 
-def _measure_company(
-    places: Sequence[Place], stored: Mapping[int, StoredTrial], experiment: Experiment, evidence: Evidence
+def _measure_group(
+    entries: Sequence[ScheduleEntry],
+    stored: Mapping[int, StoredTrial],
+    experiment: Experiment,
+    evidence: Evidence,
 ) -> None:
     """Measure the trials that are compared with one another."""
-    complete: list[tuple[Place, Recording]] = []
-    for place in places:
-        trial = stored.get(place.index)
+    complete: list[tuple[ScheduleEntry, Recording]] = []
+    for entry in entries:
+        trial = stored.get(entry.index)
         if trial is None:
-            evidence.trials.append(MeasuredTrial(place, "not run", "not-run"))
+            evidence.trials.append(MeasuredTrial(entry, "not run", "not-run"))
             continue
         recording = read(trial.records())
         totals = (recording.end or {}).get("phases", {}).get("measure", {})
-        evidence.warnings[place.index] = [*recording.warnings, *generator_delays(totals)]
+        evidence.warnings[entry.index] = [*recording.warnings, *generator_delays(totals)]
         if attempts := trial.attempts:
-            evidence.attempts[place.index] = [str(one.meta.get("reason") or "failed") for one in attempts]
+            evidence.attempts[entry.index] = [str(one.meta.get("reason") or "failed") for one in attempts]
         failed = failure(trial, recording)
         if failed is None and (gaps := _gaps(recording)):
             failed = gaps, "harness"
         if failed is None and (contradictions := arithmetic.find_contradictions(recording)):
-            evidence.contradictions[place.index] = contradictions
+            evidence.contradictions[entry.index] = contradictions
             failed = f"its numbers contradict each other: {'; '.join(contradictions)}", "harness"
         if failed is None:
-            complete.append((place, recording))
+            complete.append((entry, recording))
         else:
-            evidence.trials.append(MeasuredTrial(place, *failed))
-    spans = windows([recording for _, recording in complete], automatic=experiment.load.settles)
-    for (place, recording), span in zip(complete, spans, strict=True):
-        measured = _measure(place, recording, span, evidence.foreign.shares.get(place.index))
+            evidence.trials.append(MeasuredTrial(entry, *failed))
+    common_windows = windows([recording for _, recording in complete], automatic=experiment.load.settles)
+    for (entry, recording), window in zip(complete, common_windows, strict=True):
+        measured = _measure(entry, recording, window, evidence.foreign.shares.get(entry.index))
         evidence.trials.append(measured)
         if measured.figures is not None:
-            server = stored[place.index].server
-            evidence.unread[place.index] = server.get("edges_unread", "")
-            evidence.costs[place.index] = costs(server, recording.ticks, recording.start_unix_us)
+            server = stored[entry.index].server
+            evidence.unread[entry.index] = server.get("edges_unread", "")
+            evidence.costs[entry.index] = costs(server, recording.ticks, recording.start_unix_us)
 
 
 def _gaps(recording: Recording) -> str | None:
-    """R04: what is missing in the records; found by computing the figures of the complete measurement."""
+    """What is missing in the records (R04); None if the figures of the complete measurement can be
+    computed.
+    """
     try:
-        whole = windows([recording], automatic=False)[0]
-        figures(recording, whole)
+        complete = windows([recording], automatic=False)[0]
+        figures(recording, complete)
         arithmetic.find_contradictions(recording)
-    except _LACKING as error:
+    except _INCOMPLETE as error:
         return f"its records are incomplete ({type(error).__name__}: {error})"
     return None
 
 
-def _measure(place: Place, recording: Recording, span: Window, foreign: float | None) -> MeasuredTrial:
-    """The figures of a complete recording. After the common cut it may have no transactions left."""
+def _measure(
+    entry: ScheduleEntry, recording: Recording, window: Window, foreign: float | None
+) -> MeasuredTrial:
+    """The result of a complete recording. After the common warm-up cut no transaction may be left."""
     try:
-        counted = figures(recording, span)
-    except _LACKING:
-        left_s = span.length_us / 1e6
+        trial_figures = figures(recording, window)
+    except _INCOMPLETE:
+        left_s = window.length_us / 1e6
         return MeasuredTrial(
-            place,
-            f"no transaction ended in the {left_s:.1f} s that are left after the cut of the warm-up",
+            entry,
+            f"no transaction ended in the {left_s:.1f} s that are left after the warm-up cut",
             "server",
         )
     return MeasuredTrial(
-        place=place,
+        place=entry,
         failure=None,
-        figures=counted,
-        window=span,
+        figures=trial_figures,
+        window=window,
         warmup_end_us=int(recording.measure["start_us"]),
-        seconds=seconds(recording),
-        drift=drift(recording, span),
+        seconds=interval_events(recording),
+        drift=drift(recording, window),
         foreign=foreign,
     )

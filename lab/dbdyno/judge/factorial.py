@@ -25,7 +25,7 @@ from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Scale, overall_p_value
 from dbdyno.judge.comparison import change as entry_change
 from dbdyno.judge.decision import failures, is_disturbed, is_unfinished, on_workload, scale, stops
-from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, give_words
+from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, judge_family
 from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
@@ -45,7 +45,7 @@ from dbdyno.judge.wording import (
 )
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, mean_ratios
 from dbdyno.stats.signed_rank import blocks_needed
-from dbdyno.stats.words import Circumstances, Verdict
+from dbdyno.stats.verdict_rule import Circumstances, Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Factor
 
@@ -78,7 +78,7 @@ def judge_factors(
     standard = scale(experiment)
     questions: list[_Question] = []
     for workload in experiment.workloads:
-        mine = [trial for trial in trials if trial.place.workload == workload.title]
+        mine = [trial for trial in trials if trial.workload == workload.title]
         relevant = on_workload(workload.title, findings)
         stopping = stops(relevant)
         conditions = Conditions(
@@ -94,7 +94,7 @@ def judge_factors(
                         contrast, workload.title, cells, assessment, conditions, stopping, failed, relevant
                     )
                 )
-    words = give_words(
+    words = judge_family(
         [(one.assessment, one.conditions) for one in questions],
         higher_is_faster=standard.higher_is_faster,
         alpha=ALPHA,
@@ -110,9 +110,9 @@ def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, standard: Sc
         levels = tuple(variant.levels[factor.name] for factor in experiment.factors)
         cells[levels] = [
             {
-                trial.place.block: trial.log_bounds(standard.metric)
+                trial.block: trial.log_bounds(standard.metric)
                 for trial in trials
-                if trial.place.variant == variant.name and trial.place.at == point.level() and trial.is_result
+                if trial.variant == variant.name and trial.at == point.level() and trial.is_result
             }
             for point in experiment.load.points()
         ]
@@ -204,7 +204,11 @@ def _sentence(
         text = _main_effect(one, word, verdict, experiment, where)
     if verdict == Verdict.UNDECIDED:
         text = "; ".join([text, *excluded(overall)])
-    unsure = f"; {SIZE_UNSURE}" if verdict in (Verdict.FASTER, Verdict.SLOWER) and not overall.is_sure else ""
+    unsure = (
+        f"; {SIZE_UNSURE}"
+        if verdict in (Verdict.FASTER, Verdict.SLOWER) and not overall.is_significant
+        else ""
+    )
     return f"{text}; {blocks}{unsure}"
 
 
@@ -229,13 +233,13 @@ def _main_effect(one: _Question, word: Judged, verdict: Verdict, experiment: Exp
     (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
     others = [other.name for other in experiment.factors if other.name != factor]
     mean = f"mean over {join_words(others)}"
-    shown = size(standard.metric, overall, standard.delta_percent, average=len(word.levels) > 1)
+    shown = size(standard.metric, overall, standard.delta_percent, average=len(word.load_effects) > 1)
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:
             relation = better(standard.metric, faster=verdict == Verdict.FASTER)
             return f"{factor} {level} {relation} {base}: {shown}, {mean}, {where}"
         case Verdict.EQUIVALENT:
-            each = "at each load " if len(word.levels) > 1 else ""
+            each = "at each load " if len(word.load_effects) > 1 else ""
             return (
                 f"{factor} {level} and {base} are equivalent: {each}any difference is within "
                 f"±{standard.delta_percent:g} % (declared); {shown}, {mean}, {where}"
@@ -243,8 +247,8 @@ def _main_effect(one: _Question, word: Judged, verdict: Verdict, experiment: Exp
         case Verdict.MIXED:
             parts = [
                 f"{loads([point.level()])} {change(effect_at)}"
-                for point, effect_at in zip(experiment.load.points(), word.levels, strict=True)
-                if effect_at is not None and effect_at.is_sure
+                for point, effect_at in zip(experiment.load.points(), word.load_effects, strict=True)
+                if effect_at is not None and effect_at.is_significant
             ]
             return (
                 f"It depends on the load: {_names(one.contrast)}, {METRICS[standard.metric]} "

@@ -1,6 +1,7 @@
-"""Findings on the records of a run: D01, D03, D04, D05 on the trials, R03, R04, R05, R07 on the result.
+"""Findings about the records of a run: D01, D03, D04 and D05 about trials, R03, R04, R05 and R07 about the
+result.
 
-One finding covers all trials of a variant.
+One finding covers all affected trials of a variant.
 """
 
 from __future__ import annotations
@@ -10,30 +11,32 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.finding import Finding
-from dbdyno.judge.measured import merge_classes
+from dbdyno.judge.figures import merge_classes
 from dbdyno.judge.wording import change, count, finite, interval
 from dbdyno.stats.paired import Effect
 from dbdyno.store.measured import Figures, MeasuredTrial
 
-# D01: limits of the generator's figures, `x-limit` in schema/events.schema.json: CPU share of each thread,
-# lateness, and delay of replies as a share of the median latency.
+# D01: limits of the load generator, `x-limit` in schema/events.schema.json: CPU time per wall time of a
+# thread; delay of its wake-ups; delay of reading replies, as a share of the median latency.
 GENERATOR_CPU = 0.8
 GENERATOR_LAG_US = 1000
 CLIENT_DELAY = 0.1
-# D03: errors per 1,000 transactions, and how far two variants may differ.
+# D03 is a warning above ERRORS_PER_1000 errors per 1,000 transactions. It is one too if a variant has more
+# than ERRORS_RATIO times the errors of another one, and more than ERRORS_NOTEWORTHY.
 ERRORS_PER_1000 = 1.0
 ERRORS_RATIO = 2.0
 ERRORS_NOTEWORTHY = 0.1
-# D05: error classes of an outage: the connection was lost, or could not be opened again.
-OUTAGE = ("lost", "refused")
-# R03: share of trials with contradictory numbers that stops a comparison; a single one never does.
-CONTRADICTIONS = 0.05
-# R07: share of waiting to ended transactions at the end above which chance is no explanation.
-BACKLOG = 0.01
-# D04: share of statements with row-count mismatches above which it is a stop. Below it, concurrency
-# explains them: PostgreSQL does not change a row that another transaction has deleted and inserted again.
+# D05: error classes of an outage: a connection was lost, or a new one was refused.
+OUTAGE_CLASSES = ("lost", "refused")
+# R03 is a stop if more than one trial and more than this share of all trials have contradictory numbers.
+CONTRADICTORY_SHARE = 0.05
+# R07 is reported if more transactions are queued at the end than this share of those that ended.
+BACKLOG_SHARE = 0.01
+# D04 is a stop above this share of statements with row-count mismatches, and a note up to CONFLICT_SHARE. So
+# few may come from concurrency: PostgreSQL does not change a row that another transaction has deleted and
+# inserted again.
 MISMATCH_SHARE = 0.01
-MET_AT_A_ROW = 1e-5
+CONFLICT_SHARE = 1e-5
 
 ByVariant = Mapping[str, Sequence[MeasuredTrial]]
 
@@ -41,13 +44,14 @@ ByVariant = Mapping[str, Sequence[MeasuredTrial]]
 def completeness(
     trials: Sequence[MeasuredTrial], blocks: int, contradictory: Collection[int] = ()
 ) -> Iterator[Finding]:
-    """R04: planned trials without figures. A load at which a variant has no result in any block is a stop.
+    """R04: planned trials without a result. If a variant has no result in any block of a load, that is a
+    stop.
 
-    `contradictory` are the trials, by index, that R03 reports.
+    `contradictory` contains the indices of trials that R03 reports.
     """
     yield from _server_failures(trials)
     without = [trial for trial in trials if trial.failed_by == "harness"]
-    left_out = [trial for trial in without if trial.place.index not in contradictory]
+    left_out = [trial for trial in without if trial.index not in contradictory]
     if left_out:
         reasons = Counter(str(trial.failure) for trial in left_out)
         yield Finding(
@@ -57,24 +61,24 @@ def completeness(
             f"blocks ({_most_common(reasons)})",
             {
                 "left_out": len(left_out),
-                "trials": [trial.place.index for trial in left_out],
+                "trials": [trial.index for trial in left_out],
                 "reasons": dict(reasons),
             },
             fix="Repeat the command with --resume to run them again",
         )
-    waiting = sum(trial.failed_by == "not-run" for trial in trials)
-    if waiting:
+    not_run = sum(trial.failed_by == "not-run" for trial in trials)
+    if not_run:
         yield Finding(
             "R04",
             "warn",
-            f"{waiting} of {len(trials)} planned trials have not run, so no verdict is given",
-            {"not_run": waiting},
+            f"{not_run} of {len(trials)} planned trials have not run, so there is no verdict",
+            {"not_run": not_run},
             fix="Repeat the command with --resume to run them",
         )
-    places = Counter((t.place.variant, t.place.workload, t.place.level) for t in without)
-    for (variant, workload, (unit, value)), number in places.items():
+    failed_points = Counter((t.variant, t.workload, t.point) for t in without)
+    for (variant, workload, (unit, value)), number in failed_points.items():
         if number >= blocks:
-            load = f"{value:g} {'connections' if unit == 'connections' else 'transactions per second'}"
+            load = f"{value:g} {'connections' if unit == 'connections' else 'transactions/s'}"
             yield Finding(
                 "R04",
                 "stop",
@@ -85,15 +89,15 @@ def completeness(
 
 
 def _server_failures(trials: Sequence[MeasuredTrial]) -> Iterator[Finding]:
-    """R04: trials that count as 0 transactions per second."""
-    failed = {trial.place.index: str(trial.failure) for trial in trials if trial.failed_by == "server"}
+    """R04: trials that failed because of their server; they count as 0 transactions/s."""
+    failed = {trial.index: str(trial.failure) for trial in trials if trial.failed_by == "server"}
     for variant, indices in _by_variant(trials, failed).items():
         reasons = Counter(failed[index] for index in indices)
-        total = sum(trial.place.variant == variant for trial in trials)
+        total = sum(trial.variant == variant for trial in trials)
         yield Finding(
             "R04",
             "warn",
-            f"{len(indices)} of {total} trials of {variant} failed by their server and count as "
+            f"{len(indices)} of {total} trials of {variant} failed because of their server and count as "
             f"0 transactions/s ({_most_common(reasons)})",
             {"failed": len(indices), "trials": indices, "reasons": dict(reasons)},
             variant,
@@ -102,11 +106,11 @@ def _server_failures(trials: Sequence[MeasuredTrial]) -> Iterator[Finding]:
 
 
 def _by_variant(trials: Iterable[MeasuredTrial], indices: Collection[int]) -> dict[str, list[int]]:
-    """Variant -> those of its trials, by index, that are in `indices`."""
+    """Variant -> the indices of its trials, of those in `indices`."""
     groups: dict[str, list[int]] = defaultdict(list)
     for trial in trials:
-        if trial.place.index in indices:
-            groups[trial.place.variant].append(trial.place.index)
+        if trial.index in indices:
+            groups[trial.variant].append(trial.index)
     return groups
 
 
@@ -119,7 +123,10 @@ def _most_common(reasons: Counter[str]) -> str:
 def repeated_attempts(
     attempts: Mapping[int, Sequence[str]], trials: Sequence[MeasuredTrial]
 ) -> Iterator[Finding]:
-    """R04: trials that ran again after an attempt without a result; `attempts` has the reasons by trial."""
+    """R04: trials that ran again after an attempt without a result.
+
+    `attempts` maps the index of a trial to the reasons of its earlier attempts.
+    """
     for variant, indices in _by_variant(trials, attempts).items():
         reasons = Counter(reason for index in indices for reason in attempts[index])
         yield Finding(
@@ -132,18 +139,18 @@ def repeated_attempts(
         )
 
 
-def twins(effect: Effect | None, names: tuple[str, str, str]) -> Iterator[Finding]:
-    """R05: two identical variants whose interval excludes zero; `names` are baseline, variant, workload."""
-    if effect is None or not effect.is_sure or effect.interval_percent is None:
+def identical_variants(effect: Effect | None, names: tuple[str, str, str]) -> Iterator[Finding]:
+    """R05: two identical variants that differ significantly; `names` are baseline, variant, workload."""
+    if effect is None or not effect.is_significant or effect.interval_percent is None:
         return
     baseline, variant, workload = names
     low, high = effect.interval_percent
     yield Finding(
         "R05",
         "warn",
-        f"{baseline} and {variant} are identical, and differ by {change(effect)} ({interval((low, high))}) "
-        f"on {workload}: something besides the variants differs (the place on disk, the order, other "
-        "processes), or this is one of the 5 % of experiments in which chance does it",
+        f"{baseline} and {variant} are identical, but differ by {change(effect)} ({interval((low, high))}) "
+        f"on {workload}: either something else differs (position on disk, order, other processes), or this "
+        "is one of the 5 % of experiments in which such a difference occurs by chance",
         {
             "workload": workload,
             "effect_percent": finite(effect.effect_percent),
@@ -155,7 +162,10 @@ def twins(effect: Effect | None, names: tuple[str, str, str]) -> Iterator[Findin
 
 
 def failures_in_repeated_blocks(failures: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    """R04: trials that their server failed in blocks that were repeated; `failures`: variant and reason."""
+    """R04: trials that failed because of their server, in blocks that were repeated because of foreign load.
+
+    `failures` contains a variant and a reason for each of them.
+    """
     for variant in dict.fromkeys(variant for variant, _ in failures):
         reasons = Counter(reason for name, reason in failures if name == variant)
         number = sum(reasons.values())
@@ -170,9 +180,9 @@ def failures_in_repeated_blocks(failures: Sequence[tuple[str, str]]) -> Iterator
 
 
 def counters(unread: Mapping[int, str], trials: Sequence[MeasuredTrial]) -> Iterator[Finding]:
-    """R04: trials that count, but whose server's counters were not read before and after the measurement.
+    """R04: trials with a result whose server's counters could not be read before and after the measurement.
 
-    `unread` has the reason by trial index.
+    `unread` maps the index of a trial to the reason.
     """
     measured = [trial for trial in trials if trial.figures is not None]
     for variant, indices in _by_variant(measured, [i for i, reason in unread.items() if reason]).items():
@@ -181,8 +191,8 @@ def counters(unread: Mapping[int, str], trials: Sequence[MeasuredTrial]) -> Iter
         yield Finding(
             "R04",
             "warn",
-            f"the server's counters are missing for {count(len(indices), 'trial')} of {variant}, so the "
-            "costs of a transaction and the explanation of differences leave them out "
+            f"the server's counters are missing for {count(len(indices), 'trial')} of {variant}, so "
+            "these trials are left out of the costs of a transaction and of the section Why "
             f"({f'{number} x ' if number > 1 else ''}{reason})",
             {"trials": indices, "reasons": dict(reasons)},
             variant,
@@ -192,28 +202,28 @@ def counters(unread: Mapping[int, str], trials: Sequence[MeasuredTrial]) -> Iter
 def arithmetic(
     contradictions: Mapping[int, Sequence[str]], trials: Sequence[MeasuredTrial]
 ) -> Iterator[Finding]:
-    """R03: trials whose own numbers contradict each other; `contradictions` is by trial index.
+    """R03: trials whose numbers contradict each other; `contradictions` maps the index of a trial to texts.
 
-    Such a trial is left out, with its block. More of them than chance explains are a stop.
+    Such a trial is left out, with its block. Many of them are a stop.
     """
     by_variant = _by_variant(trials, contradictions)
-    many = sum(map(len, by_variant.values())) > max(1.0, CONTRADICTIONS * len(trials))
-    consequence = "No result of this run can be trusted" if many else "The block is left out"
+    is_stop = sum(map(len, by_variant.values())) > max(1.0, CONTRADICTORY_SHARE * len(trials))
+    consequence = "No result of this run can be trusted" if is_stop else "The block is left out"
     for variant, indices in by_variant.items():
         first = indices[0]
         yield Finding(
             "R03",
-            "stop" if many else "warn",
+            "stop" if is_stop else "warn",
             f"the numbers of {count(len(indices), 'trial')} of {variant} contradict each other; in trial "
             f"{first}: {'; '.join(contradictions[first])}. {consequence}",
             {"variant": variant, "trials": {str(index): list(contradictions[index]) for index in indices}},
-            # A stop concerns the complete run.
-            "" if many else variant,
+            # A stop is about the complete run, not about one variant.
+            "" if is_stop else variant,
         )
 
 
 def generator(by_variant: ByVariant) -> Iterator[Finding]:
-    """D01: the load generator was the limit."""
+    """D01: variants for which the load generator was short of CPU time."""
     for variant, trials in by_variant.items():
         cpu = {index: f.generator_cpu for index, f in _figures(trials) if f.generator_cpu > GENERATOR_CPU}
         if cpu:
@@ -225,15 +235,18 @@ def generator(by_variant: ByVariant) -> Iterator[Finding]:
                 "the server may be faster than measured",
                 {"cpu": {str(index): share for index, share in cpu.items()}},
                 variant,
-                fix="Give it more CPUs and workers ([client] cpus, workers)",
+                fix="Give the load generator more CPUs and workers ([client] cpus, workers)",
             )
 
 
 def generator_delays(totals: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """D01: warnings about the delays of the generator in one trial, by its totals of the measurement."""
+    """D01: warnings about delays of the load generator in one trial; `totals` are those of its
+    measuring phase.
+    """
     generator = totals.get("generator")
     if not generator:
-        return  # An older engine, which wrote its own warnings.
+        # An older engine, which wrote these warnings itself.
+        return
     fix = "Keep a CPU free for the load generator, or give it more workers or another machine"
     if generator["lag_us_p99"] > GENERATOR_LAG_US:
         late = f"1 % of its wake-ups came more than {generator['lag_us_p99'] / 1000.0:.1f} ms late"
@@ -245,8 +258,8 @@ def generator_delays(totals: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     delay, latency = generator["client_delay_us_p99"], totals["percentiles_us"]
     if delay is not None and latency and delay > CLIENT_DELAY * latency["p50"]["value_us"]:
         text = (
-            f"it read 1 % of the replies {delay} us or more after their arrival; the median latency is "
-            f"{latency['p50']['value_us']:.0f} us"
+            f"it read 1 % of the replies {delay} µs or more after they arrived, and the median latency is "
+            f"only {latency['p50']['value_us']:.0f} µs"
         )
         yield {"code": "client-delay", "text": text, "hint": fix}
 
@@ -254,7 +267,7 @@ def generator_delays(totals: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 def generator_warnings(
     warnings: Mapping[int, Sequence[Mapping[str, Any]]], measured: Sequence[MeasuredTrial]
 ) -> Iterator[Finding]:
-    """D01: warnings about the generator and of the engine, each code once. `warnings` is by trial index."""
+    """D01: warnings about the load generator, one finding per code. `warnings` is by index of the trial."""
     lags = {index: figures.generator_lag_us for index, figures in _figures(measured)}
     by_code: dict[str, list[tuple[int, Mapping[str, Any]]]] = defaultdict(list)
     for index, of_trial in warnings.items():
@@ -277,7 +290,9 @@ def generator_warnings(
 
 
 def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
-    """D03: errors per 1,000 transactions of one workload, retried ones included."""
+    """D03: errors per 1,000 transactions of one workload, including those after which the transaction was
+    retried.
+    """
     rates: dict[str, float] = {}
     codes: dict[str, dict[str, int]] = {}
     figures = {variant: [f for _, f in _figures(trials)] for variant, trials in by_variant.items()}
@@ -293,26 +308,28 @@ def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     most, least = max(rates.values(), default=0.0), min(rates.values(), default=0.0)
     if most == 0.0:
         return
-    apart = most > ERRORS_NOTEWORTHY and most > ERRORS_RATIO * least and len(rates) > 1
+    differ = most > ERRORS_NOTEWORTHY and most > ERRORS_RATIO * least and len(rates) > 1
     listed = ", ".join(f"{variant} {rate:.2f}" for variant, rate in rates.items())
-    seen = sorted({code for by_code in codes.values() for code in by_code})
+    all_codes = sorted({code for by_code in codes.values() for code in by_code})
     yield Finding(
         "D03",
-        "warn" if most > ERRORS_PER_1000 or apart else "note",
+        "warn" if most > ERRORS_PER_1000 or differ else "note",
         f"errors per 1,000 transactions of {workload}: {listed} (server error "
-        f"{_with_classes(seen, classes)}; retried where possible)",
+        f"{_with_classes(all_codes, classes)}; retried where possible)",
         {"workload": workload, "per_1000": rates, "by_code": codes, "classes": classes},
     )
 
 
 def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
-    """D05: lost and reopened connections, so that a crash of the server is not overlooked."""
+    """D05: connections that were lost and opened again, for example because the server crashed."""
     for variant, trials in by_variant.items():
         by_trial: dict[int, dict[str, int]] = {}
         outages: set[str] = set()
         for index, figures in _figures(trials):
             classes = figures.error_classes
-            lost = {code: number for code, number in figures.errors.items() if classes.get(code) in OUTAGE}
+            lost = {
+                code: number for code, number in figures.errors.items() if classes.get(code) in OUTAGE_CLASSES
+            }
             outages.update(classes[code] for code in lost)
             if lost:
                 by_trial[index] = lost
@@ -326,12 +343,12 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
             "D05",
             "warn",
             f"connections to {variant} were {' and '.join(sorted(outages))} in "
-            f"{count(len(by_trial), 'trial')} and opened again (errors {listed}): the figures include the "
+            f"{count(len(by_trial), 'trial')} and opened again (errors {listed}): the results include the "
             "outage",
             {"trials": {str(index): lost for index, lost in by_trial.items()}},
             variant,
-            fix="See in the server's log whether it restarted. With [load] on_lost = 'stop' such a trial "
-            "fails instead, as a failure of its server",
+            fix="Find out from the server's log whether it restarted. With on_lost = 'stop' in [load] such a "
+            "trial counts as a failure of its server",
         )
 
 
@@ -343,12 +360,12 @@ def row_counts(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
         statements = sum(one.statements for one in figures)
         if mismatches:
             share = mismatches / statements
-            why = "the data are not what was loaded"
-            if share <= MET_AT_A_ROW:
-                why = "two transactions met at a row, of which one deletes it, or a row is missing"
+            why = "the data are not those that were loaded"
+            if share <= CONFLICT_SHARE:
+                why = "a transaction deleted a row that another one was about to change, or a row is missing"
             yield Finding(
                 "D04",
-                "stop" if share > MISMATCH_SHARE else "warn" if share > MET_AT_A_ROW else "note",
+                "stop" if share > MISMATCH_SHARE else "warn" if share > CONFLICT_SHARE else "note",
                 f"{mismatches} of {statements} statements of {workload} on {variant} returned or changed an "
                 f"unexpected number of rows: {why}",
                 {"workload": workload, "row_count_mismatches": mismatches, "statements": statements},
@@ -357,22 +374,27 @@ def row_counts(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
 
 
 def overload(by_variant: ByVariant) -> Iterator[Finding]:
-    """R07: scheduled transactions of an open loop that never started, so that latency is a lower bound."""
+    """R07: variants that did not start all scheduled transactions of an open loop, so latency is a
+    lower bound.
+    """
     for variant, trials in by_variant.items():
         behind = {
-            index: one for index, one in _figures(trials) if one.dropped or one.backlog > BACKLOG * one.events
+            index: one
+            for index, one in _figures(trials)
+            if one.dropped or one.backlog > BACKLOG_SHARE * one.events
         }
         if not behind:
             continue
         dropped = sum(one.dropped for one in behind.values())
-        waiting = sum(one.backlog for one in behind.values())
+        queued = sum(one.backlog for one in behind.values())
         parts = [f"{dropped:,} scheduled transactions were dropped"] if dropped else []
-        parts += [f"{waiting:,} scheduled transactions were still queued at the end"] if waiting else []
+        parts += [f"{queued:,} scheduled transactions were still queued at the end"] if queued else []
         yield Finding(
             "R07",
             "warn",
             f"{variant} could not keep up in {count(len(behind), 'trial')}: {' and '.join(parts)}. Their "
-            "latency exceeds the time that they had waited, so a percentile among them is a lower bound",
+            "latency is unknown but at least the time they had waited, so percentiles that they affect are "
+            "lower bounds",
             {
                 "dropped": {str(index): one.dropped for index, one in behind.items()},
                 "backlog": {str(index): one.backlog for index, one in behind.items()},
@@ -383,12 +405,12 @@ def overload(by_variant: ByVariant) -> Iterator[Finding]:
 
 
 def _figures(trials: Iterable[MeasuredTrial]) -> list[tuple[int, Figures]]:
-    """Index and figures of the trials that have some."""
-    return [(trial.place.index, trial.figures) for trial in trials if trial.figures is not None]
+    """Index and figures of the trials that have figures."""
+    return [(trial.index, trial.figures) for trial in trials if trial.figures is not None]
 
 
 def _with_classes(codes: Sequence[str], classes: Mapping[str, str]) -> str:
-    """Error codes, each with its class where the records name one."""
-    named = {code: word for code, word in classes.items() if word != "other"}
-    named["script"] = "counted by the script itself"
-    return ", ".join(f"{code} ({named[code].replace('-', ' ')})" if code in named else code for code in codes)
+    """Error codes as text, each with its class if the records contain one."""
+    names = {code: name for code, name in classes.items() if name != "other"}
+    names["script"] = "counted by the script itself"
+    return ", ".join(f"{code} ({names[code].replace('-', ' ')})" if code in names else code for code in codes)

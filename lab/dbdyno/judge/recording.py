@@ -1,6 +1,7 @@
-"""One trial's stream of records, and whether it is complete.
+"""Reads the engine's records of one trial, and decides whether they are complete.
 
-Only a complete stream has figures (check R04): part of a result must not look like a complete one.
+A trial with incomplete records has no figures (check R04), because a partial result must not look like a
+complete one.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 from dbdyno.store import StoredTrial
 from dbdyno.store.trial import FailedBy
 
-# End reason of a run that took its planned time.
-COMPLETE = "time-limit"
+# End reason of an engine run that took its planned time.
+PLANNED_END = "time-limit"
 
 
 @dataclass
@@ -21,9 +22,9 @@ class Recording:
     """The records of one trial, sorted by type. Times are microseconds since the start of the run."""
 
     hello: Mapping[str, Any] = field(default_factory=dict)
-    # Wall time of its start; 0 where no phase began.
+    # Wall time of the run's start; 0 if no phase has begun.
     start_unix_us: int = 0
-    # End of the span, and transactions that ended in it.
+    # End of each tick, and the number of transactions that ended in it.
     ticks: list[tuple[int, int]] = field(default_factory=list)
     intervals: list[Mapping[str, Any]] = field(default_factory=list)
     warnings: list[Mapping[str, Any]] = field(default_factory=list)
@@ -31,14 +32,14 @@ class Recording:
 
     @property
     def measure(self) -> Mapping[str, Any]:
-        """Totals of the measuring phase, as `end` gives them. Raises KeyError where there are none."""
+        """Totals of the measuring phase, from the record `end`. Raises KeyError if there are none."""
         if self.end is None:
             raise KeyError("end")
         totals: Mapping[str, Any] = self.end["phases"]["measure"]
         return totals
 
     @property
-    def always_busy(self) -> bool:
+    def is_always_busy(self) -> bool:
         """Whether every connection always has a transaction in progress: a closed loop with constant load and
         no pauses.
         """
@@ -47,7 +48,7 @@ class Recording:
 
 
 def read(records: Iterable[Mapping[str, Any]]) -> Recording:
-    """Sort a stream of ``{"type", "data"}`` records. Other types are skipped."""
+    """Sort a stream of ``{"type", "data"}`` records by type. Unknown types are skipped."""
     recording = Recording()
     for record in records:
         kind, data = record["type"], record["data"]
@@ -67,10 +68,10 @@ def read(records: Iterable[Mapping[str, Any]]) -> Recording:
 
 
 def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | None:
-    """Why the trial has no figures, and who caused that; None if the trial is complete."""
+    """Why the trial has no figures, and what caused it: server or dbdyno. None if the trial is complete."""
     if recording.end is None:
-        return _reason(trial) or "the engine's records break off", trial.failed_by or "harness"
-    if recording.end["reason"] != COMPLETE:
+        return _reason(trial) or "the engine's records have no end", trial.failed_by or "harness"
+    if recording.end["reason"] != PLANNED_END:
         problem = recording.end.get("failure")
         reason = f"{recording.end['reason']}: {problem['text']}" if problem else str(recording.end["reason"])
         return reason, trial.failed_by or "harness"
@@ -84,7 +85,7 @@ def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | 
 
 
 def _reason(trial: StoredTrial) -> str | None:
-    """The reason for which dbdyno ended the trial."""
+    """Why dbdyno ended the trial, as stored in trial.json."""
     reason = trial.meta.get("reason") or trial.meta.get("failure")
     if isinstance(reason, Mapping):
         reason = reason.get("text")

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.measured import THROUGHPUT
+from dbdyno.judge.figures import THROUGHPUT
 from dbdyno.stats import usl
 from dbdyno.stats.joint import joint_intervals
 from dbdyno.stats.paired import ALPHA
@@ -33,15 +33,16 @@ from dbdyno.stats.signed_rank import hodges_lehmann, interval
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Highest, Scaling
 
-# Number of points of the law's curve in a chart.
+# Number of values along the law's curve, for the chart.
 CURVE_POINTS = 60
-# Maximum deviation of a law from a median: as a share, and in standard errors of the median.
-MISFIT = 0.10
-MISFIT_ERRORS = 3.0
+# The law fits if it deviates from no median by more than this share, or by more than this number of standard
+# errors of the median, whichever is larger.
+DEVIATION_MAX = 0.10
+DEVIATION_ERRORS = 3.0
 # Ratio of the standard error of a median to that of a mean, for normal values: sqrt(pi / 2).
-MEDIAN_ERROR = math.sqrt(math.pi / 2.0)
-# Relative distance from the highest throughput within which loads belong to the plateau.
-PLATEAU = 0.02
+MEDIAN_TO_MEAN_ERROR = math.sqrt(math.pi / 2.0)
+# A load belongs to the plateau if its throughput may be at most this share below the highest.
+PLATEAU_SHARE = 0.02
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class _Sweep:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The lowest and the highest number of connections."""
+        """The lowest and highest number of connections."""
         return min(self.medians), max(self.medians)
 
     @property
@@ -65,27 +66,27 @@ class _Sweep:
     def logs(self) -> NDArray[np.float64]:
         """Log throughput of the blocks with results at all loads: a row per block, a column per load."""
         complete = [block for block in self.blocks.values() if set(block) == set(self.medians)]
-        return np.log([[block[level] for level in self.medians] for block in complete])
+        return np.log([[block[load] for load in self.medians] for block in complete])
 
 
 def scaling(trials: Sequence[MeasuredTrial], experiment: Experiment) -> list[Scaling]:
     """One entry per workload and variant; empty for open loops and for fewer than 4 loads."""
-    levels = sorted({point.connections for point in experiment.load.points()})
-    if experiment.load.rate or len(levels) < usl.LEVELS_MIN:
+    loads = sorted({point.connections for point in experiment.load.points()})
+    if experiment.load.rate or len(loads) < usl.LOADS_MIN:
         return []
     entries = []
     for workload in experiment.workloads:
         for variant in experiment.variants:
             names = (workload.title, variant.name)
-            sweep = _sweep([t for t in trials if (t.place.workload, t.place.variant) == names], levels)
-            # Fewer than 4 loads have results, or none has throughput.
-            if len(sweep.medians) >= usl.LEVELS_MIN and any(sweep.medians.values()):
+            sweep = _sweep([t for t in trials if (t.workload, t.variant) == names], loads)
+            # Otherwise fewer than 4 loads have results, or the throughput is 0 at every load.
+            if len(sweep.medians) >= usl.LOADS_MIN and any(sweep.medians.values()):
                 entries.append(_scaling(sweep, *names))
     return entries
 
 
 def _scaling(sweep: _Sweep, workload: str, variant: str) -> Scaling:
-    """The entry of one variant on one workload. A trial that its server failed has no throughput."""
+    """How one variant scales on one workload."""
     has_failures = any(0.0 in block.values() for block in sweep.blocks.values())
     return Scaling(
         workload=workload,
@@ -98,17 +99,17 @@ def _scaling(sweep: _Sweep, workload: str, variant: str) -> Scaling:
 
 
 def _law(sweep: _Sweep) -> dict[str, Any]:
-    """The law, its peak, and the plateau of a sweep without failures."""
+    """The keys of verdict.json about the law, its peak and the plateau, for a sweep without failures."""
     law = usl.fit(list(sweep.medians), list(sweep.medians.values()))
-    misfit = math.expm1(max(abs(math.log(law.throughput(n) / x)) for n, x in sweep.medians.items()))
+    deviation = math.expm1(max(abs(math.log(law.throughput(n) / x)) for n, x in sweep.medians.items()))
     plateau = _plateau(sweep)
-    fits = misfit < max(MISFIT, MISFIT_ERRORS * _median_error(sweep))
-    measured = {"fit_error_percent": misfit * 100.0, "plateau": plateau}
+    fits = deviation < max(DEVIATION_MAX, DEVIATION_ERRORS * _median_error(sweep))
+    measured = {"fit_error_percent": deviation * 100.0, "plateau": plateau}
     if not fits:
         return measured
     return {
         **measured,
-        **_knee(sweep, law, plateau),
+        **_peak(sweep, law, plateau),
         "model": "usl",
         "rate": law.rate,
         "sigma": law.sigma,
@@ -117,102 +118,108 @@ def _law(sweep: _Sweep) -> dict[str, Any]:
     }
 
 
-def _sweep(trials: Sequence[MeasuredTrial], levels: Sequence[int]) -> _Sweep:
+def _sweep(trials: Sequence[MeasuredTrial], loads: Sequence[int]) -> _Sweep:
     blocks: dict[int, dict[float, float]] = {}
     for trial in trials:
         if trial.is_result:
-            at = float(trial.place.level[1])
-            blocks.setdefault(trial.place.block, {})[at] = trial.value(THROUGHPUT)
+            blocks.setdefault(trial.block, {})[float(trial.point.value)] = trial.value(THROUGHPUT)
     medians = {
-        level: median(block[level] for block in blocks.values() if level in block)
-        for level in map(float, levels)
-        if any(level in block for block in blocks.values())
+        load: median(block[load] for block in blocks.values() if load in block)
+        for load in map(float, loads)
+        if any(load in block for block in blocks.values())
     }
     return _Sweep(blocks, medians)
 
 
 def _median_error(sweep: _Sweep) -> float:
-    """Standard error of a load's median, as a share, from the variation that blocks and loads
-    do not explain.
+    """Relative standard error of the median at one load.
+
+    It comes from the residuals of log throughput after the means of blocks and loads are subtracted.
     """
     logs = sweep.logs()
     if len(logs) < 2:
         return 0.0
-    rest = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
+    residuals = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
     blocks, loads = logs.shape
-    deviation = math.sqrt(float(np.sum(rest**2)) / ((blocks - 1) * (loads - 1)))
-    return MEDIAN_ERROR * deviation / math.sqrt(blocks)
+    deviation = math.sqrt(float(np.sum(residuals**2)) / ((blocks - 1) * (loads - 1)))
+    return MEDIAN_TO_MEAN_ERROR * deviation / math.sqrt(blocks)
 
 
 def _plateau(sweep: _Sweep) -> tuple[float, float] | None:
-    """The range of connections whose throughput could be within 2 % of the highest; None for few blocks."""
-    logs, levels = sweep.logs(), list(sweep.medians)
-    best = levels.index(sweep.highest)
+    """The range of connections whose throughput may be within 2 % of the highest; None if blocks
+    are too few.
+    """
+    logs, loads = sweep.logs(), list(sweep.medians)
+    best = loads.index(sweep.highest)
     if not len(logs):
         return None
-    others = [column for column in range(len(levels)) if column != best]
+    others = [column for column in range(len(loads)) if column != best]
     intervals = joint_intervals([list(logs[:, other] - logs[:, best]) for other in others], ALPHA)
     near = [sweep.highest]
     for other, joint in zip(others, intervals, strict=True):
         if joint is None:
             return None
-        if joint.high >= math.log1p(-PLATEAU):
-            near.append(levels[other])
+        if joint.high >= math.log1p(-PLATEAU_SHARE):
+            near.append(loads[other])
     return min(near), max(near)
 
 
-def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[str, Any]:
-    """The peak in connections if it is inside the tested range, else on which side of the range it is.
+def _peak(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[str, Any]:
+    """The keys of verdict.json about the peak. If the peak is outside the tested range, only its side is
+    given.
 
-    Empty if the measurements do not show the law's rise or fall significantly, as with too few blocks.
+    Empty if the measurements do not show significantly that throughput rises before the peak and falls after
+    it.
     """
     if plateau is None:
         return {}
-    single = usl.knees(list(sweep.blocks.values()))
-    logs = [math.log(max(knee, 1e-9)) for knee in single]
-    knee = math.exp(hodges_lehmann(logs)) if logs else law.knee
+    of_blocks = usl.peaks(list(sweep.blocks.values()))
+    logs = [math.log(max(peak, 1e-9)) for peak in of_blocks]
+    peak = math.exp(hodges_lehmann(logs)) if logs else law.peak
     low, high = sweep.range
-    place = "below" if knee < low else "above" if knee > high else "inside"
+    side = "below" if peak < low else "above" if peak > high else "inside"
     rises, falls = plateau[0] > low, plateau[1] < high
-    if (place != "below" and not rises) or (place != "above" and not falls):
+    if (side != "below" and not rises) or (side != "above" and not falls):
         return {}
     ends = interval(logs, ALPHA) if logs else None
     # An end of the interval outside the tested range is unknown.
     bounds = ends and [n if low <= n <= high else None for n in map(math.exp, (ends.low, ends.high))]
-    inside = place == "inside"
+    is_inside = side == "inside"
     return {
-        "knee": place,
-        "knee_connections": knee if inside else None,
+        "knee": side,
+        "knee_connections": peak if is_inside else None,
         "knee_interval": bounds,
-        # The law's throughput may exceed the measured one, which the server reached.
-        "knee_throughput": min(law.throughput(knee), sweep.medians[sweep.highest]) if inside else None,
+        # The law may give more than the highest measured median, so that median is the limit.
+        "knee_throughput": min(law.throughput(peak), sweep.medians[sweep.highest]) if is_inside else None,
     }
 
 
 def _curve(law: usl.Law, low: float, high: float) -> list[tuple[float, float]]:
-    """Connections and throughput along the law, evenly on a logarithmic axis."""
+    """Connections and throughput along the law, at equal distances on a logarithmic axis."""
     steps = [low * (high / low) ** (step / (CURVE_POINTS - 1)) for step in range(CURVE_POINTS)]
     return [(n, law.throughput(n)) for n in steps]
 
 
-def knee_findings(entries: Sequence[Scaling]) -> Iterator[Finding]:
-    """R07: sweeps whose loads do not include the peak, so that the variants' highest throughputs cannot be
+def peak_findings(entries: Sequence[Scaling]) -> Iterator[Finding]:
+    """R07: sweeps that do not reach the peak, so that the highest throughputs of variants cannot be
     compared.
     """
-    for place, text, loads in (
+    for side, text, direction in (
         (
             "above",
-            "throughput had not fallen at {high:g} connections, the highest load: its peak is at least there",
+            "throughput had not fallen at the highest load ({high:g} connections), so its peak is there or "
+            "above",
             "higher",
         ),
         (
             "below",
-            "throughput fell from {low:g} connections on, the lowest load: its peak is at most there",
+            "throughput already fell from the lowest load ({low:g} connections) on, so its peak is there or "
+            "below",
             "lower",
         ),
     ):
         for workload in dict.fromkeys(entry.workload for entry in entries):
-            outside = [e for e in entries if e.workload == workload and e.knee == place]
+            outside = [e for e in entries if e.workload == workload and e.knee == side]
             if outside:
                 low, high = outside[0].levels
                 names = ", ".join(entry.variant for entry in outside)
@@ -220,6 +227,6 @@ def knee_findings(entries: Sequence[Scaling]) -> Iterator[Finding]:
                     "R07",
                     "note",
                     f"{workload} on {names}: {text.format(low=low, high=high)}",
-                    {"workload": workload, "variants": [e.variant for e in outside], "knee": place},
-                    fix=f"Add {loads} loads to connections in [load]",
+                    {"workload": workload, "variants": [e.variant for e in outside], "knee": side},
+                    fix=f"Add {direction} values to connections in [load]",
                 )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dbdyno.finding import Finding
 from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Comparison
-from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT
+from dbdyno.judge.figures import LATENCY_P95, THROUGHPUT
 from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
@@ -28,7 +28,7 @@ from dbdyno.judge.wording import (
 )
 from dbdyno.stats.paired import Effect
 from dbdyno.stats.signed_rank import blocks_needed
-from dbdyno.stats.words import Verdict
+from dbdyno.stats.verdict_rule import Verdict
 
 # Precisions that an undecided sentence offers, in percent, and the factor of an interval's half width:
 # half width = HALF_WIDTH * s / sqrt(blocks), s the standard deviation of the blocks' log ratios.
@@ -66,9 +66,9 @@ def _text(comparison: Comparison) -> str:
             )
     assert effect is not None, "every other verdict has an effect"
     where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
-    if comparison.identical:
+    if comparison.is_identical:
         return f"{_identical(comparison, effect)}, {where}"
-    if comparison.wordless:
+    if comparison.is_factorial:
         return f"{variant} against {baseline}: {_size(comparison, effect)}, {where}"
     match comparison.judged.verdict:
         case Verdict.MIXED:
@@ -86,18 +86,20 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
     relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
     where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
     if _several(comparison):
-        if all(word == judged.verdict for word in judged.level_verdicts):
+        if all(word == judged.verdict for word in judged.load_verdicts):
             relation += " at every load"
         else:
-            same = [index for index in judged.sure_levels if judged.level_verdicts[index] == judged.verdict]
-            other = [index for index in judged.sure_levels if index not in same]
+            same = [
+                index for index in judged.significant_loads if judged.load_verdicts[index] == judged.verdict
+            ]
+            other = [index for index in judged.significant_loads if index not in same]
             sure = [f"surely {_loads_of(comparison, same)}"] if same else []
             if other:
                 worse = _COMPARATIVES[comparison.scale.metric][faster]
                 sure.append(f"but {worse} {_loads_and_sizes(comparison, other)}")
             where = "; ".join([*([", ".join(sure)] if sure else []), where])
     text = f"{relation}: {_size(comparison, effect)}, {where}"
-    return text if effect.is_sure else f"{text}; {SIZE_UNSURE}"
+    return text if effect.is_significant else f"{text}; {SIZE_UNSURE}"
 
 
 def _identical(comparison: Comparison, effect: Effect) -> str:
@@ -115,14 +117,14 @@ def _loads_of(comparison: Comparison, indices: Sequence[int]) -> str:
 
 def _loads_and_sizes(comparison: Comparison, indices: Sequence[int]) -> str:
     """Some loads and the effects at them: at 10 and 20 connections (+9.2 % and +9.1 %)."""
-    effects = [level for index in indices if (level := comparison.judged.levels[index]) is not None]
+    effects = [level for index in indices if (level := comparison.judged.load_effects[index]) is not None]
     return f"{_loads_of(comparison, indices)} ({join_words([change(level) for level in effects])})"
 
 
 def _mixed(comparison: Comparison) -> str:
     metric, judged = comparison.scale.metric, comparison.judged
     first, second = (
-        _loads_and_sizes(comparison, [i for i, word in enumerate(judged.level_verdicts) if word == direction])
+        _loads_and_sizes(comparison, [i for i, word in enumerate(judged.load_verdicts) if word == direction])
         for direction in (Verdict.FASTER, Verdict.SLOWER)
     )
     relation = f"{comparison.variant} {better(metric, faster=True)} {comparison.baseline} {first}"
@@ -139,7 +141,7 @@ def _equivalent(comparison: Comparison, effect: Effect) -> str:
     metric = METRICS[comparison.scale.metric]
     end = f"{_blocks(comparison, effect)}"
     floor = comparison.floor_percent
-    if effect.is_sure and (floor is None or abs(effect.effect_percent) > floor):
+    if effect.is_significant and (floor is None or abs(effect.effect_percent) > floor):
         faster = (effect.effect_percent > 0) == comparison.scale.higher_is_faster
         relation = better(comparison.scale.metric, faster=faster)
         return (
@@ -157,7 +159,7 @@ def _equivalent(comparison: Comparison, effect: Effect) -> str:
 def _undecided(comparison: Comparison, effect: Effect) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
     text = f"{variant} against {baseline}, {_size(comparison, effect)}, {_where(comparison)}"
-    if comparison.disturbed and effect.is_sure:
+    if comparison.is_disturbed and effect.is_significant:
         # More blocks would not help.
         return (
             f"Undecided because other processes disturbed the trials: {text}; {_blocks(comparison, effect)}"
@@ -170,17 +172,17 @@ def _undecided(comparison: Comparison, effect: Effect) -> str:
             f"{_where(comparison)}"
         )
     extra = []
-    if judged.sure_levels:
-        for index in judged.sure_levels:
-            faster = judged.level_verdicts[index] == Verdict.FASTER
-            level = judged.levels[index]
+    if judged.significant_loads:
+        for index in judged.significant_loads:
+            faster = judged.load_verdicts[index] == Verdict.FASTER
+            level = judged.load_effects[index]
             assert level is not None, "a load with a word has an effect"
             relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
             extra.append(f"{_loads_of(comparison, [index])} {relation} ({change(level)})")
     else:
         extra += excluded(effect)
     floor = comparison.floor_percent
-    if floor is not None and effect.is_sure and abs(effect.effect_percent) <= floor:
+    if floor is not None and effect.is_significant and abs(effect.effect_percent) <= floor:
         amount = f"up to {floor:.1f} %" if math.isfinite(floor) else "an unknown amount"
         extra.append(f"identical variants differ by {amount} here")
     return "; ".join([text, *extra, *_outlook(comparison, effect)])
@@ -222,7 +224,7 @@ def _not_comparable(comparison: Comparison) -> str:
         others = f"; {join_words(more)} failed too" if more else ""
         return f"{variant} and {baseline} are not comparable: {text} ({first.code}){others}"
     missing = [pair.at for pair in comparison.pairs if not pair.baseline]
-    names = [name for name in (variant, baseline) if name in comparison.lacking]
+    names = [name for name in (variant, baseline) if name in comparison.incomplete_variants]
     who = join_words(names) if names else f"{variant} and {baseline}"
     have = "have" if len(names) != 1 else "has"
     together = "" if names else " in the same block"

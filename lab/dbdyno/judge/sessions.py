@@ -1,4 +1,6 @@
-"""P22: encryption, compression and authentication of the load's connections, as the engine recorded them."""
+"""P22: differences between variants in encryption, compression and authentication of the load's
+connections.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
 
-# These differences affect every statement; authentication affects only the start of a connection.
-EVERY_STATEMENT = ("tls", "compression")
+# Properties that affect the cost of every statement. Authentication affects only the start of a connection.
+AFFECTING_STATEMENTS = ("tls", "compression")
 
 
-def differences(stored: Sequence[StoredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """Variants whose encryption, compression or login differs from the baseline's."""
+def session_differences(stored: Sequence[StoredTrial], experiment: Experiment) -> Iterator[Finding]:
+    """Variants whose connections differ from those of the baseline in one of these properties."""
     sessions: dict[str, dict[str, Any]] = {}
     for trial in stored:
         name = str(trial.meta["variant"])
@@ -32,12 +34,12 @@ def differences(stored: Sequence[StoredTrial], experiment: Experiment) -> Iterat
                 f"{key} {first or 'none'} in {baseline} and {second or 'none'} in {variant.name}"
                 for key, (first, second) in differing.items()
             )
-            heavy = any(key in EVERY_STATEMENT for key in differing)
+            is_warning = any(key in AFFECTING_STATEMENTS for key in differing)
             yield Finding(
                 "P22",
-                "warn" if heavy else "note",
-                f"the sessions of {variant.name} were not like those of {baseline}: {listed}"
-                + ("; a difference found may be that of the connections" if heavy else ""),
+                "warn" if is_warning else "note",
+                f"the connections of {variant.name} differ from those of {baseline}: {listed}"
+                + ("; this may be the cause of a measured difference" if is_warning else ""),
                 differing,
                 variant.name,
             )

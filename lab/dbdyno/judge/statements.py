@@ -1,4 +1,6 @@
-"""P08 and P09 on the stored run: rows that the user's SQL examined under load, and differing plans."""
+"""P08 and P09 in a stored run: differing execution plans, and rows that the user's SQL examined
+under load.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,16 @@ from dbdyno.explain.costs import Cost
 from dbdyno.finding import Finding
 from dbdyno.store.measured import MeasuredTrial
 
-# Counters whose sum is the number of examined rows. PostgreSQL counts rows of scans and entries of indexes.
+# Counters whose sum is the number of examined rows. PostgreSQL counts rows in table scans and entries in
+# index scans.
 _MYSQL = "Handler_read_"
 _POSTGRESQL = "pg_stat_database.tup_returned"
 
 
-def examined(
+def examined_rows(
     trials: Sequence[MeasuredTrial], costs: Mapping[int, Mapping[str, Cost]], experiment: Experiment
 ) -> Iterator[Finding]:
-    """P09: rows examined per transaction, by the server's counters under load."""
+    """P09: the number of rows that the server examined for each transaction under load, by its counters."""
     for workload in experiment.workloads:
         if isinstance(workload, OltpWorkload):
             continue
@@ -27,8 +30,8 @@ def examined(
             rows = [
                 number
                 for trial in trials
-                if (trial.place.variant, trial.place.workload) == (variant.name, workload.title)
-                and (number := _examined(costs.get(trial.place.index, {}))) is not None
+                if (trial.variant, trial.workload) == (variant.name, workload.title)
+                and (number := _examined(costs.get(trial.index, {}))) is not None
             ]
             if rows:
                 medians[variant.name] = median(rows)
@@ -48,8 +51,8 @@ def _examined(costs: Mapping[str, Cost]) -> float | None:
     return sum(rows) if rows else None
 
 
-def plans(findings: Sequence[Finding], experiment: Experiment) -> Iterator[Finding]:
-    """P08: statements whose plan on a variant's server differs from the baseline's."""
+def differing_plans(findings: Sequence[Finding], experiment: Experiment) -> Iterator[Finding]:
+    """P08: statements that a variant's server executes by a different plan than the baseline's server."""
     by_variant = {
         (one.subject, one.evidence["workload"]): one.evidence["plans"]
         for one in findings
@@ -57,22 +60,25 @@ def plans(findings: Sequence[Finding], experiment: Experiment) -> Iterator[Findi
     }
     baseline = experiment.variants[0].name
     products = {variant.name: variant.server.product for variant in experiment.variants}
-    for (subject, workload), known in by_variant.items():
+    for (subject, workload), own_plans in by_variant.items():
         others = by_variant.get((baseline, workload), {})
-        # Different products have different names for the same access method.
+        # Different products have different names for the same plan, so only variants of one product are
+        # compared.
         if subject == baseline or products.get(subject) != products[baseline]:
             continue
         changed = {
             name: (others[name], plan)
-            for name, plan in known.items()
+            for name, plan in own_plans.items()
             if name in others and others[name] != plan
         }
         if changed:
-            listed = "; ".join(f"{name}: {one}, there {other}" for name, (other, one) in changed.items())
+            listed = "; ".join(
+                f"{name}: {plan} instead of {other}" for name, (other, plan) in changed.items()
+            )
             yield Finding(
                 "P08",
                 "warn",
-                f"{subject} executes statements of {workload} by other plans than {baseline}: {listed}",
+                f"{subject} executes statements of {workload} by different plans than {baseline}: {listed}",
                 {"workload": workload, "plans": changed},
                 subject,
             )

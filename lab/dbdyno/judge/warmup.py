@@ -85,9 +85,7 @@ def _shortened(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
     the servers.
     """
     planned_s = experiment.load.duration_s
-    lengths_s = {
-        trial.place.index: trial.window.length_us / 1e6 for trial in trials if trial.window is not None
-    }
+    lengths_s = {trial.index: trial.window.length_us / 1e6 for trial in trials if trial.window is not None}
     short = {index: length for index, length in lengths_s.items() if length < SHORT_WINDOW * planned_s}
     if len(short) > SHORT_TRIALS * len(lengths_s):
         yield Finding(
@@ -105,7 +103,7 @@ def _drifts(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator
     """Variants whose throughput still changed: each at most once per workload, with its strongest change."""
     baseline = experiment.variants[0].name
     for workload in experiment.workloads:
-        of = [trial for trial in trials if trial.place.workload == workload.title]
+        of = [trial for trial in trials if trial.workload == workload.title]
         reported: set[str] = set()
         for variant in experiment.variants[1:]:
             for change in drift_changes(of, experiment, baseline, variant.name):
@@ -123,7 +121,7 @@ def drift_changes(
     """
     # Key of the difference: no variant has an empty name.
     difference = ""
-    blocks = sorted({trial.place.block for trial in trials})
+    blocks = sorted({trial.block for trial in trials})
     alpha = ALPHA / _comparisons(experiment)
     if len(blocks) < blocks_needed(alpha):
         return []
@@ -187,9 +185,9 @@ def _row(
     by_block: dict[int, dict[tuple[str, float], float]] = {}
     for trial in trials:
         drift = trial.drift
-        ratio = getattr(drift, part) if drift is not None and trial.place.variant == variant else None
+        ratio = getattr(drift, part) if drift is not None and trial.variant == variant else None
         if ratio is not None:
-            by_block.setdefault(trial.place.block, {})[trial.place.level] = ratio
+            by_block.setdefault(trial.block, {})[trial.point] = ratio
     points = len(experiment.load.points())
     return [
         fmean(by_block[block].values()) if len(by_block.get(block, ())) == points else math.nan
@@ -286,8 +284,8 @@ def _blocks_tested(trials: Sequence[MeasuredTrial], experiment: Experiment) -> i
     """Number of blocks that the test for drift can use, for the variant and workload with the fewest."""
     counts = []
     for workload in experiment.workloads:
-        of = [trial for trial in trials if trial.place.workload == workload.title]
-        blocks = sorted({trial.place.block for trial in of})
+        of = [trial for trial in trials if trial.workload == workload.title]
+        blocks = sorted({trial.block for trial in of})
         for variant in experiment.variants:
             row = _row(of, variant.name, WITHIN, experiment, blocks)
             counts.append(sum(not math.isnan(ratio) for ratio in row))

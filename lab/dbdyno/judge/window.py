@@ -1,9 +1,10 @@
-"""The part of a trial that counts (its window), and how much throughput drifted around it.
+"""Determines the window of a trial (the part that counts), and how much throughput changed during the trial.
 
-With a declared warm-up the window is the measuring phase. With ``warmup = "auto"`` this module computes the
-MSER-5 cut on the engine's ticks, over the warm-up and the first half of the measurement. All trials that are
-compared with each other (same block, workload and point) get the largest of their cuts, so a server in steady
-state is never compared with one that is still warming up.
+With a declared warm-up the window is the measuring phase. With ``warmup = "auto"`` the window may start
+later: the MSER-5 method determines from the engine's ticks when the warm-up ended, at the latest in the
+middle of the measurement. That time is the cut. All trials that are compared with each other (same block,
+workload and load) get the latest of their cuts, so a server in steady state is never compared with one that
+is still warming up.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dbdyno.store.measured import Drift, Window
 
 
 def windows(recordings: Sequence[Recording], *, automatic: bool) -> list[Window]:
-    """One window per recording of the same block, workload and point, in the same order."""
+    """The windows of trials of the same block, workload and load, in the order of `recordings`."""
     cuts_us = [cut for cut in map(_cut_us, recordings) if cut is not None] if automatic else []
     common_us = max(cuts_us, default=None)
     return [_window(recording, common_us) for recording in recordings]
@@ -26,14 +27,14 @@ def windows(recordings: Sequence[Recording], *, automatic: bool) -> list[Window]
 def _window(recording: Recording, cut_us: int | None) -> Window:
     start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
     if cut_us is not None and cut_us > start_us:
-        # Latencies are recorded only for whole intervals.
+        # Latencies are recorded per interval, so the window starts with the next interval.
         later_us = [edge for edge in _edges_us(recording) if edge >= cut_us]
         start_us = min(later_us) if later_us else max(_edges_us(recording))
     return Window(start_us, end_us, cut_us)
 
 
 def _cut_us(recording: Recording) -> int | None:
-    """The time at which the warm-up of one trial ended; None if the trial is too short to determine it."""
+    """The time at which the warm-up of one trial ended; None if the trial is too short for MSER-5."""
     latest_us = max(_edges_us(recording))
     within = sum(at_us <= latest_us for at_us, _ in recording.ticks)
     cut = mser5([events for _, events in recording.ticks], within)
@@ -43,7 +44,7 @@ def _cut_us(recording: Recording) -> int | None:
 
 
 def _edges_us(recording: Recording) -> list[int]:
-    """Possible starts of a window: the starts of the intervals in the first half of the measurement."""
+    """The possible starts of a window: starts of intervals in the first half of the measurement."""
     start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
     middle_us = (start_us + end_us) // 2
     starts = [int(i["start_us"]) for i in recording.intervals if i["phase"] == "measure"]
@@ -51,7 +52,7 @@ def _edges_us(recording: Recording) -> list[int]:
 
 
 def drift(recording: Recording, window: Window) -> Drift:
-    """How throughput changed between the parts of a trial, from its ticks."""
+    """How throughput changed between parts of a trial."""
     warmup_us = int(recording.measure["start_us"])
     middle_us = (window.start_us + window.end_us) // 2
     whole = _rate(recording, window.start_us, window.end_us)
@@ -65,10 +66,10 @@ def drift(recording: Recording, window: Window) -> Drift:
 
 
 def _rate(recording: Recording, start_us: int, end_us: int) -> float:
-    """Transactions per tick of a span; 0 if the span contains no tick."""
+    """Mean transactions per tick in a part of a trial; 0 if it contains no tick."""
     events = [count for at_us, count in recording.ticks if start_us < at_us <= end_us]
     return sum(events) / len(events) if events else 0.0
 
 
-def _log_ratio(above: float, below: float) -> float | None:
-    return math.log(above / below) if above > 0.0 and below > 0.0 else None
+def _log_ratio(later: float, earlier: float) -> float | None:
+    return math.log(later / earlier) if later > 0.0 and earlier > 0.0 else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT
+from dbdyno.judge.figures import LATENCY_P95, THROUGHPUT
 from dbdyno.stats.paired import Bound, Effect
 
 METRICS = {THROUGHPUT: "throughput", LATENCY_P95: "p95 latency"}

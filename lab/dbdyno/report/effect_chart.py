@@ -1,4 +1,6 @@
-"""The effect of a variant against the baseline as a forest plot: estimate, interval, individual blocks."""
+"""The chart of a variant's effect against the baseline (a forest plot): estimate, interval, individual
+blocks.
+"""
 
 from __future__ import annotations
 
@@ -8,98 +10,100 @@ from typing import Any, TypeAlias
 
 import altair as alt
 
-from dbdyno.report import words
-from dbdyno.report.encoding import chart_of
-from dbdyno.report.figure import INK, MUTED, PALETTE, PAPER, SHADE, Figure
+from dbdyno.report import formatting
+from dbdyno.report.chart import INK, MUTED, PALETTE, PAPER, SHADE, Chart
+from dbdyno.report.chart_parts import chart_of
 from dbdyno.report.model import Report
 from dbdyno.store.measured import ComparisonBlocks
 from dbdyno.store.verdict import Comparison, JudgedEffect
 
 Row: TypeAlias = dict[str, Any]
-# Label, effect, and percent of each block.
-Entry: TypeAlias = tuple[str, JudgedEffect, Mapping[str, float | None]]
+# Label, effect, and block -> change in percent.
+LabelledEffect: TypeAlias = tuple[str, JudgedEffect, Mapping[str, float | None]]
 
-# Width of the plot, and the x positions of the result and verdict columns at its right.
-EFFECT_WIDTH, RESULT_X, WORD_X = 540, 552, 740
-# Changes beyond these, in percent, are shown on a logarithmic axis of ratios.
-FAR_BELOW, FAR_ABOVE = -50.0, 100.0
+# Width of the plot, and the x positions of the columns at its right: effect as text, and verdict. In pixels.
+PLOT_WIDTH, EFFECT_X, VERDICT_X = 540, 552, 740
+# Beyond these changes in percent the axis shows ratios and is logarithmic.
+RATIOS_BELOW, RATIOS_ABOVE = -50.0, 100.0
 # Margin at both ends, as a share of the axis.
 MARGIN = 0.04
-# Half of the axis in percent if no number is known.
-EMPTY_AXIS = 10.0
+# Both ends of the axis, in percent, if no change is known.
+DEFAULT_END = 10.0
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """The horizontal axis: percent, or ratios if some changes are large."""
+    """The horizontal axis: changes in percent, or ratios if a change is large."""
 
-    ratios: bool
+    has_ratios: bool
     low: float
     high: float
 
-    def at(self, percent: float) -> float:
+    def x(self, percent: float) -> float:
         """The x value of a change, clipped to the axis."""
-        value = 1.0 + percent / 100.0 if self.ratios else percent
+        value = 1.0 + percent / 100.0 if self.has_ratios else percent
         return min(max(value, self.low), self.high)
 
 
-def effects(report: Report, comparison: Comparison, blocks: ComparisonBlocks, number: int) -> list[Figure]:
-    """One comparison's effects with intervals, blocks and the declared zone of ±delta; [] without results."""
-    entries = _entries(comparison, blocks)
-    if not any(entry.blocks for _, entry, _ in entries):
+def effect_charts(
+    report: Report, comparison: Comparison, blocks: ComparisonBlocks, number: int
+) -> list[Chart]:
+    """The chart of one comparison, with the zone of equivalence if one is declared; [] without results."""
+    effects = _labelled_effects(comparison, blocks)
+    if not any(effect.blocks for _, effect, _ in effects):
         return []
     baseline, variant, workload = report.variants[0], comparison.variant, comparison.workload
     delta = comparison.curve.delta_percent
-    metric = words.METRICS[comparison.curve.metric]
+    metric = formatting.METRICS[comparison.curve.metric]
     color = PALETTE[report.variants.index(variant) % len(PALETTE)]
-    axis = _axis(entries, delta)
-    rows = [_row(label, entry, axis, color) for label, entry, _ in entries]
+    axis = _axis(effects, delta)
+    rows = [_row(label, effect, axis, color) for label, effect, _ in effects]
     ticks = [
-        {"label": label, "x": axis.at(effect)}
-        for label, _, percent in entries
-        for effect in percent.values()
-        if effect is not None
+        {"label": label, "x": axis.x(change)}
+        for label, _, changes in effects
+        for change in changes.values()
+        if change is not None
     ]
-    details = "; ".join(f"{row['label']}: {row['size']}, {row['word']}" for row in rows)
+    details = "; ".join(f"{row['label']}: {row['effect']}, {row['verdict']}" for row in rows)
     unit = (
         f"{metric} as a multiple of {baseline}'s"
-        if axis.ratios
+        if axis.has_ratios
         else f"change of {metric} against {baseline}, %"
     )
     return [
-        Figure(
+        Chart(
             name=f"effect-{workload}-{number + 1}",
             title=f"Effect of {variant} against {baseline} on {workload}",
             description=f"Change of {metric} with its confidence interval. {details}.",
-            caption=_caption(comparison, entries, rows),
-            chart=_plot(rows, ticks, axis, delta, (color, unit)),
+            caption=_caption(comparison, effects, rows),
+            specification=_plot(rows, ticks, axis, delta, color=color, x_title=unit),
         )
     ]
 
 
-def _entries(comparison: Comparison, blocks: ComparisonBlocks) -> list[Entry]:
-    """One entry per load and, if there are several loads, one for all loads combined."""
-    entries: list[Entry] = []
+def _labelled_effects(comparison: Comparison, blocks: ComparisonBlocks) -> list[LabelledEffect]:
+    """One effect per load and, if there are several loads, one for all loads combined."""
+    effects: list[LabelledEffect] = []
     for point, single in zip(comparison.points, blocks.points, strict=True):
         ((unit, value),) = point.at.items()
-        entries.append((words.level(unit, value), point, single.percent))
-    if len(entries) > 1:
-        entries.append((words.ALL_LOADS, comparison.curve, blocks.curve.percent))
-    return entries
+        effects.append((formatting.load(unit, value), point, single.percent))
+    if len(effects) > 1:
+        effects.append((formatting.ALL_LOADS, comparison.curve, blocks.curve.percent))
+    return effects
 
 
-def _axis(entries: Sequence[Entry], delta: float | None) -> _Axis:
-    """Wide enough for every finite end of an interval, every block and the zone."""
+def _axis(effects: Sequence[LabelledEffect], delta: float | None) -> _Axis:
+    """An axis that contains every finite end of an interval, every block and the zone of equivalence."""
     values = [0.0] if delta is None else [0.0, -delta, delta]
-    for _, entry, percent in entries:
-        ends = entry.interval_percent or ()
+    for _, effect, changes in effects:
+        ends = effect.interval_percent or ()
         values += [
-            v for v in (entry.effect_percent, *ends, *percent.values()) if v is not None and v > -100.0
+            v for v in (effect.effect_percent, *ends, *changes.values()) if v is not None and v > -100.0
         ]
     low, high = min(values), max(values)
     if low == high:
-        low, high = -EMPTY_AXIS, EMPTY_AXIS
-    if low < FAR_BELOW or high > FAR_ABOVE:
+        low, high = -DEFAULT_END, DEFAULT_END
+    if low < RATIOS_BELOW or high > RATIOS_ABOVE:
         first, last = 1.0 + low / 100.0, 1.0 + high / 100.0
         margin = (last / first) ** MARGIN
         return _Axis(True, first / margin, last * margin)
@@ -107,35 +111,41 @@ def _axis(entries: Sequence[Entry], delta: float | None) -> _Axis:
     return _Axis(False, low - margin, high + margin)
 
 
-def _row(label: str, entry: JudgedEffect, axis: _Axis, color: str) -> Row:
-    """One row of the plot. An unknown end of the interval is an arrow at the edge."""
-    effect, bounds = entry.effect_percent, entry.interval_percent
-    low, high = bounds or (None, None)
-    left = axis.low if bounds and (low is None or low <= -100.0) else None
-    right = axis.high if bounds and high is None else None
+def _row(label: str, effect: JudgedEffect, axis: _Axis, color: str) -> Row:
+    """One row of the plot. `left` and `right` are the arrows at the edge for unknown ends of the interval."""
+    estimate, interval = effect.effect_percent, effect.interval_percent
+    low, high = interval or (None, None)
+    left = axis.low if interval and (low is None or low <= -100.0) else None
+    right = axis.high if interval and high is None else None
     return {
         "label": label,
-        "x": None if effect is None or effect <= -100.0 else axis.at(effect),
-        "low": left if low is None or left is not None else axis.at(low),
-        "high": right if high is None else axis.at(high),
+        "x": None if estimate is None or estimate <= -100.0 else axis.x(estimate),
+        "low": left if low is None or left is not None else axis.x(low),
+        "high": right if high is None else axis.x(high),
         "left": left,
         "right": right,
-        "fill": PAPER if entry.bound else color,
-        "shape": "diamond" if label == words.ALL_LOADS else "circle",
-        "area": 130 if label == words.ALL_LOADS else 65,
-        "size": words.effect(entry),
-        "word": words.verdict(entry.verdict),
+        "fill": PAPER if effect.bound else color,
+        "shape": "diamond" if label == formatting.ALL_LOADS else "circle",
+        "area": 130 if label == formatting.ALL_LOADS else 65,
+        "effect": formatting.estimate_and_interval(effect),
+        "verdict": formatting.verdict(effect.verdict),
     }
 
 
-def _caption(comparison: Comparison, entries: Sequence[Entry], rows: Sequence[Row]) -> str:
+def _caption(comparison: Comparison, effects: Sequence[LabelledEffect], rows: Sequence[Row]) -> str:
     points, curve = comparison.points, comparison.curve
-    together = "simultaneous " if len(points) > 1 else ""
-    bars = f"bars: {together}{words.ci(points)}; " if any(row["low"] is not None for row in rows) else ""
+    simultaneous = "simultaneous " if len(points) > 1 else ""
+    bars = (
+        f"bars: {simultaneous}{formatting.ci_heading(points)}; "
+        if any(row["low"] is not None for row in rows)
+        else ""
+    )
     parts = [f"Dots: estimates; {bars}ticks: individual blocks"]
     if len(points) > 1:
-        own = "" if curve.confidence == points[0].confidence else f" ({words.ci([curve])})"
-        parts.append(f"diamond: {words.ALL_LOADS}{own}")
+        confidence = (
+            "" if curve.confidence == points[0].confidence else f" ({formatting.ci_heading([curve])})"
+        )
+        parts.append(f"diamond: {formatting.ALL_LOADS}{confidence}")
     if any(row["fill"] == PAPER and row["x"] is not None for row in rows):
         parts.append("hollow: only a bound of the estimate is known")
     if any(row["left"] is not None or row["right"] is not None for row in rows):
@@ -143,21 +153,22 @@ def _caption(comparison: Comparison, entries: Sequence[Entry], rows: Sequence[Ro
     if curve.delta_percent is not None:
         parts.append(f"grey zone: ±{curve.delta_percent:g} %, declared as equivalent")
     text = f"{'; '.join(parts)}."
-    of_points = [percent for label, _, percent in entries if label != words.ALL_LOADS]
-    total = sum(len(percent) for percent in of_points)
-    unknown = sum(effect is None for percent in of_points for effect in percent.values())
+    per_load = [changes for label, _, changes in effects if label != formatting.ALL_LOADS]
+    total = sum(len(changes) for changes in per_load)
+    unknown = sum(change is None for changes in per_load for change in changes.values())
     if unknown:
         text += f" {unknown} of {total} blocks have no tick: their ratio is unknown or infinite."
     return text
 
 
-def _plot(rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, look: tuple[str, str]) -> Any:
-    """`look` is the variant's colour and the title of the horizontal axis."""
-    color, title = look
-    scale = alt.Scale(type="log" if axis.ratios else "linear", domain=[axis.low, axis.high], nice=False)
+def _plot(
+    rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, *, color: str, x_title: str
+) -> Any:
+    """The plot as an Altair chart."""
+    scale = alt.Scale(type="log" if axis.has_ratios else "linear", domain=[axis.low, axis.high], nice=False)
     percent = "datum.value === 0 ? '0' : format(datum.value, '+~f')"
-    labels = "format(datum.value, '~g')" if axis.ratios else percent
-    x_axis = alt.Axis(labelExpr=labels, title=title, tickCount=8)
+    labels = "format(datum.value, '~g')" if axis.has_ratios else percent
+    x_axis = alt.Axis(labelExpr=labels, title=x_title, tickCount=8)
     x = alt.X("x:Q", scale=scale, axis=x_axis)
     row_axis = alt.Axis(
         domain=False, ticks=False, labelFontSize=13, labelColor=INK, labelPadding=12, labelLimit=260
@@ -173,7 +184,7 @@ def _plot(rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, l
 
     text = {"align": "left", "color": INK, "fontSize": 12}
     layers = [
-        chart_of([{"x": axis.at(0.0)}]).mark_rule(color=MUTED).encode(x=x),
+        chart_of([{"x": axis.x(0.0)}]).mark_rule(color=MUTED).encode(x=x),
         chart_of(ticks).mark_tick(color=color, opacity=0.45, thickness=1.5, size=12).encode(x=x, y=y),
         base.transform_filter("datum.low !== null")
         .mark_rule(color=color, strokeWidth=2.5)
@@ -189,10 +200,10 @@ def _plot(rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, l
             shape=alt.Shape("shape:N", scale=None),
             size=alt.Size("area:Q", scale=None),
         ),
-        base.mark_text(**text).encode(x=alt.value(RESULT_X), y=y, text="size:N"),
-        base.mark_text(**text, fontWeight="bold").encode(x=alt.value(WORD_X), y=y, text="word:N"),
+        base.mark_text(**text).encode(x=alt.value(EFFECT_X), y=y, text="effect:N"),
+        base.mark_text(**text, fontWeight="bold").encode(x=alt.value(VERDICT_X), y=y, text="verdict:N"),
     ]
     if delta is not None:
-        zone = chart_of([{"from": axis.at(-delta), "to": axis.at(delta)}]).mark_rect(color=SHADE)
+        zone = chart_of([{"from": axis.x(-delta), "to": axis.x(delta)}]).mark_rect(color=SHADE)
         layers.insert(0, zone.encode(x=alt.X("from:Q", scale=scale, axis=x_axis), x2="to:Q"))
-    return alt.layer(*layers).properties(width=EFFECT_WIDTH, height=alt.Step(34))
+    return alt.layer(*layers).properties(width=PLOT_WIDTH, height=alt.Step(34))

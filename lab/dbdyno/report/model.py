@@ -1,4 +1,4 @@
-"""The content of a report, read from a run's folder."""
+"""The content of a report, read from a judged run's folder."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding
-from dbdyno.report.differences import Difference, differences
+from dbdyno.report.variable_differences import Difference, differences
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange
 from dbdyno.store.measured import ComparisonBlocks, MeasuredTrial
 from dbdyno.store.verdict import Comparison, Factor, Scaling, VerdictFile
 from dbdyno.store.warmup_trial import derived_warmup_s
 
-# Maximum of significant changes in the table.
-REASONS = 15
-# Costs of a transaction: key in explained.json and column title, in order. Empty columns are not shown.
-COSTS = (
+# The columns of the table of costs per transaction: key in explained.json, and title.
+COST_COLUMNS = (
     ("cpu_us", "CPU time"),
     ("context_switches", "context switches"),
     ("cpu_wait_us", "run-queue wait"),
@@ -29,38 +27,39 @@ COSTS = (
     ("write_calls", "write calls"),
     ("write_kib", "written"),
 )
-# Maximum of findings of one check about one subject; the others are only counted.
-ALIKE_SHOWN = 3
+# Maximum number of shown findings of one check about one subject; the others are only counted.
+SIMILAR_MAX = 3
 
 
 def value(trial: MeasuredTrial, metric: str) -> float | None:
-    """A figure; None without one. The throughput is 0 if the server failed."""
-    shown = trial.figures is not None or (metric == "throughput" and trial.failed_by == "server")
-    return trial.value(metric) if shown else None
+    """A metric of a trial; None if it is unknown. The throughput is 0 if the server failed."""
+    is_known = trial.figures is not None or (metric == "throughput" and trial.failed_by == "server")
+    return trial.value(metric) if is_known else None
 
 
 @dataclass(frozen=True)
 class Report:
-    """What page, charts and tables show of one judged run."""
+    """The data of one judged run that page, charts and tables show."""
 
     run_id: str
     experiment: Experiment
     profile: str | None
+    # The text of experiment.toml.
     source: str
     environment: Mapping[str, Any]
     verdict: VerdictFile
-    # Per comparison the effect of every single block.
+    # The effects of the single blocks of each comparison, in the order of `verdict.comparisons`.
     blocks: Sequence[ComparisonBlocks]
     explained: ExplainedFile
     trials: Sequence[MeasuredTrial]
-    # Trial -> the block that its block repeats.
+    # Index of a trial in a repeated block -> the number of the original block.
     repeats: Mapping[int, int]
     # Variant -> server.json of its first trial.
     servers: Mapping[str, Mapping[str, Any]]
     differences: Sequence[Difference]
-    # Variant -> encryption, compression and authentication of the load's connections.
+    # Variant -> encryption, compression and authentication of the load generator's connections.
     sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # The warm-up of the trials, as determined by warm-up trials or else as in the experiment.
+    # The warm-up of every trial: as measured by the warm-up trials, else as in the experiment file.
     warmup_s: float = 0.0
 
     @property
@@ -70,60 +69,63 @@ class Report:
 
     @property
     def shown_checks(self) -> list[tuple[Finding, int]]:
-        """The findings to show, each with the number of similar ones not shown: some occur in every block."""
+        """The findings to show. The last of several similar findings has the number of those not shown."""
         groups: dict[tuple[str | None, ...], list[Finding]] = {}
         for check in self.checks:
             key = (check.level, check.code, check.subject, check.override)
             groups.setdefault(key, []).append(check)
         result: list[tuple[Finding, int]] = []
-        for alike in groups.values():
-            shown = alike[:ALIKE_SHOWN]
+        for similar in groups.values():
+            shown = similar[:SIMILAR_MAX]
             result += [(check, 0) for check in shown[:-1]]
-            result.append((shown[-1], len(alike) - len(shown)))
+            result.append((shown[-1], len(similar) - len(shown)))
         return result
 
     @property
     def variants(self) -> list[str]:
-        """Names in order of the file; the first is the baseline."""
+        """Names of the variants in the order of the experiment file; the first is the baseline."""
         return [variant.name for variant in self.experiment.variants]
 
     @property
     def workloads(self) -> list[str]:
-        """Names in order of the file."""
+        """Titles of the workloads in the order of the experiment file."""
         return [workload.title for workload in self.experiment.workloads]
 
     def changes(self, comparison: Comparison) -> list[MeasuredChange]:
-        """The significant changes between the variants, the most certain and largest first."""
-        return [one for one in self._measures(comparison) if one.significant]
+        """The costs that differ significantly between the two variants: resources first, the largest change
+        first.
+        """
+        return [change for change in self._cost_changes(comparison) if change.significant]
 
-    def tested(self, comparison: Comparison) -> int:
-        """How many metrics were tested."""
-        return sum(one.group != "part" for one in self._measures(comparison))
+    def tested_count(self, comparison: Comparison) -> int:
+        """Number of costs that were tested for a significant change."""
+        return sum(change.group != "part" for change in self._cost_changes(comparison))
 
-    def changes_at(self, comparison: Comparison) -> list[ChangesAt]:
-        """The significant changes per load, without loads that have none."""
-        return [point for one in self._explained(comparison) for point in one.points if point.measures]
+    def changes_per_load(self, comparison: Comparison) -> list[ChangesAt]:
+        """The significant changes at each load, without loads that have none."""
+        return [point for entry in self._entries(comparison) for point in entry.points if point.measures]
 
-    def _measures(self, comparison: Comparison) -> list[MeasuredChange]:
-        return [measure for one in self._explained(comparison) for measure in one.measures]
+    def _cost_changes(self, comparison: Comparison) -> list[MeasuredChange]:
+        return [change for entry in self._entries(comparison) for change in entry.measures]
 
-    def _explained(self, comparison: Comparison) -> list[ComparisonChanges]:
+    def _entries(self, comparison: Comparison) -> list[ComparisonChanges]:
+        """The entry of explained.json for a comparison, as a list of one; [] without one."""
         names = (comparison.variant, comparison.workload)
-        return [one for one in self.explained.comparisons if (one.variant, one.workload) == names]
+        return [entry for entry in self.explained.comparisons if (entry.variant, entry.workload) == names]
 
     def cost_rows(self, workload: str) -> list[Costs]:
-        """Costs of a transaction of each variant at each load, if the server's processes were sampled."""
+        """The costs of a transaction for each variant and load; [] if the servers' processes were not
+        sampled.
+        """
         return [row for row in self.explained.costs if row.workload == workload and row.shown]
 
     def cost_columns(self, workload: str) -> list[tuple[str, str]]:
-        """Key and title of the columns that some of these rows have."""
+        """Key and title of the columns that at least one of these rows has."""
         rows = self.cost_rows(workload)
-        return [(key, title) for key, title in COSTS if any(key in row.shown for row in rows)]
+        return [(key, title) for key, title in COST_COLUMNS if any(key in row.shown for row in rows)]
 
     def factor_rows(self, workload: str) -> list[Factor]:
-        """The effects of the factors on a workload, then interactions; [] if the experiment has no
-        factors.
-        """
+        """The effects of the factors on a workload, then the interactions; [] without factors."""
         return [row for row in self.verdict.factors or () if row.workload == workload]
 
     def scaling_rows(self, workload: str) -> list[Scaling]:
@@ -131,13 +133,13 @@ class Report:
         return [row for row in self.verdict.scaling or () if row.workload == workload]
 
     @property
-    def open_loop(self) -> bool:
-        """Whether the load is a rate; then the verdict compares latency."""
+    def is_open_loop(self) -> bool:
+        """Whether the load is a rate. If it is, the verdict compares latency."""
         return bool(self.experiment.load.rate)
 
 
 def gather(run: Run) -> Report:
-    """Read a judged run. Raises StoreProblem if it was not judged or cannot be read."""
+    """Read a judged run. Raises StoreProblem if the run was not judged or a file cannot be read."""
     judged = run.judged()
     if judged is None:
         raise StoreProblem(
@@ -146,12 +148,12 @@ def gather(run: Run) -> Report:
     verdict, measured, explained = judged
     servers: dict[str, Mapping[str, Any]] = {}
     sessions: dict[str, Mapping[str, Any]] = {}
-    for stored in run.trials():
-        name = str(stored.meta["variant"])
-        if name not in servers and stored.server:
-            servers[name] = stored.server
+    for trial in run.trials():
+        name = str(trial.meta["variant"])
+        if name not in servers and trial.server:
+            servers[name] = trial.server
         if not sessions.get(name):
-            sessions[name] = stored.session()
+            sessions[name] = trial.session()
     experiment = run.experiment()
     derived_s = derived_warmup_s(run)
     return Report(

@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs no network, no script and no other file."""
+"""The HTML page of the report: one file that needs no network, no script and no other file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from markupsafe import Markup
 
 from dbdyno import __version__
 from dbdyno.experiment.model import Design
-from dbdyno.report import words
-from dbdyno.report.drawing import Drawings, inline
-from dbdyno.report.figure import Figure
+from dbdyno.report import formatting
+from dbdyno.report.chart import Chart
 from dbdyno.report.model import Report
+from dbdyno.report.rendering import RenderedCharts, inline_svg
 
 
-def page(report: Report, figures: Sequence[Figure], drawings: Drawings) -> str:
-    """The HTML of the page, with a sentence instead of missing charts.
+def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts) -> str:
+    """The page as HTML. If charts are missing, the page says why.
 
-    All text is escaped except the charts and the style sheet.
+    The template escapes all text except the SVG of the charts and the style sheet.
     """
     environment = Environment(
         loader=PackageLoader("dbdyno.report"),
@@ -30,27 +30,27 @@ def page(report: Report, figures: Sequence[Figure], drawings: Drawings) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(words=words)
+    environment.globals.update(formatting=formatting)
     style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     return environment.get_template("report.html.j2").render(
         report=report,
         experiment=report.experiment,
-        style=Markup(style),  # noqa: S704 — our own file
-        pictures=[
-            (figure, Markup(inline(picture.svg, figure)))  # noqa: S704 — escaped by the chart library
-            for figure in figures
-            if (picture := drawings.pictures.get(figure.name))
+        style=Markup(style),  # noqa: S704 — report.css
+        charts=[
+            (chart, Markup(inline_svg(done.svg, chart)))  # noqa: S704 — escaped by the chart library
+            for chart in charts
+            if (done := rendered.by_name.get(chart.name))
         ],
-        missing=drawings.failure,
+        failure=rendered.failure,
         facts=facts(report.environment),
-        design=design(report),
+        design=design_rows(report),
         created_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
     )
 
 
 def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested facts as rows of name and value; the names of nested facts have the outer name as prefix."""
+    """Nested facts as rows of name and value. The name of a nested fact starts with the outer names."""
     rows: list[tuple[str, str]] = []
     for key, value in environment.items():
         name = f"{prefix}{key.replace('_', ' ')}"
@@ -67,23 +67,23 @@ def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, s
     return rows
 
 
-def design(report: Report) -> list[tuple[str, str]]:
-    """The design of the experiment as rows of name and text."""
+def design_rows(report: Report) -> list[tuple[str, str]]:
+    """The experiment's design as rows of name and text."""
     experiment = report.experiment
-    load, plan, client = experiment.load, experiment.design, experiment.client
+    load, design, client = experiment.load, experiment.design, experiment.client
     warmup = f"{report.warmup_s:g} s"
     if load.warmup_s is None:
-        warmup += " (auto), then a cut per trial (MSER-5)"
+        warmup += " (auto), then the first part of each measurement is discarded (MSER-5)"
     if load.prewarm == "scan":
         warmup += ", all tables and indexes read first"
     rows = [
         (
             "blocks",
-            f"{plan.blocks}, each with every variant once at every load, variants in {_order(plan)}, "
-            f"loads in {plan.order} order",
+            f"{design.blocks}, each with every variant once at every load, variants in {_order(design)}, "
+            f"loads in {design.order} order",
         ),
         ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}"),
-        ("data", f"{plan.state}, per {plan.state_per}"),
+        ("data", f"{design.state}, per {design.state_per}"),
         ("load", _load(report)),
         ("transport", load.transport),
         (
@@ -99,11 +99,11 @@ def design(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
-def _order(plan: Design) -> str:
-    # Older runs, whose order was not balanced, have no order seed.
-    if plan.order_seed is None:
-        return f"random order (seed {plan.seed})"
-    return f"balanced random order (order seed {plan.order_seed})"
+def _order(design: Design) -> str:
+    # Runs of older versions have no order seed; their order was not balanced.
+    if design.order_seed is None:
+        return f"random order (seed {design.seed})"
+    return f"balanced random order (order seed {design.order_seed})"
 
 
 def _load(report: Report) -> str:
@@ -116,4 +116,4 @@ def _load(report: Report) -> str:
 
 def _product(report: Report, variant: str) -> str:
     server = report.servers.get(variant)
-    return f"{server['product']} {server['version']}" if server else "no answer"
+    return f"{server['product']} {server['version']}" if server else "no trial reached it"

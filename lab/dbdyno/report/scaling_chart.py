@@ -1,4 +1,6 @@
-"""Throughput over connections with the fitted scalability law and its peak, or the plateau."""
+"""The chart of throughput over connections, with the fitted scalability law and its peak, or with the
+plateau.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,21 @@ from typing import Any
 
 import altair as alt
 
-from dbdyno.report import words
-from dbdyno.report.encoding import chart_of, color, dash, layered, shape
-from dbdyno.report.figure import HEIGHT, WIDTH, Figure
-from dbdyno.report.level_chart import axis_values, level_scale, medians
+from dbdyno.report import formatting
+from dbdyno.report.chart import HEIGHT, WIDTH, Chart
+from dbdyno.report.chart_parts import chart_of, color, dash, layered, shape
+from dbdyno.report.load_chart import axis_values, load_scale, medians
 from dbdyno.report.model import Report
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Scaling
 
 
-def scaling(
+def scaling_chart(
     report: Report, workload: str, trials: Sequence[MeasuredTrial], entries: Sequence[Scaling]
-) -> Figure:
-    """The medians as marks, the law as a line, its peak as a diamond, intervals and plateaus as bars."""
+) -> Chart:
+    """The medians as marks, the law as a line, its peak as a diamond, the peak's interval or the plateau as a
+    bar.
+    """
     fitted = [entry for entry in entries if entry.model is not None]
     flat = [entry for entry in entries if entry.model is None]
     curves = [
@@ -27,14 +31,14 @@ def scaling(
         for entry in fitted
         for n, throughput in entry.curve
     ]
-    knees = [
+    peaks = [
         {"variant": entry.variant, "x": entry.knee_connections, "value": entry.knee_throughput}
         for entry in fitted
         if entry.knee_connections is not None
     ]
-    bars = [_knee_bar(entry) for entry in fitted if entry.knee_connections is not None]
+    bars = [_peak_bar(entry) for entry in fitted if entry.knee_connections is not None]
     bars += [_plateau_bar(entry) for entry in flat if entry.plateau]
-    scale = level_scale(trials)
+    scale = load_scale(trials)
     x = alt.X(
         "x:Q",
         scale=scale,
@@ -44,7 +48,7 @@ def scaling(
         "value:Q", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(title="transactions/s", tickCount=6)
     )
     layers = [
-        chart_of(medians(report, trials, "throughput", dodged=False))
+        chart_of(medians(report, trials, "throughput", side_by_side=False))
         .mark_point(filled=True, size=50, opacity=0.8)
         .encode(x=x, y=y, color=color(report), shape=shape(report))
     ]
@@ -54,21 +58,23 @@ def scaling(
     if bars:
         rules = chart_of(bars).mark_rule(strokeWidth=5, opacity=0.3)
         layers.append(rules.encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=color(report)))
-    if knees:
-        marks = chart_of(knees).mark_point(filled=True, size=170, shape="diamond", opacity=1)
+    if peaks:
+        marks = chart_of(peaks).mark_point(filled=True, size=170, shape="diamond", opacity=1)
         layers.append(marks.encode(x=x, y=y, color=color(report)))
-    details = [f"{entry.variant}: knee {words.knee(entry)}" for entry in fitted if entry.knee is not None]
+    details = [
+        f"{entry.variant}: peak {formatting.peak(entry)}" for entry in fitted if entry.knee is not None
+    ]
     details += [
-        f"{entry.variant}: within 2 % of the highest {words.plateau(entry)} connections"
+        f"{entry.variant}: within 2 % of the highest {formatting.plateau(entry)} connections"
         for entry in flat
         if entry.plateau
     ]
-    return Figure(
+    return Chart(
         name=f"scaling-{workload}",
         title=f"How {workload} scales with connections",
         description=f"{'; '.join(['Throughput over connections', *details])}.",
         caption=_caption(fitted, flat),
-        chart=layered(layers, WIDTH - 60, HEIGHT + 40),
+        specification=layered(layers, WIDTH - 60, HEIGHT + 40),
     )
 
 
@@ -78,19 +84,21 @@ def _caption(fitted: Sequence[Scaling], flat: Sequence[Scaling]) -> str:
         parts.append("lines: the universal scalability law fitted to them")
     if any(entry.knee_connections is not None for entry in fitted):
         parts.append(
-            "diamonds: its knee, where throughput is highest, with a 95 % CI from the blocks as a bar"
+            "diamonds: its peak, where throughput is highest; bars: 95 % CI of the peak, from the blocks"
         )
     text = f"{'; '.join(parts)}."
     misfits = [entry for entry in flat if entry.fit_error_percent is not None]
     if misfits:
-        text += f" The law does not fit {_names(misfits)}: no line and no knee"
+        text += f" The law does not fit {_names(misfits)}: no line and no peak"
         text += (
             "; bar: loads within 2 % of the highest throughput."
             if any(entry.plateau for entry in misfits)
             else "."
         )
-    if failed := [entry for entry in flat if entry.fit_error_percent is None]:
-        text += f" The server failed in trials of {_names(failed)}, which count as 0: no line and no knee."
+    if with_failures := [entry for entry in flat if entry.fit_error_percent is None]:
+        text += (
+            f" The server failed in trials of {_names(with_failures)}, which count as 0: no line and no peak."
+        )
     return text
 
 
@@ -98,17 +106,19 @@ def _names(entries: Sequence[Scaling]) -> str:
     return ", ".join(entry.variant for entry in entries)
 
 
-def _knee_bar(entry: Scaling) -> dict[str, Any]:
-    """The interval of a peak; an unknown end extends to the lowest or highest load."""
+def _peak_bar(entry: Scaling) -> dict[str, Any]:
+    """The interval of a peak as a bar; an unknown end is drawn at the lowest or highest load."""
     low = high = entry.knee_connections
     if entry.knee_interval is not None:
         low, high = (
-            edge if end is None else end for end, edge in zip(entry.knee_interval, entry.levels, strict=True)
+            limit if end is None else end
+            for end, limit in zip(entry.knee_interval, entry.levels, strict=True)
         )
     return {"variant": entry.variant, "low": low, "high": high, "value": entry.knee_throughput}
 
 
 def _plateau_bar(entry: Scaling) -> dict[str, Any]:
+    """The loads with nearly the highest throughput as a bar."""
     assert entry.plateau is not None, "the caller checked"
     low, high = entry.plateau
     value = entry.highest.throughput

@@ -7,7 +7,7 @@ import io
 import json
 from dataclasses import asdict
 
-from dbdyno.report import words
+from dbdyno.report import formatting
 from dbdyno.report.model import Report, gather, value
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
@@ -29,18 +29,18 @@ def as_json(run: Run) -> str:
 
 
 def as_csv(run: Run) -> str:
-    """One line per planned trial. Times are microseconds.
+    """One line per planned trial. Times are in microseconds.
 
-    A trial without figures has empty columns, except that its throughput is 0 if its server failed, so that
-    an average over the column includes failures.
+    The columns of a trial without a result are empty. If its server failed, its throughput is 0, so that an
+    average over the column includes the failure.
     """
     report = gather(run)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for trial in report.trials:
-        where, (unit, level) = trial.place, trial.place.level
-        place = [where.index, where.block, where.variant, where.workload, unit, f"{level:g}"]
+        plan = [trial.index, trial.block, trial.variant, trial.workload]
+        load = [trial.point.unit, f"{trial.point.value:g}"]
         status = [_status(trial), trial.failure or "", trial.failed_by or ""]
         throughput = value(trial, "throughput")
         figures = {
@@ -48,8 +48,8 @@ def as_csv(run: Run) -> str:
             "throughput_per_s": "" if throughput is None else throughput,
             "lower_bound_of": " ".join(trial.figures.censored) if trial.figures else "",
         }
-        values = [figures.get(column, "") for column in COLUMNS[len(place) + len(status) :]]
-        writer.writerow([*place, *status, *values])
+        values = [figures.get(column, "") for column in COLUMNS[len(plan) + len(load) + len(status) :]]
+        writer.writerow([*plan, *load, *status, *values])
     return text.getvalue().rstrip("\n")
 
 
@@ -60,61 +60,63 @@ def _status(trial: MeasuredTrial) -> str:
 
 
 def as_markdown(run: Run) -> str:
-    """Verdicts, findings and the table of every comparison, ready for a release note."""
+    """Verdicts, a table for each comparison, and findings, for a release note."""
     report = gather(run)
-    lines = [f"# {_plain(report.experiment.name)}", ""]
+    lines = [f"# {_escaped(report.experiment.name)}", ""]
     if report.experiment.question:
-        lines += [_plain(report.experiment.question), ""]
-    for one, _ in report.verdict.sentences:
-        lines += [f"**{_plain(one.sentence)}**", ""]
-    lines += [_plain(report.verdict.family.text), ""]
+        lines += [_escaped(report.experiment.question), ""]
+    for judged, _ in report.verdict.sentences:
+        lines += [f"**{_escaped(judged.sentence)}**", ""]
+    lines += [_escaped(report.verdict.family.text), ""]
     for comparison in report.verdict.comparisons:
         lines += [*_comparison(report, comparison), ""]
     reasons = [
-        f"- {_plain(one.sentence)}"
+        f"- {_escaped(change.sentence)}"
         for comparison in report.verdict.comparisons
-        for one in report.changes(comparison)[:3]
+        for change in report.changes(comparison)[:3]
     ]
     lines += ["Why:", "", *reasons, ""] if reasons else []
     if report.checks:
         lines += ["Warnings:", ""]
         for check in report.checks:
             reason = f" (overridden: {check.override})" if check.override else ""
-            lines.append(f"- {words.LEVELS[check.level]} {_plain(check.line + reason)}")
+            lines.append(f"- {formatting.SEVERITIES[check.level]} {_escaped(check.line + reason)}")
         lines.append("")
     lines.append(f"Run {report.run_id}, {report.experiment.design.blocks} blocks planned.")
     return "\n".join(lines)
 
 
 def _comparison(report: Report, comparison: Comparison) -> list[str]:
-    baseline, variant = _plain(report.verdict.baseline), _plain(comparison.variant)
-    metric = words.METRICS[comparison.curve.metric]
+    baseline, variant = _escaped(report.verdict.baseline), _escaped(comparison.variant)
+    metric = formatting.METRICS[comparison.curve.metric]
+    ci = formatting.ci_heading(comparison.points)
     lines = [
-        f"{_plain(comparison.workload)}, {metric}, medians of the blocks:",
+        f"{_escaped(comparison.workload)}, {metric}, medians of the blocks:",
         "",
-        f"| load | {baseline} | {variant} | change | {words.ci(comparison.points)} | blocks | verdict |",
+        f"| load | {baseline} | {variant} | change | {ci} | blocks | verdict |",
         "|---|---:|---:|---:|---:|---:|---|",
     ]
     for point in comparison.points:
-        ((unit, level),) = point.at.items()
-        values = f"{words.median(point, 'baseline')} | {words.median(point, 'variant')}"
-        lines.append(f"| {words.level(unit, level)} | {values} | {_effect(point, point.confidence)} |")
+        ((unit, value),) = point.at.items()
+        values = f"{formatting.median(point, 'baseline')} | {formatting.median(point, 'variant')}"
+        lines.append(f"| {formatting.load(unit, value)} | {values} | {_effect(point, point.confidence)} |")
     if len(comparison.points) > 1:
         effect = _effect(comparison.curve, comparison.points[0].confidence)
-        lines.append(f"| {words.ALL_LOADS} | | | {effect} |")
+        lines.append(f"| {formatting.ALL_LOADS} | | | {effect} |")
     if comparison.order:
         lines += [
             "",
-            _plain(words.order_effect(comparison, report.verdict.baseline)),
+            _escaped(formatting.order_effect(comparison, report.verdict.baseline)),
         ]
     return lines
 
 
-def _effect(entry: Effect, confidence: float) -> str:
-    interval, word = words.interval(entry, confidence), words.verdict(entry.verdict)
-    return f"{words.change(entry)} | {interval} | {entry.blocks} | {word}"
+def _effect(effect: Effect, confidence: float) -> str:
+    """The last four columns of a row; `confidence` is the one in the heading."""
+    interval, verdict = formatting.interval(effect, confidence), formatting.verdict(effect.verdict)
+    return f"{formatting.estimate(effect)} | {interval} | {effect.blocks} | {verdict}"
 
 
-def _plain(text: str) -> str:
+def _escaped(text: str) -> str:
     """Text with Markdown's special characters escaped."""
     return " ".join(text.split()).translate(_MARKDOWN)

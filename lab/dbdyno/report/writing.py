@@ -1,4 +1,4 @@
-"""Writes the report: report.html and charts/ in the run's own folder."""
+"""Writes report.html and the folder charts/ into a run's folder."""
 
 from __future__ import annotations
 
@@ -6,73 +6,73 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from dbdyno.report.drawing import Drawings, draw
-from dbdyno.report.figure import Figure
+from dbdyno.report.chart import Chart
 from dbdyno.report.model import Report, gather
 from dbdyno.report.page import page
+from dbdyno.report.rendering import RenderedCharts, render
 from dbdyno.store import Run, files
 
-PictureFormat = Literal["svg", "png"]
+ImageFormat = Literal["svg", "png"]
 
 
-class DrawingError(Exception):
-    """Requested charts cannot be rendered; the message is one line."""
+class RenderingError(Exception):
+    """Requested charts could not be rendered. The message is one line."""
 
 
 def write(run: Run, warn: Callable[[str], object] = lambda _text: None) -> Path:
-    """Write report.html and charts/*.svg and *.png of a judged run; returns the page's path.
+    """Write report.html, charts/*.svg and charts/*.png of a judged run; returns the page's path.
 
-    If charts cannot be rendered the page says so, and `warn` gets the reason as one line.
-    Raises StoreProblem if the run was not judged, or nothing can be written.
+    If charts cannot be rendered, the page says so, and `warn` gets the reason as one line.
+    Raises StoreProblem if the run was not judged or a file cannot be written.
     """
     report = gather(run)
-    figures, drawings = _draw(report)
-    content = page(report, figures, drawings)
+    charts, rendered = _render(report)
+    content = page(report, charts, rendered)
     path = run.path / "report.html"
     files.write(path, content.encode())
-    _write_pictures(run, figures, drawings, ("svg", "png"))
-    if drawings.failure:
-        warn(drawings.failure)
+    _write_charts(run, charts, rendered, ("svg", "png"))
+    if rendered.failure:
+        warn(rendered.failure)
     return path
 
 
-def write_charts(run: Run, picture: PictureFormat) -> list[Path]:
+def write_charts(run: Run, image_format: ImageFormat) -> list[Path]:
     """Write only the charts, as SVG or PNG; returns their paths.
 
-    Raises DrawingError if a chart cannot be rendered, after the others are written, and StoreProblem as
-    `write` does.
+    Raises RenderingError if a chart cannot be rendered; the others are written before. Raises StoreProblem if
+    the run was not judged or a file cannot be written.
     """
-    figures, drawings = _draw(gather(run))
-    paths = _write_pictures(run, figures, drawings, (picture,))
-    if drawings.failure:
-        raise DrawingError(drawings.failure)
+    charts, rendered = _render(gather(run))
+    paths = _write_charts(run, charts, rendered, (image_format,))
+    if rendered.failure:
+        raise RenderingError(rendered.failure)
     return paths
 
 
-def _draw(report: Report) -> tuple[list[Figure], Drawings]:
-    """All figures and their pictures. An error in the code of a chart loses the pictures, not the page."""
+def _render(report: Report) -> tuple[list[Chart], RenderedCharts]:
+    """All charts, and the rendered ones. An error in the code of a chart must not prevent the page."""
     try:
-        # Imported here because it takes a quarter of a second, and a verdict does not need it.
-        from dbdyno.report import charts  # noqa: PLC0415
+        # Imported only here: importing Altair takes a quarter of a second.
+        from dbdyno.report.charts import all_charts  # noqa: PLC0415
 
-        figures = charts.figures(report)
-        return figures, draw(figures)
+        charts = all_charts(report)
+        return charts, render(charts)
     except Exception as error:
-        return [], Drawings(failure=f"{type(error).__name__}: {error}")
+        return [], RenderedCharts(failure=f"{type(error).__name__}: {error}")
 
 
-def _write_pictures(
-    run: Run, figures: list[Figure], drawings: Drawings, kinds: tuple[PictureFormat, ...]
+def _write_charts(
+    run: Run, charts: list[Chart], rendered: RenderedCharts, formats: tuple[ImageFormat, ...]
 ) -> list[Path]:
     folder = run.path / "charts"
     files.make_folder(folder)
     paths: list[Path] = []
-    for figure in figures:
-        picture = drawings.pictures.get(figure.name)
-        if picture is None:
+    for chart in charts:
+        image = rendered.by_name.get(chart.name)
+        if image is None:
             continue
-        for kind in kinds:
-            path = folder / f"{figure.name}.{kind}"
-            files.write(path, picture.svg.encode() if kind == "svg" else picture.png)
+        for extension in formats:
+            path = folder / f"{chart.name}.{extension}"
+            files.write(path, image.svg.encode() if extension == "svg" else image.png)
             paths.append(path)
     return paths

@@ -1,19 +1,19 @@
-"""Which effects of a run may have a verdict: the family-wise error rate is at most 5 %.
+"""Decides which effects of a run are significant, so that the family-wise error rate is at most alpha (5 %).
 
-Each of K comparisons gets alpha / K. Inside a comparison the effect over all loads comes first; the words at
-single loads follow:
+Each of K comparisons has a budget, at first alpha / K. Within a comparison the effect over all loads is
+tested first, then those at single loads, at these significance levels:
 
 ::
 
-    over all loads    at 4/5 of the budget         (the whole budget where there is one load)
-    single loads      at alpha / K, once the effect over all loads has its word;
-                      else at 1/5 of alpha / K     (a change at one load alone is a result too)
+    over all loads    4/5 of the budget; the whole budget if there is only one load
+    single loads      alpha / K if the effect over all loads is significant;
+                      1/5 of alpha / K if it is not (an effect at a single load is a result too)
 
-A comparison whose words are all given passes its budget on to the others in equal parts, as in Holm's
-procedure (1979, Scand. J. Stat. 6:65); with one load it is Holm's procedure. A budget is only passed on when
-nothing of the comparison is left to test, so the chance of a false word stays below alpha whichever effects
-are real, and the order of the comparisons does not matter (the graphical procedures of Bretz et al. 2009,
-Stat. Med. 28:586).
+If all effects of a comparison are significant, its budget is divided equally among the other comparisons, as
+in Holm's procedure (1979, Scand. J. Stat. 6:65); if there is only one load, this is Holm's procedure. A
+comparison passes its budget on only if it has nothing left to test. So the chance of a false result stays
+below alpha whichever effects are real, and the order of the comparisons does not matter (the graphical
+procedures of Bretz et al. 2009, Stat. Med. 28:586).
 """
 
 from __future__ import annotations
@@ -24,57 +24,60 @@ from dataclasses import dataclass, field
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed
 
-# Share of a comparison's budget for single loads if the effect over all loads is not significant.
-LEVELS_SHARE = 0.2
+# Share of a comparison's budget for single loads, if the effect over all loads is not significant.
+SINGLE_LOADS_SHARE = 0.2
 
 
 @dataclass(frozen=True)
-class Tests:
+class ComparisonTests:
     """The p-values of one comparison."""
 
     # P-value over all loads, from the signed-rank test.
     p_value: float
     blocks: int
-    # P-value at each load, adjusted for all loads of the comparison; None if there is no result. One load:
-    # ().
-    levels: Sequence[float | None] = ()
+    # P-value at each load, adjusted for all loads of the comparison; None without a result. Empty for a
+    # comparison with only one load.
+    loads: Sequence[float | None] = ()
 
 
 @dataclass
-class Words:
-    """Which of one comparison's effects are significant, so that they may have a verdict word."""
+class SignificantEffects:
+    """Which effects of one comparison are significant: over all loads, and at each load."""
 
     overall: bool = False
-    levels: list[bool] = field(default_factory=list)
+    loads: list[bool] = field(default_factory=list)
 
 
-def decide(family: Sequence[Tests], alpha: float = ALPHA) -> list[Words]:
-    """For each comparison, in the order given, which effects differ from zero."""
+def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[SignificantEffects]:
+    """Decide which effects are significant; one result per comparison, in the order of `family`."""
     share = alpha / max(1, len(family))
-    words = [Words(levels=[False] * len(tests.levels)) for tests in family]
+    results = [SignificantEffects(loads=[False] * len(tests.loads)) for tests in family]
     undecided = set(range(len(family)))
-    complete = 0
+    # Number of comparisons that have passed their budget on.
+    finished = 0
     while undecided:
-        # The budget of each comparison that still has tests left.
-        budget = alpha / (len(family) - complete)
+        # Budget of each comparison that still has tests left.
+        budget = alpha / (len(family) - finished)
         rejected = next(
             (i for i in undecided if family[i].p_value <= _overall_budget(family[i], budget)), None
         )
         if rejected is None:
             break
         undecided.discard(rejected)
-        words[rejected].overall = True
-        words[rejected].levels = [p is not None and p <= share for p in family[rejected].levels]
-        complete += all(words[rejected].levels)
+        results[rejected].overall = True
+        results[rejected].loads = [p is not None and p <= share for p in family[rejected].loads]
+        finished += all(results[rejected].loads)
     for i in undecided:
         limit = share - _overall_budget(family[i], share)
-        words[i].levels = [p is not None and p <= limit for p in family[i].levels]
-    return words
+        results[i].loads = [p is not None and p <= limit for p in family[i].loads]
+    return results
 
 
-def _overall_budget(tests: Tests, budget: float) -> float:
-    """The part of a budget for the test of the effect over all loads: all of it, if the test could not become
-    significant with a part.
+def _overall_budget(tests: ComparisonTests, budget: float) -> float:
+    """The part of a budget for the effect over all loads.
+
+    It is the whole budget if there is only one load, or if the blocks are too few to reach a smaller
+    significance level.
     """
-    part = budget * (1.0 - LEVELS_SHARE)
-    return part if tests.levels and tests.blocks >= blocks_needed(part) else budget
+    part = budget * (1.0 - SINGLE_LOADS_SHARE)
+    return part if tests.loads and tests.blocks >= blocks_needed(part) else budget

@@ -47,7 +47,7 @@ class Effect:
     bound: Bound = Bound.EXACT
 
     @property
-    def is_sure(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the interval excludes zero."""
         return self.interval_percent is not None and not (
             self.interval_percent[0] <= 0.0 <= self.interval_percent[1]

@@ -1,17 +1,16 @@
-"""Gunther's universal scalability law: throughput over connections, and the load at which it peaks.
+"""Gunther's universal scalability law: throughput as a function of connections, and its maximum.
 
 ::
 
     X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1))
 
-lambda is the throughput of one connection, sigma the share of the work that is done one after another (Amdahl
-1967), kappa what the workers spend on agreeing with one another (Gunther 2007, Guerrilla Capacity Planning,
-ch. 4-6). Where kappa is above 0 the curve has a peak, the knee, at N* = sqrt((1 - sigma) / kappa), and falls
-behind it.
+lambda is the throughput of one connection, sigma the share of the work that is serial (contention, Amdahl
+1967), kappa the cost of keeping the workers consistent (coherency; Gunther 2007, Guerrilla Capacity Planning,
+ch. 4-6). If kappa is above 0, the curve has a peak at N* = sqrt((1 - sigma) / kappa) and decreases beyond it.
 
-Fitted by non-linear least squares on log X, since what disturbs a throughput is a share of it: a fit on X
-itself would see the high points alone. The start comes from N / X, which is a parabola in N and linear in its
-coefficients.
+The fit uses non-linear least squares on log X, because noise is proportional to throughput: a fit on X itself
+would mainly follow the highest values. The start values come from a linear fit of N / X, which is a parabola
+in N.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares, nnls
 
-# One level more than there are parameters: else every curve fits and none is found wrong.
-LEVELS_MIN = 4
-# Kappa below which the peak is at more connections than any server has.
+# One load more than the law has parameters: with three loads every curve would fit.
+LOADS_MIN = 4
+# Below this kappa the curve counts as one without a peak, which would be at 10^6 connections or more.
 KAPPA_MIN = 1e-12
 
 
@@ -34,7 +33,7 @@ KAPPA_MIN = 1e-12
 class Law:
     """A fitted curve."""
 
-    # Events per second of one connection.
+    # Transactions per second of one connection: lambda.
     rate: float
     # In [0, 1].
     sigma: float
@@ -42,25 +41,25 @@ class Law:
     kappa: float
 
     def throughput(self, connections: float) -> float:
-        """Events per second at so many connections."""
+        """Transactions per second with this number of connections."""
         n = connections
         return self.rate * n / (1.0 + self.sigma * (n - 1.0) + self.kappa * n * (n - 1.0))
 
     @property
-    def knee(self) -> float:
-        """Connections at the peak; infinity where throughput never falls, below 1 where it only falls."""
+    def peak(self) -> float:
+        """Number of connections at the peak: infinite if throughput never falls, below 1 if it only falls."""
         return math.sqrt((1.0 - self.sigma) / self.kappa) if self.kappa > KAPPA_MIN else math.inf
 
 
 def fit(connections: Sequence[float], throughput: Sequence[float]) -> Law:
-    """The law nearest to these points in the sense of least squares of log X.
+    """The law that fits these measurements best, by least squares of log X.
 
-    Raises ValueError for fewer than `LEVELS_MIN` different levels, and for values that are not above 0.
+    Raises ValueError for fewer than `LOADS_MIN` different loads, and for values that are not above 0.
     """
     n, x = np.asarray(connections, dtype=np.float64), np.asarray(throughput, dtype=np.float64)
-    if len(np.unique(n)) < LEVELS_MIN:
+    if len(np.unique(n)) < LOADS_MIN:
         raise ValueError(
-            f"{len(np.unique(n))} levels of load; the law has 3 parameters and needs {LEVELS_MIN}"
+            f"{len(np.unique(n))} different loads; the law has 3 parameters and needs {LOADS_MIN}"
         )
     if not (np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))):
         raise ValueError("connections and throughput must be above 0")
@@ -76,7 +75,7 @@ def fit(connections: Sequence[float], throughput: Sequence[float]) -> Law:
         residuals,
         _start(n, x / scale),
         bounds=([-np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf]),
-        # Kappa belongs to N squared: without this the steps in it would be as large as those in sigma.
+        # Kappa is multiplied by N squared, so the solver must take much smaller steps in it than in sigma.
         x_scale=[1.0, 1.0 / float(np.max(n)), 1.0 / float(np.max(n)) ** 2],
         xtol=1e-14,
         ftol=1e-14,
@@ -88,10 +87,13 @@ def fit(connections: Sequence[float], throughput: Sequence[float]) -> Law:
 
 
 def _start(n: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """From N / X = ((1 - sigma) + (sigma - kappa) N + kappa N^2) / lambda, each residual a share of N / X."""
+    """Start values of the fit, from N / X = ((1 - sigma) + (sigma - kappa) N + kappa N^2) / lambda.
+
+    The residuals are relative to N / X.
+    """
     weight = x / n
     columns = np.column_stack([weight, n * weight, n * n * weight])
-    # Columns of equal length, so that the solver's tolerance means the same for each.
+    # Columns are scaled to the same length, so that the solver's tolerance is equally strict for each.
     lengths = np.linalg.norm(columns, axis=0)
     a, b, c = nnls(columns / lengths, np.ones_like(n))[0] / lengths
     whole = a + b + c
@@ -100,12 +102,12 @@ def _start(n: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64
     return np.array([-math.log(whole), sigma, max(kappa, 1e-15)])
 
 
-def knees(by_block: Sequence[Mapping[float, float]]) -> list[float]:
-    """The knee of each block by itself; `by_block` holds connections -> throughput.
+def peaks(by_block: Sequence[Mapping[float, float]]) -> list[float]:
+    """The peak of the law fitted to each single block. `by_block` maps connections to throughput.
 
-    A block that lacks a level which others have would tell of another curve, and is left out.
+    A block without a result at some load is left out, because its curve cannot be compared with the others.
     """
     if not by_block:
         return []
-    levels = set().union(*by_block)
-    return [fit(list(block), list(block.values())).knee for block in by_block if set(block) == levels]
+    loads = set().union(*by_block)
+    return [fit(list(block), list(block.values())).peak for block in by_block if set(block) == loads]

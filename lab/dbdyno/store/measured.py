@@ -17,9 +17,16 @@ FailedBy = Literal["server", "harness", "not-run"]
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 
 
+class Point(NamedTuple):
+    """A load: a number of connections, or a rate in transactions per second."""
+
+    unit: str
+    value: float
+
+
 @dataclass(frozen=True, config=_DESCRIBED)
-class Place:
-    """A trial's block, variant, workload and load."""
+class ScheduleEntry:
+    """What schedule.json plans for one trial."""
 
     index: int
     """Index in schedule.json, from 0, and number of its folder."""
@@ -33,9 +40,9 @@ class Place:
     """Its load."""
 
     @property
-    def level(self) -> tuple[str, float]:
-        """`at` as a key: unit and number."""
-        return next(iter(self.at.items()))
+    def point(self) -> Point:
+        """The load as a key for sorting and grouping."""
+        return Point(*next(iter(self.at.items())))
 
 
 @dataclass(frozen=True, config=_DESCRIBED)
@@ -131,8 +138,8 @@ class Figures:
 class MeasuredTrial:
     """One planned trial: its figures, or the reason why it has none."""
 
-    place: Place
-    """Its place in the experiment."""
+    place: ScheduleEntry
+    """What was planned: block, variant, workload and load."""
     failure: str | None
     """Why there are no figures; null if there are."""
     failed_by: FailedBy | None = None
@@ -149,6 +156,36 @@ class MeasuredTrial:
     """How throughput changed from part to part of the trial: within, late, early."""
     foreign: float | None = None
     """Share of the CPUs of server and client that other processes used; null where it was not measured."""
+
+    @property
+    def index(self) -> int:
+        """Index in schedule.json, from 0."""
+        return self.place.index
+
+    @property
+    def block(self) -> int:
+        """Number of the block, from 0."""
+        return self.place.block
+
+    @property
+    def variant(self) -> str:
+        """Name of the variant."""
+        return self.place.variant
+
+    @property
+    def workload(self) -> str:
+        """Title of the workload."""
+        return self.place.workload
+
+    @property
+    def at(self) -> At:
+        """The load, in the form of the files."""
+        return self.place.at
+
+    @property
+    def point(self) -> Point:
+        """The load."""
+        return self.place.point
 
     @property
     def is_result(self) -> bool:

@@ -116,7 +116,7 @@ class Order(Part):
     """Its 95 % interval."""
 
     @property
-    def is_sure(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the interval of the order effect excludes zero."""
         return not self.interval_percent[0] <= 0.0 <= self.interval_percent[1]
 

@@ -1,7 +1,7 @@
-"""A figure with its texts, and the common style of all charts: colours, sizes, fonts.
+"""A chart with its title and caption, and the common style of all charts: colours, sizes, fonts.
 
 Colours are those of Okabe & Ito (2008, Color Universal Design), which colour-blind readers can distinguish.
-Nothing here imports a chart library.
+This module imports no chart library.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ WIDTH, HALF_WIDTH, HEIGHT = 900, 400, 240
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A chart with its title, caption and description."""
+class Chart:
+    """A chart of the report, not yet rendered."""
 
-    # Base name of its files.
+    # Name of its files without the extension.
     name: str
     title: str
     # For readers who cannot see the chart.
     description: str
     caption: str
-    chart: Any
-    # Its width on the page: full or half.
-    shape: Literal["whole", "half"] = "whole"
+    # An Altair chart.
+    specification: Any
+    width: Literal["full", "half"] = "full"
 
 
-def finished(chart: Any) -> Any:
-    """The chart with the common style: thin axes, no frame, one font."""
+def apply_style(specification: Any) -> Any:
+    """The Altair chart with the common style: thin axes, no frame, one font."""
     return (
-        chart.properties(background=PAPER, padding=10)
+        specification.properties(background=PAPER, padding=10)
         .configure(font=FONT)
         .configure_view(stroke=None)
         .configure_axis(

@@ -1,4 +1,4 @@
-"""The figures of one trial, over its window: throughput, latency, errors."""
+"""Computes the figures of one trial from the records of its window: throughput, latency, errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.stats.histogram import Percentile, merge, percentile
 from dbdyno.store.measured import Figures, Window
 
 MICROSECONDS = 1_000_000.0
-# The compared metrics.
+# The metrics that verdicts compare.
 THROUGHPUT: Final = "throughput"
 LATENCY_P95: Final = "latency_p95_us"
 PERCENTILES = {
@@ -33,7 +33,7 @@ def figures(recording: Recording, window: Window) -> Figures:
     low_us = min(float(part["latency_min_us"]) for part in parts if part["latency_min_us"] is not None)
     high_us = max(float(part["latency_max_us"]) for part in parts if part["latency_max_us"] is not None)
     latencies = _latencies(recording, parts, low_us, high_us)
-    spans = _intervals(recording, window)
+    intervals = _intervals(recording, window)
     return Figures(
         events=events,
         throughput=events / (window.length_us / MICROSECONDS),
@@ -45,17 +45,17 @@ def figures(recording: Recording, window: Window) -> Figures:
         error_classes=merge_classes(part.get("error_classes", {}) for part in parts),
         errors_per_1000=sum(errors.values()) / events * 1000.0,
         dropped=sum(int(part["dropped"]) for part in parts),
-        backlog=int(spans[-1].get("backlog", 0)) if spans else 0,
+        backlog=int(intervals[-1].get("backlog", 0)) if intervals else 0,
         row_count_mismatches=sum(int(part["row_count_mismatches"]) for part in parts),
         statements=sum(int(part[kind]) for part in parts for kind in ("reads", "writes", "other")),
-        generator_cpu=_generator_mean(spans, "cpu"),
-        generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in spans), default=0.0),
-        generator_steal=_generator_mean(spans, "steal"),
+        generator_cpu=_generator_mean(intervals, "cpu"),
+        generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in intervals), default=0.0),
+        generator_steal=_generator_mean(intervals, "steal"),
     )
 
 
 def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """The class of each error code; "lost" if the code ended a connection at least once."""
+    """Error code -> class. A code that has different classes gets "lost" if that is one of them."""
     classes: dict[str, str] = {}
     for part in parts:
         for code, error_class in part.items():
@@ -67,16 +67,17 @@ def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
 def _latencies(
     recording: Recording, parts: Sequence[Mapping[str, Any]], low_us: float, high_us: float
 ) -> dict[str, Percentile]:
-    """The percentiles and the maximum of `parts`, by the names of the figures.
+    """The percentiles and the maximum over `parts`, by the names of the figures.
 
-    In an open loop, transactions that were unfinished when the measurement ended are included.
+    In an open loop they include transactions that were unfinished at the end of the measurement.
     """
     known = merge(part["latency_us"] for part in parts)
     if not known:
         raise ValueError("the latency histogram is empty")
     drained = merge([recording.measure.get("drained_us", ())])
     if drained:
-        # For these, only histogram buckets are recorded.
+        # The records have no exact maximum of the transactions that ended after the measurement, only
+        # buckets.
         high_us = max(high_us, float(max(drained)))
     known = merge([list(known.items()), list(drained.items())])
     censored = _censored(recording, parts)
@@ -91,10 +92,11 @@ def _latencies(
 
 
 def _censored(recording: Recording, parts: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-    """The lower bounds of the latencies of `parts` that were cut off.
+    """The lower bounds of unknown latencies: those of dropped and unfinished transactions.
 
-    The records hold them per phase. For part of a phase they include transactions that were dropped earlier;
-    as many of the longest are left out, so that no percentile is overstated.
+    The records contain them per phase. If `parts` is only a part of the phase, some of them belong to
+    transactions that were dropped before. As many of the longest are left out, so that no percentile is too
+    high.
     """
     censored = merge([recording.measure.get("censored_us", ())])
     surplus = int(recording.measure["dropped"]) - sum(int(part["dropped"]) for part in parts)
@@ -106,7 +108,7 @@ def _censored(recording: Recording, parts: Sequence[Mapping[str, Any]]) -> dict[
 
 
 def _parts(recording: Recording, window: Window) -> list[Mapping[str, Any]]:
-    """The records that add up to the window: the phase's totals if it is the whole phase, else intervals."""
+    """The records that add up to the window: the totals of the measuring phase, or some of its intervals."""
     measure = recording.measure
     if (window.start_us, window.end_us) == (measure["start_us"], measure["end_us"]):
         return [measure]
@@ -119,13 +121,15 @@ def _intervals(recording: Recording, window: Window) -> list[Mapping[str, Any]]:
     ]
 
 
-def _generator_mean(spans: Sequence[Mapping[str, Any]], name: str) -> float:
-    """Mean of one of the generator's shares over intervals, weighted by their length."""
-    weighed = [(i["end_us"] - i["start_us"], float(i["generator"].get(name, 0.0))) for i in spans]
-    length = sum(us for us, _ in weighed)
-    return sum(us * share for us, share in weighed) / length if length else 0.0
+def _generator_mean(intervals: Sequence[Mapping[str, Any]], name: str) -> float:
+    """The mean over intervals of one of the load generator's shares, weighted by the length of the
+    intervals.
+    """
+    weighted = [(i["end_us"] - i["start_us"], float(i["generator"].get(name, 0.0))) for i in intervals]
+    length = sum(us for us, _ in weighted)
+    return sum(us * share for us, share in weighted) / length if length else 0.0
 
 
-def seconds(recording: Recording) -> tuple[tuple[int, int, int], ...]:
-    """Start, end and transactions of every interval."""
+def interval_events(recording: Recording) -> tuple[tuple[int, int, int], ...]:
+    """Start, end (in microseconds) and transactions of every interval."""
     return tuple((int(i["start_us"]), int(i["end_us"]), int(i["events"])) for i in recording.intervals)

@@ -1,6 +1,6 @@
-"""Common parts of the charts: rows of data, and colour, shape and dash of each variant.
+"""Parts that several charts use: their data, and the colour, shape and dash pattern of each variant.
 
-Shapes and dashes distinguish the variants in prints without colour.
+Shapes and dash patterns distinguish the variants in print without colour.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 
 import altair as alt
 
-from dbdyno.report.figure import DASHES, PALETTE, SHAPES
+from dbdyno.report.chart import DASHES, PALETTE, SHAPES
 from dbdyno.report.model import Report
 from dbdyno.store.measured import MeasuredTrial
 
 
 def chart_of(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """A chart with these rows as its data."""
+    """A chart whose data are these rows."""
     return alt.Chart({"values": list(rows)})
 
 
@@ -28,14 +28,14 @@ def color(report: Report) -> Any:
 
 
 def shape(report: Report) -> Any:
-    """The variants' marks."""
+    """The shapes of the variants' marks."""
     names = report.variants
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(names))]
     return alt.Shape("variant:N", scale=alt.Scale(domain=names, range=shapes), sort=names)
 
 
 def dash(report: Report) -> Any:
-    """The variants' dashes. No legend, because its shape symbols would get a dashed border."""
+    """The dash patterns of the variants' lines. It has no legend, whose symbols would get a dashed border."""
     names = report.variants
     dashes = [DASHES[index % len(DASHES)] for index in range(len(names))]
     scale = alt.Scale(domain=names, range=dashes)
@@ -43,10 +43,10 @@ def dash(report: Report) -> Any:
 
 
 def layered(layers: Sequence[Any], width: int, height: int) -> Any:
-    """Overlaid charts with one legend of colours and shapes."""
+    """The layers as one chart, with one legend for colours and shapes."""
     return alt.layer(*layers).properties(width=width, height=height).resolve_legend(strokeDash="independent")
 
 
-def levels_of(trials: Iterable[MeasuredTrial]) -> list[float]:
-    """The load levels (connections or rates) in ascending order."""
-    return sorted({trial.place.level[1] for trial in trials})
+def loads_of(trials: Iterable[MeasuredTrial]) -> list[float]:
+    """The loads (numbers of connections, or rates in transactions/s) in ascending order."""
+    return sorted({trial.point.value for trial in trials})

@@ -1,6 +1,6 @@
-"""From a stored run to its verdict.
+"""Judges a stored run: computes its verdicts and writes verdict.json.
 
-It reads only files, so a run can be judged again later, on another machine, or after an interruption.
+The judge reads only files, so a run can be judged again later, on another machine, or after an interruption.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import replace
 from dbdyno.experiment.family import family_size, is_factorial, is_identical
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge import factorial, findings, scaling, sessions, statements, why
+from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, statements
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry
 from dbdyno.judge.decision import compare_all, relevant_to
 from dbdyno.judge.evidence import Evidence, gather
-from dbdyno.judge.order import order_findings
+from dbdyno.judge.order_effect import order_findings
 from dbdyno.judge.sentence import sentence
 from dbdyno.judge.warmup import warm_state
 from dbdyno.stats.paired import ALPHA
@@ -24,34 +24,34 @@ from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import Family, VerdictFile
 from dbdyno.store.warmup_trial import is_warm_state_checked
 
-# Codes of warnings that [override] may permit; for other codes it permits only stops.
-PASSABLE = frozenset({"D06"})
+# Codes of the checks whose warnings [override] may override. It may override the stops of every check.
+OVERRIDABLE_WARNINGS = frozenset({"D06"})
 
 
 def judge(run: Run) -> VerdictFile:
-    """Judge a run: write verdict.json, measured.json and explained.json, and return the first of them.
+    """Judge a run: write verdict.json, measured.json and explained.json; returns the content of verdict.json.
 
-    Raises StoreProblem where the run cannot be read or written.
+    Raises StoreProblem if the run cannot be read or written.
     """
     experiment = run.experiment()
     evidence = gather(run, experiment)
-    scaled = scaling.scaling(evidence.trials, experiment)
-    explanation = why.explained(evidence.trials, evidence.costs, experiment)
-    listed = _with_overrides(
+    scaling_entries = scaling.scaling(evidence.trials, experiment)
+    explanation = cost_changes.explain(evidence.trials, evidence.costs, experiment)
+    all_findings = _with_overrides(
         [
             *run.findings(),
-            *_findings(run, evidence, experiment),
-            *sessions.differences(run.trials(), experiment),
-            *scaling.knee_findings(scaled),
-            *why.unchanged(explanation, experiment),
-            *statements.examined(evidence.trials, evidence.costs, experiment),
-            *statements.plans(run.findings(), experiment),
+            *_record_findings(run, evidence, experiment),
+            *sessions.session_differences(run.trials(), experiment),
+            *scaling.peak_findings(scaling_entries),
+            *cost_changes.unchanged(explanation, experiment),
+            *statements.examined_rows(evidence.trials, evidence.costs, experiment),
+            *statements.differing_plans(run.findings(), experiment),
         ],
         experiment,
     )
-    comparisons = compare_all(evidence.trials, experiment, listed)
-    listed += _with_overrides(_findings_of(comparisons), experiment)
-    trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.place.index)
+    comparisons = compare_all(evidence.trials, experiment, all_findings)
+    all_findings += _with_overrides(_comparison_findings(comparisons), experiment)
+    trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.index)
     measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
     verdict = VerdictFile(
         experiment=experiment.name,
@@ -59,13 +59,13 @@ def judge(run: Run) -> VerdictFile:
         order_seed=experiment.design.order_seed,
         family=_family(experiment),
         comparisons=[
-            comparison_entry(one, sentence(one, relevant_to(one.names, listed))) for one in comparisons
+            comparison_entry(one, sentence(one, relevant_to(one.names, all_findings))) for one in comparisons
         ],
-        scaling=scaled or None,
-        factors=factorial.judge_factors(evidence.trials, experiment, listed)
+        scaling=scaling_entries or None,
+        factors=factorial.judge_factors(evidence.trials, experiment, all_findings)
         if is_factorial(experiment)
         else None,
-        checks=listed,
+        checks=all_findings,
     )
     measured.write(run.path / MEASURED)
     explanation.write(run.path / EXPLAINED)
@@ -73,11 +73,11 @@ def judge(run: Run) -> VerdictFile:
     return verdict
 
 
-def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:
-    """The findings on the records."""
+def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:
+    """The findings about the records of trials."""
     trials = evidence.trials
     by_variant = {
-        variant.name: [trial for trial in trials if trial.place.variant == variant.name]
+        variant.name: [trial for trial in trials if trial.variant == variant.name]
         for variant in experiment.variants
     }
     yield from findings.completeness(trials, experiment.design.blocks, evidence.contradictions)
@@ -92,7 +92,7 @@ def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[
     yield from findings.lost_connections(by_variant)
     for workload in experiment.workloads:
         of_workload = {
-            variant: [trial for trial in of_variant if trial.place.workload == workload.title]
+            variant: [trial for trial in of_variant if trial.workload == workload.title]
             for variant, of_variant in by_variant.items()
         }
         yield from findings.errors(of_workload, workload.title)
@@ -101,26 +101,26 @@ def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[
         yield from findings.overload(by_variant)
 
 
-def _findings_of(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
-    """The findings on the comparisons themselves."""
+def _comparison_findings(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
+    """The findings about comparisons."""
     for one in comparisons:
         yield from order_findings(one.order, one.names, one.scale.metric, one.scale.delta_percent)
-        if one.identical:
-            yield from findings.twins(one.judged.overall, one.names)
+        if one.is_identical:
+            yield from findings.identical_variants(one.judged.overall, one.names)
 
 
 def _with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[Finding]:
-    """Every finding, with the reason from the experiment's [override] where its code permits one."""
+    """The findings, with the reasons from the experiment's table [override]."""
     return [
         replace(one, override=one.override or experiment.override.get(one.code))
-        if one.level == "stop" or one.code in PASSABLE
+        if one.level == "stop" or one.code in OVERRIDABLE_WARNINGS
         else one
         for one in findings
     ]
 
 
 def _family(experiment: Experiment) -> Family:
-    """How many sentences share the family-wise error rate."""
+    """The number of sentences that share the family-wise error rate, and its explanation for the reader."""
     sentences = family_size(experiment)
     if all(is_identical(experiment, variant) for variant in experiment.variants[1:]):
         text = "Identical variants never get a direction."

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dbdyno.stats.paired import Bound, Effect
-from dbdyno.stats.words import BLOCKS_MIN, Circumstances, Verdict, choose, direction, is_mixed
+from dbdyno.stats.verdict_rule import BLOCKS_MIN, Circumstances, Verdict, choose, direction, is_mixed
 
 Interval = tuple[float, float] | None
 
@@ -21,7 +21,7 @@ def effect(interval: Interval, estimate: float | None = None) -> Effect:
 def word(interval: Interval, **given: Any) -> Verdict:
     """The word for an effect that may have a direction exactly where its interval leaves zero out."""
     found = effect(interval)
-    arguments: dict[str, Any] = {"differs": found.is_sure, "higher_is_faster": True, **given}
+    arguments: dict[str, Any] = {"differs": found.is_significant, "higher_is_faster": True, **given}
     return choose(found, **arguments)
 
 
@@ -60,14 +60,14 @@ def test_a_declared_delta(interval: Interval, expected: Verdict) -> None:
 
 
 def test_equivalence_over_several_loads_is_not_read_off_the_mean() -> None:
-    assert word((-0.5, 0.5), delta_percent=2.0, equivalent=False) == Verdict.UNDECIDED
-    assert word((-2.5, 0.5), delta_percent=2.0, equivalent=True) == Verdict.EQUIVALENT
+    assert word((-0.5, 0.5), delta_percent=2.0, is_equivalent=False) == Verdict.UNDECIDED
+    assert word((-2.5, 0.5), delta_percent=2.0, is_equivalent=True) == Verdict.EQUIVALENT
 
 
 def test_without_leave_of_the_family_there_is_no_direction() -> None:
-    assert word((-10.4, -8.1), differs=False) == Verdict.UNDECIDED
+    assert word((-10.4, -8.1), is_significant=False) == Verdict.UNDECIDED
     # Holm's procedure may give leave to an effect whose interval, at the level of all sentences, holds zero.
-    assert word((-10.4, 0.3), differs=True) == Verdict.SLOWER
+    assert word((-10.4, 0.3), is_significant=True) == Verdict.SLOWER
 
 
 @pytest.mark.parametrize(("floor", "expected"), [(9.0, Verdict.SLOWER), (9.25, Verdict.UNDECIDED)])
@@ -80,8 +80,8 @@ def test_equivalence_stands_within_the_noise_floor() -> None:
     assert word((-1.0, 1.0), floor_percent=3.0, delta_percent=2.0) == Verdict.EQUIVALENT
 
 
-STOPPED, UNFINISHED = Circumstances(stopped=True), Circumstances(unfinished=True)
-DISTURBED = Circumstances(disturbed=True)
+STOPPED, UNFINISHED = Circumstances(is_stopped=True), Circumstances(is_unfinished=True)
+DISTURBED = Circumstances(is_disturbed=True)
 
 
 @pytest.mark.parametrize(
@@ -89,15 +89,15 @@ DISTURBED = Circumstances(disturbed=True)
     [
         ((-10.4, -8.1), STOPPED, Verdict.NOT_COMPARABLE),
         (None, STOPPED, Verdict.NOT_COMPARABLE),
-        ((-10.4, -8.1), Circumstances(stopped=True, unfinished=True), Verdict.NOT_COMPARABLE),
+        ((-10.4, -8.1), Circumstances(is_stopped=True, is_unfinished=True), Verdict.NOT_COMPARABLE),
         ((-10.4, -8.1), UNFINISHED, Verdict.UNFINISHED),
         ((-1.0, 1.0), UNFINISHED, Verdict.UNFINISHED),
         (None, UNFINISHED, Verdict.UNFINISHED),
         (None, DISTURBED, Verdict.TOO_FEW_BLOCKS),
         ((-10.4, -8.1), DISTURBED, Verdict.UNDECIDED),
         ((-1.0, 1.0), DISTURBED, Verdict.UNDECIDED),
-        ((-10.4, -8.1), Circumstances(identical=True), Verdict.UNDECIDED),
-        ((-1.0, 1.0), Circumstances(identical=True), Verdict.EQUIVALENT),
+        ((-10.4, -8.1), Circumstances(is_identical=True), Verdict.UNDECIDED),
+        ((-1.0, 1.0), Circumstances(is_identical=True), Verdict.EQUIVALENT),
     ],
 )
 def test_precedence(interval: Interval, around: Circumstances, expected: Verdict) -> None:
@@ -105,9 +105,12 @@ def test_precedence(interval: Interval, around: Circumstances, expected: Verdict
 
 
 def test_no_effect_is_not_comparable() -> None:
-    assert choose(None, differs=False, higher_is_faster=True) == Verdict.NOT_COMPARABLE
+    assert choose(None, is_significant=False, higher_is_faster=True) == Verdict.NOT_COMPARABLE
     # Trials that have not run may still make it comparable.
-    assert choose(None, differs=False, higher_is_faster=True, circumstances=UNFINISHED) == Verdict.UNFINISHED
+    assert (
+        choose(None, is_significant=False, higher_is_faster=True, circumstances=UNFINISHED)
+        == Verdict.UNFINISHED
+    )
 
 
 def test_a_bound_has_the_direction_of_its_sign() -> None:

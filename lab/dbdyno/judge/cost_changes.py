@@ -27,7 +27,7 @@ from dbdyno.finding import Finding
 from dbdyno.judge.comparison import change
 from dbdyno.stats.max_t import family_p_values
 from dbdyno.stats.paired import ALPHA, Ratios, effect
-from dbdyno.stats.words import BLOCKS_MIN
+from dbdyno.stats.verdict_rule import BLOCKS_MIN
 from dbdyno.store.document import At
 from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per
 from dbdyno.store.measured import MeasuredTrial
@@ -51,7 +51,7 @@ def _rank(one: MeasuredChange) -> tuple[bool, bool, float, str]:
     return not one.significant, one.group != "resource", -far, one.key
 
 
-def explained(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment) -> ExplainedFile:
+def explain(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment) -> ExplainedFile:
     """The content of explained.json."""
     per: dict[str, Per] = {
         workload.title: "query" if _statements(trials, workload.title) == 1.0 else "transaction"
@@ -61,7 +61,7 @@ def explained(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Ex
     comparisons = []
     for variant in experiment.variants[1:]:
         for workload in experiment.workloads:
-            of = [trial for trial in trials if trial.place.workload == workload.title]
+            of = [trial for trial in trials if trial.workload == workload.title]
             pairs = _pairs(of, costs, experiment, variant.name, per[workload.title])
             comparisons.append(
                 ComparisonChanges(
@@ -78,7 +78,7 @@ def explained(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Ex
 
 def _statements(trials: Sequence[MeasuredTrial], workload: str) -> float:
     """The measured number of statements per transaction."""
-    figures = [trial.figures for trial in trials if trial.place.workload == workload and trial.figures]
+    figures = [trial.figures for trial in trials if trial.workload == workload and trial.figures]
     return round(median(one.statements / one.events for one in figures)) if figures else 0.0
 
 
@@ -137,9 +137,9 @@ def _pairs(
     """The trials of one workload, from blocks in which both arms have results."""
     names = (experiment.variants[0].name, variant)
     cells = {
-        (names.index(trial.place.variant), trial.place.level[1], trial.place.block): costs[trial.place.index]
+        (names.index(trial.variant), trial.point.value, trial.block): costs[trial.index]
         for trial in trials
-        if trial.place.variant in names and trial.figures is not None and costs.get(trial.place.index)
+        if trial.variant in names and trial.figures is not None and costs.get(trial.index)
     }
     points = [point.level() for point in experiment.load.points()]
     blocks = [
@@ -216,7 +216,7 @@ def _change(
         **change(of_blocks),
         blocks=of_blocks.blocks,
         p_value=p_value,
-        significant=of_blocks.blocks >= BLOCKS_MIN and p_value <= ALPHA and of_blocks.is_sure,
+        significant=of_blocks.blocks >= BLOCKS_MIN and p_value <= ALPHA and of_blocks.is_significant,
         sentence=sentence(measure, pairs.variant, pairs.baseline, amounts, pairs.per),
     )
 
@@ -229,12 +229,12 @@ def _costs(
         for variant in experiment.variants:
             for point in experiment.load.points():
                 of_trials = [
-                    costs[trial.place.index]
+                    costs[trial.index]
                     for trial in trials
-                    if (trial.place.workload, trial.place.variant) == (workload.title, variant.name)
-                    and trial.place.at == point.level()
+                    if (trial.workload, trial.variant) == (workload.title, variant.name)
+                    and trial.at == point.level()
                     and trial.figures is not None
-                    and costs.get(trial.place.index)
+                    and costs.get(trial.index)
                 ]
                 measures = {key: one.measure for cost in of_trials for key, one in cost.items()}
                 each = {

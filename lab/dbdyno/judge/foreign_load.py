@@ -1,8 +1,8 @@
-"""D06: CPU time of other processes on the CPUs that server and client use.
+"""D06: foreign load, that is, CPU time of other processes on the CPUs of server and client.
 
-It is read from `edges.foreign` of each server.json, and from the schedule. The repeat of a disturbed block
-always replaces the block. To choose between the two by a result or by foreign share would favour the
-better-looking one by chance.
+The input is `edges.foreign` of every server.json, and schedule.json. The repeat of a disturbed block always
+replaces the block: if a result or the foreign load decided which of the two counts, the result would be
+biased.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
 
 CODE = "D06"
-# Trials named in a message.
-NAMED_MAX = 5
+# Maximum number of trials listed in a message.
+LISTED_MAX = 5
 
 
 @dataclass(frozen=True)
 class ForeignLoad:
-    """The consequences of foreign load for the blocks of a run. Blocks are planned blocks, from 0."""
+    """The foreign load of a run. Numbers of blocks start at 0."""
 
-    # Block -> the block that counts in its place.
+    # Disturbed block -> the repeat that counts instead.
     replaced: Mapping[int, int]
-    # Blocks whose counted trials (their own, or those of the repeat) had foreign load above the limit.
+    # Planned blocks that have foreign load above the limit, or whose repeat has.
     remaining: tuple[int, ...]
-    # Trial index -> foreign share, where it is known.
+    # Index of a trial -> share of CPU time that foreign load used, if it was measured.
     shares: Mapping[int, float]
-    # At most one about blocks, and one about trials with an unknown share.
+    # At most one about disturbed blocks, and one about trials whose foreign load was not measured.
     findings: list[Finding]
 
 
@@ -53,47 +53,53 @@ def foreign_load(stored: Sequence[StoredTrial], schedule: Sequence[Trial], block
             loads[trial.index] = load
     shares = {index: float(load["share"]) for index, load in loads.items()}
     by_block = largest_shares((block_of[index], share) for index, share in shares.items())
-    counting = {block: by_block.get(replaced.get(block, block), 0.0) for block in range(blocks)}
-    remaining = tuple(disturbed_blocks(counting))
-    named = {replaced.get(block, block) for block in remaining} or replaced.keys()
-    processes = largest_processes(load for index, load in loads.items() if block_of[index] in named)
-    share = max((by_block.get(block, 0.0) for block in named), default=0.0)
+    counted_share = {block: by_block.get(replaced.get(block, block), 0.0) for block in range(blocks)}
+    remaining = tuple(disturbed_blocks(counted_share))
+    reported = {replaced.get(block, block) for block in remaining} or replaced.keys()
+    processes = largest_processes(load for index, load in loads.items() if block_of[index] in reported)
+    share = max((by_block.get(block, 0.0) for block in reported), default=0.0)
     counted = {
         trial.index
         for trial in stored
         if trial.is_result and _counts(block_of.get(trial.index), replaced, blocks)
     }
-    findings = (_finding(sorted(replaced), remaining, blocks, share, processes), _unknown(counted, shares))
+    findings = (
+        _disturbance(sorted(replaced), remaining, blocks, share, processes),
+        _unmeasured(counted, shares),
+    )
     return ForeignLoad(replaced, remaining, shares, [one for one in findings if one is not None])
 
 
 def _counts(block: int | None, replaced: Mapping[int, int], blocks: int) -> bool:
-    """Whether a block is used for the verdict; None is a trial that is not in the schedule."""
+    """Whether the verdict uses a block; None is the block of a trial that is not in the schedule."""
     return block is not None and block not in replaced and (block < blocks or block in replaced.values())
 
 
-def _unknown(counted: Collection[int], shares: Mapping[int, float]) -> Finding | None:
-    """Trials without a foreign share although others have one; `counted` has the indexes of the trials that
-    count.
+def _unmeasured(counted: Collection[int], shares: Mapping[int, float]) -> Finding | None:
+    """A note about trials whose foreign load was not measured although that of others was.
+
+    `counted` contains the indices of the trials that the verdict uses.
     """
     missing = sorted(index for index in counted if index not in shares)
     if not missing or len(missing) == len(counted):
         return None
-    # In the format of their folder names.
-    named = ", ".join(f"{index:04d}" for index in missing[:NAMED_MAX])
-    more = f" and {len(missing) - NAMED_MAX} more" if len(missing) > NAMED_MAX else ""
+    # In the form of the folder names in trials/.
+    listed = ", ".join(f"{index:04d}" for index in missing[:LISTED_MAX])
+    more = f" and {len(missing) - LISTED_MAX} more" if len(missing) > LISTED_MAX else ""
     return Finding(
         CODE,
         "note",
-        f"the foreign load of {len(missing)} of {len(counted)} trials is not known (trial {named}{more}): "
+        f"the foreign load of {len(missing)} of {len(counted)} trials is not known (trial {listed}{more}): "
         "other processes may have disturbed them",
         {"trials": missing, "of": len(counted)},
-        fix="Where the machine was overloaded, stop other processes or lower the load",
+        fix="If the machine was overloaded, stop other processes or lower the load",
     )
 
 
 def replacements(schedule: Sequence[Trial], results: set[int]) -> dict[int, int]:
-    """Block -> its repeat, where all trials of the repeat have a result; `results` has their indices."""
+    """Block -> its repeat, if all trials of the repeat have a result; `results` contains the indices of
+    trials with a result.
+    """
     repeats: dict[int, tuple[int, set[int]]] = {}
     for trial in schedule:
         if trial.repeats is not None:
@@ -102,7 +108,7 @@ def replacements(schedule: Sequence[Trial], results: set[int]) -> dict[int, int]
     return {original: block for original, (block, indices) in repeats.items() if indices <= results}
 
 
-def _finding(
+def _disturbance(
     replaced: Sequence[int],
     remaining: Sequence[int],
     blocks: int,

@@ -1,0 +1,258 @@
+"""Numbers, verdicts and names as text, for the page, the charts and the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from dbdyno.store.measured import Figures
+from dbdyno.store.verdict import Change, Comparison, Effect, Factor, JudgedEffect, Point, Scaling
+
+# Written by name because in most fonts they look like a hyphen.
+MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+
+# Code of a verdict in verdict.json -> text.
+VERDICTS = {
+    "not-comparable": "not comparable",
+    "unfinished": "unfinished",
+    "too-few-blocks": "too few blocks",
+    "mixed": "mixed",
+    "equivalent": "equivalent",
+    "faster": "faster",
+    "slower": "slower",
+    "undecided": "undecided",
+}
+# Code of the verdict on the interaction of two factors -> text.
+INTERACTIONS = VERDICTS | {
+    "equivalent": "no interaction",
+    "faster": "interact",
+    "slower": "interact",
+    "undecided": "inconclusive",
+}
+# Severity of a finding -> text.
+SEVERITIES = {"stop": "stop", "warn": "warning", "note": "note"}
+# Metric of a comparison -> text.
+METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
+# Title of the row with the mean effect over all loads.
+ALL_LOADS = "all loads combined"
+
+
+def verdict(code: str | None) -> str:
+    """A verdict; an en dash for None, because a comparison of a factorial run has no verdict."""
+    return MISSING if code is None else VERDICTS[code]
+
+
+def css_class(code: str | None, factors: Sequence[str] = ()) -> str:
+    """The CSS class of a verdict: its code if report.css has a colour for it, else "neutral".
+
+    `factors` are the factors of the effect. An interaction (two factors) is neither good nor bad, so it has
+    no colour.
+    """
+    coloured = (
+        {"not-comparable"} if len(factors) > 1 else {"faster", "slower", "equivalent", "not-comparable"}
+    )
+    return code if code in coloured else "neutral"
+
+
+def heading(result: Comparison | Factor) -> str:
+    """The heading above a verdict sentence."""
+    if isinstance(result, Factor):
+        return factor_verdict(result)
+    return "identical variants" if result.identical else verdict(result.curve.verdict)
+
+
+def rate(value: float | None) -> str:
+    """Transactions per second with three to five digits; without the unit."""
+    if value is None:
+        return MISSING
+    return (
+        f"{value:,.0f}" if value >= 1000 or value == 0 else f"{value:.1f}" if value >= 100 else f"{value:.2f}"
+    )
+
+
+def milliseconds(value_us: float | None) -> str:
+    """A latency in milliseconds, without the unit."""
+    return MISSING if value_us is None else f"{value_us / 1000.0:,.2f}"
+
+
+def metric_value(metric: str, value: float | None, *, censored: bool = False) -> str:
+    """Throughput or latency with its unit; "> x" if the value is `censored`, that is, only a lower bound."""
+    if value is None:
+        return MISSING
+    if censored:
+        return f"> {metric_value(metric, value)}"
+    return f"{rate(value)} /s" if metric == "throughput" else f"{milliseconds(value)} ms"
+
+
+def percent(value: float, decimals: int = 1) -> str:
+    """A change with its sign, without the unit. The minus sign is as wide as a plus, so columns align."""
+    text = f"{value:+,.{decimals}f}"
+    return text[1:] if float(text.replace(",", "")) == 0.0 else text.replace("-", MINUS)
+
+
+def decimals_of(values: Iterable[float | None], delta_percent: float | None = None) -> int:
+    """1, or 2 if rounding to one decimal moves a value across 0 or ±delta."""
+    limits = [0.0] if delta_percent is None else [0.0, delta_percent, -delta_percent]
+    known = [value for value in values if value is not None]
+    crosses = any(_side(round(value, 1), limit) != _side(value, limit) for value in known for limit in limits)
+    return 2 if crosses else 1
+
+
+def _side(value: float, limit: float) -> int:
+    """-1, 0 or 1: below, at or above the limit."""
+    return (value > limit) - (value < limit)
+
+
+def _decimals(effect: Change) -> int:
+    """Decimals of an effect's estimate and interval. Only the ends of the interval decide the verdict, so
+    only they may require a second decimal.
+    """
+    ends = [end for end in effect.interval_percent or () if end is not None and end > -100.0]
+    return decimals_of(ends, effect.delta_percent if isinstance(effect, JudgedEffect) else None)
+
+
+def estimate(effect: Change) -> str:
+    """The estimate of an effect: "+12.0 %"; "≥ +12.0 %" if only a lower bound is known."""
+    value = effect.effect_percent
+    if value is None or (value <= -100.0 and effect.bound == "at-least"):
+        # Every change is at least -100 %, so this bound says nothing.
+        return MISSING
+    sign = {"at-least": "≥ ", "at-most": "≤ "}.get(str(effect.bound), "")
+    return f"{sign}{percent(value, _decimals(effect))} %"
+
+
+def interval(effect: Change, column_confidence: float | None = None) -> str:
+    """The interval of an effect in percent, with its confidence if that differs from the one in the column's
+    heading.
+    """
+    ends = effect.interval_percent
+    if ends is None:
+        return MISSING
+    text = interval_text(ends, _decimals(effect))
+    if not isinstance(effect, Effect) or column_confidence in (None, effect.confidence):
+        return text
+    return f"{text} ({confidence(effect.confidence)})"
+
+
+def interval_text(ends: Sequence[float | None], decimals: int = 1) -> str:
+    """Both ends of an interval, or the known one; None is an unknown end."""
+    low, high = known_ends(ends)
+    if low is None and high is None:
+        return "unknown"
+    if high is None:
+        assert low is not None
+        return f"≥ {percent(low, decimals)}"
+    if low is None:
+        return f"≤ {percent(high, decimals)}"
+    return f"[{percent(low, decimals)}, {percent(high, decimals)}]"
+
+
+def known_ends(ends: Sequence[float | None]) -> tuple[float | None, float | None]:
+    """The ends of an interval; None for an end that carries no information.
+
+    A lower end of -100 % carries none, because no metric can fall further. Only if both ends are -100 %,
+    because the variant completed no transaction, they are the result.
+    """
+    low, high = ends
+    if low is not None and low <= -100.0 and (high is None or high > -100.0):
+        return None, high
+    return low, high
+
+
+def confidence(share: float) -> str:
+    """A confidence level, given as a share: "95 %"."""
+    return f"{100.0 * share:.3g} %"
+
+
+def ci_heading(effects: Sequence[Effect]) -> str:
+    """The heading of the column with the intervals of these effects: "95 % CI"."""
+    return f"{confidence(effects[0].confidence)} CI" if effects else "CI"
+
+
+def factor_verdict(factor: Factor) -> str:
+    """The verdict on a factor, or on the interaction of two factors."""
+    if factor.verdict is None:
+        return MISSING
+    return (VERDICTS if len(factor.factors) == 1 else INTERACTIONS)[factor.verdict]
+
+
+def peak(scaling: Scaling) -> str:
+    """The number of connections at which throughput is highest by the scalability law, with its interval:
+    "128 [96, 180]". Outside the measured loads only the direction is known.
+    """
+    if scaling.knee is None:
+        return MISSING
+    low, high = scaling.levels
+    if scaling.knee != "inside":
+        return f"below {low:,.0f}" if scaling.knee == "below" else f"not reached at {high:,.0f}"
+    text = f"{scaling.knee_connections:,.0f}"
+    if scaling.knee_interval is None:
+        return text
+    first, last = scaling.knee_interval
+    ends = (
+        "< " + f"{low:,.0f}" if first is None else f"{first:,.0f}",
+        "> " + f"{high:,.0f}" if last is None else f"{last:,.0f}",
+    )
+    return f"{text} [{ends[0]}, {ends[1]}]"
+
+
+def plateau(scaling: Scaling) -> str:
+    """The range of connections with nearly the highest throughput: "from 8 to 64"."""
+    ends = scaling.plateau
+    if ends is None:
+        return MISSING
+    low, high = ends
+    return f"at {low:,.10g}" if low == high else f"from {low:,.10g} to {high:,.10g}"
+
+
+def median(point: Point, variant: Literal["baseline", "variant"]) -> str:
+    """The median of one of the two variants at a load, with its unit; "> x" if it is only a lower bound."""
+    is_lower_bound = point.censored is not None and getattr(point.censored, variant)
+    return metric_value(point.metric, getattr(point, variant), censored=is_lower_bound)
+
+
+def latency(figures: Figures, name: str) -> str:
+    """One of a trial's latencies in milliseconds, without the unit: "> 1,234.00" if it is only a
+    lower bound.
+    """
+    return ("> " if name in figures.censored else "") + milliseconds(figures.metric(name))
+
+
+def estimate_and_interval(effect: Change) -> str:
+    """An effect in one line: "+3.0 % [+1.0, +5.0]"."""
+    value, ends = estimate(effect), interval(effect)
+    if value == MISSING:
+        return ends if ends in {MISSING, "unknown"} else f"{ends} %"
+    return value if ends == MISSING else f"{value} {ends}" if ends.startswith("[") else f"{value} (CI {ends})"
+
+
+def load(unit: str, value: float) -> str:
+    """A load: "10 connections" or "500 transactions/s"."""
+    if unit == "connections":
+        return f"{value:,.10g} connection{'' if value == 1 else 's'}"
+    return f"{value:,.10g} transactions/s"
+
+
+def order_effect(comparison: Comparison, baseline: str) -> str:
+    """How much running later in a block changes the metric, and the variant's effect without this order
+    effect.
+    """
+    order, variant = comparison.order, comparison.variant
+    assert order is not None, "the caller checked"
+    effect = effect_text(order.effect_percent, order.interval_percent)
+    without = effect_text(order.crossover_percent, order.crossover_interval_percent)
+    return (
+        f"Order effect on {METRICS[comparison.curve.metric]}: {effect} for the variant that ran later in a "
+        f"block (blocks with {baseline} first: {order.blocks[0]}, with {variant} first: {order.blocks[1]}). "
+        f"Effect of {variant} without the order effect: {without}."
+    )
+
+
+def effect_text(estimate_percent: float, ends: tuple[float, float]) -> str:
+    """An effect for use in a sentence: "+1.2 % (+0.3 to +2.7)"."""
+    decimals = decimals_of(ends)
+    text = f"{percent(estimate_percent, decimals)} %"
+    low, high = known_ends(ends)
+    if low is None or high is None:
+        return f"{text} ({interval_text(ends, decimals)})"
+    return f"{text} ({percent(low, decimals)} to {percent(high, decimals)})"

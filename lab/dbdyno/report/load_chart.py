@@ -1,0 +1,125 @@
+"""The chart of throughput or latency over the load: a line per variant, a mark per trial."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from dbdyno.report import formatting
+from dbdyno.report.chart import HALF_WIDTH, HEIGHT, Chart
+from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of, shape
+from dbdyno.report.model import Report, value
+from dbdyno.store.measured import MeasuredTrial
+
+# Horizontal distance between the marks of different variants at one load, as a share of the axis.
+VARIANT_DISTANCE = 0.03
+# Minimum distance between two axis labels, as a share of the axis.
+LABEL_DISTANCE_MIN = 0.06
+
+
+def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], metric: str) -> Chart:
+    """The chart of one metric: the medians over the blocks as a line, every trial as a mark."""
+    points: list[dict[str, Any]] = [
+        {"variant": t.variant, "load": t.point.value, "x": _x(report, trials, t), "value": y_value}
+        for t in trials
+        if (y_value := _y(metric, t)) is not None
+    ]
+    middle_values = medians(report, trials, metric)
+    unit = "offered transactions/s" if report.is_open_loop else "connections"
+    title = "transactions/s" if metric == "throughput" else "p95 latency, milliseconds"
+    x = alt.X(
+        "x:Q",
+        scale=load_scale(trials),
+        axis=alt.Axis(values=axis_values(trials), format=",~f", title=unit, grid=False),
+    )
+    y = alt.Y(
+        "value:Q",
+        scale=alt.Scale(zero=False, nice=True),
+        axis=alt.Axis(title=title, tickCount=6, minExtent=48),
+    )
+    lines = chart_of(middle_values).mark_line(strokeWidth=2)
+    marks = chart_of(points).mark_point(filled=True, size=42, opacity=0.6)
+    layers = [
+        lines.encode(x=x, y=y, color=color(report), strokeDash=dash(report)),
+        marks.encode(x=x, y=y, color=color(report), shape=shape(report)),
+    ]
+    metric_name = "Throughput" if metric == "throughput" else "p95 latency"
+    details = "; ".join(
+        f"{m['variant']} at {m['load']:g}: {formatting.rate(m['value'])}"
+        for m in sorted(middle_values, key=lambda m: (m["variant"], m["load"]))
+    )
+    return Chart(
+        name=f"{'throughput' if metric == 'throughput' else 'latency-p95'}-{workload}",
+        title=f"{metric_name} of {workload}",
+        description=f"{metric_name} ({title}) over {unit}, medians of the blocks. {details}.",
+        caption="Lines: medians of the blocks; marks: individual blocks. "
+        "The vertical axis may not begin at zero." + _failures(trials, metric),
+        specification=layered(layers, HALF_WIDTH, HEIGHT),
+        width="half",
+    )
+
+
+def medians(
+    report: Report, trials: Sequence[MeasuredTrial], metric: str, *, side_by_side: bool = True
+) -> list[dict[str, Any]]:
+    """The median over the blocks for every variant and load, in the chart's units.
+
+    If `side_by_side`, the x values of the variants at one load differ a little.
+    """
+    groups: dict[tuple[str, float, float], list[float]] = {}
+    for trial in trials:
+        load = trial.point.value
+        x = _x(report, trials, trial) if side_by_side else load
+        if (y_value := _y(metric, trial)) is not None:
+            groups.setdefault((trial.variant, load, x), []).append(y_value)
+    return [
+        {"variant": name, "load": load, "x": x, "value": statistics.median(values)}
+        for (name, load, x), values in groups.items()
+    ]
+
+
+def _y(metric: str, trial: MeasuredTrial) -> float | None:
+    """The metric of a trial: transactions/s or milliseconds."""
+    y_value = value(trial, metric)
+    return y_value if y_value is None or metric == "throughput" else y_value / 1000.0
+
+
+def _failures(trials: Sequence[MeasuredTrial], metric: str) -> str:
+    """The sentence of the caption about trials in which the server failed; "" without such trials."""
+    failed = sum(trial.figures is None for trial in trials)
+    if not failed:
+        return ""
+    consequence = "are shown as 0" if metric == "throughput" else "have no latency"
+    return f" {failed} of {len(trials)} trials failed because of their server and {consequence}."
+
+
+def _x(report: Report, trials: Sequence[MeasuredTrial], trial: MeasuredTrial) -> float:
+    """The load of a trial, shifted a little along the logarithmic axis so that the variants do not
+    overlap.
+    """
+    loads = loads_of(trials)
+    span = math.log(loads[-1] / loads[0]) or math.log(4.0)
+    offset = report.variants.index(trial.variant) - (len(report.variants) - 1) / 2
+    return trial.point.value * math.exp(offset * VARIANT_DISTANCE * span)
+
+
+def load_scale(trials: Sequence[MeasuredTrial]) -> Any:
+    """A logarithmic axis over all loads, with a margin at both ends."""
+    loads = loads_of(trials)
+    margin = (loads[-1] / loads[0]) ** 0.1 if len(loads) > 1 else 2.0
+    return alt.Scale(type="log", domain=[loads[0] / margin, loads[-1] * margin], nice=False)
+
+
+def axis_values(trials: Sequence[MeasuredTrial]) -> list[float]:
+    """The loads to label, without those whose labels would overlap."""
+    loads = loads_of(trials)
+    span = math.log(loads[-1] / loads[0]) or 1.0
+    labelled = [loads[0]]
+    for load in loads[1:]:
+        if math.log(load / labelled[-1]) > LABEL_DISTANCE_MIN * span:
+            labelled.append(load)
+    return labelled
