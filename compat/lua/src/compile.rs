@@ -1,8 +1,7 @@
-//! Compiles Lua code. A state that several users share compiles a chunk once for all of them.
+//! Compiles Lua code. In a Lua state that several users share, each chunk is compiled once for all of them.
 //!
 //! A shared state wraps the chunk in a function that returns the chunk as a new function. It calls this wrapper once
-//! per user, with the user's globals as environment: each user gets a function of its own, and all users share the
-//! code.
+//! per user, with the user's globals as environment. Each user gets its own function, and all users share the bytecode.
 
 use std::collections::HashMap;
 
@@ -11,13 +10,13 @@ use mlua::{Function, Lua};
 /// The chunks that a shared state has compiled.
 pub(crate) struct CompiledChunks {
     /// The compiled wrappers by name and text of the chunk; `None` if the chunk cannot be shared.
-    makers: HashMap<String, HashMap<Vec<u8>, Option<Function>>>,
+    wrappers: HashMap<String, HashMap<Vec<u8>, Option<Function>>>,
     file_loader: Function,
 }
 
 impl CompiledChunks {
     pub(crate) fn new(file_loader: Function) -> Self {
-        Self { makers: HashMap::new(), file_loader }
+        Self { wrappers: HashMap::new(), file_loader }
     }
 }
 
@@ -29,32 +28,32 @@ const BYTECODE: u8 = 0x1b;
 /// # Errors
 /// LuaJIT's message, if the text is not valid Lua.
 pub(crate) fn load(lua: &Lua, name: &str, text: &[u8]) -> mlua::Result<Function> {
-    let plain = || lua.load(text).set_name(name).into_function();
+    let compile_plain = || lua.load(text).set_name(name).into_function();
     let known = match lua.app_data_ref::<CompiledChunks>() {
-        None => return plain(),
-        Some(chunks) => chunks.makers.get(name).and_then(|texts| texts.get(text)).cloned(),
+        None => return compile_plain(),
+        Some(chunks) => chunks.wrappers.get(name).and_then(|texts| texts.get(text)).cloned(),
     };
-    let maker = match known {
-        Some(maker) => maker,
+    let wrapper = match known {
+        Some(wrapper) => wrapper,
         None => {
             // Compile the chunk without the wrapper first, so that error messages do not refer to the wrapper.
-            plain()?;
-            let maker = maker(lua, name, text);
-            let mut chunks = lua.app_data_mut::<CompiledChunks>().expect("it was read above");
-            chunks.makers.entry(name.to_owned()).or_default().insert(text.to_vec(), maker.clone());
-            maker
+            compile_plain()?;
+            let wrapper = compile_wrapper(lua, name, text);
+            let mut chunks = lua.app_data_mut::<CompiledChunks>().expect("`app_data_ref` returned it above");
+            chunks.wrappers.entry(name.to_owned()).or_default().insert(text.to_vec(), wrapper.clone());
+            wrapper
         }
     };
-    match maker {
-        None => plain(),
-        Some(maker) => {
-            maker.set_environment(lua.globals())?;
-            maker.call(())
+    match wrapper {
+        None => compile_plain(),
+        Some(wrapper) => {
+            wrapper.set_environment(lua.globals())?;
+            wrapper.call(())
         }
     }
 }
 
-fn maker(lua: &Lua, name: &str, text: &[u8]) -> Option<Function> {
+fn compile_wrapper(lua: &Lua, name: &str, text: &[u8]) -> Option<Function> {
     if text.first() == Some(&BYTECODE) {
         return None;
     }
@@ -63,7 +62,7 @@ fn maker(lua: &Lua, name: &str, text: &[u8]) -> Option<Function> {
     lua.load(wrapped).set_name(name).into_function().ok()
 }
 
-/// `loadstring` of a shared state: the chunk, or nil and the error.
+/// `loadstring` of a shared state. Returns the chunk, or nil and the error.
 pub(crate) fn load_text(
     lua: &Lua,
     (name, text): (String, mlua::String),

@@ -1,4 +1,4 @@
-//! The data of one user, for the functions that scripts call; and the user that a state currently runs.
+//! The data of one user, which the functions that scripts call use, and the pointer to the user that a Lua state currently runs.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::host::ScriptHost;
 use crate::program::Program;
 use crate::sql::{Answer, Request, Sql};
 
-/// Handles a script's calls that do not yield.
+/// Handles the calls of a script that do not yield its coroutine.
 pub trait RequestHandler {
     /// Executes `request` and blocks the thread until the result is available.
     fn handle(&self, context: &Context, request: Request) -> Answer;
@@ -50,13 +50,13 @@ impl Counter {
     pub const COUNT: usize = 6;
 
     /// The counter with sysbench's `number`.
-    pub fn of(number: i64) -> Option<Self> {
+    pub fn from_number(number: i64) -> Option<Self> {
         use Counter::{Error, Other, Read, Reconnect, Transaction, Write};
         [Other, Read, Write, Transaction, Error, Reconnect].get(usize::try_from(number).ok()?).copied()
     }
 }
 
-/// Data of one user, for the functions that scripts call.
+/// The data of one user.
 pub struct Context {
     /// `sysbench.tid`, from 0.
     pub tid: i64,
@@ -67,14 +67,14 @@ pub struct Context {
     pub(crate) ranges: RangeCache,
     pub handler: Rc<dyn RequestHandler>,
     counters: [Cell<u64>; Counter::COUNT],
-    /// Counts made by the script since the last [`Self::take_counted`].
-    counted: [Cell<u64>; Counter::COUNT],
-    has_counted: Cell<bool>,
-    /// Whether the script declared a function that makes a thread wait (`usleep`, `sleep`, `poll`).
+    /// Counts that the script made by `sb_counter_inc` since the last [`Self::take_script_counts`].
+    script_counts: [Cell<u64>; Counter::COUNT],
+    has_script_counts: Cell<bool>,
+    /// Whether the script declared a C function that makes a thread wait (`usleep`, `sleep`, `poll`).
     pub(crate) declares_waiting: Cell<bool>,
     /// Whether the script calls `ffi.metatype`, which would affect all users of a state.
     pub(crate) sets_metatypes: Cell<bool>,
-    /// The functions of events.lua: the one that runs an event, and the default `thread_run`.
+    /// The functions of events.lua: `run_event` and the default `thread_run`.
     pub(crate) events: OnceCell<(Function, Function)>,
 }
 
@@ -96,41 +96,41 @@ impl Context {
             ranges: RangeCache::default(),
             handler,
             counters: Default::default(),
-            counted: Default::default(),
-            has_counted: Cell::new(false),
+            script_counts: Default::default(),
+            has_script_counts: Cell::new(false),
             declares_waiting: Cell::new(false),
             sets_metatypes: Cell::new(false),
             events: OnceCell::new(),
         }
     }
 
-    /// Increments a counter for the script's `sb_counter_inc`.
+    /// Increments a counter, as the script requested by `sb_counter_inc`.
     pub fn count(&self, counter: Counter) {
         self.add(counter, 1);
-        let counted = &self.counted[counter as usize];
-        counted.set(counted.get() + 1);
-        self.has_counted.set(true);
+        let script_count = &self.script_counts[counter as usize];
+        script_count.set(script_count.get() + 1);
+        self.has_script_counts.set(true);
     }
 
-    /// Adds counts of the driver, which `sb_counter_val` returns too.
+    /// Adds `count` to a counter, for statements that dbdyno executed.
     #[inline]
     pub fn add(&self, counter: Counter, count: u64) {
         let value = &self.counters[counter as usize];
         value.set(value.get() + count);
     }
 
-    /// The value of `sb_counter_val`: the sum of the driver's and the script's counts.
+    /// The value that `sb_counter_val` returns: dbdyno's counts and the script's.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters[counter as usize].get()
     }
 
     /// The script's counts since the last call, by counter number; `None` if there are none.
     #[inline]
-    pub fn take_counted(&self) -> Option<[u64; Counter::COUNT]> {
-        if !self.has_counted.replace(false) {
+    pub fn take_script_counts(&self) -> Option<[u64; Counter::COUNT]> {
+        if !self.has_script_counts.replace(false) {
             return None;
         }
-        Some(std::array::from_fn(|counter| self.counted[counter].take()))
+        Some(std::array::from_fn(|counter| self.script_counts[counter].take()))
     }
 }
 

@@ -15,7 +15,7 @@ pub enum ScriptError {
 
 impl ScriptError {
     /// The text that sysbench prints for a value that a script raised as an error.
-    pub(crate) fn of(raised: &Value) -> Self {
+    pub(crate) fn from_lua(raised: &Value) -> Self {
         match raised {
             Value::String(text) => ScriptError::Message(text.to_string_lossy()),
             Value::Integer(_) | Value::Number(_) => {

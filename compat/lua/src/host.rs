@@ -6,7 +6,7 @@ use dbdyno_sysbench::option_definition::{OptionDefinition, Value};
 
 /// The program that runs a script: its output, log, options and command line. Shared by all threads.
 pub trait ScriptHost: Send + Sync {
-    /// Writes to standard output; output and reports keep their order.
+    /// Writes to standard output, in order with the reports.
     fn print(&self, text: &str);
 
     /// Writes the output of a script, which may not be UTF-8.
@@ -14,10 +14,10 @@ pub trait ScriptHost: Send + Sync {
         self.print(&String::from_utf8_lossy(bytes));
     }
 
-    /// Writes one line to the log, if its level is shown.
+    /// Writes one line to the log, if the log level includes `level`.
     fn log(&self, level: Level, text: &str);
 
-    /// Reports a problem that makes the command slower.
+    /// Prints a warning about the run.
     fn warn(&self, warning: &Warning);
 
     /// Reads the options of the command line, including those that the script declares. `declared` is `None` if the
@@ -43,16 +43,16 @@ pub trait ScriptHost: Send + Sync {
     fn script_path(&self) -> Option<&str>;
 }
 
-/// The argument of a report hook: counts since the last report, times in seconds.
+/// The argument of a report hook. Counts cover the time since the last report; times and latencies are in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stat {
-    /// Number of users that have not ended.
+    /// Number of users that have not finished.
     pub threads_running: u32,
     /// Length of the interval in seconds.
     pub time_interval: f64,
     /// Time since the start in seconds.
     pub time_total: f64,
-    /// The percentile of the latencies at the first value of `--percentile`.
+    /// The latency at the first percentile of `--percentile`.
     pub latency_pct: f64,
     /// Number of events.
     pub events: u64,
@@ -66,7 +66,7 @@ pub struct Stat {
     pub errors: u64,
     /// Number of times a connection was reopened.
     pub reconnects: u64,
-    /// In interval reports: the numbers of waiting and of running events.
+    /// In interval reports: the number of queued and the number of running events.
     pub queue: Option<(u64, u64)>,
     /// In cumulative reports: minimum, maximum, mean and sum of the latencies.
     pub latency: Option<[f64; 4]>,

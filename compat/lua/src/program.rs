@@ -10,9 +10,9 @@ pub struct Program {
     pub source: Source,
     /// The file's name without folders, for messages.
     pub name: String,
-    /// `package.path`, complete.
+    /// The full value of `package.path`.
     pub path: String,
-    /// `package.cpath`, complete.
+    /// The full value of `package.cpath`.
     pub cpath: String,
     /// `sysbench.version`, such as `1.0.20`.
     pub version: String,
@@ -20,9 +20,9 @@ pub struct Program {
     pub version_string: String,
     /// The version of sysbench's interface; 1.0 includes that of 0.5.
     pub compat: Compat,
-    /// Settings of the random numbers.
+    /// Settings of `sysbench.rand`.
     pub random: RandomSettings,
-    /// The first of `--percentile`, for reports; 0 if there is none.
+    /// The first percentile of `--percentile`; 0 if there is none.
     pub percentile: f64,
     /// Number of users of a run, `--threads`.
     pub threads: u32,
@@ -35,11 +35,11 @@ pub struct Program {
 /// Where a script comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Standard input, or the text of a test.
+    /// Text that dbdyno has read from standard input.
     Text {
         /// A first line that begins with `#` is skipped.
         text: Vec<u8>,
-        /// `@` and a path, or `=stdin`.
+        /// The chunk name in Lua's form: `@` and a path, or `=stdin`.
         chunk: String,
     },
     /// A file, which Lua loads.

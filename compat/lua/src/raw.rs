@@ -1,11 +1,11 @@
 //! Functions that Lua calls without a wrapper.
 //!
-//! mlua wraps every call of a Rust function in locks, error protection and conversions, which cost more than a function like
-//! `sysbench.rand.uniform` itself. A raw function reads its arguments from Lua's stack and pushes its results.
+//! mlua wraps every call of a Rust function in locks, error protection and conversions, which take longer than a function
+//! such as `sysbench.rand.uniform` itself. A raw function reads its arguments from Lua's stack and pushes its results.
 //!
 //! Only [`Call`] accesses the stack, and it keeps the rules that make this sound:
-//! - Contexts outlive the state: functions hold the address of the current one, and `Vm` drops the state first.
-//! - Only [`enter`] raises errors, after everything that a function owned is dropped, because LuaJIT unwinds the stack.
+//! - Contexts outlive the Lua state: functions hold the address of the current context, and `Vm` drops the Lua state first.
+//! - Only [`enter`] raises errors, after all values that a function owned are dropped, because LuaJIT unwinds the stack.
 //! - Bytes borrowed from Lua's stack live no longer than the call.
 
 // Lua's C interface is unsafe as a whole.
@@ -25,11 +25,11 @@ use crate::context::{Context, Current};
 use crate::sql::Answer;
 
 /// How a raw function ends. An error is the text that it raises in Lua.
-pub(crate) type CallResult = Result<Pushed, String>;
+pub(crate) type CallResult = Result<CallReturn, String>;
 
 /// How a raw function returns to Lua.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pushed {
+pub(crate) enum CallReturn {
     /// The call returns this many values: those pushed last.
     Values(c_int),
     /// The coroutine yields; the call returns the values with which it is resumed.
@@ -37,9 +37,9 @@ pub(crate) enum Pushed {
 }
 
 /// No value.
-pub(crate) const NOTHING: CallResult = Ok(Pushed::Values(0));
+pub(crate) const NOTHING: CallResult = Ok(CallReturn::Values(0));
 /// One value.
-pub(crate) const ONE: CallResult = Ok(Pushed::Values(1));
+pub(crate) const ONE: CallResult = Ok(CallReturn::Values(1));
 
 /// A call of a raw function.
 pub(crate) struct Call {
@@ -81,7 +81,7 @@ impl Call {
         unsafe { ffi::lua_pushlightuserdata(self.lua, address) }
     }
 
-    /// The context whose address is argument `index`; [`Call::push_context`] pushed it.
+    /// The context whose address is argument `index`. [`Call::push_context`] pushed the address.
     pub(crate) fn context_at(&self, index: c_int) -> &Context {
         // SAFETY: interface.lua passes the address unchanged and hides it from scripts; contexts outlive the state.
         unsafe { &*ffi::lua_touserdata(self.lua, index).cast::<Context>() }
@@ -121,12 +121,12 @@ impl Call {
     pub(crate) fn unsigned(&self, index: c_int) -> Result<u32, String> {
         match self.kind(index) {
             ffi::LUA_TNUMBER => Ok(self.number(index) as i64 as u32),
-            _ => self.converted(index),
+            _ => self.convert_to_unsigned(index),
         }
     }
 
     #[cold]
-    fn converted(&self, index: c_int) -> Result<u32, String> {
+    fn convert_to_unsigned(&self, index: c_int) -> Result<u32, String> {
         // SAFETY: lua_pcall catches errors, and every pushed value is popped.
         let number = unsafe {
             match ffi::lua_type(self.lua, index) {
@@ -141,13 +141,13 @@ impl Call {
             }
         };
         number.map(|number| number as i64 as u32).ok_or_else(|| {
-            let kind = self.kind_name(index);
+            let kind = self.type_name(index);
             format!("bad argument #{index} to '?' (cannot convert '{kind}' to 'unsigned int')")
         })
     }
 
     /// The name of the type of argument `index`.
-    pub(crate) fn kind_name(&self, index: c_int) -> &'static str {
+    pub(crate) fn type_name(&self, index: c_int) -> &'static str {
         match self.kind(index) {
             ffi::LUA_TBOOLEAN => "boolean",
             ffi::LUA_TLIGHTUSERDATA | ffi::LUA_TUSERDATA => "userdata",
@@ -210,7 +210,7 @@ impl Call {
     pub(crate) fn string(&self, index: c_int, name: &str) -> Result<&[u8], String> {
         match self.kind(index) {
             ffi::LUA_TSTRING => Ok(self.bytes(index).unwrap_or_default()),
-            _ => Err(format!("attempt to get length of local '{name}' (a {} value)", self.kind_name(index))),
+            _ => Err(format!("attempt to get length of local '{name}' (a {} value)", self.type_name(index))),
         }
     }
 
@@ -287,8 +287,8 @@ unsafe extern "C-unwind" fn enter<F: Fn(&Call) -> CallResult>(lua: *mut ffi::lua
     // the error is raised after `text` is dropped.
     unsafe {
         match NonNull::<F>::dangling().as_ref()(&Call { lua }) {
-            Ok(Pushed::Values(count)) => return count,
-            Ok(Pushed::Yield) => {
+            Ok(CallReturn::Values(count)) => return count,
+            Ok(CallReturn::Yield) => {
                 ffi::lua_pushlightuserdata(lua, mark());
                 return ffi::lua_yield(lua, 1);
             }
@@ -339,7 +339,7 @@ where
     Ok(function)
 }
 
-/// The value of [`mark`] in Lua, for wrappers of `coroutine.resume` to compare with.
+/// The value of [`mark`] in Lua. The wrappers of `coroutine.resume` compare a yielded value with it.
 pub(crate) fn mark_value() -> mlua::LightUserData {
     mlua::LightUserData(mark())
 }
@@ -363,7 +363,7 @@ pub(crate) enum Stop {
 
 impl Coroutine {
     /// The coroutine of `thread`, which the caller keeps alive.
-    pub(crate) fn of(thread: &mlua::Thread) -> Self {
+    pub(crate) fn new(thread: &mlua::Thread) -> Self {
         Self { lua: thread.state() }
     }
 

@@ -6,16 +6,17 @@
 //!    │  commands, hooks, done()              │
 //!    └────────────── UserSession: executes the script's requests on connections ──────────────┘
 //! ```
-//! A script's request yields its coroutine. The user's task awaits the result like that of a native workload, and then
-//! resumes the coroutine. If a coroutine cannot yield (a query inside a callback of `string.gsub`), the request blocks
-//! the thread, which `blocking` detects; with `lua_threads` every user has its own thread.
+//! When a script calls the server, its coroutine yields with a request. The user's task awaits the result, as a task of a
+//! native workload does, and then resumes the coroutine. If a coroutine cannot yield (for example a query inside a callback
+//! of `string.gsub`), the request blocks the thread, which delays the other users of the thread. `blocking` warns about
+//! such delays; with `--lua-threads=on` every user has its own thread.
 //!
 //! # Layout
-//! - `interface`: [`Script`]; `main_state`: its implementation, on the caller's thread; `parallel`: commands that run on all
-//!   users.
-//! - `failure`: why a script failed. `worker`, `user`: the users of a run.
+//! - `interface`: the trait [`Script`]; `main_state`: its implementation; `parallel`: commands that run for all users.
+//! - `worker`: a thread with its users; `user`: one user.
 //! - `session`: the connections of one user; `requests`: executes requests; `errors`: handles failed statements and
 //!   connections; `counting`: updates the counters.
+//! - `failure`: why a script failed.
 //! - `blocking`: detects a script that blocks its thread.
 
 // The only module of this crate that reads the clock and starts threads (ARCHITECTURE.md, rule 2).

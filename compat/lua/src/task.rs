@@ -1,4 +1,4 @@
-//! Calls of a script's functions.
+//! Calls a function of a script in a coroutine.
 
 use std::rc::Rc;
 
@@ -19,9 +19,9 @@ pub enum Progress {
     Failed(ScriptError),
 }
 
-/// A function in a coroutine; it can be called any number of times.
+/// A function of a script with its coroutine. It can be called any number of times.
 pub struct Task {
-    // Dropped before the state, which closes when its last user is dropped.
+    // Declared before `vm`, so dropped before the Lua state.
     function: Function,
     thread: Thread,
     coroutine: Coroutine,
@@ -35,7 +35,7 @@ impl Task {
     /// A task that calls `function` with the current globals.
     pub(crate) fn new(vm: &Rc<Vm>, context: &Rc<Context>, function: Function) -> mlua::Result<Self> {
         let thread = vm.lua().create_thread(function.clone())?;
-        let coroutine = Coroutine::of(&thread);
+        let coroutine = Coroutine::new(&thread);
         let (vm, context) = (Rc::clone(vm), Rc::clone(context));
         Ok(Self { function, thread, coroutine, failed: false, vm, context })
     }
@@ -44,7 +44,7 @@ impl Task {
     #[inline]
     pub fn start(&mut self, arguments: &[i64]) -> Progress {
         if self.failed
-            && let Err(error) = self.renew()
+            && let Err(error) = self.recreate_coroutine()
         {
             return Progress::Failed(ScriptError::Message(error.to_string()));
         }
@@ -71,15 +71,15 @@ impl Task {
             }
             Stop::Failed => {
                 self.failed = true;
-                Progress::Failed(ScriptError::of(&self.coroutine.take_error(self.vm.lua())))
+                Progress::Failed(ScriptError::from_lua(&self.coroutine.take_error(self.vm.lua())))
             }
         }
     }
 
     #[cold]
-    fn renew(&mut self) -> mlua::Result<()> {
+    fn recreate_coroutine(&mut self) -> mlua::Result<()> {
         let thread = self.vm.lua().create_thread(self.function.clone())?;
-        let coroutine = Coroutine::of(&thread);
+        let coroutine = Coroutine::new(&thread);
         coroutine.set_globals_of(&self.coroutine);
         (self.thread, self.coroutine) = (thread, coroutine);
         self.failed = false;

@@ -1,4 +1,4 @@
-//! For the tests of this crate: a host that records its calls, and a driver without servers.
+//! Helpers of the unit tests: a host that records its calls, and a request handler without a server.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ pub(crate) struct RecordingHost {
     pub(crate) compat: Compat,
     /// `--percentile`; 95 by default.
     pub(crate) percentile: Option<f64>,
-    /// Whether traces are not compiled.
+    /// Whether LuaJIT only interprets the script.
     pub(crate) interpreted: bool,
     /// `test.lua` by default.
     pub(crate) script_path: Option<String>,
@@ -79,7 +79,7 @@ impl ScriptHost for RecordingHost {
     }
 }
 
-/// Fails every request.
+/// A request handler that fails every request.
 pub(crate) struct NoDatabase;
 
 impl RequestHandler for NoDatabase {
@@ -122,17 +122,17 @@ pub(crate) fn program(text: &str) -> Program {
     }
 }
 
-/// A state with `text`, whose chunk has run.
+/// Creates a user and runs the chunk `text`.
 pub(crate) fn state(text: &str, host: &Arc<RecordingHost>) -> State {
     let dyn_host: Arc<dyn ScriptHost> = host.clone();
-    let usual = program(text);
-    let percentile = host.percentile.unwrap_or(usual.percentile);
-    let program = Program { compat: host.compat, percentile, ..usual };
-    let vm = Vm::own(!host.interpreted).unwrap();
+    let default = program(text);
+    let percentile = host.percentile.unwrap_or(default.percentile);
+    let program = Program { compat: host.compat, percentile, ..default };
+    let vm = Vm::single(!host.interpreted).unwrap();
     user(0, program, &dyn_host, &vm)
 }
 
-/// As many users of one state with `text`, whose chunks have run one after the other.
+/// Creates `count` users of one shared Lua state, and runs the chunk `text` for each in turn.
 pub(crate) fn users(text: &str, host: &Arc<RecordingHost>, count: i64) -> Vec<State> {
     let dyn_host: Arc<dyn ScriptHost> = host.clone();
     let vm = Vm::shared(!host.interpreted).unwrap();
@@ -144,7 +144,7 @@ fn user(number: i64, program: Program, host: &Arc<dyn ScriptHost>, vm: &Rc<Vm>) 
     let state = State::new(number, &Arc::new(program), host, Rc::new(NoDatabase), vm).unwrap();
     match state.chunk().unwrap().start(&[]) {
         Progress::Returned(_) => state,
-        other => panic!("the chunk: {other:?}"),
+        other => panic!("the chunk failed: {other:?}"),
     }
 }
 
@@ -155,17 +155,18 @@ pub(crate) fn printed(text: &str) -> String {
     host.printed.lock().unwrap().clone()
 }
 
-/// The error with which `text` fails as a chunk.
+/// Runs the chunk `text`, which must fail, and returns its error.
 pub(crate) fn failure(text: &str) -> ScriptError {
     let host: Arc<dyn ScriptHost> = Arc::new(RecordingHost::default());
     let state =
-        State::new(0, &Arc::new(program(text)), &host, Rc::new(NoDatabase), &Vm::own(true).unwrap()).unwrap();
+        State::new(0, &Arc::new(program(text)), &host, Rc::new(NoDatabase), &Vm::single(true).unwrap())
+            .unwrap();
     let mut chunk = match state.chunk() {
         Ok(chunk) => chunk,
         Err(error) => return error,
     };
     match chunk.start(&[]) {
         Progress::Failed(error) => error,
-        other => panic!("it did not fail: {other:?}"),
+        other => panic!("the chunk did not fail: {other:?}"),
     }
 }

@@ -1,5 +1,5 @@
--- Creates the globals of one user of a shared state.
-local pristine, fresh_random, load = ...
+-- Returns a function that creates the globals of one user of a shared Lua state.
+local pristine, new_random, load = ...
 local error, type, tostring, tonumber, pairs, ipairs = error, type, tostring, tonumber, pairs, ipairs
 local setmetatable, setfenv, select, newproxy, pcall = setmetatable, setfenv, select, newproxy, pcall
 local concat, string, io, ffi, loadfile = table.concat, string, io, ffi, loadfile
@@ -27,13 +27,13 @@ local function copy(from)
    return to
 end
 
-local function name_of(name)
+local function module_name(name)
    if type(name) == "number" then return tostring(name) end
    if type(name) == "string" then return name end
    error(("bad argument #1 to 'require' (string expected, got %s)"):format(name == nil and "no value" or type(name)), 3)
 end
 
--- Lua's own loaders, in their order.
+-- The loaders of `require` in Lua's order, for one user.
 local function loaders(package, globals)
    local function path(field)
       local value = package[field]
@@ -48,7 +48,7 @@ local function loaders(package, globals)
       if loader == nil then return ("\n\tno field package.preload['%s']"):format(name) end
       local field = preload[name] == loader and name:match("^table%.(.+)$")
       if not field then return loader end
-      -- LuaJIT sets its own modules in `table` too.
+      -- LuaJIT also stores these modules in the global `table`.
       return function(...)
          local module = loader(...)
          globals.table[field] = module
@@ -85,7 +85,7 @@ end
 
 local function require_function(package)
    return function(name)
-      name = name_of(name)
+      name = module_name(name)
       local loaded = package.loaded
       local module = loaded[name]
       if module then
@@ -94,8 +94,8 @@ local function require_function(package)
       end
       if type(package.loaders) ~= "table" then error("'package.loaders' must be a table", 2) end
       local missing, loader = {}, nil
-      for place = 1, math.huge do
-         local look = package.loaders[place]
+      for index = 1, math.huge do
+         local look = package.loaders[index]
          if look == nil then error(("module '%s' not found:%s"):format(name, concat(missing)), 2) end
          loader = look(name)
          if type(loader) == "function" then break end
@@ -131,14 +131,14 @@ local function module_function(package, globals)
          module._M, module._NAME, module._PACKAGE = module, name, name:match("^(.*%.)") or ""
       end
       setfenv(2, module)
-      for place = 1, select("#", ...) do
-         (select(place, ...))(module)
+      for index = 1, select("#", ...) do
+         (select(index, ...))(module)
       end
    end
 end
 
 -- `io.output` and `io.input` of one user.
-local function set_default_files(own)
+local function set_default_files(io_table)
    local function default(name, mode, use)
       local standard, chosen = io[name], nil
       return function(file)
@@ -153,19 +153,19 @@ local function set_default_files(own)
          return file
       end
    end
-   own.output = default("output", "w", function(file)
-      own.write = function(...) return file:write(...) end
+   io_table.output = default("output", "w", function(file)
+      io_table.write = function(...) return file:write(...) end
       local close = io.close
-      own.close = function(other) if other then return close(other) end return file:close() end
+      io_table.close = function(other) if other then return close(other) end return file:close() end
    end)
-   own.input = default("input", "r", function(file)
+   io_table.input = default("input", "r", function(file)
       local lines = io.lines
-      own.read = function(...) return file:read(...) end
-      own.lines = function(name, ...) if name then return lines(name, ...) end return file:lines(...) end
+      io_table.read = function(...) return file:read(...) end
+      io_table.lines = function(name, ...) if name then return lines(name, ...) end return file:lines(...) end
    end)
 end
 
--- A full collection would scan the memory of all users, so each call does one step.
+-- `collectgarbage` for scripts. A full collection would scan the memory of all users, so each call does one step.
 local collect = collectgarbage
 local function collect_step(option, ...)
    if option == nil or option == "collect" then
@@ -175,17 +175,18 @@ local function collect_step(option, ...)
    return collect(option, ...)
 end
 
--- Types belong to the state: the first user declares them, and declaring one twice is an error for each user.
+-- Types belong to the Lua state. The first user's `ffi.cdef` declares them, and the same call of another user does nothing.
+-- A user that declares a type twice gets LuaJIT's error.
 local declared, metatypes = {}, {}
 local cdef, metatype, typeof = ffi.cdef, ffi.metatype, ffi.typeof
-local function set_declarations(own)
+local function set_declarations(ffi_table)
    local mine, types = {}, {}
-   function own.cdef(text, ...)
+   function ffi_table.cdef(text, ...)
       local known = select("#", ...) == 0 and declared[text] and not mine[text]
       if not known then cdef(text, ...) end
       declared[text], mine[text] = true, true
    end
-   function own.metatype(kind, methods)
+   function ffi_table.metatype(kind, methods)
       local number = tonumber(typeof(kind))
       if types[number] or not metatypes[number] then metatypes[number] = metatype(kind, methods) end
       types[number] = true
@@ -214,7 +215,7 @@ local function make(path, cpath)
    package.loaders = loaders(package, globals)
    globals.package, loaded.package = package, package
    globals.require, globals.module = require_function(package), module_function(package, globals)
-   globals.math.random, globals.math.randomseed = fresh_random()
+   globals.math.random, globals.math.randomseed = new_random()
    globals.collectgarbage = collect_step
    set_default_files(globals.io)
    set_declarations(globals.ffi)

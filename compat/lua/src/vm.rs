@@ -36,10 +36,11 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// The state of each user of a thread. Users share states if `share` is set and there are many users.
+    /// Creates the states of a thread, and returns the state of each user. Users share states if `share` is set and there
+    /// are many users.
     pub fn for_users(users: usize, share: bool, jit: bool) -> Result<Vec<Rc<Self>>, ScriptError> {
         if !share || users < SHARED_FROM {
-            return (0..users).map(|_| Self::own(jit)).collect();
+            return (0..users).map(|_| Self::single(jit)).collect();
         }
         let shared = (0..users.div_ceil(USERS_MAX)).map(|_| Self::shared(jit));
         let shared = shared.collect::<Result<Vec<_>, _>>()?;
@@ -47,15 +48,15 @@ impl Vm {
     }
 
     /// A state for one user.
-    pub fn own(jit: bool) -> Result<Rc<Self>, ScriptError> {
-        let (lua, current) = open(jit)?;
+    pub fn single(jit: bool) -> Result<Rc<Self>, ScriptError> {
+        let (lua, current) = new_lua(jit)?;
         Ok(Rc::new(Self { lua, globals: None, contexts: RefCell::default(), current }))
     }
 
     /// A state for several users.
     pub fn shared(jit: bool) -> Result<Rc<Self>, ScriptError> {
-        let (lua, current) = open(jit)?;
-        let random = lua.create_function(|lua, ()| fresh_random(lua))?;
+        let (lua, current) = new_lua(jit)?;
+        let random = lua.create_function(|lua, ()| new_random_functions(lua))?;
         let load = lua.create_function(compile::load_text)?;
         let chunk = lua.load(include_str!("vm.lua")).set_name("=globals");
         let (globals, file_loader) = chunk.call((lua.globals(), random, load))?;
@@ -100,7 +101,7 @@ impl Vm {
     /// Collects the garbage in the state of a single user, to free memory for the next state. Called after the user's
     /// creation and after `thread_init`. In a shared state each collection would scan the memory of all users, so
     /// [`Vm::collect_shared`] runs once.
-    pub fn collect_own(&self) -> Result<(), ScriptError> {
+    pub fn collect_single(&self) -> Result<(), ScriptError> {
         if self.is_shared() { Ok(()) } else { Ok(self.lua.gc_collect()?) }
     }
 
@@ -112,7 +113,7 @@ impl Vm {
 }
 
 #[allow(unsafe_code)] // Scripts have `ffi` and C modules, as in sysbench.
-fn open(jit: bool) -> mlua::Result<(Lua, Rc<Current>)> {
+fn new_lua(jit: bool) -> mlua::Result<(Lua, Rc<Current>)> {
     // SAFETY: the user trusts the script, which `ffi` lets do anything.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::new()) };
     let globals = lua.globals();
@@ -128,9 +129,9 @@ fn open(jit: bool) -> mlua::Result<(Lua, Rc<Current>)> {
 
 /// `math.random` and `math.randomseed` with a new generator, as in a new state.
 #[allow(unsafe_code)]
-fn fresh_random(lua: &Lua) -> mlua::Result<(Function, Function)> {
+fn new_random_functions(lua: &Lua) -> mlua::Result<(Function, Function)> {
     unsafe extern "C-unwind" fn open(state: *mut ffi::lua_State) -> c_int {
-        // SAFETY: called by Lua; the library leaves its table.
+        // SAFETY: Lua calls this function; the library pushes its table.
         unsafe { ffi::luaopen_math(state) }
     }
     // SAFETY: a C function of Lua's library.
@@ -145,15 +146,15 @@ mod tests {
 
     use crate::testing::{RecordingHost, users};
 
-    /// What two users of one state print.
+    /// The output of two users of one state.
     fn printed(text: &str) -> String {
-        let heard = Arc::new(RecordingHost::default());
-        users(text, &heard, 2);
-        heard.printed.lock().unwrap().clone()
+        let host = Arc::new(RecordingHost::default());
+        users(text, &host, 2);
+        host.printed.lock().unwrap().clone()
     }
 
     #[test]
-    fn users_have_globals_modules_and_libraries_of_their_own() {
+    fn users_have_separate_globals_modules_and_libraries() {
         let text = "
             seen = (seen or 0) + 1
             local count = 0
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn users_draw_the_same_numbers_as_in_states_of_their_own() {
+    fn users_of_a_shared_state_have_separate_random_numbers() {
         let text = "math.randomseed(5) print(math.random(1000), math.random(1000))";
         let seen = printed(text);
         let lines: Vec<_> = seen.lines().collect();
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_each_users_own() {
+    fn default_files_are_per_user() {
         let text = "local name = os.tmpname() io.output(name) io.write('user ', sysbench.tid) io.close()
             io.input(name) print(io.read('*a')) io.close(io.input()) os.remove(name)
             print(collectgarbage(), collectgarbage('count') > 0, io.stdout ~= nil)";
@@ -194,16 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn files_of_modules_are_read_once_and_run_for_each() {
+    fn module_files_are_read_once_and_run_per_user() {
         let folder = env!("CARGO_MANIFEST_DIR").to_owned() + "/tests/modules";
         let script_path = Some(format!("{folder}/main.lua"));
-        let heard = Arc::new(RecordingHost { script_path, ..RecordingHost::default() });
+        let host = Arc::new(RecordingHost { script_path, ..RecordingHost::default() });
         let text = "local beside = require('beside') beside.seen = (beside.seen or 0) + 1 print(beside.name, beside.seen)
             print((select(2, pcall(require, 'nowhere')):match(\"^[^\\n]*\")))
             print((select(2, pcall(require, 'broken')):match('^error loading module .broken. from file')))
             print((select(2, pcall(require))), type(require('table.new')), table.new ~= nil, require('table.nkeys')({1, 2}))";
-        users(text, &heard, 2);
-        let seen = heard.printed.lock().unwrap().clone();
+        users(text, &host, 2);
+        let seen = host.printed.lock().unwrap().clone();
         let half = seen.len() / 2;
         assert_eq!(seen[..half], seen[half..], "{seen}");
         let lines: Vec<_> = seen.lines().collect();
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_of_the_old_kind_is_each_users_own() {
+    fn modules_of_module_function_are_per_user() {
         let text = "package.preload.old = function() module('old', package.seeall) n = (n or 0) + 1 end
             require('old') print(old.n, old._NAME, package.loaded.old == old)";
         assert_eq!(printed(text), "1\told\ttrue\n1\told\ttrue\n");

@@ -13,7 +13,7 @@ const CONNECTED: &str = "
     local function rows() return con:query('SELECT 1').nrows end ";
 
 #[test]
-fn a_life_has_its_order() {
+fn script_functions_run_in_order() {
     let text = "
         print('chunk', sysbench.tid, sysbench.opt)
         function init() print('init', sysbench.opt.threads) end
@@ -21,10 +21,10 @@ fn a_life_has_its_order() {
         function event(id) print('event', id) end
         function thread_done(id) print('thread_done', id) end
         function done() print('done') end";
-    let ran = Run { threads: 1, events: Some(2), ..Run::default() }.run(text);
+    let result = Run { threads: 1, events: Some(2), ..Run::default() }.run(text);
     let lines = "chunk\t0\tnil\ninit\t1\nchunk\t0\tnil\nthread_init\t0\t0\nevent\t0\nevent\t0\nthread_done\t0\ndone\n";
-    assert_eq!(ran.printed(), lines);
-    assert_eq!((ran.ended.reason, ran.records.counts().events), (EndReason::EventLimit, 2));
+    assert_eq!(result.printed(), lines);
+    assert_eq!((result.end.reason, result.records.counts().events), (EndReason::EventLimit, 2));
 }
 
 #[test]
@@ -33,17 +33,17 @@ fn statements_are_counted_before_during_and_after_the_events() {
         function thread_init() con = sysbench.sql.driver():connect() con:query('SELECT 1') con:query('SET @a = 1') end
         function event() con:query('SELECT 1') con:query('UPDATE t SET a = 1') end
         function thread_done() con:query('SELECT 1') end";
-    let ran = Run::default().run(text);
-    let counts = ran.records.counts();
+    let result = Run::default().run(text);
+    let counts = result.records.counts();
     assert_eq!((counts.events, counts.reads, counts.writes, counts.other), (10, 2 + 10 + 2, 10, 2));
 }
 
 #[test]
-fn an_event_that_returns_something_true_ends_its_user_and_does_not_count() {
+fn event_that_returns_true_ends_its_user_uncounted() {
     for value in ["0", "{}", "true", "'x'"] {
-        let ran = Run::default()
+        let result = Run::default()
             .run(&format!("n = 0 function event() n = n + 1 if n == 3 then return {value} end end"));
-        assert_eq!(ran.records.counts().events, 4, "{value}");
+        assert_eq!(result.records.counts().events, 4, "{value}");
     }
     for value in ["nil", "false"] {
         assert_eq!(
@@ -54,19 +54,19 @@ fn an_event_that_returns_something_true_ends_its_user_and_does_not_count() {
 }
 
 #[test]
-fn an_error_ends_the_run_with_its_place() {
+fn script_error_ends_the_run_with_its_line_number() {
     let text = "function event(id)\n if id == 1 then error('no more') end end
         function thread_done(id) print('thread_done', id) end function done() print('done') end";
-    let ran = Run { events: None, ..Run::default() }.run(text);
-    assert_eq!(ran.ended.reason, EndReason::ScriptError);
-    assert_eq!(ran.logged(), ["Fatal: `thread_run' function failed: test.lua:2: no more"]);
-    assert_eq!(ran.printed(), "thread_done\t0\ndone\n");
-    let ran = Run::default().run("function event() end function thread_init() error({}) end");
-    assert_eq!(ran.logged(), ["Fatal: `thread_init' function failed: (not a string)"]);
+    let result = Run { events: None, ..Run::default() }.run(text);
+    assert_eq!(result.end.reason, EndReason::ScriptError);
+    assert_eq!(result.logged(), ["Fatal: `thread_run' function failed: test.lua:2: no more"]);
+    assert_eq!(result.printed(), "thread_done\t0\ndone\n");
+    let result = Run::default().run("function event() end function thread_init() error({}) end");
+    assert_eq!(result.logged(), ["Fatal: `thread_init' function failed: (not a string)"]);
 }
 
 #[test]
-fn an_event_starts_anew_where_the_script_asks_for_it() {
+fn restart_event_error_repeats_the_event() {
     let text = "
         local tries = 0
         function sysbench.hooks.before_restart_event(err) print(err.errcode, err.word) end
@@ -74,13 +74,13 @@ fn an_event_starts_anew_where_the_script_asks_for_it() {
            tries = tries + 1
            if tries < 3 then error({errcode = sysbench.error.RESTART_EVENT, word = 'again'}) end
         end";
-    let ran = Run { threads: 1, events: Some(1), ..Run::default() }.run(text);
-    assert_eq!(ran.printed(), "1\tagain\n1\tagain\n");
-    assert_eq!((ran.records.counts().events, ran.records.counts().retries), (1, 2));
+    let result = Run { threads: 1, events: Some(1), ..Run::default() }.run(text);
+    assert_eq!(result.printed(), "1\tagain\n1\tagain\n");
+    assert_eq!((result.records.counts().events, result.records.counts().retries), (1, 2));
 }
 
 #[test]
-fn statements_work_wherever_a_script_may_ask_for_them() {
+fn statements_work_in_coroutines_metamethods_and_callbacks() {
     let text = format!(
         "{CONNECTED}
         function event()
@@ -110,14 +110,14 @@ fn statements_work_wherever_a_script_may_ask_for_them() {
            end)
         end"
     );
-    let ran = Run::default().run(&text);
-    assert_eq!((ran.logged(), ran.records.counts().events), (vec![], 10));
-    let ran = Run { threads: 3, workers: 1, one_thread_per_user: Some(true), ..Run::default() }.run(&text);
-    assert_eq!((ran.logged(), ran.records.counts().events), (vec![], 10));
+    let result = Run::default().run(&text);
+    assert_eq!((result.logged(), result.records.counts().events), (vec![], 10));
+    let result = Run { threads: 3, workers: 1, one_thread_per_user: Some(true), ..Run::default() }.run(&text);
+    assert_eq!((result.logged(), result.records.counts().events), (vec![], 10));
 }
 
 #[test]
-fn parameters_take_what_they_can_hold() {
+fn parameters_accept_values_of_their_type() {
     let text = "
         local con = sysbench.sql.driver():connect()
         local st = con:prepare('INSERT INTO t VALUES (?, ?, ?)')
@@ -132,18 +132,18 @@ fn parameters_take_what_they_can_hold() {
         st:close()
         print(pcall(n.set, n, 1)) print(pcall(st.execute, st))
         function event() end";
-    let (_, heard) = Run::default().load(text).unwrap();
+    let (_, host) = Run::default().load(text).unwrap();
     let expected = "false\tcannot convert 'string' to 'int64_t'\nfalse\tcannot convert 'table' to 'int64_t'\n\
         false\tcannot convert 'table' to 'const char *'\nfalse\tUnsupported argument type: 4\n\
         false\tUnsupported argument type: 99\nfalse\tattempt to set a parameter of a closed statement\n\
         false\t[string \"sysbench.sql.lua\"]:N: attempt to use a closed statement\n";
-    let printed = heard.printed.lock().unwrap().clone();
+    let printed = host.printed.lock().unwrap().clone();
     let line = printed.split("lua\"]:").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
     assert_eq!(printed.replace(&format!(":{line}:"), ":N:"), expected);
 }
 
 #[test]
-fn a_loop_of_the_scripts_own_is_followed() {
+fn custom_thread_run_counts_its_events() {
     let text = "
         local C = ffi.C
         function thread_run(id)
@@ -154,13 +154,13 @@ fn a_loop_of_the_scripts_own_is_followed() {
         end
         function event() end
         function thread_init() con = sysbench.sql.driver():connect() end";
-    let ran = Run::default().run(text);
-    assert_eq!((ran.records.counts().events, ran.records.counts().reads), (10, 10));
-    assert_eq!(ran.printed(), "left\nleft\n");
+    let result = Run::default().run(text);
+    assert_eq!((result.records.counts().events, result.records.counts().reads), (10, 10));
+    assert_eq!(result.printed(), "left\nleft\n");
 }
 
 #[test]
-fn events_count_of_which_nobody_was_asked_and_those_let_go_do_not() {
+fn unscheduled_events_count_and_abandoned_events_do_not() {
     let text = "
         local C = ffi.C
         function event() end
@@ -172,18 +172,18 @@ fn events_count_of_which_nobody_was_asked_and_those_let_go_do_not() {
 }
 
 #[test]
-fn what_a_script_counts_is_in_the_records() {
+fn counts_of_the_script_are_in_the_records() {
     let text = "
         ffi.cdef[[void sb_counter_inc(int, sb_counter_type);]]
         function event() for type = 0, 5 do ffi.C.sb_counter_inc(sysbench.tid, type) end end";
-    let ran = Run::default().run(text);
-    let counts = ran.records.counts();
+    let result = Run::default().run(text);
+    let counts = result.records.counts();
     assert_eq!((counts.reads, counts.writes, counts.other, counts.reconnects), (10, 10, 10, 10));
     assert_eq!(counts.errors.values().sum::<u64>(), 10);
 }
 
 #[test]
-fn who_holds_a_thread_is_told_and_a_thread_of_ones_own_holds_nobody() {
+fn blocking_a_shared_thread_is_reported() {
     let sleeping = "ffi.cdef[[int usleep(unsigned);]] function event() ffi.C.usleep(120000) end";
     let run =
         |one_thread_per_user| Run { events: Some(4), one_thread_per_user, ..Run::default() }.run(sleeping);
@@ -193,8 +193,8 @@ fn who_holds_a_thread_is_told_and_a_thread_of_ones_own_holds_nobody() {
     let own = run(None);
     assert!(!own.records.warnings().contains(&"script-blocks"), "{:?}", own.records.warnings());
     let busy = "function event() local end_at = os.clock() + 0.15 while os.clock() < end_at do end end";
-    let ran = Run { events: Some(2), ..Run::default() }.run(busy);
-    assert!(ran.records.warnings().contains(&"script-blocks"), "{:?}", ran.records.warnings());
+    let result = Run { events: Some(2), ..Run::default() }.run(busy);
+    assert!(result.records.warnings().contains(&"script-blocks"), "{:?}", result.records.warnings());
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn commands_run_in_the_main_state_or_in_all_users() {
            failing = {function() error('here') end, sysbench.cmdline.PARALLEL_COMMAND},
         }
         function cleanup() print('cleanup') end";
-    let (main, heard) = Run { threads: 3, ..Run::default() }.load(text).unwrap();
+    let (main, host) = Run { threads: 3, ..Run::default() }.load(text).unwrap();
     let printed = || {
-        let text = std::mem::take(&mut *heard.printed.lock().unwrap());
+        let text = std::mem::take(&mut *host.printed.lock().unwrap());
         let mut lines: Vec<String> = text.lines().map(Into::into).collect();
         lines.sort();
         lines
@@ -223,25 +223,25 @@ fn commands_run_in_the_main_state_or_in_all_users() {
     assert_eq!(printed(), ["all\t0", "all\t1", "all\t2"]);
     main.call("cleanup").unwrap();
     assert_eq!(printed(), ["cleanup"]);
-    assert_eq!(main.run_command("refusing"), Err(LuaFailure::False));
+    assert_eq!(main.run_command("refusing"), Err(LuaFailure::ReturnedFalse));
     let failure = main.run_command("failing").unwrap_err().to_string();
     assert_eq!(failure, "`sysbench.cmdline.call_command' function failed: test.lua:7: here");
-    assert_eq!(main.call("help"), Err(LuaFailure::Missing("help".into())));
+    assert_eq!(main.call("help"), Err(LuaFailure::MissingFunction("help".into())));
 }
 
 #[test]
-fn reports_of_the_script_have_states_of_their_own() {
+fn each_kind_of_report_has_its_own_state() {
     let text = "
         function event() end
         function sysbench.hooks.report_intermediate(stat) print('interval', sysbench.tid, stat.events, sysbench.opt.threads) end
         function sysbench.hooks.report_cumulative(stat) print('all', sysbench.tid, stat.events) end";
-    let (main, heard) = Run::default().load(text).unwrap();
+    let (main, host) = Run::default().load(text).unwrap();
     assert!(main.has_report(Report::Interval) && main.has_report(Report::Final));
     let stat = |events| Stat { events, ..Stat::default() };
     main.report(Report::Interval, &stat(1)).unwrap();
     main.report(Report::Checkpoint, &stat(2)).unwrap();
     main.report(Report::Final, &stat(3)).unwrap();
-    assert_eq!(*heard.printed.lock().unwrap(), "interval\t2\t1\t2\nall\t2\t2\nall\t0\t3\n");
+    assert_eq!(*host.printed.lock().unwrap(), "interval\t2\t1\t2\nall\t2\t2\nall\t0\t3\n");
 }
 
 #[test]
@@ -250,22 +250,22 @@ fn the_chunk_runs_once_for_each_kind_of_report() {
     let chunks = |interval_ms, marks_ms: &[u64]| {
         let run =
             Run { threads: 1, events: Some(1), interval_ms, marks_ms: marks_ms.to_vec(), ..Run::default() };
-        let ran = run.run(text);
-        assert_eq!(ran.ended.reason, EndReason::EventLimit);
-        ran.printed().replace("\tnil\n", " ")
+        let result = run.run(text);
+        assert_eq!(result.end.reason, EndReason::EventLimit);
+        result.printed().replace("\tnil\n", " ")
     };
     assert_eq!(chunks(0, &[]), "0 0 ");
     assert_eq!(chunks(1000, &[]), "0 1 0 ");
     assert_eq!(chunks(0, &[2000, 3000]), "0 1 0 ");
     assert_eq!(chunks(1000, &[2000]), "0 1 1 0 ");
     let failing = "if sysbench.tid == 1 then error('no reports') end function event() end";
-    let ran = Run { threads: 1, interval_ms: 1000, ..Run::default() }.run(failing);
-    assert_eq!(ran.ended.reason, EndReason::ScriptError);
-    assert_eq!(ran.logged(), ["Fatal: test.lua:1: no reports"]);
+    let result = Run { threads: 1, interval_ms: 1000, ..Run::default() }.run(failing);
+    assert_eq!(result.end.reason, EndReason::ScriptError);
+    assert_eq!(result.logged(), ["Fatal: test.lua:1: no reports"]);
 }
 
 #[test]
-fn c_functions_take_and_return_what_methods_do() {
+fn c_functions_behave_like_methods() {
     // So many users share a state.
     let text = "
         local C = ffi.C
@@ -287,25 +287,25 @@ fn c_functions_take_and_return_what_methods_do() {
            assert(not pcall(function() return C.db_more_results end))
         end
         function thread_done() assert(C.db_close(st) == 0 and C.db_connection_close(con) == 0) C.db_connection_free(con) end";
-    let ran = Run { threads: 20, events: Some(100), ..Run::default() }.run(text);
-    assert_eq!(ran.ended.reason, EndReason::EventLimit, "{:?}", ran.logged());
-    let counts = ran.records.counts();
+    let result = Run { threads: 20, events: Some(100), ..Run::default() }.run(text);
+    assert_eq!(result.end.reason, EndReason::EventLimit, "{:?}", result.logged());
+    let counts = result.records.counts();
     assert_eq!((counts.reads, counts.writes, counts.other), (100, 200, 100));
 }
 
 #[test]
-fn connections_that_a_script_forgets_are_closed() {
+fn unreferenced_connections_are_closed() {
     let text = "
         function event() local con = sysbench.sql.driver():connect() con:query('SELECT 1') con = nil collectgarbage() end";
-    let ran = Run { events: Some(5000), ..Run::default() }.run(text);
-    assert_eq!((ran.logged(), ran.records.counts().reads), (vec![], 5000));
+    let result = Run { events: Some(5000), ..Run::default() }.run(text);
+    assert_eq!((result.logged(), result.records.counts().reads), (vec![], 5000));
 }
 
 #[test]
-fn a_script_without_events_is_told() {
-    let ran = Run::default().run("x = 1");
-    assert_eq!(ran.logged(), ["Fatal: cannot find the event() function in test.lua"]);
-    assert_eq!((ran.ended.reason, ran.records.0.len()), (EndReason::ScriptError, 0));
+fn script_without_event_function_fails() {
+    let result = Run::default().run("x = 1");
+    assert_eq!(result.logged(), ["Fatal: cannot find the event() function in test.lua"]);
+    assert_eq!((result.end.reason, result.records.0.len()), (EndReason::ScriptError, 0));
     let failure = Run::default().load("x = = 1").err().unwrap();
     assert_eq!(failure.to_string(), "test.lua:1: unexpected symbol near '='");
 }

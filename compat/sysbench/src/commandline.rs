@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn options_and_words_in_any_order() {
+    fn options_and_positional_arguments_in_any_order() {
         let line = parse("--threads=2 cpu --time=3 run --threads=4", "").unwrap();
         assert_eq!((line.test.as_deref(), line.command.as_deref()), (Some("cpu"), Some("run")));
         assert_eq!((line.registry.int("threads"), line.registry.int("time")), (Ok(4), Ok(3)));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_stands_below_what_follows_it() {
+    fn later_arguments_override_the_option_file() {
         let file = "threads=7\ntime=7\nhistogram=off\ntable-size=70\nbogus=1\n";
         let mut line = parse("--time=1 --config-file=there --threads=2 oltp run", file).unwrap();
         assert_eq!((line.registry.int("threads"), line.registry.int("time")), (Ok(2), Ok(7)));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_told_as_it_was_written() {
+    fn unknown_options_are_reported_verbatim() {
         for option in ["--bogus", "--bogus=1", "--validate=yes", "--"] {
             let mut line = parse(&format!("cpu run {option}"), "").unwrap();
             assert_eq!(line.declare(&[]).unwrap_err(), format!("invalid option: {option}"));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_may_declare_an_option_of_the_name_of_an_extension() {
+    fn test_can_redeclare_an_extension_option() {
         let mut line = parse("test.lua run --workers=8 --compat=1.0", "").unwrap();
         line.declare(&[OptionDefinition::new("workers", Kind::Double, Some("2"), "")]).unwrap();
         let values = line.registry.values().unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_becomes_a_string_where_nothing_is_declared() {
+    fn undeclared_options_become_strings() {
         let mut line = parse("test.lua run --bogus=1 --switch --validate=maybe", "").unwrap();
         line.declare_unknown();
         assert_eq!((line.registry.string("bogus"), line.registry.string("switch")), (Some("1"), None));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_test_option_moves_the_words() {
+    fn the_old_test_option_moves_the_positional_arguments() {
         let line = parse("--test=cpu run --threads=2", "").unwrap();
         assert_eq!((line.test.as_deref(), line.command.as_deref()), (Some("cpu"), Some("run")));
         assert_eq!(line.notes.len(), 1);

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_words() {
+    fn names_and_values() {
         let text = "threads=4\nmysql-host=a, b 'c d',\"e,f\" # two\n\n# x=1\nno equals sign\nempty=\n";
         let expected =
             [("threads", vec!["4"]), ("mysql-host", vec!["a", "b", "c d", "e,f"]), ("empty", Vec::new())];
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_and_hashes_count_where_a_word_begins() {
+    fn quotes_and_hashes_are_special_at_the_start_of_a_value() {
         let words = |text: &str| lines(&format!("a={text}\n")).remove(0).1;
         assert_eq!(words("pass#word"), ["pass#word"]);
         assert_eq!(words("it's"), ["it's"]);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_quote_ends_the_reading() {
+    fn unclosed_quote_ends_parsing() {
         let (lines, problem) = read("threads=4\nmysql-user='a\ntime=3\n");
         assert_eq!(lines.len(), 1);
         assert_eq!(problem.as_deref(), Some("unexpected EOL on line 2"));

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_padded_and_end_with_their_default() {
+    fn help_lines_are_aligned_and_end_with_the_default() {
         let options = [
             OptionDefinition::new("tables", Kind::Double, Some("1"), "Tables"),
             OptionDefinition::new("skip_trx", Kind::Bool, Some("off"), "No BEGIN"),

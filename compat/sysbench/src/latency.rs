@@ -14,7 +14,7 @@ mod tests {
 
     /// Values that sysbench 1.0.20's own table of `--histogram` prints.
     #[test]
-    fn values_are_those_that_sysbench_prints() {
+    fn bucket_values_match_sysbench() {
         for printed in ["99.327", "101.132", "11.446", "61.083", "0.001", "100000.000"] {
             let bucket = scale().bucket(printed.parse().unwrap());
             assert_eq!(format!("{:.3}", scale().value(bucket)), printed);

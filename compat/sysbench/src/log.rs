@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeats_are_told_once() {
+    fn repeated_lines_are_collapsed() {
         let mut log = Log::new(Level::Info);
         let said: String =
             ["one", "one", "one", "two", "", "", "one"].map(|text| log.line(Level::Info, text)).concat();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_have_prefixes_and_a_limit() {
+    fn log_levels_have_prefixes_and_are_filtered() {
         let mut log = Log::new(Level::Warning);
         assert_eq!(log.line(Level::Fatal, "x"), "FATAL: x\n");
         assert_eq!(log.line(Level::Warning, "x"), "WARNING: x\n");

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_the_plans() {
+    fn option_defaults_equal_plan_defaults() {
         let mut registry = Registry::new(Compat::V10);
         declared(WorkloadName::SelectRandomRanges, Compat::V10)
             .into_iter()
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_options_are_declared_where_they_are() {
+    fn version_1_1_declares_more_options() {
         let names = |workload, compat| -> Vec<String> {
             declared(workload, compat).into_iter().map(|option| option.name).collect()
         };

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_folders() {
+    fn hosts_and_socket_directories() {
         let place = |options: &[(&str, &str)]| endpoint(&registry(options)).unwrap();
         assert_eq!(place(&[]), Endpoint::Tcp { host: "localhost".into(), port: 5432 });
         let unix = |path: &str| Endpoint::Unix { path: path.into() };
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_are_libpqs() {
+    fn tls_modes_match_libpq() {
         let given = |given: &str| mode(&registry(&[("pgsql-sslmode", given)]));
         assert_eq!(given("verify-full"), Ok(TlsMode::VerifyIdentity));
         assert_eq!(given(""), Ok(TlsMode::Preferred));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_stand_where_nothing_is_given() {
+    fn env_vars_apply_to_empty_options() {
         let env_var = |name: &str| match name {
             "PGHOST" => Some("/tmp".to_owned()),
             "PGUSER" => Some("them".to_owned()),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_to_ignore() {
+    fn ignored_errors_are_sqlstates() {
         let codes = |given: &str| {
             retry(&registry(&[("db-ignore-errors", given)])).map(|retry| (retry.codes, retry.all))
         };

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_make_a_sound_plan() {
+    fn default_options_give_a_valid_plan() {
         let plan = made(&[]).unwrap();
         assert_eq!(plan.problems(), Vec::<String>::new());
         assert_eq!(plan.client.scheduling, Scheduling::Batch);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_ports_in_turn_the_ports_fastest() {
+    fn endpoints_are_hosts_times_ports() {
         let tcp = |host: &str, port| Endpoint::Tcp { host: host.into(), port };
         let both = where_to(&[("mysql-host", "a,b"), ("mysql-port", "1,2")]);
         assert_eq!(both, [tcp("a", 1), tcp("a", 2), tcp("b", 1), tcp("b", 2)]);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_as_they_were_given() {
+    fn server_names_are_those_of_the_options() {
         let told = |options: &[(&str, &str)]| {
             servers(&crate::testing::registry(options, Compat::V10))
                 .map(|servers| servers.into_iter().map(|(_, words)| words).collect::<Vec<_>>())
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_newer() {
+    fn options_of_1_1() {
         let options =
             [("reconnect", "5"), ("create-table-options", "ROW_FORMAT=dynamic"), ("mysql-compression", "on")];
         let plan = made_like(Compat::V11, &options).unwrap();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_to_ignore_have_one_name_for_all_databases() {
+    fn db_ignore_errors_overrides_mysql_ignore_errors() {
         let retried = |options: &[(&str, &str)]| made(options).map(|plan| (plan.retry.codes, plan.retry.all));
         let numbers = |numbers: &[u16]| -> Vec<_> { numbers.iter().map(|&n| ErrorCode::Number(n)).collect() };
         let usual = [1213, 1020, 1205];
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told() {
+    fn invalid_numbers_are_errors() {
         let port = made(&[("mysql-port", "x")]).unwrap_err();
         assert_eq!(port, OptionError::Usage("Invalid value for the 'mysql-port' option: 'x'".into()));
         assert!(made(&[("mysql-ignore-errors", "x")]).is_err());

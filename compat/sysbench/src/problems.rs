@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_as_they_are_given() {
+    fn tls_files_are_named_by_option_or_variable() {
         let problem = "target.tls.ca is missing";
         assert_eq!(replace_plan_keys(problem, false), "--mysql-ssl-ca is missing");
         assert_eq!(replace_plan_keys(problem, true), "PGSSLROOTCERT is missing");

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_when_asked_for() {
+    fn numbers_are_parsed_on_request() {
         let mut registry = Registry::new(Compat::V10);
         for (given, read) in [("+5", Some(5)), (" 5", Some(5)), ("-3", Some(-3)), ("", Some(0))] {
             registry.set("threads", Some(given)).unwrap();
@@ -315,13 +315,13 @@ mod tests {
     }
 
     #[test]
-    fn doubles_take_a_suffix_and_leave_junk() {
+    fn doubles_accept_a_suffix_and_ignore_trailing_text() {
         let read = ["1000", "0.5", "1M", "2k", "1e3", "3abc", "abc", "1MB", "2kib", "1mm"].map(double);
         assert_eq!(read, [1000.0, 0.5, 1_048_576.0, 2048.0, 1000.0, 3.0, 0.0, 1_048_576.0, 2048.0, 1.0]);
     }
 
     #[test]
-    fn counts_take_a_suffix_and_seconds_none() {
+    fn counts_accept_a_suffix_and_seconds_do_not() {
         let mut registry = Registry::new(Compat::V10);
         let mut read = |name: &str, text: &str| {
             registry.set(name, Some(text)).unwrap();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_know_whole_percentiles() {
+    fn scripts_see_integer_percentiles() {
         let known = |given: &str| {
             let mut registry = Registry::new(Compat::V10);
             registry.set("percentile", Some(given)).unwrap();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_file() {
+    fn values_of_an_option_file() {
         let mut registry = Registry::new(Compat::V10);
         let mut give = |name: &str, words: &[&str]| {
             let words = words.iter().map(|&word| word.to_owned()).collect();
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_again_begins_anew() {
+    fn redeclared_options_get_the_new_default() {
         let mut registry = Registry::new(Compat::V10);
         registry.set("threads", Some("8")).unwrap();
         registry.declare(OptionDefinition::new("threads", Kind::Int, Some("3"), ""));

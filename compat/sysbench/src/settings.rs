@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_used() {
+    fn invalid_values() {
         for (name, value, said) in [
             ("threads", "0", "Invalid value for --threads: 0.\n"),
             ("percentile", "101", "Invalid value for --percentile: 101"),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn old_names_are_taken_with_a_warning() {
+    fn old_option_names_work_with_a_warning() {
         let settings =
             read(&[("num-threads", "4"), ("max-requests", "9"), ("max-time", "2"), ("tx-rate", "5")]);
         let settings = settings.unwrap();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_announced() {
+    fn announcement_lists_the_settings() {
         let settings =
             read(&[("rate", "50"), ("report-checkpoints", "3,1"), ("rand-seed", "7"), ("debug", "on")]);
         assert_eq!(

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_written_line_by_line() {
+    fn mysql_create_table_matches_sysbench() {
         let tables = mysql("oltp_read_only", serde_json::json!({"secondary": true, "auto_inc": false}));
         let create = tables.create(7);
         let lines: Vec<&str> = create.split('\n').collect();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_postgresql_too() {
+    fn postgresql_create_table_matches_sysbench() {
         let options = serde_json::json!({"secondary": true});
         let create = tables(postgresql(), "oltp_read_only", options.clone(), "").create(7);
         let lines: Vec<&str> = create.split('\n').collect();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_get_wider_when_rows_need_it() {
+    fn ids_are_bigint_for_many_rows() {
         let many = serde_json::json!({"table_size": 3_000_000_000_u64});
         let create = mysql("oltp_read_only", many.clone()).create(1);
         assert!(create.contains("  id BIGINT NOT NULL AUTO_INCREMENT,\n  k BIGINT DEFAULT"), "{create}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn more_options_stand_at_the_end() {
+    fn create_table_options_are_appended() {
         for (target, end) in [
             (serde_json::json!({"protocol": "null"}), "\n) /*! ENGINE = innodb */ ROW_FORMAT=dynamic"),
             (postgresql(), "\n)  ROW_FORMAT=dynamic"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_ids_go_into_tables_that_number_them() {
+    fn tables_with_auto_inc_get_rows_without_ids() {
         let tables = mysql("oltp_read_only", serde_json::json!({"table_size": 10}));
         assert_eq!(tables.insert(1), ("INSERT INTO sbtest1(k, c, pad) VALUES".into(), false));
         assert_eq!(tables.scans(1).len(), 3);
@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn oltp_insert_begins_with_empty_tables_where_it_numbers_the_rows() {
+    fn oltp_insert_without_auto_inc_loads_no_rows() {
         assert_eq!(mysql("oltp_insert", serde_json::json!({"auto_inc": false})).rows(), 0);
         assert_eq!(mysql("oltp_insert", serde_json::json!({})).rows(), 10_000);
     }
 
     #[test]
-    fn bulk_insert_begins_with_empty_tables_without_an_index() {
+    fn bulk_insert_loads_no_rows_and_creates_no_index() {
         let tables = mysql("bulk_insert", serde_json::json!({}));
         assert_eq!((tables.rows(), tables.create_index(1)), (0, None));
         let begin = "        CREATE TABLE IF NOT EXISTS sbtest3 (\n          id INTEGER";

@@ -200,7 +200,7 @@ pub(super) fn code(reason: EndReason) -> ExitCode {
 /// Prints why a script's command failed.
 pub(super) fn failed(console: &Console, failure: &LuaFailure) -> ExitCode {
     match failure {
-        LuaFailure::False => {}
+        LuaFailure::ReturnedFalse => {}
         LuaFailure::Usage(line) => eprintln!("{line}"),
         other => console.log(Level::Fatal, &other.to_string()),
     }

@@ -185,7 +185,7 @@ fn call(script: &dyn Script, command: Command) -> Result<(), String> {
         _ => return Err(format!("the script has no command {name}")),
     };
     result.map_err(|failure| match failure {
-        LuaFailure::False => format!("the script's {name} returned false"),
+        LuaFailure::ReturnedFalse => format!("the script's {name} returned false"),
         other => other.to_string(),
     })
 }

@@ -1,36 +1,36 @@
-//! Changes to Lua's standard library: `print` writes to the host, `io` is unbuffered, and a script's coroutines pass on
-//! requests made inside them.
+//! Changes to Lua's standard library: `print` writes to the host, `io.stdout` is unbuffered, and a coroutine that a script
+//! creates can call the server.
 
 use mlua::{Function, Lua, Table};
 
 use crate::compile;
-use crate::raw::{self, Call, CallResult, NOTHING, Pushed};
+use crate::raw::{self, Call, CallResult, CallReturn, NOTHING};
 
 /// If a nested coroutine yields for a request, the coroutines that resumed it yield too, down to the one that Rust
 /// resumes; the answer returns the same way. Other yields of the script are unchanged.
 const COROUTINES: &str = r"
-local mark, pass_on, resume, create = ...
+local mark, yield_request, resume, create = ...
 local running, status = coroutine.running, coroutine.status
-local function back(inner, fine, ...)
-   if fine and (...) == mark then
-      return back(inner, resume(inner, pass_on()))
+local function pass_requests(inner, ok, ...)
+   if ok and (...) == mark then
+      return pass_requests(inner, resume(inner, yield_request()))
    end
-   return fine, ...
+   return ok, ...
 end
 function coroutine.resume(inner, ...)
-   return back(inner, resume(inner, ...))
+   return pass_requests(inner, resume(inner, ...))
 end
-local function results(fine, ...)
-   if fine then return ... end
+local function results(ok, ...)
+   if ok then return ... end
    error((...), 0)
 end
 function coroutine.wrap(body)
    local inner = create(body)
-   return function(...) return results(back(inner, resume(inner, ...))) end
+   return function(...) return results(pass_requests(inner, resume(inner, ...))) end
 end
 ";
 
-/// Prints its argument, a string. It is a raw function, because finalizers may call it while their state closes.
+/// Prints its argument, a string. A raw function, because finalizers may call it while their state closes.
 pub(super) fn print(call: &Call) -> CallResult {
     call.context().host.print_bytes(call.bytes(1).unwrap_or_default());
     NOTHING
@@ -45,10 +45,10 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
     lua.load("io.stdout:setvbuf('no')").exec()?;
     let coroutine = globals.get::<Table>("coroutine")?;
     let (resume, create) = (coroutine.get::<Function>("resume")?, coroutine.get::<Function>("create")?);
-    let pass_on = raw::function(lua, |_| Ok(Pushed::Yield))?;
+    let yield_request = raw::function(lua, |_| Ok(CallReturn::Yield))?;
     compile::load(lua, "=coroutine", COROUTINES.as_bytes())?.call((
         raw::mark_value(),
-        pass_on,
+        yield_request,
         resume,
         create,
     ))
@@ -62,7 +62,7 @@ mod tests {
     use crate::testing::{RecordingHost, failure, printed, users};
 
     #[test]
-    fn print_joins_with_tabs_and_asks_tostring() {
+    fn print_joins_with_tabs_and_calls_tostring() {
         assert_eq!(printed("print(1, 'two', nil, true, 0.5)"), "1\ttwo\tnil\ttrue\t0.5\n");
         let text = "print(setmetatable({}, {__tostring = function() return 'me' end}))";
         assert_eq!(printed(text), "me\n");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tostring_makes_must_be_a_string() {
+    fn tostring_must_return_a_string() {
         let text = "
             local usual = print
             local failing = setmetatable({}, {__tostring = function() error('no') end})
@@ -86,20 +86,20 @@ mod tests {
     }
 
     #[test]
-    fn finalizers_print_while_the_state_is_closed() {
+    fn finalizers_can_print_while_the_state_closes() {
         let text = "local state = newproxy(true)
             getmetatable(state).__gc = function() print('closed', sysbench.tid, nil) end held = state";
         assert_eq!(printed(text), "closed\t0\tnil\n");
-        let heard = Arc::new(RecordingHost::default());
-        drop(users(text, &heard, 2));
-        let said = heard.printed.lock().unwrap().clone();
+        let host = Arc::new(RecordingHost::default());
+        drop(users(text, &host, 2));
+        let said = host.printed.lock().unwrap().clone();
         let mut lines: Vec<_> = said.lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, ["closed\t0\tnil", "closed\t1\tnil"]);
     }
 
     #[test]
-    fn coroutines_of_the_script_work_as_ever() {
+    fn coroutines_of_the_script_keep_luas_semantics() {
         let text = "
             local co = coroutine.create(function(a) local b = coroutine.yield(a + 1) error('at ' .. b) end)
             print(coroutine.resume(co, 1)) print(coroutine.resume(co, 5)) print(coroutine.status(co))
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_their_place_and_luas_words() {
+    fn errors_contain_line_numbers_and_luas_messages() {
         let message = |text| match failure(text) {
             ScriptError::Message(message) => message,
             other => panic!("{other:?}"),

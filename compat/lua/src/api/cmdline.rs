@@ -12,7 +12,7 @@ use crate::context::{Context, current};
 
 const CODE: &str = include_str!("lua/cmdline.lua");
 
-/// Option types by their numbers in `sysbench.cmdline`, from 1.
+/// Option types, numbered from 1 in `sysbench.cmdline`.
 const KINDS: [(&str, Kind); 7] = [
     ("BOOL", Kind::Bool),
     ("INT", Kind::Int),
@@ -26,7 +26,7 @@ const KINDS: [(&str, Kind); 7] = [
 /// Why options could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// The command line is invalid; the line to print.
+    /// The command line is invalid. The text is the line to print.
     #[error("{0}")]
     Usage(String),
     /// The script's declarations are invalid, or a validator raised an error.
@@ -68,7 +68,7 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     let print_options = lua.create_function(|lua, ()| {
         let Some(context) = current() else { return Ok(None) };
         let print = |options: Vec<OptionDefinition>| context.host.print_options(&options);
-        let declared = declared(lua).map(Option::unwrap_or_default);
+        let declared = declared_options(lua).map(Option::unwrap_or_default);
         Ok(declared.map(print).err().map(|error| error.to_string()))
     })?;
     let read_options = lua.create_function(|lua, ()| {
@@ -85,12 +85,12 @@ fn table(lua: &Lua) -> mlua::Result<Table> {
 }
 
 /// Whether the script has not set `sysbench.cmdline.options`.
-pub(crate) fn declares_nothing(lua: &Lua) -> mlua::Result<bool> {
+pub(crate) fn declares_no_options(lua: &Lua) -> mlua::Result<bool> {
     Ok(table(lua)?.get::<Value>("options")?.is_nil())
 }
 
 /// The options that the script declares, by name; `None` if it has not set `sysbench.cmdline.options`.
-pub fn declared(lua: &Lua) -> Result<Option<Vec<OptionDefinition>>, OptionsError> {
+pub fn declared_options(lua: &Lua) -> Result<Option<Vec<OptionDefinition>>, OptionsError> {
     Ok(options(lua)?.map(without_validators))
 }
 
@@ -151,7 +151,7 @@ fn options(lua: &Lua) -> Result<Option<Vec<ScriptOption>>, OptionsError> {
         Value::Nil => return Ok(None),
         Value::Table(table) => table,
         other => {
-            let kind = kind_name(&other);
+            let kind = type_name(&other);
             return Err(script_error(format!("wrong type for sysbench.cmdline.options: {kind}")));
         }
     };
@@ -160,18 +160,18 @@ fn options(lua: &Lua) -> Result<Option<Vec<ScriptOption>>, OptionsError> {
         let (Value::String(name), Value::Table(option)) = pair? else {
             return Err(script_error("wrong table structure in sysbench.cmdline.options"));
         };
-        options.push(option_of(lua, name.to_string_lossy(), &option)?);
+        options.push(parse_option(lua, name.to_string_lossy(), &option)?);
     }
     options.sort_by(|one, other| one.declared.name.cmp(&other.declared.name));
     Ok(Some(options))
 }
 
 /// Reads `{description, default, type, validator}`.
-fn option_of(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption, OptionsError> {
+fn parse_option(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption, OptionsError> {
     let help = match option.get::<Value>(1)? {
         Value::Nil => return Err(script_error(format!("nil description for option {name}"))),
         number @ (Value::Integer(_) | Value::Number(_)) => return Err(not_a_string(&number)),
-        value => string(lua, value)?,
+        value => text_of(lua, value)?,
     };
     let kind = option.get::<Value>(3)?;
     let (default, inferred) = match option.get::<Value>(2)? {
@@ -181,24 +181,24 @@ fn option_of(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption, Op
             if !kind.is_nil() {
                 return Err(script_error(format!("wrong type for list option {name}")));
             }
-            (Some(joined(lua, &values)?), Kind::List)
+            (Some(join_values(lua, &values)?), Kind::List)
         }
-        value @ (Value::Number(_) | Value::Integer(_)) => (Some(string(lua, value)?), Kind::Double),
-        value => (Some(string(lua, value)?), Kind::String),
+        value @ (Value::Number(_) | Value::Integer(_)) => (Some(text_of(lua, value)?), Kind::Double),
+        value => (Some(text_of(lua, value)?), Kind::String),
     };
-    let kind = if kind.is_nil() { inferred } else { kind_of(&kind)? };
+    let kind = if kind.is_nil() { inferred } else { parse_kind(&kind)? };
     let validator = match option.get::<Value>(4)? {
         Value::Nil => None,
         Value::Function(validator) => Some(validator),
         other => {
-            return Err(script_error(format!("cannot convert '{}' to 'bool (*)()'", kind_name(&other))));
+            return Err(script_error(format!("cannot convert '{}' to 'bool (*)()'", type_name(&other))));
         }
     };
     Ok(ScriptOption { declared: OptionDefinition { name, kind, default, help: Some(help) }, validator })
 }
 
 /// Parses an option type: its number, or its name in C.
-fn kind_of(value: &Value) -> Result<Kind, OptionsError> {
+fn parse_kind(value: &Value) -> Result<Kind, OptionsError> {
     let number = match value {
         Value::Integer(number) => *number,
         Value::Number(number) => *number as i64,
@@ -209,7 +209,7 @@ fn kind_of(value: &Value) -> Result<Kind, OptionsError> {
             return kind.ok_or_else(|| script_error("cannot convert 'string' to 'sb_arg_type_t'"));
         }
         other => {
-            return Err(script_error(format!("cannot convert '{}' to 'sb_arg_type_t'", kind_name(other))));
+            return Err(script_error(format!("cannot convert '{}' to 'sb_arg_type_t'", type_name(other))));
         }
     };
     let known = usize::try_from(number.saturating_sub(1)).ok().and_then(|index| KINDS.get(index));
@@ -219,17 +219,17 @@ fn kind_of(value: &Value) -> Result<Kind, OptionsError> {
 }
 
 /// A string, or a number as Lua writes it.
-fn string(lua: &Lua, value: Value) -> Result<String, OptionsError> {
+fn text_of(lua: &Lua, value: Value) -> Result<String, OptionsError> {
     let text = lua.coerce_string(value.clone())?;
     text.map(|text| text.to_string_lossy()).ok_or_else(|| not_a_string(&value))
 }
 
 fn not_a_string(value: &Value) -> OptionsError {
-    script_error(format!("cannot convert '{}' to 'const char *'", kind_name(value)))
+    script_error(format!("cannot convert '{}' to 'const char *'", type_name(value)))
 }
 
 /// The name of a value's type in Lua; mlua has another name for integers.
-fn kind_name(value: &Value) -> &'static str {
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) => "number",
         other => other.type_name(),
@@ -237,11 +237,11 @@ fn kind_name(value: &Value) -> &'static str {
 }
 
 /// The elements of a list, joined by commas.
-fn joined(lua: &Lua, values: &Table) -> Result<String, OptionsError> {
+fn join_values(lua: &Lua, values: &Table) -> Result<String, OptionsError> {
     let mut texts = Vec::new();
     for (position, value) in (1..).zip(values.sequence_values::<Value>()) {
         let value = value?;
-        let kind = kind_name(&value);
+        let kind = type_name(&value);
         let Some(text) = lua.coerce_string(value)? else {
             let text = format!("invalid value ({kind}) at index {position} in table for 'concat'");
             return Err(script_error(text));

@@ -1,4 +1,4 @@
-//! Events: the function that runs one, and `thread_run`, which scripts may call, wrap or replace.
+//! The function that runs one event, and `thread_run`, which scripts may call, wrap or replace.
 
 use mlua::{Function, Lua, Table};
 
@@ -50,7 +50,7 @@ mod tests {
     use crate::testing::state;
 
     #[test]
-    fn a_loop_of_the_scripts_own_is_told_from_the_usual_one() {
+    fn custom_thread_run_is_distinguished_from_the_default() {
         let has_own = |text: &str| state(text, &Default::default()).thread_run().unwrap().is_some();
         assert!(!has_own("function event() end assert(type(thread_run) == 'function')"));
         assert!(has_own("local usual = thread_run function thread_run(id) return usual(id) end"));

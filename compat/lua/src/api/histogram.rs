@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_those_of_sysbench() {
+    fn histogram_text_matches_sysbench() {
         // What sysbench 1.0.20 prints for the numbers 1 to 100 in ten buckets.
         let seen = histogram(10, 1.0, 100.0, (1..=100).map(f64::from));
         let expected = "       value  ------------- distribution ------------- count
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_goes_to_the_ends() {
+    fn values_outside_the_bounds_count_in_the_end_buckets() {
         let values = [0.0, -5.0, f64::NAN, 0.5, f64::NEG_INFINITY, 1e9, f64::INFINITY];
         let seen = histogram(3, 1.0, 100.0, values);
         let counts: Vec<_> = seen.lines().skip(1).map(|line| line.rsplit(' ').next().unwrap()).collect();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_prints_nothing_and_an_impossible_one_is_not_made() {
+    fn empty_histogram_prints_nothing_and_invalid_bounds_are_refused() {
         assert_eq!(histogram(10, 1.0, 100.0, []), "");
         assert!(
             histogram(3, 5.0, 5.0, [4.0, 5.0]).ends_with(&format!("       5.000 |{} 2\n", "*".repeat(40)))

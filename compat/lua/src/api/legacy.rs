@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_opened_when_it_is_needed() {
+    fn connect_opens_at_first_use() {
         let text = "print(db_driver) db_query('SELECT 1') print(db_driver) db_query('UPDATE') db_connect()
             db_disconnect() db_disconnect() print(select('#', db_query('x')), sysbench.db.query == db_query)";
         let expected = "nil\nconnect\nquery SELECT 1\nfree\nmysql\nquery UPDATE\ndisconnect\nconnect\nquery x\n0\ttrue\n";
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_words_of_0_5_and_restarts_stay_restarts() {
+    fn errors_have_the_messages_of_0_5_and_restarts_pass_through() {
         let text = "db_connect()
             print(pcall(function() db_query('bad') end))
             print(select(2, pcall(db_query, 'restart')).errcode)
@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_collected_by_the_driver() {
+    fn bulk_inserts_call_the_driver() {
         let text = "db_bulk_insert_init('INSERT') db_bulk_insert_next('(1)') db_bulk_insert_next('(2)') db_bulk_insert_done()";
         assert_eq!(run(text), "connect\ninit INSERT\nnext (1)\nnext (2)\ndone\n");
     }
 
     #[test]
-    fn values_are_read_again_at_each_execution() {
+    fn bound_values_are_read_at_each_execution() {
         // BIGINT is 4 and CHAR 11.
         let text = "
             local values = {1, 'abc'}
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_are_userdata_of_their_kind() {
+    fn handles_are_typed_userdata() {
         let text = "
             local statement = db_prepare('SELECT') local rows = db_execute(statement)
             print(type(statement), type(rows))

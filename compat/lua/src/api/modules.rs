@@ -1,4 +1,4 @@
-//! The search order of `require`: sysbench's paths, the script's folder, then the modules of Debian's LuaJIT.
+//! Where `require` finds modules: in sysbench's paths, in those that Debian's LuaJIT contains, and in the script's folder.
 
 use mlua::{Function, Lua};
 
@@ -65,7 +65,7 @@ mod tests {
     use crate::testing::{RecordingHost, state};
 
     #[test]
-    fn paths_are_sysbenchs() {
+    fn module_paths_match_sysbench() {
         let paths = ModulePaths::new(|name| (name == "HOME").then(|| "/home/dba".to_owned()));
         // What sysbench 1.0.20 of Debian prints.
         assert_eq!(
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_come_before_or_after_or_instead() {
+    fn lua_path_extends_or_replaces_the_default() {
         let path = |text: &str| ModulePaths::new(|name| (name == "LUA_PATH").then(|| text.to_owned())).path;
         let default = ModulePaths::new(|_| None).path;
         assert_eq!(path("/x/?.lua"), "/x/?.lua");
@@ -98,9 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn modules_beside_the_script_are_found_last() {
+    fn modules_in_the_script_folder_are_found_last() {
         let folder = env!("CARGO_MANIFEST_DIR").to_owned() + "/tests/modules";
-        let heard = std::sync::Arc::new(RecordingHost {
+        let host = std::sync::Arc::new(RecordingHost {
             script_path: Some(format!("{folder}/main.lua")),
             ..RecordingHost::default()
         });
@@ -108,14 +108,14 @@ mod tests {
             print((select(2, pcall(require, 'nowhere')):match(\"no file '[^']*/nowhere/init.lua'$\")) ~= nil)
             print((select(2, pcall(require, 'broken')):match('^error loading module .broken. from file')))
             package.preload.beside2 = function() return 'preloaded' end print(require('beside2'))";
-        state(text, &heard);
+        state(text, &host);
         let expected =
             "beside\tdeep in inner\ttrue\ntrue\nerror loading module 'broken' from file\npreloaded\n";
-        assert_eq!(*heard.printed.lock().unwrap(), expected);
+        assert_eq!(*host.printed.lock().unwrap(), expected);
     }
 
     #[test]
-    fn modules_of_debians_luajit_are_there() {
+    fn modules_of_debians_luajit_exist() {
         let text = "local isempty, isarray = require('table.isempty'), require('table.isarray')
             local nkeys, clone = require('table.nkeys'), require('table.clone')
             print(isempty({}), isempty({false}), isarray({1, 2}), isarray({a = 1}), nkeys({1, 2, x = 3}), table.nkeys == nkeys)

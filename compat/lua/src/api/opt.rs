@@ -11,20 +11,20 @@ use dbdyno_sysbench::Compat;
 pub fn fill(lua: &Lua, compat: Compat, options: &[(String, Value)]) -> mlua::Result<()> {
     let globals = lua.globals();
     let sysbench = globals.get::<Table>("sysbench")?;
-    let as_globals = compat == Compat::V10 && cmdline::declares_nothing(lua)?;
+    let as_globals = compat == Compat::V10 && cmdline::declares_no_options(lua)?;
     let opt = lua.create_table_with_capacity(0, options.len())?;
     for (name, value) in options {
         let name = name.replace('-', "_");
-        opt.raw_set(name.as_str(), of(lua, value)?)?;
+        opt.raw_set(name.as_str(), to_lua(lua, value)?)?;
         // Raw access, because a script may forbid undeclared globals by a metatable.
         if as_globals && !globals.raw_get::<mlua::Value>(name.as_str())?.is_function() {
-            globals.raw_set(name, of(lua, value)?)?;
+            globals.raw_set(name, to_lua(lua, value)?)?;
         }
     }
     sysbench.set("opt", opt)
 }
 
-fn of(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
+fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
     Ok(match value {
         Value::Bool(value) => mlua::Value::Boolean(*value),
         Value::Int(value) => mlua::Value::Number(f64::from(*value)),
@@ -43,8 +43,8 @@ mod tests {
     use crate::testing::{RecordingHost, state};
 
     fn filled(compat: Compat, chunk: &str, text: &str) -> String {
-        let heard = Arc::new(RecordingHost { compat, ..RecordingHost::default() });
-        let state = state(chunk, &heard);
+        let host = Arc::new(RecordingHost { compat, ..RecordingHost::default() });
+        let state = state(chunk, &host);
         let options = [
             ("table-size", Value::Double(100.0)),
             ("threads", Value::Int(4)),
@@ -59,11 +59,11 @@ mod tests {
         let options: Vec<_> = options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         fill(state.lua(), compat, &options).unwrap();
         state.lua().load(text).exec().unwrap();
-        heard.printed.lock().unwrap().clone()
+        host.printed.lock().unwrap().clone()
     }
 
     #[test]
-    fn every_type_is_luas_own() {
+    fn options_have_lua_types() {
         let text = "local o = sysbench.opt
             print(o.table_size, o.threads, o.memory, o.debug, o.mysql_host[2], #o.mysql_host, o.mysql_password == '')
             print(#o.report_checkpoints, o.foo, o.nothing, o['table-size'])
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_scripts_have_none() {
+    fn scripts_of_1_0_have_no_option_globals() {
         let text = "print(table_size, threads, foo, type(debug), sysbench.opt.foo)";
         let expected = "nil\tnil\tnil\ttable\tx=y\n";
         assert_eq!(filled(Compat::V10, "sysbench.cmdline.options = {}", text), expected);

@@ -14,13 +14,13 @@ use dbdyno_random::text::eight_digits;
 use dbdyno_schema::plan::Distribution;
 use mlua::{Lua, Table};
 
-use super::ranges::{Cached, keys};
+use super::ranges::{CachedDistribution, keys};
 use crate::context::Context;
 use crate::program::RandomSettings;
 use crate::raw::{self, Call, CallResult, ONE};
 use dbdyno_sysbench::Compat;
 
-/// The number of values from `low` to `high`, across the wrap at 2^32; 0 if `high` is `low - 1`.
+/// The number of values from `low` to `high`, modulo 2^32 if `high` is less than `low`; 0 if `high` is `low - 1`.
 fn count(low: u32, high: u32) -> u64 {
     match (low, high) {
         (0, u32::MAX) => 1 << 32,
@@ -53,9 +53,13 @@ pub(crate) fn draw(context: &Context, name: DistributionName, low: u32, high: u3
         DistributionName::Uniform => u64::from(low) + rng.below(count),
         DistributionName::Gaussian => keys(&gaussian(random), low, count).draw(rng),
         DistributionName::Special => keys(&special(random), low, count).draw(rng),
-        DistributionName::Default => ranges.draw(Cached::Default, &random.distribution, low, count, rng),
-        DistributionName::Pareto => ranges.draw(Cached::Pareto, &pareto(random), low, count, rng),
-        DistributionName::Zipfian => ranges.draw(Cached::Zipfian, &zipfian(random), low, count, rng),
+        DistributionName::Default => {
+            ranges.draw(CachedDistribution::Default, &random.distribution, low, count, rng)
+        }
+        DistributionName::Pareto => ranges.draw(CachedDistribution::Pareto, &pareto(random), low, count, rng),
+        DistributionName::Zipfian => {
+            ranges.draw(CachedDistribution::Zipfian, &zipfian(random), low, count, rng)
+        }
     };
     number as u32
 }
@@ -110,29 +114,29 @@ fn scatter(number: u32) -> u32 {
 
 /// Appends `format` with a random digit for each `#` and a random letter from a to z for each `@`.
 pub(crate) fn append(rng: &mut Rng, format: &[u8], to: &mut Vec<u8>) {
-    for same in format.chunk_by(|one, other| one == other) {
-        match same[0] {
+    for run in format.chunk_by(|one, other| one == other) {
+        match run[0] {
             b'#' => {
-                for digits in same.chunks(8) {
+                for digits in run.chunks(8) {
                     let eight = eight_digits(rng.below(100_000_000) as u32);
                     to.extend_from_slice(&eight[..digits.len()]);
                 }
             }
-            b'@' => to.extend(same.iter().map(|_| b'a' + rng.below(26) as u8)),
-            _ => to.extend_from_slice(same),
+            b'@' => to.extend(run.iter().map(|_| b'a' + rng.below(26) as u8)),
+            _ => to.extend_from_slice(run),
         }
     }
 }
 
 /// Appends a string of `min_length` to `max_length` characters from `0` to `z`.
-pub(crate) fn append_varied(rng: &mut Rng, min_length: u32, max_length: u32, to: &mut Vec<u8>) {
+pub(crate) fn append_varstring(rng: &mut Rng, min_length: u32, max_length: u32, to: &mut Vec<u8>) {
     let length = u64::from(min_length) + rng.below(u64::from(max_length - min_length) + 1);
     to.extend((0..length).map(|_| b'0' + rng.below(u64::from(b'z' - b'0') + 1) as u8));
 }
 
-/// Reads two arguments, converted as for a C function with unsigned parameters.
+/// Reads the two ends of a range, converted as for a C function with unsigned parameters.
 #[inline]
-fn range_of(call: &Call) -> Result<(u32, u32), String> {
+fn range_arguments(call: &Call) -> Result<(u32, u32), String> {
     Ok((call.unsigned(1)?, call.unsigned(2)?))
 }
 
@@ -140,7 +144,7 @@ fn range_of(call: &Call) -> Result<(u32, u32), String> {
 macro_rules! distribution {
     ($name:ident) => {
         |call| {
-            let (low, high) = range_of(call)?;
+            let (low, high) = range_arguments(call)?;
             call.push(draw(call.context(), DistributionName::$name, low, high).into());
             ONE
         }
@@ -157,13 +161,13 @@ fn text(call: &Call) -> CallResult {
 }
 
 /// `varstring(min_length, max_length)` of sysbench 1.1.
-fn varied_text(call: &Call) -> CallResult {
-    let (min_length, max_length) = range_of(call)?;
+fn varstring(call: &Call) -> CallResult {
+    let (min_length, max_length) = range_arguments(call)?;
     if min_length > max_length || max_length == 0 {
         return Err(format!("a string cannot have {min_length} to {max_length} characters"));
     }
     let mut text = Vec::new();
-    append_varied(&mut call.context().rng.borrow_mut(), min_length, max_length, &mut text);
+    append_varstring(&mut call.context().rng.borrow_mut(), min_length, max_length, &mut text);
     call.push_bytes(&text);
     ONE
 }
@@ -178,7 +182,7 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
         Compat::V10 => rand.set("special", raw::function(lua, distribution!(Special))?)?,
         Compat::V11 => {
             rand.set("zipfian", raw::function(lua, distribution!(Zipfian))?)?;
-            rand.set("varstring", raw::function(lua, varied_text)?)?;
+            rand.set("varstring", raw::function(lua, varstring)?)?;
         }
     }
     let unique = raw::function(lua, |call| {
@@ -194,13 +198,13 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     rand.set("string", raw::function(lua, text)?)?;
     lua.globals().get::<Table>("sysbench")?.set("rand", &rand)?;
     if context.program.compat == Compat::V10 {
-        legacy(lua, &rand)?;
+        install_legacy_names(lua, &rand)?;
     }
     Ok(())
 }
 
-/// The function names of sysbench 0.5.
-fn legacy(lua: &Lua, rand: &Table) -> mlua::Result<()> {
+/// Sets the global functions of sysbench 0.5.
+fn install_legacy_names(lua: &Lua, rand: &Table) -> mlua::Result<()> {
     let globals = lua.globals();
     for (old, new) in [
         ("sb_rand", "default"),
@@ -224,7 +228,7 @@ fn unique_within(call: &Call) -> CallResult {
     let number = if call.count() < 2 {
         unique()
     } else {
-        let (low, high) = range_of(call)?;
+        let (low, high) = range_arguments(call)?;
         if low > high {
             return Err(format!("there is no number from {low} to {high}"));
         }

@@ -1,4 +1,4 @@
-//! A cache of key distributions, because their initialisation is costly.
+//! A cache of number distributions, whose initialisation is costly.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ struct Range {
 
 /// Indexes into [`RangeCache`].
 #[derive(Clone, Copy)]
-pub(super) enum Cached {
+pub(super) enum CachedDistribution {
     Default,
     Pareto,
     Zipfian,
@@ -27,21 +27,21 @@ pub(super) enum Cached {
 impl RangeCache {
     pub(super) fn draw(
         &self,
-        cached: Cached,
-        kind: &Distribution,
+        slot: CachedDistribution,
+        distribution: &Distribution,
         low: u32,
         count: u64,
         rng: &mut Rng,
     ) -> u64 {
-        let mut range = self.0[cached as usize].borrow_mut();
+        let mut range = self.0[slot as usize].borrow_mut();
         match &*range {
             Some(range) if range.low == low && range.count == count => range.keys.draw(rng),
-            _ => range.insert(Range { low, count, keys: keys(kind, low, count) }).keys.draw(rng),
+            _ => range.insert(Range { low, count, keys: keys(distribution, low, count) }).keys.draw(rng),
         }
     }
 }
 
-/// The distribution `kind` over the `count` numbers that begin with `low`.
-pub(super) fn keys(kind: &Distribution, low: u32, count: u64) -> Keys {
-    Keys::new(kind, low.into(), u64::from(low) + count - 1)
+/// The distribution over the `count` numbers that begin with `low`.
+pub(super) fn keys(distribution: &Distribution, low: u32, count: u64) -> Keys {
+    Keys::new(distribution, low.into(), u64::from(low) + count - 1)
 }

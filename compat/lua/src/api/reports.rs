@@ -1,4 +1,4 @@
-//! Report hooks: their argument, and the reporters of sysbench, which scripts use as hooks.
+//! The argument of report hooks, and the functions `sysbench.report_*`, which scripts use as hooks.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::raw;
 
 const CODE: &str = include_str!("lua/reports.lua");
 
-/// Ends the JSON array that `report_json` began, when the Lua state of the report closes.
+/// The JSON array that `report_json` began. Prints its end when the Lua state of the report closes.
 struct OpenArray(Arc<dyn ScriptHost>);
 
 impl UserData for OpenArray {}
@@ -26,9 +26,9 @@ impl Drop for OpenArray {
 pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     let host = Arc::clone(&context.host);
     let emit = raw::function(lua, print)?;
-    let closing = lua.create_function(move |_, ()| Ok(OpenArray(Arc::clone(&host))))?;
+    let open_array = lua.create_function(move |_, ()| Ok(OpenArray(Arc::clone(&host))))?;
     let code: Function = compile::load(lua, "sysbench.lua", CODE.as_bytes())?;
-    code.call((lua.globals().get::<Table>("sysbench")?, emit, closing, context.program.percentile))
+    code.call((lua.globals().get::<Table>("sysbench")?, emit, open_array, context.program.percentile))
 }
 
 /// The argument of a report hook.
@@ -88,23 +88,23 @@ mod tests {
     }
 
     fn reported(text: &str) -> String {
-        reported_of(None, 95, text)
+        output_of(None, 95, text)
     }
 
-    /// What a hook prints where `percentile` is told, and scripts know it as `known`.
-    fn reported_of(percentile: Option<f64>, known: i32, text: &str) -> String {
-        let heard = Arc::new(RecordingHost { percentile, ..RecordingHost::default() });
-        let state = state(&format!("function hook(stat) {text} end"), &heard);
-        opt::fill(state.lua(), Compat::V10, &[("percentile".into(), Value::Int(known))]).unwrap();
+    /// The output of a hook. `percentile` is the exact option, and `rounded` the one that scripts see.
+    fn output_of(percentile: Option<f64>, rounded: i32, text: &str) -> String {
+        let host = Arc::new(RecordingHost { percentile, ..RecordingHost::default() });
+        let state = state(&format!("function hook(stat) {text} end"), &host);
+        opt::fill(state.lua(), Compat::V10, &[("percentile".into(), Value::Int(rounded))]).unwrap();
         let hook: Function = state.lua().globals().get("hook").unwrap();
         let given = stat(state.lua(), &example()).unwrap();
         hook.call::<()>(given).unwrap();
         drop((hook, state));
-        heard.printed.lock().unwrap().clone()
+        host.printed.lock().unwrap().clone()
     }
 
     #[test]
-    fn reporters_print_sysbenchs_lines() {
+    fn reporters_match_sysbench() {
         // What sysbench 1.0.20 prints for the same table.
         assert_eq!(
             reported("sysbench.report_default(stat)"),
@@ -117,20 +117,20 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_with_decimals_is_told_as_it_was_given() {
-        let label = |percentile, known, text: &str| {
-            let line = reported_of(Some(percentile), known, &format!("{text} sysbench.report_default(stat)"));
+    fn report_prints_percentile_with_decimals() {
+        let label = |percentile, rounded, text: &str| {
+            let line = output_of(Some(percentile), rounded, &format!("{text} sysbench.report_default(stat)"));
             line.split_once(" lat (").unwrap().1.split_once("): ").unwrap().0.to_owned()
         };
         assert_eq!(label(99.9, 99, ""), "ms,99.9%");
         assert_eq!(label(0.5, 1, ""), "ms,0.5%");
         assert_eq!(label(99.0, 99, ""), "ms,99%");
         assert_eq!(label(0.0, 0, ""), "ms,0%");
-        assert_eq!(label(99.9, 99, "sysbench.opt.percentile = 75"), "ms,75%", "a script's own word");
+        assert_eq!(label(99.9, 99, "sysbench.opt.percentile = 75"), "ms,75%", "set by the script");
     }
 
     #[test]
-    fn objects_make_one_array_per_state() {
+    fn json_objects_form_one_array_per_state() {
         let object = "  {
     \"time\":   11,
     \"threads\": 4,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_get_what_was_measured() {
+    fn hooks_receive_the_measured_values() {
         let text =
             "print(stat.threads_running, stat.time_interval, stat.events, stat.errors, stat.queue_length,
             stat.concurrency, stat.latency_min, stat.latency_sum)";

@@ -1,7 +1,7 @@
 //! The global `ffi`, and the functions that sysbench exports to it.
 //!
 //! In sysbench, `ffi.C` finds C functions of the program itself. Here `ffi.C` is a table with pointers to the functions
-//! below; it gets all other symbols from the real `ffi.C`. The functions receive only their C arguments, so they find
+//! below, and all other symbols come from the real `ffi.C`. The functions receive only their C arguments, so they find
 //! their user by [`current`].
 
 // Functions with a C interface, which scripts call through pointers.
@@ -21,13 +21,13 @@ use dbdyno_sysbench::Compat;
 const CODE: &str = include_str!("lua/symbols.lua");
 
 extern "C" fn sb_counter_inc(_user: c_int, counter: c_int) {
-    if let (Some(context), Some(counter)) = (current(), Counter::of(counter.into())) {
+    if let (Some(context), Some(counter)) = (current(), Counter::from_number(counter.into())) {
         context.count(counter);
     }
 }
 
 extern "C" fn sb_counter_val(_user: c_int, counter: c_int) -> u64 {
-    match (current(), Counter::of(counter.into())) {
+    match (current(), Counter::from_number(counter.into())) {
         (Some(context), Some(counter)) => context.counter(counter),
         _ => 0,
     }
@@ -84,7 +84,7 @@ unsafe extern "C" fn sb_rand_varstr(to: *mut c_char, min_length: u32, max_length
     // SAFETY: guaranteed by the caller.
     unsafe {
         fill(to, |context, text| {
-            rand::append_varied(&mut context.rng.borrow_mut(), min_length, max_length, text)
+            rand::append_varstring(&mut context.rng.borrow_mut(), min_length, max_length, text)
         })
     }
 }
@@ -175,17 +175,17 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     }
     let sysbench = lua.globals().get::<Table>("sysbench")?;
     let code: Function = compile::load(lua, "sysbench.histogram.lua", CODE.as_bytes())?;
-    let waits = raw::function(lua, |call| {
+    let declare_waiting = raw::function(lua, |call| {
         call.context().declares_waiting.set(true);
         NOTHING
     })?;
-    let sets_metatype = raw::function(lua, |call| {
+    let set_metatype = raw::function(lua, |call| {
         call.context().sets_metatypes.set(true);
         NOTHING
     })?;
-    let (own, exported) = (events::symbols(lua)?, crate::sql::exported(lua));
-    let newer = context.program.compat == Compat::V11;
-    code.call((sysbench, table, own, exported, waits, sets_metatype, newer))
+    let (event_functions, exported) = (events::symbols(lua)?, crate::sql::exported(lua));
+    let is_v11 = context.program.compat == Compat::V11;
+    code.call((sysbench, table, event_functions, exported, declare_waiting, set_metatype, is_v11))
 }
 
 #[cfg(test)]
@@ -197,7 +197,7 @@ mod tests {
     use dbdyno_sysbench::Compat;
 
     #[test]
-    fn scripts_count_through_declarations_of_their_own() {
+    fn scripts_can_count_by_ffi() {
         let text = "
             ffi.cdef[[void sb_counter_inc(int, sb_counter_type); uint64_t sb_counter_val(int, sb_counter_type);]]
             for _ = 1, 3 do ffi.C.sb_counter_inc(sysbench.tid, ffi.C.SB_CNT_ERROR) end
@@ -205,16 +205,16 @@ mod tests {
             ffi.C.sb_counter_inc(0, 99)
             print(ffi.C.sb_counter_val(0, ffi.C.SB_CNT_ERROR), tonumber(ffi.C.sb_counter_val(0, 1)), ffi.C.SB_CNT_MAX)
             print(ffi.sizeof('sb_counter_type'), ffi.C == require('ffi').C)";
-        let heard = Arc::new(RecordingHost::default());
-        let state = state(text, &heard);
-        assert_eq!(*heard.printed.lock().unwrap(), "3ULL\t1\t6\n4\ttrue\n");
+        let host = Arc::new(RecordingHost::default());
+        let state = state(text, &host);
+        assert_eq!(*host.printed.lock().unwrap(), "3ULL\t1\t6\n4\ttrue\n");
         assert_eq!(state.context().counter(Counter::Error), 3);
-        assert_eq!(state.context().take_counted().unwrap()[Counter::Error as usize], 3);
-        assert!(state.context().take_counted().is_none());
+        assert_eq!(state.context().take_script_counts().unwrap()[Counter::Error as usize], 3);
+        assert!(state.context().take_script_counts().is_none());
     }
 
     #[test]
-    fn everything_else_reaches_the_c_library() {
+    fn other_symbols_come_from_the_c_library() {
         let text = "
             ffi.cdef[[int abs(int); typedef struct { int x; double y; } point; int snprintf(char *, size_t, const char *, ...);]]
             print(ffi.C.abs(-3), ffi.new('point', 1, 2.5).y, pcall(function() return ffi.C.undeclared end))
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn declaring_a_sleep_is_noticed_and_declaring_others_is_not() {
+    fn declaring_sleep_functions_is_detected() {
         let waits = |text: &str| state(text, &Arc::default()).context().declares_waiting.get();
         assert!(waits("ffi.cdef[[int usleep(unsigned int usec);]]"));
         assert!(waits("local f = require 'ffi' f.cdef('typedef int t; unsigned sleep (unsigned);')"));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn histograms_are_objects() {
+    fn histograms_have_methods() {
         let text = "
             local h = sysbench.histogram.new(10, 1, 100)
             h:print() for i = 1, 4 do h:update(2 ^ i) end h:print()
@@ -271,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_interface_has_more_counters() {
-        let heard = Arc::new(RecordingHost { compat: Compat::V11, ..RecordingHost::default() });
+    fn version_1_1_has_more_counters() {
+        let host = Arc::new(RecordingHost { compat: Compat::V11, ..RecordingHost::default() });
         state(
             "print(ffi.C.SB_CNT_BYTES_WRITTEN, ffi.C.SB_CNT_MAX) ffi.C.sb_counter_inc(0, 6) print(ffi.C.sb_rand_zipfian(2, 2))",
-            &heard,
+            &host,
         );
-        assert_eq!(*heard.printed.lock().unwrap(), "7\t8\n2\n");
+        assert_eq!(*host.printed.lock().unwrap(), "7\t8\n2\n");
     }
 }

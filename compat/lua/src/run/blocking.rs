@@ -18,23 +18,23 @@ use dbdyno_runner::external::{WorkerState, thread_cpu, thread_run_queue_wait};
 pub const SCRIPT_BLOCKS: &str = "script-blocks";
 
 /// A Lua call counts as long if it takes longer than this.
-const LONG: Duration = Duration::from_millis(5);
+const LONG_CALL: Duration = Duration::from_millis(5);
 /// After a call longer than this, the monitor checks immediately instead of at the end of the window.
-const VERY_LONG: Duration = Duration::from_millis(100);
+const VERY_LONG_CALL: Duration = Duration::from_millis(100);
 
-/// Pause between two checks for the next event, for a script that cannot yield.
-const PAUSE: Duration = Duration::from_micros(100);
+/// Pause between two polls in [`block_until_ready`].
+const POLL_PAUSE: Duration = Duration::from_micros(100);
 
 /// The monitor sums long calls over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Times the calls on one thread.
+/// Measures the Lua calls of one thread.
 pub(super) struct BlockingMonitor {
     warn: Option<Box<dyn Fn(Warning)>>,
-    /// Whether CPU time within a call does not count as blocking.
+    /// Whether CPU time counts as excused.
     allow_cpu: bool,
     /// Whether the monitor has warned already or never needs to.
-    done: Cell<bool>,
+    is_done: Cell<bool>,
     window: Cell<Window>,
 }
 
@@ -42,39 +42,39 @@ pub(super) struct BlockingMonitor {
 #[derive(Clone, Copy)]
 struct Window {
     start: Instant,
-    /// Value of [`explained`] at the start of the window.
-    explained: Duration,
+    /// Value of [`excused_time`] at the start of the window.
+    excused: Duration,
     /// Time spent in long calls since the start of the window.
     long: Duration,
     longest: Duration,
 }
 
 impl Window {
-    fn new(start: Instant, explained: Duration) -> Self {
-        Self { start, explained, long: Duration::ZERO, longest: Duration::ZERO }
+    fn new(start: Instant, excused: Duration) -> Self {
+        Self { start, excused, long: Duration::ZERO, longest: Duration::ZERO }
     }
 }
 
 impl BlockingMonitor {
-    /// With a single user, a thread has no other user to block. Commands set `allow_cpu`: they compute rows on all
-    /// CPUs, so their users would wait for a CPU anyway.
+    /// `users` is the number of users of the thread: a single user has no other user to block. Commands set `allow_cpu`,
+    /// because they compute rows on all CPUs, so their users would wait for a CPU anyway.
     pub(super) fn new(warn: Option<Box<dyn Fn(Warning)>>, users: usize, allow_cpu: bool) -> Self {
-        let done = Cell::new(users < 2 || warn.is_none());
-        let window = Cell::new(Window::new(Instant::now(), explained(allow_cpu)));
-        Self { warn, allow_cpu, done, window }
+        let is_done = Cell::new(users < 2 || warn.is_none());
+        let window = Cell::new(Window::new(Instant::now(), excused_time(allow_cpu)));
+        Self { warn, allow_cpu, is_done, window }
     }
 
     /// Runs and times a Lua call.
     #[inline]
     pub(super) fn time<T>(&self, call: impl FnOnce() -> T) -> T {
-        if self.done.get() {
+        if self.is_done.get() {
             return call();
         }
         let before = Instant::now();
         let result = call();
         let after = Instant::now();
-        if after - before > LONG {
-            self.add(after, after - before);
+        if after - before > LONG_CALL {
+            self.add_long_call(after, after - before);
         } else if after.saturating_duration_since(self.window.get().start) > WINDOW {
             self.check(after);
         }
@@ -82,12 +82,12 @@ impl BlockingMonitor {
     }
 
     #[cold]
-    fn add(&self, now: Instant, took: Duration) {
+    fn add_long_call(&self, now: Instant, duration: Duration) {
         let mut window = self.window.get();
-        window.long += took;
-        window.longest = window.longest.max(took);
+        window.long += duration;
+        window.longest = window.longest.max(duration);
         self.window.set(window);
-        if took > VERY_LONG || now - window.start > WINDOW {
+        if duration > VERY_LONG_CALL || now - window.start > WINDOW {
             self.check(now);
         }
     }
@@ -95,14 +95,14 @@ impl BlockingMonitor {
     /// Warns about the long calls of the current window, unless waits for a CPU explain them.
     #[cold]
     pub(super) fn check(&self, now: Instant) {
-        let Window { explained: before, long, longest, .. } = self.window.get();
-        let next = Window::new(now, explained(self.allow_cpu));
+        let Window { excused: excused_before, long, longest, .. } = self.window.get();
+        let next = Window::new(now, excused_time(self.allow_cpu));
         self.window.set(next);
-        let unexplained = long.saturating_sub(next.explained.saturating_sub(before));
-        if unexplained <= LONG || self.done.replace(true) {
+        let blocked = long.saturating_sub(next.excused.saturating_sub(excused_before));
+        if blocked <= LONG_CALL || self.is_done.replace(true) {
             return;
         }
-        let longest_ms = longest.min(unexplained).as_secs_f64() * 1e3;
+        let longest_ms = longest.min(blocked).as_secs_f64() * 1e3;
         let warning = Warning {
             code: SCRIPT_BLOCKS.into(),
             text: format!(
@@ -118,21 +118,21 @@ impl BlockingMonitor {
 }
 
 /// The time that does not count as blocking: waits for a CPU and, with `allow_cpu`, CPU time.
-fn explained(allow_cpu: bool) -> Duration {
+fn excused_time(allow_cpu: bool) -> Duration {
     let computed = if allow_cpu { thread_cpu() } else { Duration::ZERO };
     thread_run_queue_wait() + computed
 }
 
-/// Waits for an event of `worker` on a thread that a script blocks. No task runs during this
-/// time, so this function also handles arrivals and the ends of intervals.
-pub(super) fn wait_for<T>(worker: &WorkerState, due: impl Future<Output = T>) -> T {
+/// Blocks the thread until `due` is ready, for a script that cannot yield. No other task of the thread runs meanwhile,
+/// so this function also handles arrivals and the ends of intervals.
+pub(super) fn block_until_ready<T>(worker: &WorkerState, due: impl Future<Output = T>) -> T {
     let mut due = pin!(tokio::task::unconstrained(due));
     let mut context = Context::from_waker(Waker::noop());
     loop {
         if let Poll::Ready(result) = due.as_mut().poll(&mut context) {
             return result;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_PAUSE);
         worker.handle_due(None);
     }
 }

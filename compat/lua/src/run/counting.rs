@@ -1,4 +1,4 @@
-//! Counts statements, errors and reconnects for the run, and for `sb_counter_val`.
+//! Counts statements, errors and reconnects, for the records of the run and for the script's `sb_counter_val`.
 
 use dbdyno_load::Nanos;
 use dbdyno_metrics::Statement;
@@ -10,27 +10,27 @@ use super::session::{MeasuredUser, UserSession};
 use crate::context::{Context, Counter};
 
 impl<C: ScriptedConnector> UserSession<C> {
-    /// Counts for `user` from now on, and adds the counts from before the clock started.
+    /// Counts statements for `user` from now on, and adds those executed before the clock started.
     pub(super) fn measure_as(&self, user: MeasuredUser) {
         let now = user.worker.now();
-        for (kind, early) in self.early.iter().enumerate() {
-            for _ in 0..early.take() {
-                user.worker.count_statement(statement_of(kind, now));
+        for (kind, early_counts) in self.early_counts.iter().enumerate() {
+            for _ in 0..early_counts.take() {
+                user.worker.count_statement(statement_record(kind, now));
             }
         }
-        *self.measured.borrow_mut() = Some(user);
+        *self.measured_user.borrow_mut() = Some(user);
     }
 
-    /// Counts a successful statement.
+    /// Counts a successful statement by its first result.
     #[inline]
-    pub(super) fn count(&self, context: &Context, outcome: Outcome, start: Nanos) {
+    pub(super) fn count_statement(&self, context: &Context, outcome: Outcome, start: Nanos) {
         let (kind, counter) = match (outcome.returns_rows, outcome.rows) {
             (true, _) => (0, Counter::Read),
             (false, 0) => (2, Counter::Other),
             (false, _) => (1, Counter::Write),
         };
         context.add(counter, 1);
-        match &*self.measured.borrow() {
+        match &*self.measured_user.borrow() {
             Some(MeasuredUser { worker, .. }) => {
                 let end = worker.now();
                 worker.count_statement(Statement {
@@ -44,46 +44,46 @@ impl<C: ScriptedConnector> UserSession<C> {
                     bytes: outcome.bytes,
                 });
             }
-            None => self.early[kind].set(self.early[kind].get() + 1),
+            None => self.early_counts[kind].set(self.early_counts[kind].get() + 1),
         }
     }
 
     pub(super) fn count_reconnect(&self, context: &Context) {
         context.add(Counter::Reconnect, 1);
-        if let Some(MeasuredUser { worker, .. }) = &*self.measured.borrow() {
+        if let Some(MeasuredUser { worker, .. }) = &*self.measured_user.borrow() {
             worker.count_reconnect(worker.now());
         }
     }
 
     pub(super) fn count_error(&self, context: &Context, code: &str, class: ErrorClass) {
         context.add(Counter::Error, 1);
-        if let Some(MeasuredUser { worker, .. }) = &*self.measured.borrow() {
+        if let Some(MeasuredUser { worker, .. }) = &*self.measured_user.borrow() {
             worker.count_error(worker.now(), code, class);
         }
     }
 
     /// Adds the counts that the script made by `sb_counter_inc` to the counts of the run.
     #[inline]
-    pub(super) fn count_from_script(&self, context: &Context) {
-        let Some(counted) = context.take_counted() else { return };
-        let Some(MeasuredUser { worker, .. }) = self.measured() else { return };
+    pub(super) fn add_script_counts(&self, context: &Context) {
+        let Some(counts) = context.take_script_counts() else { return };
+        let Some(MeasuredUser { worker, .. }) = self.measured_user() else { return };
         let now = worker.now();
         for (counter, kind) in [(Counter::Read, 0), (Counter::Write, 1), (Counter::Other, 2)] {
-            for _ in 0..counted[counter as usize] {
-                worker.count_statement(statement_of(kind, now));
+            for _ in 0..counts[counter as usize] {
+                worker.count_statement(statement_record(kind, now));
             }
         }
-        for _ in 0..counted[Counter::Error as usize] {
+        for _ in 0..counts[Counter::Error as usize] {
             worker.count_error(now, "script", ErrorClass::Other);
         }
-        for _ in 0..counted[Counter::Reconnect as usize] {
+        for _ in 0..counts[Counter::Reconnect as usize] {
             worker.count_reconnect(now);
         }
     }
 }
 
-/// The record of a statement of which only the kind is known.
-fn statement_of(kind: usize, now: Nanos) -> Statement {
+/// A statement without duration, of which only the kind is known.
+fn statement_record(kind: usize, now: Nanos) -> Statement {
     Statement {
         class: None,
         kind,

@@ -1,5 +1,5 @@
-//! Handles failed statements and connections: counts them, logs sysbench's messages for them, and reopens lost
-//! connections.
+//! Handles failed statements and connections: counts the error, logs the message that sysbench logs, and reopens a lost
+//! connection.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::context::Context;
 use crate::sql::{Answer, ConnectionId, SqlError, StatementId};
 
 /// Pause between attempts to reopen a lost connection.
-const PAUSE: Duration = Duration::from_millis(1);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(1);
 
-/// Maximum bytes of a statement in a message; a bulk insert has half a MiB.
+/// Maximum length of a statement in a message, in bytes. The INSERT of a bulk insert has up to 512 KiB.
 const STATEMENT_BYTES: usize = 4096;
 
 /// The call by which sysbench's client library sends a statement; messages contain its name.
@@ -32,8 +32,8 @@ pub(super) enum ExecKind {
 }
 
 impl ExecKind {
-    /// FATAL lines about a failed statement.
-    fn lines(self, pgsql: bool, (code, message): (u16, &str), text: &str) -> Vec<String> {
+    /// The FATAL lines about a failed statement.
+    fn fatal_lines(self, pgsql: bool, (code, message): (u16, &str), text: &str) -> Vec<String> {
         match (pgsql, self) {
             (false, ExecKind::Execute) => {
                 vec![format!("mysql_stmt_execute() returned error {code} ({message}) for query '{text}'")]
@@ -72,7 +72,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         if !ignorable {
             let text = text();
             let text = String::from_utf8_lossy(&text[..text.len().min(STATEMENT_BYTES)]);
-            for line in exec.lines(pgsql, (code, &message), &text) {
+            for line in exec.fatal_lines(pgsql, (code, &message), &text) {
                 self.log(Level::Fatal, &line);
             }
         } else {
@@ -104,7 +104,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         drop(lost);
         context.sql.set_open(connection, false);
         loop {
-            let opened = match self.measured() {
+            let opened = match self.measured_user() {
                 Some(MeasuredUser { worker, .. }) if !blocking => {
                     match worker.until_run_ends(self.open(context, number, false)).await {
                         Some(opened) => opened,
@@ -120,12 +120,12 @@ impl<C: ScriptedConnector> UserSession<C> {
                 return;
             }
             if blocking {
-                if self.measured().is_none_or(|user| user.worker.is_over()) {
+                if self.measured_user().is_none_or(|user| user.worker.is_over()) {
                     return;
                 }
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(RECONNECT_PAUSE);
             } else {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RECONNECT_PAUSE).await;
             }
         }
     }

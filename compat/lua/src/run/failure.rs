@@ -24,19 +24,19 @@ pub enum LuaFailure {
     Usage(String),
     /// The script does not have the function.
     #[error("cannot find the {0}() function")]
-    Missing(String),
+    MissingFunction(String),
     /// A command returned false.
     #[error("the command returned false")]
-    False,
+    ReturnedFalse,
 }
 
 impl LuaFailure {
     pub(super) fn function(name: &str, error: ScriptError) -> Self {
-        LuaFailure::Function { function: name.into(), message: raised(error) }
+        LuaFailure::Function { function: name.into(), message: error_text(error) }
     }
 
     pub(super) fn chunk(error: ScriptError) -> Self {
-        LuaFailure::Chunk(raised(error))
+        LuaFailure::Chunk(error_text(error))
     }
 
     pub(super) fn options(error: OptionsError) -> Self {
@@ -51,7 +51,7 @@ impl LuaFailure {
 
     /// The failure for the end record. If the script did not catch an error of `driver:connect()`, the failure names
     /// the server that `refused` the connection.
-    pub(super) fn record(&self, refused: Option<&ServerFailure>) -> Failure {
+    pub(super) fn to_record(&self, refused: Option<&ServerFailure>) -> Failure {
         let text = self.to_string();
         match refused.filter(|_| text.contains(CONNECT_FAILED)) {
             None => Failure { text, ..Failure::default() },
@@ -66,7 +66,7 @@ impl LuaFailure {
     }
 }
 
-fn raised(error: ScriptError) -> String {
+fn error_text(error: ScriptError) -> String {
     match error {
         ScriptError::Restart => "(not a string)".into(),
         ScriptError::Message(message) => message,

@@ -8,7 +8,7 @@ use super::LuaFailure;
 use crate::host::{ScriptHost, Stat};
 use crate::program::Program;
 
-/// Everything that a script needs to run.
+/// A script, the run that it is for, and its host.
 pub struct ScriptSetup {
     /// Target, load, phases and reports. The plan's workload is not used.
     pub spec: RunSpec,
@@ -20,28 +20,28 @@ pub struct ScriptSetup {
     pub one_thread_per_user: Option<bool>,
 }
 
-/// Where a command of the script runs.
+/// How a command of the script runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandKind {
-    /// In the main state.
+    /// Once, in the main state.
     Serial,
-    /// In a state of each user.
+    /// Concurrently for all users, each with its own globals.
     Parallel,
 }
 
-/// The report that a hook writes. As in sysbench, each kind of report has a Lua state of its own.
+/// A report that a hook of the script can replace. As in sysbench, each kind of report has its own Lua state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// `report_intermediate`, at each interval.
     Interval,
     /// `report_cumulative`, at each checkpoint.
     Checkpoint,
-    /// `report_cumulative`, at the end, when the states of the other reports are closed.
+    /// `report_cumulative`, at the end of the run, after the states of the other reports have been closed.
     Final,
 }
 
 impl Report {
-    pub(super) fn hook(self) -> &'static str {
+    pub(super) fn hook_name(self) -> &'static str {
         match self {
             Report::Interval => "report_intermediate",
             Report::Checkpoint | Report::Final => "report_cumulative",
@@ -57,10 +57,10 @@ pub trait Script {
     /// [`LuaFailure::Usage`] with the message to print, or the failure of a validator of the script.
     fn read_options(&self) -> Result<(), LuaFailure>;
 
-    /// Whether the script has a global function of that name.
+    /// Whether the script has a global function `name`.
     fn has_function(&self, name: &str) -> bool;
 
-    /// Calls a global function: `prepare`, `cleanup`, `help`.
+    /// Calls the global function `name`, such as `prepare`.
     ///
     /// # Errors
     /// The function does not exist or fails.
@@ -75,10 +75,10 @@ pub trait Script {
     /// The command does not exist, fails, or returns false.
     fn run_command(&self, name: &str) -> Result<(), LuaFailure>;
 
-    /// Whether the script has a hook that replaces that report.
+    /// Whether the script has a hook for `report`.
     fn has_report(&self, report: Report) -> bool;
 
-    /// Calls the hook of that report.
+    /// Calls the hook for `report`.
     ///
     /// # Errors
     /// The hook fails.

@@ -1,4 +1,5 @@
-//! A script's main state and the states of its reports, on the calling thread.
+//! A script's main Lua state, which runs its commands, `init` and `done`, and the states of its reports. Both run on the
+//! caller's thread.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,10 +26,11 @@ use crate::raw::ReturnValue;
 use crate::task::Task;
 use crate::vm::Vm;
 
-/// Maximum states of a worker that compile traces. More would evict each other's machine code.
+/// Maximum number of Lua states of a worker with which LuaJIT compiles traces. The machine code of more states would not
+/// fit the CPU caches.
 const JIT_STATES_MAX: u32 = 64;
 
-/// Runs the chunk of a script.
+/// Compiles a script and runs its chunk (its top-level code).
 ///
 /// # Errors
 /// The chunk is not valid Lua, or fails.
@@ -45,14 +47,14 @@ pub fn load(setup: ScriptSetup) -> Result<Rc<dyn Script>, LuaFailure> {
 struct MainState<C: ScriptedConnector> {
     // Dropped before the runtime, because the users' connections use the runtime.
     main: RefCell<ScriptUser<C>>,
-    /// The users of interval reports and of checkpoints.
+    /// The users that run the hooks of interval reports and of checkpoints.
     reports: RefCell<[Option<ScriptUser<C>>; 2]>,
-    /// Whether a report hook has failed; after that, no hook is called.
+    /// Whether a report hook has failed. If so, no further hook is called.
     hook_failed: Cell<bool>,
     thread: Rc<ThreadContext<C>>,
     runtime: LocalRuntime,
     setup: ScriptSetup,
-    /// For the users of a run and of parallel commands.
+    /// The settings of the users of a run or of a parallel command.
     run: RunContext<C>,
 }
 
@@ -76,7 +78,7 @@ impl<C: ScriptedConnector> MainState<C> {
             share_states: false,
         };
         let thread = ThreadContext::new(run.clone(), BlockingMonitor::new(None, 1, false));
-        let vm = Vm::own(jit).map_err(LuaFailure::chunk)?;
+        let vm = Vm::single(jit).map_err(LuaFailure::chunk)?;
         let main = runtime.block_on(ScriptUser::new(&thread, 0, &vm))?;
         run.share_states = !main.state.context().sets_metatypes.get();
         Ok(Self {
@@ -95,7 +97,7 @@ impl<C: ScriptedConnector> MainState<C> {
         self.setup.one_thread_per_user.unwrap_or_else(declares_waiting)
     }
 
-    /// The run's plan; with one worker per user if every user has its own thread.
+    /// The settings of the run, with one worker per user if every user has its own thread.
     fn spec(&self) -> RunSpec {
         let mut spec = self.setup.spec.clone();
         if self.has_one_thread_per_user() {
@@ -111,19 +113,19 @@ impl<C: ScriptedConnector> MainState<C> {
         result.map_err(|error| LuaFailure::function(name, error))
     }
 
-    /// Writes the records of a run that failed outside its users.
-    fn end_by(&self, failure: &LuaFailure) -> RunEnd {
+    /// Logs `failure` and returns the end of a run that failed outside its users.
+    fn end_with_failure(&self, failure: &LuaFailure) -> RunEnd {
         self.run.host.log(Level::Fatal, &failure.to_string());
         RunEnd {
             reason: EndReason::ScriptError,
-            failure: Some(failure.record(self.run.counters.refused.get())),
+            failure: Some(failure.to_record(self.run.counters.refused.get())),
         }
     }
 
     /// Creates the user of a report; its number follows those of the run's users.
     fn report_user(&self) -> Result<ScriptUser<C>, LuaFailure> {
         let number = u64::from(self.run.plan.load.connections);
-        let vm = Vm::own(false).map_err(LuaFailure::chunk)?;
+        let vm = Vm::single(false).map_err(LuaFailure::chunk)?;
         let user = self.runtime.block_on(ScriptUser::new(&self.thread, number, &vm))?;
         user.state.fill_options().map_err(|error| LuaFailure::function("report_intermediate", error))?;
         Ok(user)
@@ -173,7 +175,7 @@ impl<C: ScriptedConnector> Script for MainState<C> {
     fn call(&self, name: &str) -> Result<(), LuaFailure> {
         let task = self.main.borrow().state.global(name);
         match task.map_err(|error| LuaFailure::function(name, error))? {
-            None => Err(LuaFailure::Missing(name.to_owned())),
+            None => Err(LuaFailure::MissingFunction(name.to_owned())),
             Some(task) => self.call_task(name, task).map(drop),
         }
     }
@@ -185,20 +187,20 @@ impl<C: ScriptedConnector> Script for MainState<C> {
 
     fn run_command(&self, name: &str) -> Result<(), LuaFailure> {
         let command = self.main.borrow().state.command(name);
-        let command = command.map_err(|error| LuaFailure::function(parallel::CALL, error))?;
-        let (task, parallel) = command.ok_or_else(|| LuaFailure::Missing(name.to_owned()))?;
+        let command = command.map_err(|error| LuaFailure::function(parallel::CALL_COMMAND, error))?;
+        let (task, parallel) = command.ok_or_else(|| LuaFailure::MissingFunction(name.to_owned()))?;
         if parallel && self.run.plan.load.connections > 1 {
             drop(task);
             return parallel::run(&self.run, self.has_one_thread_per_user(), name);
         }
-        match self.call_task(parallel::CALL, task)? {
-            ReturnValue::False => Err(LuaFailure::False),
+        match self.call_task(parallel::CALL_COMMAND, task)? {
+            ReturnValue::False => Err(LuaFailure::ReturnedFalse),
             ReturnValue::Nothing | ReturnValue::True => Ok(()),
         }
     }
 
     fn has_report(&self, report: Report) -> bool {
-        self.main.borrow().state.has_hook(report.hook())
+        self.main.borrow().state.has_hook(report.hook_name())
     }
 
     fn report(&self, report: Report, stat: &Stat) -> Result<(), LuaFailure> {
@@ -209,12 +211,12 @@ impl<C: ScriptedConnector> Script for MainState<C> {
             return Ok(());
         }
         let result = match report {
-            Report::Final => self.call_hook(&mut self.main.borrow_mut(), report.hook(), stat),
+            Report::Final => self.call_hook(&mut self.main.borrow_mut(), report.hook_name(), stat),
             Report::Interval | Report::Checkpoint => {
                 let index = report as usize;
                 let user = self.reports.borrow_mut()[index].take();
                 let mut user = user.map_or_else(|| self.report_user(), Ok)?;
-                let result = self.call_hook(&mut user, report.hook(), stat);
+                let result = self.call_hook(&mut user, report.hook_name(), stat);
                 self.reports.borrow_mut()[index] = Some(user);
                 result
             }
@@ -235,37 +237,38 @@ impl<C: ScriptedConnector> Script for MainState<C> {
         if self.has_function("init")
             && let Err(failure) = self.call("init")
         {
-            return self.end_by(&failure);
+            return self.end_with_failure(&failure);
         }
         // sysbench requires event() even from a script with its own `thread_run`.
         if !self.has_function("event") {
             let text = format!("cannot find the event() function in {}", self.run.program.name);
-            return self.end_by(&LuaFailure::Chunk(text));
+            return self.end_with_failure(&LuaFailure::Chunk(text));
         }
         let spec = self.spec();
-        // A state that is alone on its thread does not share the cache for machine code with other states.
+        // With more workers than this, every user has its own thread, so the states do not share a CPU cache.
         let is_alone = self.setup.program.jit == Jit::Auto && spec.plan.client.workers > JIT_STATES_MAX;
         let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
         let spawn = |number, coordinator| {
             let (context, run) = (WorkerContext::new(&spec, number, coordinator), run.clone());
             std::thread::spawn(move || worker::run(context, run))
         };
-        let before =
-            |_: &mut dyn FnMut(Record)| self.create_report_users().map_err(|failure| self.end_by(&failure));
-        let ended = run_workers(&spec, statements(), before, spawn, &inbox, sink);
+        let before = |_: &mut dyn FnMut(Record)| {
+            self.create_report_users().map_err(|failure| self.end_with_failure(&failure))
+        };
+        let end = run_workers(&spec, statements(), before, spawn, &inbox, sink);
         // After a forced shutdown, done() is not called.
-        if ended.reason != EndReason::ForcedShutdown
+        if end.reason != EndReason::ForcedShutdown
             && self.has_function("done")
             && let Err(failure) = self.call("done")
         {
             self.run.host.log(Level::Fatal, &failure.to_string());
         }
         match self.run.counters.failure_at_end.get() {
-            Some(failure) if ended.failure.is_none() => RunEnd {
+            Some(failure) if end.failure.is_none() => RunEnd {
                 reason: EndReason::ScriptError,
-                failure: Some(failure.record(self.run.counters.refused.get())),
+                failure: Some(failure.to_record(self.run.counters.refused.get())),
             },
-            _ => ended,
+            _ => end,
         }
     }
 }

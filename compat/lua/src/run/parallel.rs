@@ -1,4 +1,4 @@
-//! Commands that run on all users concurrently, such as `prepare` with several threads.
+//! Runs a command for all users concurrently, such as `prepare` with several threads.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::raw::ReturnValue;
 use crate::vm::Vm;
 
 /// The function named in messages about a failed command.
-pub(super) const CALL: &str = "sysbench.cmdline.call_command";
+pub(super) const CALL_COMMAND: &str = "sysbench.cmdline.call_command";
 
-/// Runs the command `name` for each user in a new state. Returns the first failure after all users have ended.
+/// Runs the command `name` once for each user, with new globals. Returns the first failure after all users have ended.
 ///
 /// Scripts compute the rows that they load. The users are therefore divided among one thread per CPU, unless each user
 /// has its own thread.
@@ -68,13 +68,13 @@ fn run_on_this_thread<C: ScriptedConnector>(
     runtime.block_on(async {
         let vms = Vm::for_users(numbers.len(), thread.run.share_states, thread.run.jit);
         let (vms, name) = (vms.map_err(LuaFailure::chunk)?, Rc::<str>::from(name));
-        let mut users = spawn_users(&thread, numbers, &vms, move |user| run_for(user, Rc::clone(&name)));
+        let mut users = spawn_users(&thread, numbers, &vms, move |user| run_as_user(user, Rc::clone(&name)));
         drop(vms);
         let mut first_failure = Ok(());
         while let Some(joined) = users.join_next().await {
             let result = joined.expect("a command's user does not panic");
             if let Err(failure) = &result
-                && *failure != LuaFailure::False
+                && *failure != LuaFailure::ReturnedFalse
             {
                 thread.run.host.log(Level::Fatal, &failure.to_string());
             }
@@ -85,12 +85,12 @@ fn run_on_this_thread<C: ScriptedConnector>(
     })
 }
 
-async fn run_for<C: ScriptedConnector>(mut user: ScriptUser<C>, name: Rc<str>) -> Result<(), LuaFailure> {
-    let failed = |error| LuaFailure::function(CALL, error);
+async fn run_as_user<C: ScriptedConnector>(mut user: ScriptUser<C>, name: Rc<str>) -> Result<(), LuaFailure> {
+    let failed = |error| LuaFailure::function(CALL_COMMAND, error);
     user.state.fill_options().map_err(failed)?;
     let command = user.state.command(&name).map_err(failed)?;
-    let (mut task, _) = command.ok_or_else(|| LuaFailure::Missing(name.to_string()))?;
+    let (mut task, _) = command.ok_or_else(|| LuaFailure::MissingFunction(name.to_string()))?;
     let value = user.call(&mut task, &[]).await.map_err(failed)?;
     user.session.close_all().await;
-    if value == ReturnValue::False { Err(LuaFailure::False) } else { Ok(()) }
+    if value == ReturnValue::False { Err(LuaFailure::ReturnedFalse) } else { Ok(()) }
 }

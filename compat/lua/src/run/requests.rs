@@ -6,7 +6,7 @@ use dbdyno_load::Nanos;
 use dbdyno_wire::Outcome;
 use dbdyno_wire::scripted::{self, ResultSet, Rows, Scripted, ScriptedConnector};
 
-use super::blocking::wait_for;
+use super::blocking::block_until_ready;
 use super::errors::ExecKind;
 use super::session::{CurrentEvent, MeasuredUser, NumberedConnection, UserSession};
 use crate::context::{Context, RequestHandler};
@@ -17,18 +17,18 @@ fn quoting(context: &Context) -> Quoting {
 }
 
 impl<C: ScriptedConnector> UserSession<C> {
-    /// Executes `request`. With `blocking`, it blocks the thread instead of suspending the task.
+    /// Executes `request`. With `blocking`, blocks the thread instead of suspending the task.
     #[inline]
     pub(super) async fn answer(&self, context: &Context, request: Request, blocking: bool) -> Answer {
         match request {
             Request::Execute(statement) => self.execute(context, statement, blocking).await,
             Request::Query(connection) => self.query(context, connection, blocking).await,
             // Boxed, so that the futures of thousands of users stay small.
-            rare => Box::pin(self.answer_rare(context, rare, blocking)).await,
+            other => Box::pin(self.answer_other(context, other, blocking)).await,
         }
     }
 
-    async fn answer_rare(&self, context: &Context, request: Request, blocking: bool) -> Answer {
+    async fn answer_other(&self, context: &Context, request: Request, blocking: bool) -> Answer {
         match request {
             Request::Execute(_) | Request::Query(_) => unreachable!("`answer` handles these"),
             Request::Connect(connection) => self.connect(context, connection, blocking).await,
@@ -75,7 +75,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         };
         match execution.mode {
             StatementMode::Prepared(id) => context.sql.with_parameters(statement, |parameters| {
-                taken.connection.write_execute(id, parameters, execution.types);
+                taken.connection.write_execute(id, parameters, execution.sends_types);
             }),
             _ => {
                 let quoting = quoting(context);
@@ -125,7 +125,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Counts a successful statement by its first result. Further results count when the script reads them.
+    /// Stores and counts a successful statement. Each result after the first counts when the script reads it.
     #[inline]
     fn succeed(
         &self,
@@ -136,18 +136,18 @@ impl<C: ScriptedConnector> UserSession<C> {
     ) -> Answer {
         let answer = context.sql.connection(connection).succeed(outcome, rows);
         if result_sets.is_empty() {
-            self.count(context, outcome, start);
+            self.count_statement(context, outcome, start);
             return answer;
         }
         let first = context.sql.connection(connection).set_results(result_sets).unwrap_or_default();
-        self.count(context, Outcome { bytes: outcome.bytes, ..first }, start);
+        self.count_statement(context, Outcome { bytes: outcome.bytes, ..first }, start);
         if first.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
     }
 
     fn next_result(&self, context: &Context, connection: ConnectionId) -> Answer {
         let outcome = context.sql.connection(connection).next_result_set();
         let Some(outcome) = outcome else { return Answer::Nothing };
-        self.count(context, outcome, self.now());
+        self.count_statement(context, outcome, self.now());
         if outcome.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
     }
 
@@ -191,7 +191,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         self.put(connection, taken, blocking);
         match result {
             Ok(prepared) => set_mode(StatementMode::Prepared(prepared.id), prepared.parameters),
-            // For example BEGIN on MySQL.
+            // MySQL cannot prepare some statements, for example BEGIN.
             Err(error) if error.is_unsupported_prepared() => as_text(),
             Err(error) => self.fail_prepare(context, connection, &error),
         }
@@ -211,13 +211,13 @@ impl<C: ScriptedConnector> UserSession<C> {
 
     /// Waits until the next event is due, for a script with its own loop; returns false at the end of the run.
     async fn next_event(&self, blocking: bool) -> bool {
-        let Some(MeasuredUser { worker, id }) = self.measured() else { return false };
+        let Some(MeasuredUser { worker, id }) = self.measured_user() else { return false };
         if self.event.take().is_some() {
-            // The script has not ended its last event, so the event is abandoned.
+            // The script did not call `sb_event_stop` for its last event.
             worker.abandon_event(id, worker.now());
         }
         let due = worker.next_due(id, self.free_since.take());
-        let due = if blocking { wait_for(&worker, due) } else { due.await };
+        let due = if blocking { block_until_ready(&worker, due) } else { due.await };
         let start = worker.now();
         self.event.set(due.map(|due| CurrentEvent { due, start }));
         due.is_some()
@@ -234,17 +234,17 @@ impl<C: ScriptedConnector> RequestHandler for UserSession<C> {
     }
 
     fn restart_event(&self) {
-        if let Some(MeasuredUser { worker, .. }) = &*self.measured.borrow() {
+        if let Some(MeasuredUser { worker, .. }) = &*self.measured_user.borrow() {
             worker.count_retry(worker.now());
         }
     }
 
     fn start_event(&self) {
         let start = self.now();
-        let due = match (self.event.get(), self.measured()) {
+        let due = match (self.event.get(), self.measured_user()) {
             (Some(event), _) => event.due,
             (None, None) => return,
-            // The event counts even though the script did not wait until an event was due.
+            // The script did not call `sb_more_events` first; the event counts all the same.
             (None, Some(MeasuredUser { worker, id })) => {
                 worker.begin_unscheduled(id, start);
                 start
@@ -255,7 +255,7 @@ impl<C: ScriptedConnector> RequestHandler for UserSession<C> {
 
     fn stop_event(&self) {
         let (Some(CurrentEvent { due, start }), Some(MeasuredUser { worker, id })) =
-            (self.event.take(), self.measured())
+            (self.event.take(), self.measured_user())
         else {
             return;
         };

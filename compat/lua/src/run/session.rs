@@ -24,7 +24,7 @@ use crate::sql::ConnectionId;
 /// Names of the statement kinds, by kind number.
 pub(super) const KINDS: [&str; 3] = ["read", "write", "other"];
 
-/// Shared by all users of a run.
+/// What all users of a run share.
 #[derive(Clone)]
 pub(super) struct RunContext<C> {
     pub(super) connector: C,
@@ -51,7 +51,7 @@ pub(super) struct RunCounters {
     pub(super) uses_database: AtomicBool,
 }
 
-/// Shared by all users of a thread.
+/// What all users of a thread share.
 pub(super) struct ThreadContext<C> {
     pub(super) run: RunContext<C>,
     pub(super) monitor: BlockingMonitor,
@@ -64,14 +64,14 @@ impl<C> ThreadContext<C> {
     }
 }
 
-/// The user of a run for which a session counts.
+/// The user of a run, in whose records a session counts its statements.
 #[derive(Clone)]
 pub(super) struct MeasuredUser {
     pub(super) worker: Rc<WorkerState>,
     pub(super) id: UserId,
 }
 
-/// The event that a user is running.
+/// The due time and the start of the event that a user is running.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CurrentEvent {
     pub(super) due: Nanos,
@@ -85,18 +85,17 @@ pub(super) struct UserSession<C: ScriptedConnector> {
     /// use the connection.
     connections: RefCell<Vec<Option<NumberedConnection<C::Connection>>>>,
     /// `None` before the clock starts, and outside a run.
-    pub(super) measured: RefCell<Option<MeasuredUser>>,
-    /// Number of statements before the clock started, by kind.
-    pub(super) early: [Cell<u64>; 3],
+    pub(super) measured_user: RefCell<Option<MeasuredUser>>,
+    /// Number of statements executed before the clock started, by kind.
+    pub(super) early_counts: [Cell<u64>; 3],
     pub(super) event: Cell<Option<CurrentEvent>>,
-    /// When the last event ended, for a script with its own loop.
+    /// When the last event ended, for a script that defines `thread_run`.
     pub(super) free_since: Cell<Option<Nanos>>,
 }
 
-/// A connection with its number.
 pub(super) struct NumberedConnection<L> {
     pub(super) connection: L,
-    /// The connection's number within the run, which selects the server's address.
+    /// The number within the run, which selects the server's address.
     pub(super) number: u64,
 }
 
@@ -105,16 +104,16 @@ impl<C: ScriptedConnector> UserSession<C> {
         Rc::new(Self {
             thread: Rc::clone(thread),
             connections: RefCell::default(),
-            measured: RefCell::default(),
-            early: Default::default(),
+            measured_user: RefCell::default(),
+            early_counts: Default::default(),
             event: Cell::default(),
             free_since: Cell::default(),
         })
     }
 
     #[inline]
-    pub(super) fn measured(&self) -> Option<MeasuredUser> {
-        self.measured.borrow().clone()
+    pub(super) fn measured_user(&self) -> Option<MeasuredUser> {
+        self.measured_user.borrow().clone()
     }
 
     /// Opens connection `number` of the run.
@@ -192,6 +191,6 @@ impl<C: ScriptedConnector> UserSession<C> {
     /// Time since the start of the run; 0 before the clock starts.
     #[inline]
     pub(super) fn now(&self) -> Nanos {
-        self.measured.borrow().as_ref().map_or(0, |user| user.worker.now())
+        self.measured_user.borrow().as_ref().map_or(0, |user| user.worker.now())
     }
 }

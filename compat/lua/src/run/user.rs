@@ -1,4 +1,4 @@
-//! One user that runs a script: a state, its connections, and the event loop.
+//! A user that runs a script: creates its Lua globals, and runs its events.
 
 use std::rc::Rc;
 
@@ -17,10 +17,10 @@ use crate::state::State;
 use crate::task::{Progress, Task};
 use crate::vm::Vm;
 
-/// Number of events after which a user that never waits yields to the other users of its thread.
+/// A user whose events never wait for the server yields to the other users of its thread after this number of events.
 const EVENTS_PER_TURN: u32 = 64;
 
-/// One user: the script's state and the user's connections.
+/// A user with its Lua globals and its connections.
 pub(super) struct ScriptUser<C: ScriptedConnector> {
     // Dropped before the session: functions of the state may call the session while the state closes.
     pub(super) state: State,
@@ -63,7 +63,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         let mut user = Self { state, session, thread: Rc::clone(thread), number };
         let mut chunk = user.state.chunk().map_err(LuaFailure::chunk)?;
         user.call(&mut chunk, &[]).await.map_err(LuaFailure::chunk)?;
-        vm.collect_own().map_err(LuaFailure::chunk)?;
+        vm.collect_single().map_err(LuaFailure::chunk)?;
         Ok(user)
     }
 
@@ -100,7 +100,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         const NAME: &str = "thread_init";
         self.state.fill_options().map_err(|error| LuaFailure::function(NAME, error))?;
         self.call_global(NAME).await?;
-        self.state.vm().collect_own().map_err(|error| LuaFailure::function(NAME, error))
+        self.state.vm().collect_single().map_err(|error| LuaFailure::function(NAME, error))
     }
 
     /// Runs events until the run is over or the script ends the user.
@@ -110,7 +110,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
             Ok(None) => self.run_events(&worker, id).await,
             Ok(Some(mut thread_run)) => {
                 let result = Box::pin(self.call(&mut thread_run, &[self.number as i64])).await;
-                self.session.count_from_script(self.state.context());
+                self.session.add_script_counts(self.state.context());
                 if self.session.event.take().is_some() {
                     worker.abandon_event(id, worker.now());
                 }
@@ -130,10 +130,11 @@ impl<C: ScriptedConnector> ScriptUser<C> {
             }
             Err(failure) => {
                 log(&failure);
-                worker.fail_run((EndReason::ScriptError, failure.record(thread.run.counters.refused.get())));
+                worker
+                    .fail_run((EndReason::ScriptError, failure.to_record(thread.run.counters.refused.get())));
             }
         }
-        self.session.count_from_script(self.state.context());
+        self.session.add_script_counts(self.state.context());
         worker.end_user(worker.now());
         Box::pin(self.session.close_all()).await;
         // Wait for the end of the run: closing a state takes time, and must not delay the last events of other users.
@@ -157,7 +158,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
                 }
             };
             let end = worker.now();
-            self.session.count_from_script(self.state.context());
+            self.session.add_script_counts(self.state.context());
             if value == ReturnValue::True {
                 // As in sysbench, this event ends the user and is not counted.
                 worker.abandon_event(id, end);

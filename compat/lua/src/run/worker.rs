@@ -1,4 +1,4 @@
-//! The users of a run on one thread.
+//! A worker of a run: a thread that creates its share of the users and runs their events.
 
 use std::io;
 use std::rc::Rc;
@@ -22,10 +22,10 @@ use crate::vm::Vm;
 /// Runs this worker's share of the users on the calling thread.
 pub(super) fn run<C: ScriptedConnector>(context: WorkerContext, run: RunContext<C>) {
     let coordinator = context.coordinator.clone();
-    run_worker(coordinator, work(context, run));
+    run_worker(coordinator, run_users(context, run));
 }
 
-async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<C>) -> io::Result<()> {
+async fn run_users<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<C>) -> io::Result<()> {
     let mut signal = context.coordinator.signal.clone();
     if !context.configure_thread() {
         return Ok(());
@@ -39,14 +39,15 @@ async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<
     let monitor = BlockingMonitor::new(Some(warn), numbers.len(), false);
     let thread = ThreadContext::new(run, monitor);
     let users = tokio::select! {
-        users = make_users(&thread, &numbers) => users,
+        users = create_users(&thread, &numbers) => users,
         _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
     };
     let users = match users {
         Ok(users) => users,
         Err(failure) => {
             thread.run.host.log(Level::Fatal, &failure.to_string());
-            coordinator.fail_run(EndReason::ScriptError, failure.record(thread.run.counters.refused.get()));
+            coordinator
+                .fail_run(EndReason::ScriptError, failure.to_record(thread.run.counters.refused.get()));
             return Ok(());
         }
     };
@@ -67,7 +68,7 @@ async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<
 }
 
 /// Creates this thread's users and calls `thread_init` of all of them concurrently.
-async fn make_users<C: ScriptedConnector>(
+async fn create_users<C: ScriptedConnector>(
     thread: &Rc<ThreadContext<C>>,
     numbers: &[u64],
 ) -> Result<Vec<ScriptUser<C>>, LuaFailure> {

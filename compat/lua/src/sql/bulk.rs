@@ -1,11 +1,11 @@
-//! Rows collected for one INSERT. A connection sends the INSERT when it reaches half a MiB, and at the end.
+//! Collects the rows of a bulk insert. A connection sends them as one INSERT of up to 512 KiB.
 
 /// Maximum bytes of one INSERT.
-const FULL_BYTES: usize = 512 * 1024;
+const INSERT_BYTES_MAX: usize = 512 * 1024;
 
-/// The collected rows of a connection.
+/// The rows that a connection has collected and not sent.
 #[derive(Default)]
-pub(super) struct Bulk {
+pub(super) struct BulkInsert {
     prefix: Vec<u8>,
     /// The INSERT so far.
     text: Vec<u8>,
@@ -13,7 +13,7 @@ pub(super) struct Bulk {
     rows: u64,
 }
 
-impl Bulk {
+impl BulkInsert {
     pub(super) fn new(prefix: &[u8]) -> Self {
         Self { prefix: prefix.to_vec(), text: prefix.to_vec(), rows: 0 }
     }
@@ -21,8 +21,8 @@ impl Bulk {
     /// Adds a row. If the row does not fit, first moves the collected rows into `out`, so that the caller sends them,
     /// and returns true.
     pub(super) fn add(&mut self, row: &[u8], out: &mut Vec<u8>) -> bool {
-        let full = self.rows > 0 && self.text.len() + row.len() + 1 > FULL_BYTES;
-        if full {
+        let is_full = self.rows > 0 && self.text.len() + row.len() + 1 > INSERT_BYTES_MAX;
+        if is_full {
             self.finish(out);
         }
         if self.rows > 0 {
@@ -30,7 +30,7 @@ impl Bulk {
         }
         self.text.extend_from_slice(row);
         self.rows += 1;
-        full
+        is_full
     }
 
     /// Moves the collected rows into `out`, so that the caller sends them. Returns false if there are none.
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_sent_before_the_one_that_does_not_fit() {
-        let (mut bulk, mut out) = (Bulk::new(b"INSERT INTO t VALUES"), Vec::new());
+    fn rows_are_sent_when_the_next_does_not_fit() {
+        let (mut bulk, mut out) = (BulkInsert::new(b"INSERT INTO t VALUES"), Vec::new());
         assert!(!bulk.finish(&mut out));
         let row = vec![b'x'; 1000];
         let sent: Vec<usize> = (0..2000).filter(|_| bulk.add(&row, &mut out)).collect();

@@ -1,4 +1,4 @@
-//! The functions behind interface.lua. Those that need the server yield with a request.
+//! The functions that interface.lua calls. A function that needs the server yields with a request.
 //!
 //! A call that yields returns true if there are rows, nothing if there are none, and false if the request failed.
 
@@ -10,15 +10,15 @@ use dbdyno_wire::scripted::{Rows, Type};
 use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNONE, LUA_TNUMBER, LUA_TSTRING};
 use mlua::{Lua, Table};
 
-use super::bulk::Bulk;
+use super::bulk::BulkInsert;
 use super::objects::{ERROR_NONE, StoredParameter};
 use super::request::{Answer, ConnectionId, Request, StatementId};
 use crate::api::rand::append;
 use crate::context::Counter;
-use crate::raw::{self, Call, CallResult, LUA_TCDATA, NOTHING, ONE, Pushed};
+use crate::raw::{self, Call, CallResult, CallReturn, LUA_TCDATA, NOTHING, ONE};
 
-const CLOSED: &str = "attempt to use an already closed connection";
-const CLOSED_BEFORE: &str = "attempt to close an already closed connection";
+const CONNECTION_CLOSED: &str = "attempt to use an already closed connection";
+const ALREADY_CLOSED: &str = "attempt to close an already closed connection";
 
 // Types of `sysbench.sql.type` that can be bound.
 const INTEGERS: RangeInclusive<i64> = 1..=4;
@@ -31,7 +31,7 @@ pub(crate) fn request(call: &Call, request: Request) -> CallResult {
     let context = call.context();
     if call.is_yieldable() {
         context.sql.request.set(Some(request));
-        return Ok(Pushed::Yield);
+        return Ok(CallReturn::Yield);
     }
     match context.handler.handle(context, request) {
         Answer::Nothing => NOTHING,
@@ -42,7 +42,7 @@ pub(crate) fn request(call: &Call, request: Request) -> CallResult {
     }
 }
 
-/// Writes an alert to the log and returns false to the script.
+/// Logs `alert` and returns false to the script.
 fn refuse(call: &Call, alert: &str) -> CallResult {
     call.context().host.log(Level::Alert, alert);
     call.push_bool(false);
@@ -51,7 +51,7 @@ fn refuse(call: &Call, alert: &str) -> CallResult {
 
 fn refuse_closed(call: &Call, connection: ConnectionId) -> CallResult {
     call.context().sql.connection(connection).class = ERROR_NONE;
-    refuse(call, CLOSED)
+    refuse(call, CONNECTION_CLOSED)
 }
 
 /// The connection that argument 1 names, and whether it is open.
@@ -59,7 +59,7 @@ fn refuse_closed(call: &Call, connection: ConnectionId) -> CallResult {
 fn connection(call: &Call) -> Result<(ConnectionId, bool), String> {
     let objects = call.context().sql.objects.borrow();
     let id = objects.connection_of(call.field(1, 1)).ok_or("not a connection")?;
-    Ok((id, objects.connection(id).open))
+    Ok((id, objects.connection(id).is_open))
 }
 
 /// The statement that argument 1 names.
@@ -69,17 +69,17 @@ fn statement(call: &Call) -> Result<StatementId, String> {
     id.ok_or_else(|| "attempt to use a closed statement".to_owned())
 }
 
-/// Returns the number of a new connection, and the address of its user's context for `release`.
+/// Creates a connection. Returns its number, and the address of its user's context, which `release` needs.
 fn create(call: &Call) -> CallResult {
     call.push(call.context().sql.objects.borrow_mut().add_connection().0.into());
     call.push_context();
-    Ok(Pushed::Values(2))
+    Ok(CallReturn::Values(2))
 }
 
 fn reconnect(call: &Call) -> CallResult {
     let (connection, open) = connection(call)?;
     if !open {
-        call.context().host.log(Level::Alert, CLOSED_BEFORE);
+        call.context().host.log(Level::Alert, ALREADY_CLOSED);
     }
     request(call, Request::Reconnect(connection))
 }
@@ -87,7 +87,7 @@ fn reconnect(call: &Call) -> CallResult {
 fn disconnect(call: &Call) -> CallResult {
     match connection(call)? {
         (connection, true) => request(call, Request::Disconnect(connection)),
-        (_, false) => refuse(call, CLOSED_BEFORE),
+        (_, false) => refuse(call, ALREADY_CLOSED),
     }
 }
 
@@ -114,7 +114,7 @@ fn query(call: &Call) -> CallResult {
     request(call, Request::Query(connection))
 }
 
-/// Returns the number of a new statement; argument 2 is its text.
+/// Creates a statement with the text in argument 2, and returns its number.
 fn new_statement(call: &Call) -> CallResult {
     let (connection, open) = connection(call)?;
     let sql = call.string(2, "query")?;
@@ -131,7 +131,7 @@ fn execute(call: &Call) -> CallResult {
     let id = statement(call)?;
     let objects = call.context().sql.objects.borrow();
     let connection = objects.statement(id).connection;
-    let open = objects.connection(connection).open;
+    let open = objects.connection(connection).is_open;
     drop(objects);
     if open { request(call, Request::Execute(id)) } else { refuse_closed(call, connection) }
 }
@@ -201,12 +201,12 @@ fn set(call: &Call) -> CallResult {
     mismatch.map_or(NOTHING, |expected| Err(mismatch_message(call, expected, 2)))
 }
 
-/// Runs `work` with the parameter that argument 1 names.
+/// Calls `change` with the parameter that argument 1 names.
 #[inline]
-fn with_parameter<T>(call: &Call, work: impl FnOnce(&mut StoredParameter) -> T) -> Result<T, String> {
+fn with_parameter<T>(call: &Call, change: impl FnOnce(&mut StoredParameter) -> T) -> Result<T, String> {
     let number = call.field(1, 1);
     match call.context().sql.objects.borrow_mut().parameter_mut(number) {
-        Some(parameter) => Ok(work(parameter)),
+        Some(parameter) => Ok(change(parameter)),
         None => Err("attempt to set a parameter of a closed statement".into()),
     }
 }
@@ -218,7 +218,7 @@ fn mismatch_message(call: &Call, expected: Type, argument: c_int) -> String {
         Type::Double => "double",
         Type::Text => "const char *",
     };
-    format!("cannot convert '{}' to '{expected}'", call.kind_name(argument))
+    format!("cannot convert '{}' to '{expected}'", call.type_name(argument))
 }
 
 /// Arguments: parameter, template.
@@ -247,17 +247,17 @@ fn last_error(call: &Call) -> CallResult {
     call.push(error.code.into());
     call.push_bytes(error.state.as_bytes());
     call.push_bytes(error.message.as_bytes());
-    Ok(Pushed::Values(4))
+    Ok(CallReturn::Values(4))
 }
 
 fn bulk_init(call: &Call) -> CallResult {
     let (connection, open) = connection(call)?;
     let prefix = call.string(2, "query")?;
     if open {
-        call.context().sql.connection(connection).bulk = Some(Bulk::new(prefix));
+        call.context().sql.connection(connection).bulk = Some(BulkInsert::new(prefix));
     } else {
         // In sysbench this call succeeds.
-        call.context().host.log(Level::Alert, CLOSED);
+        call.context().host.log(Level::Alert, CONNECTION_CLOSED);
     }
     NOTHING
 }
@@ -266,15 +266,15 @@ fn bulk_init(call: &Call) -> CallResult {
 fn bulk_next(call: &Call) -> CallResult {
     let (connection, open) = connection(call)?;
     let row = call.string(2, "query")?;
-    let full = {
+    let is_full = {
         let mut objects = call.context().sql.objects.borrow_mut();
         let mut out = std::mem::take(&mut objects.text);
-        let full = objects.connection_mut(connection).bulk.as_mut().map(|bulk| bulk.add(row, &mut out));
+        let is_full = objects.connection_mut(connection).bulk.as_mut().map(|bulk| bulk.add(row, &mut out));
         objects.text = out;
-        full
+        is_full
     };
-    match full {
-        _ if !open => refuse(call, CLOSED),
+    match is_full {
+        _ if !open => refuse(call, CONNECTION_CLOSED),
         None => refuse(call, "attempt to call bulk_insert_next() before bulk_insert_init()"),
         Some(true) => request(call, Request::Query(connection)),
         Some(false) => NOTHING,
@@ -284,7 +284,7 @@ fn bulk_next(call: &Call) -> CallResult {
 fn bulk_done(call: &Call) -> CallResult {
     let (connection, open) = connection(call)?;
     if !open {
-        return refuse(call, CLOSED);
+        return refuse(call, CONNECTION_CLOSED);
     }
     let has_rows = {
         let mut objects = call.context().sql.objects.borrow_mut();
@@ -311,7 +311,7 @@ fn result_numbers(call: &Call) -> CallResult {
     call.push(connection.row_count as f64);
     call.push(connection.rows.columns.into());
     call.push(Counter::Read as usize as f64);
-    Ok(Pushed::Values(3))
+    Ok(CallReturn::Values(3))
 }
 
 /// Returns the next row of a connection's last result as a table, or nil after the last row.

@@ -1,7 +1,6 @@
--- sysbench's database layer for scripts that call it through `ffi.C`. C functions do not raise errors: they return a null
--- pointer or a number other than 0, and set the error in fields of the connection.
---
--- They take and return the objects of interface.lua. The first call compiles this file.
+-- sysbench's database functions, for scripts that call them through `ffi.C`. They take and return the objects of
+-- interface.lua. They do not raise errors: they return a null pointer or a number other than 0, and set the error fields of
+-- the connection. The first call compiles this file.
 local raw, update_error, prepare, statement, NULL = ...
 local ffi = require("ffi")
 local error, ipairs, pairs, pcall, select = error, ipairs, pairs, pcall, select
@@ -10,7 +9,7 @@ local getfenv, cast, new = getfenv, ffi.cast, ffi.new
 
 local C = {}
 
--- A Lua string, or `length` bytes in C.
+-- Returns `text`, a Lua string or `length` bytes in C, as a Lua string.
 local function text_of(text, length)
    length = tonumber(length)
    if type(text) == "cdata" then return ffi.string(text, length) end
@@ -18,8 +17,8 @@ local function text_of(text, length)
    return text
 end
 
--- The return code: 0, or 1 if the call failed.
-local function code(self, failed)
+-- Returns 0, or 1 if the call failed.
+local function return_code(self, failed)
    update_error(self)
    return failed and 1 or 0
 end
@@ -28,18 +27,18 @@ end
 
 function C.db_create(name)
    if name ~= nil then name = text_of(name) else name = nil end
-   local fine, driver = pcall(getfenv(0).sysbench.sql.driver, name)
-   return fine and driver or NULL
+   local ok, driver = pcall(getfenv(0).sysbench.sql.driver, name)
+   return ok and driver or NULL
 end
 
--- The collector closes drivers and connections without references.
+-- The garbage collector frees drivers.
 function C.db_destroy()
    return 0
 end
 
 function C.db_connection_create(driver)
-   local fine, made = pcall(driver.connect, driver)
-   return fine and made or NULL
+   local ok, made = pcall(driver.connect, driver)
+   return ok and made or NULL
 end
 
 function C.db_connection_close(self)
@@ -48,7 +47,7 @@ function C.db_connection_close(self)
 end
 
 function C.db_connection_reconnect(self)
-   return code(self, raw.reconnect(self) == false)
+   return return_code(self, raw.reconnect(self) == false)
 end
 
 function C.db_connection_free(self)
@@ -58,7 +57,7 @@ end
 for _, step in pairs { "init", "next", "done" } do
    local call = raw["bulk_" .. step]
    C["db_bulk_insert_" .. step] = function(self, text, length)
-      return code(self, call(self, text_of(text, length)) == false)
+      return return_code(self, call(self, text_of(text, length)) == false)
    end
 end
 
@@ -87,37 +86,37 @@ local function reader(bound)
    end
 end
 
-local function same_types(own, types)
-   for place = 1, max(#own.types, #types) do
-      if own.types[place] ~= types[place] then return false end
+local function same_types(binding, types)
+   for index = 1, max(#binding.types, #types) do
+      if binding.types[index] ~= types[index] then return false end
    end
    return true
 end
 
 local function types_of(binds, count)
    local types = {}
-   for place = 1, count do
-      local bound = binds[place - 1]
+   for index = 1, count do
+      local bound = binds[index - 1]
       local kind = tonumber(bound.type)
       if not NUMBERS[kind] and kind ~= CHAR and kind ~= VARCHAR then
          error("Unsupported argument type: " .. kind, 3)
       end
       if not NUMBERS[kind] and bound.data_len == nil then
-         error(("parameter %d is a string without data_len"):format(place), 3)
+         error(("parameter %d is a string without data_len"):format(index), 3)
       end
-      types[place] = kind
+      types[index] = kind
    end
    return types
 end
 
 local function read_bound(self)
-   local own = self.bound
-   if own then
-      for place, parameter in ipairs(own.parameters) do raw.set(parameter, own.readers[place]()) end
+   local binding = self.bound
+   if binding then
+      for index, parameter in ipairs(binding.parameters) do raw.set(parameter, binding.readers[index]()) end
    end
 end
 
--- Replaces the method of a statement whose parameters were bound here.
+-- The method `execute` of a statement whose parameters `db_bind_param` has bound.
 local function execute(self)
    read_bound(self)
    return statement.execute(self)
@@ -125,16 +124,16 @@ end
 
 function C.db_bind_param(self, binds, count)
    count = tonumber(count)
-   local types, own = types_of(binds, count), self.bound
-   if not own or not same_types(own, types) then
-      own = { types = types, parameters = {}, readers = {} }
-      for place, kind in ipairs(types) do
-         own.parameters[place] = statement.bind_create(self, kind, LONGEST)
+   local types, binding = types_of(binds, count), self.bound
+   if not binding or not same_types(binding, types) then
+      binding = { types = types, parameters = {}, readers = {} }
+      for index, kind in ipairs(types) do
+         binding.parameters[index] = statement.bind_create(self, kind, LONGEST)
       end
-      statement.bind_param(self, unpack(own.parameters))
+      statement.bind_param(self, unpack(binding.parameters))
    end
-   for place = 1, count do own.readers[place] = reader(binds[place - 1]) end
-   self.bound, self.execute = own, execute
+   for index = 1, count do binding.readers[index] = reader(binds[index - 1]) end
+   self.bound, self.execute = binding, execute
    return 0
 end
 
@@ -171,16 +170,16 @@ function C.db_free_results(result)
    return (result == nil or raw.free(result) == false) and 1 or 0
 end
 
--- The row lives until the next one is fetched.
+-- The row is valid until the next one is fetched.
 function C.db_fetch_row(result)
    local columns = select(2, raw.result_numbers(result))
    local strings = raw.fetch_row(result)
    if not strings then return NULL end
    local values, row = new("sql_value[?]", columns), new("sql_row")
-   for place = 1, columns do
-      local text = strings[place]
+   for index = 1, columns do
+      local text = strings[index]
       if text then
-         values[place - 1].len, values[place - 1].ptr = #text, text
+         values[index - 1].len, values[index - 1].ptr = #text, text
       end
    end
    row.values = values
@@ -198,7 +197,7 @@ function C.sb_lua_set_test_args()
    error("ffi.C.sb_lua_set_test_args is not carried over: options are declared in sysbench.cmdline.options", 2)
 end
 
--- 1.1 --------------------------------------------------------------------------------------------------------------
+-- sysbench 1.1 --------------------------------------------------------------------------------------------------------------
 
 function C.db_more_results(self)
    return raw.more_results(self)

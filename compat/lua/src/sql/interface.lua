@@ -1,8 +1,8 @@
 -- Methods of drivers, connections, statements, parameters and results over the functions of calls.rs.
 --
 -- Users of one state share everything except the table that the last function returns; `getfenv(0)` has a user's globals.
--- [1] of every object is its number. Functions that call the server return nothing if there are no rows, true if there are,
--- and false if they failed. Objects are tables, so that a field or a method costs one access.
+-- Every object is a table whose [1] is its number. Functions of `raw` that call the server return true if there are rows,
+-- nothing if there are none, and false if they failed.
 local raw = ...
 local ffi = require("ffi")
 local error, type, setmetatable, select, unpack = error, type, setmetatable, select, unpack
@@ -15,7 +15,7 @@ local function constant(name)
    return function() return name end
 end
 
--- The result of a statement without rows: as in sysbench a null pointer, which equals nil, is true, and has a name.
+-- The result of a statement without rows. As in sysbench it is a null pointer: it equals nil, but is true in a condition.
 ffi.cdef("struct dbdyno_no_result;")
 local no_result = { __tostring = constant("<sql_result>") }
 no_result.__index = {
@@ -33,8 +33,8 @@ local connection = {}
 -- its connection, which with many users is not cached.
 local failures = 0
 
--- Sets the fields of a connection after a statement; `unnumbered` is the class of a failure that is not a server error.
--- Called after a failure, and while the fields describe an earlier one.
+-- Sets the error fields of a connection. Called after a failed statement, and after a successful one if the fields describe
+-- an earlier failure. `unnumbered` is the error class if there is no server error.
 local function update_error(self, unnumbered)
    local class, errno, state, message = raw.last_error(self)
    if class == NONE then
@@ -44,8 +44,8 @@ local function update_error(self, unnumbered)
    self.error, self.sql_errno, self.sql_state, self.sql_errmsg = class, errno, state, message
 end
 
--- Raises the error of the last call on this connection at `level` of the caller; if it is not a server error, for example on
--- a closed connection, at `level_without`.
+-- Raises the error of the last call on this connection, at stack level `level` of the caller. An error that is not from the
+-- server, for example that the connection is closed, is raised at `level_without`.
 local function raise(self, text, level, level_without)
    update_error(self)
    local class, errno, state, message = self.error, self.sql_errno, self.sql_state, self.sql_errmsg
@@ -108,17 +108,17 @@ end
 
 function driver:connect()
    local number, owner = raw.create()
-   local self_ = setmetatable({
+   local new_connection = setmetatable({
       number, driver = self, error = NONE, sql_errno = 0
    }, connection_meta)
-   if raw.connect(self_) == false then
+   if raw.connect(new_connection) == false then
       error(raw.connect_failed, 2)
    end
-   self_.result = setmetatable({ number }, result_meta)
+   new_connection.result = setmetatable({ number }, result_meta)
    -- Closes a connection that the script no longer references.
-   self_.guard = newproxy(true)
-   getmetatable(self_.guard).__gc = function() raw.release(owner, number) end
-   return self_
+   new_connection.guard = newproxy(true)
+   getmetatable(new_connection.guard).__gc = function() raw.release(owner, number) end
+   return new_connection
 end
 
 -- Connections ----------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ end
 function connection:query(text)
    local rows = query(self, text)
    if rows == false then
-      -- One level further out, as in sysbench.
+      -- As in sysbench, an error that is not from the server is raised one stack level further out.
       raise(self, text, 2, 3)
    elseif failures > 0 and self.error ~= NONE then
       update_error(self)
@@ -190,29 +190,29 @@ local statement_meta = { __index = statement, __tostring = constant("<sql_statem
 local parameter = { set = raw.set, set_rand_str = raw.set_random }
 local parameter_meta = { __index = parameter, __tostring = constant("<sql_param>") }
 
--- A statement, or nil if it cannot be prepared: as in sysbench, an error without a number.
+-- Returns a statement, or nil if the server cannot prepare it. As in sysbench, that error has no number.
 local function prepare(self, text)
    local number = raw.new_statement(self, text)
    if number then
-      local made = setmetatable({ number, connection = self, result = self.result }, statement_meta)
-      if raw.prepare(made) ~= false then
-         return made
+      local prepared = setmetatable({ number, connection = self, result = self.result }, statement_meta)
+      if raw.prepare(prepared) ~= false then
+         return prepared
       end
-      raw.remove_statement(made)
+      raw.remove_statement(prepared)
    end
    update_error(self, FATAL)
    return nil
 end
 
 function connection:prepare(text)
-   local made = prepare(self, text)
-   if not made then
+   local prepared = prepare(self, text)
+   if not prepared then
       if raw.last_error(self) == NONE then
          error("SQL API error", 2)
       end
       raise(self, text, 2)
    end
-   return made
+   return prepared
 end
 
 function statement:bind_create(kind, length)
@@ -280,9 +280,9 @@ function result:free()
    return true, "db_free_results() failed"
 end
 
--- Several results ------------------------------------------------------------------------------------------------
+-- Multiple result sets ------------------------------------------------------------------------------------------------
 
-if raw.newer then
+if raw.is_v11 then
    function connection:more_results()
       return raw.more_results(self)
    end
@@ -300,7 +300,7 @@ if raw.newer then
    end
 end
 
--- The functions of exported.lua in `ffi.C`; the first call compiles them.
+-- Stubs of the functions of exported.lua, for `ffi.C`. The first call of a stub compiles exported.lua.
 local exported, functions = {}, nil
 for name in raw.exported:gmatch("%S+") do
    exported[name] = function(...)

@@ -1,4 +1,4 @@
-//! Installs `sysbench.sql`: interface.lua on top of the functions of `calls`.
+//! Installs `sysbench.sql`, which interface.lua implements with the functions of `calls`.
 
 use mlua::{Function, Lua, Table};
 
@@ -20,7 +20,7 @@ struct Interface {
 /// The message of an error that `driver:connect()` raises.
 pub(crate) const CONNECT_FAILED: &str = "connection creation failed";
 
-/// The functions of exported.lua that sysbench 1.0 declares to scripts.
+/// The functions of exported.lua that scripts of sysbench 1.0 may declare by `ffi.cdef`.
 const EXPORTED: &str = "db_create db_destroy db_connection_create db_connection_close db_connection_reconnect \
     db_connection_free db_bulk_insert_init db_bulk_insert_next db_bulk_insert_done db_query db_fetch_row db_prepare \
     db_bind_param db_bind_result db_execute db_close db_free_results sb_lua_set_test_args sb_print_test_options";
@@ -43,12 +43,12 @@ pub(crate) fn exported(lua: &Lua) -> Table {
 
 fn load(lua: &Lua, program: &Program) -> mlua::Result<Interface> {
     let raw = calls::table(lua)?;
-    let newer = program.compat == Compat::V11;
+    let is_v11 = program.compat == Compat::V11;
     raw.raw_set("driver", program.database.driver.as_str())?;
     raw.raw_set("driver_error", program.database.driver_error.as_deref())?;
     raw.raw_set("connect_failed", CONNECT_FAILED)?;
-    raw.raw_set("newer", newer)?;
-    raw.raw_set("exported", [EXPORTED, if newer { EXPORTED_V11 } else { "" }].concat())?;
+    raw.raw_set("is_v11", is_v11)?;
+    raw.raw_set("exported", [EXPORTED, if is_v11 { EXPORTED_V11 } else { "" }].concat())?;
     let compile = |lua: &Lua, ()| compile::load(lua, "sysbench.sql.lua", include_bytes!("exported.lua"));
     raw.raw_set("compile_exported", lua.create_function(compile)?)?;
     let chunk = compile::load(lua, "sysbench.sql.lua", include_bytes!("interface.lua"))?;

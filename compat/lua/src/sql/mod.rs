@@ -1,20 +1,20 @@
 //! `sysbench.sql`: drivers, connections, statements, parameters, results.
 //!
-//! A script holds tables that contain a number. [`Sql`] holds the objects with these numbers, and the session that
-//! executes requests finds them there too. The steps of an execution:
+//! In Lua, each of these objects is a table that contains a number. [`Sql`] holds the Rust object with that number. The
+//! steps of an execution:
 //!
 //! ```text
-//! st:execute()           interface.lua: reads the result of the call
-//!   └ raw execute        calls.rs: stores the request, yields
-//!       └ driver         writes the message from `Sql::execution`, awaits, calls `Connection::succeed` or `fail`
-//!   ┌ resumed with true (rows), false (failed) or nothing
+//! st:execute()             interface.lua: reads the result of the call
+//!   └ raw.execute          calls.rs: stores the request, yields
+//!       └ run/requests.rs  writes the message from `Sql::execution`, awaits, calls `Connection::succeed` or `fail`
+//!   ┌ resumes with true (rows), false (failed) or nothing
 //! ```
 //! # Layout
 //! - `request`: requests and results; `objects`: connections, statements and parameters by number.
-//! - `bulk`: rows collected for one INSERT.
+//! - `bulk`: collects the rows of a bulk insert.
 //! - `calls`: the functions that Lua calls.
-//! - `interface`, `interface.lua`: methods, errors and their messages; `exported.lua`: the same for scripts that call through
-//!   `ffi.C`.
+//! - `interface`, `interface.lua`: the methods of the Lua tables, and their errors; `exported.lua`: functions for scripts that
+//!   use `ffi.C` instead.
 
 mod bulk;
 mod calls;

@@ -1,4 +1,4 @@
-//! Connections, statements and parameters of one user, by number.
+//! The connections, statements and parameters of one user, which Lua names by number.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::io::Write;
 use dbdyno_wire::Outcome;
 use dbdyno_wire::scripted::{Parameter, ResultSet, Rows, Type};
 
-use super::bulk::Bulk;
+use super::bulk::BulkInsert;
 use super::request::{
     Answer, ConnectionId, Execution, Quoting, Request, SqlError, StatementId, StatementMode,
 };
@@ -16,11 +16,12 @@ pub(super) const ERROR_NONE: i64 = 0;
 pub(super) const ERROR_IGNORABLE: i64 = 1;
 pub(super) const ERROR_FATAL: i64 = 2;
 
-/// A parameter's number has the index in its low bits and the generation above them. The number fits into a double.
+/// A parameter's number contains the index in its low bits and the generation above them, so that the number of a freed
+/// parameter is invalid. It fits into a double.
 const INDEX_BITS: u32 = 32;
-const GENERATIONS: u32 = (1 << 20) - 1;
+const GENERATION_MASK: u32 = (1 << 20) - 1;
 
-/// The objects that the functions called by Lua and the session that executes requests share.
+/// The objects of one user. The functions that Lua calls and the session that executes requests share them.
 #[derive(Default)]
 pub struct Sql {
     pub(super) objects: RefCell<SqlObjects>,
@@ -55,13 +56,21 @@ impl Sql {
     pub fn execution(&self, statement: StatementId) -> Execution {
         let objects = self.objects.borrow();
         let statement = objects.statement(statement);
-        Execution { connection: statement.connection, mode: statement.mode, types: !statement.types_sent }
+        Execution {
+            connection: statement.connection,
+            mode: statement.mode,
+            sends_types: !statement.types_sent,
+        }
     }
 
     /// Passes the parameters of a statement to `write`. `write` also sends the parameters' types to the server if
     /// necessary.
     #[inline]
-    pub fn with_parameters<T>(&self, statement: StatementId, write: impl FnOnce(Bound<'_>) -> T) -> T {
+    pub fn with_parameters<T>(
+        &self,
+        statement: StatementId,
+        write: impl FnOnce(BoundParameters<'_>) -> T,
+    ) -> T {
         let mut objects = self.objects.borrow_mut();
         objects.statement_mut(statement).types_sent = true;
         write(objects.bound(statement))
@@ -89,7 +98,7 @@ impl Sql {
             return Vec::new();
         }
         let mut unreferenced = self.unreferenced.take();
-        unreferenced.retain(|&connection| self.connection(connection).open);
+        unreferenced.retain(|&connection| self.connection(connection).is_open);
         unreferenced
     }
 }
@@ -109,7 +118,7 @@ pub(super) struct SqlObjects {
 
 #[derive(Default)]
 pub struct Connection {
-    pub(super) open: bool,
+    pub(super) is_open: bool,
     /// The class of the last call's error, one of `ERROR_*`.
     pub(super) class: i64,
     pub(super) error: SqlError,
@@ -118,11 +127,11 @@ pub struct Connection {
     pub(super) row_count: u64,
     pub rows: Rows,
     pub(super) next_row: usize,
-    /// End of the current result's rows; the rows of further results may follow.
+    /// Index in `rows` after the last row of the current result. The rows of further results may follow.
     pub(super) rows_end: usize,
     /// The remaining results of the statement, in reverse order.
     pub(super) result_sets: Vec<ResultSet>,
-    pub(super) bulk: Option<Bulk>,
+    pub(super) bulk: Option<BulkInsert>,
 }
 
 impl Connection {
@@ -218,7 +227,7 @@ pub(super) struct StoredParameter {
     /// The value of a string parameter, at most `length_max` bytes. The buffer is reused.
     text: Vec<u8>,
     length_max: usize,
-    /// Number of earlier parameters with this index; part of the number that the script holds.
+    /// Number of earlier parameters with this index.
     generation: u32,
 }
 
@@ -282,12 +291,12 @@ impl StoredParameter {
 
 /// The parameters of a statement in order.
 #[derive(Clone)]
-pub struct Bound<'a> {
+pub struct BoundParameters<'a> {
     parameters: &'a [StoredParameter],
     bound: std::slice::Iter<'a, u32>,
 }
 
-impl<'a> Iterator for Bound<'a> {
+impl<'a> Iterator for BoundParameters<'a> {
     type Item = Parameter<'a>;
 
     #[inline]
@@ -322,7 +331,7 @@ impl SqlObjects {
     /// Opens or closes a connection. After a reconnect, its statements must be prepared again.
     fn set_open(&mut self, id: ConnectionId, open: bool) {
         let connection = self.connection_mut(id);
-        connection.open = open;
+        connection.is_open = open;
         connection.result_is_live = false;
         connection.result_sets.clear();
         for statement in self.statements.iter_mut().filter(|statement| statement.connection == id) {
@@ -399,7 +408,8 @@ impl SqlObjects {
             }
         };
         self.statement_mut(statement).owned.push(index);
-        i64::from(index) | i64::from(self.parameters[index as usize].generation & GENERATIONS) << INDEX_BITS
+        i64::from(index)
+            | i64::from(self.parameters[index as usize].generation & GENERATION_MASK) << INDEX_BITS
     }
 
     /// The index of the parameter with the number that the script passed; `None` if its statement was closed.
@@ -408,7 +418,7 @@ impl SqlObjects {
         let number = number?;
         let index = (number & ((1 << INDEX_BITS) - 1)) as u32;
         let parameter = self.parameters.get(index as usize)?;
-        (i64::from(parameter.generation & GENERATIONS) == number >> INDEX_BITS).then_some(index)
+        (i64::from(parameter.generation & GENERATION_MASK) == number >> INDEX_BITS).then_some(index)
     }
 
     #[inline]
@@ -418,8 +428,8 @@ impl SqlObjects {
     }
 
     #[inline]
-    fn bound(&self, statement: StatementId) -> Bound<'_> {
-        Bound { parameters: &self.parameters, bound: self.statement(statement).bound.iter() }
+    fn bound(&self, statement: StatementId) -> BoundParameters<'_> {
+        BoundParameters { parameters: &self.parameters, bound: self.statement(statement).bound.iter() }
     }
 
     /// Writes the statement's text with literals in place of `?`. As in sysbench, every `?` is a placeholder.

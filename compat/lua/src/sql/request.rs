@@ -26,7 +26,7 @@ pub struct ConnectionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatementId(pub u32);
 
-/// The answer that interface.lua gets to a request. It reads errors and rows by separate calls.
+/// The answer to a request. interface.lua reads errors and rows by separate calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Success without rows.
@@ -49,9 +49,9 @@ pub struct SqlError {
 /// How a statement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementMode {
-    /// To be prepared: the server does not know the statement yet.
+    /// Not prepared yet; the next execution prepares it.
     Unprepared,
-    /// Prepared; the number is the server's.
+    /// Prepared, with the number that the server assigned.
     Prepared(u32),
     /// Sent as text that includes the parameters.
     Text,
@@ -63,7 +63,7 @@ pub struct Execution {
     pub connection: ConnectionId,
     pub mode: StatementMode,
     /// Whether the message includes the parameters' types.
-    pub types: bool,
+    pub sends_types: bool,
 }
 
 /// How a string is quoted in a statement.

@@ -1,4 +1,4 @@
-//! Runs scripts against a server in memory, and keeps what was printed, logged and recorded.
+//! Runs scripts against a server in memory, and keeps their output, log lines and records.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -61,14 +61,14 @@ impl Sink for Records {
 }
 
 impl Records {
-    pub fn end(&self) -> &End {
+    pub fn end_record(&self) -> &End {
         match self.0.last() {
             Some(Record::End(end)) => end,
             other => panic!("the last record is {other:?}"),
         }
     }
     pub fn counts(&self) -> &Counts {
-        &self.end().phases[&PhaseName::Measure].counts
+        &self.end_record().phases[&PhaseName::Measure].counts
     }
     pub fn warnings(&self) -> Vec<&str> {
         let code = |record: &'_ Record| matches!(record, Record::Warning(_));
@@ -79,14 +79,14 @@ impl Records {
     }
 }
 
-/// How a script is run.
+/// The settings of a run.
 pub struct Run {
     pub threads: u32,
     pub workers: u32,
     pub events: Option<u64>,
     pub time_ms: u64,
     pub one_thread_per_user: Option<bool>,
-    /// Length of intervals; 0 for none.
+    /// Length of an interval; 0 for no intervals.
     pub interval_ms: u64,
     pub marks_ms: Vec<u64>,
 }
@@ -106,19 +106,19 @@ impl Default for Run {
     }
 }
 
-/// What a run left behind.
-pub struct Ran {
-    pub ended: RunEnd,
-    pub heard: Arc<RecordingHost>,
+/// The outcome of a run.
+pub struct RunResult {
+    pub end: RunEnd,
+    pub host: Arc<RecordingHost>,
     pub records: Records,
 }
 
-impl Ran {
+impl RunResult {
     pub fn printed(&self) -> String {
-        self.heard.printed.lock().unwrap().clone()
+        self.host.printed.lock().unwrap().clone()
     }
     pub fn logged(&self) -> Vec<String> {
-        self.heard.logged.lock().unwrap().clone()
+        self.host.logged.lock().unwrap().clone()
     }
 }
 
@@ -133,12 +133,12 @@ impl Run {
                        "marks_us": self.marks_ms.iter().map(|mark| mark * 1000).collect::<Vec<_>>()},
             "client": {"workers": self.workers},
         });
-        serde_json::from_value(plan).expect("a plan")
+        serde_json::from_value(plan).expect("the plan is valid")
     }
 
     /// Loads `text` and reads its options.
     pub fn load(&self, text: &str) -> Result<(Rc<dyn Script>, Arc<RecordingHost>), LuaFailure> {
-        let heard = Arc::new(RecordingHost { threads: self.threads, ..RecordingHost::default() });
+        let host = Arc::new(RecordingHost { threads: self.threads, ..RecordingHost::default() });
         let program = Program {
             source: Source::Text { text: text.into(), chunk: "@test.lua".into() },
             name: "test.lua".into(),
@@ -161,20 +161,25 @@ impl Run {
             jit: Jit::Auto,
             database: Database::default(),
         };
-        let host: Arc<dyn ScriptHost> = heard.clone();
+        let script_host: Arc<dyn ScriptHost> = host.clone();
         let mut spec = RunSpec::new(self.plan(), Secrets::default());
         spec.options.measurement_end = MeasurementEnd::AfterLastEvent;
-        let main = load(ScriptSetup { spec, program, host, one_thread_per_user: self.one_thread_per_user })?;
+        let main = load(ScriptSetup {
+            spec,
+            program,
+            host: script_host,
+            one_thread_per_user: self.one_thread_per_user,
+        })?;
         main.read_options()?;
-        Ok((main, heard))
+        Ok((main, host))
     }
 
     /// Runs `text`.
-    pub fn run(&self, text: &str) -> Ran {
-        let (main, heard) = self.load(text).expect("it loads");
+    pub fn run(&self, text: &str) -> RunResult {
+        let (main, host) = self.load(text).expect("the script loads");
         let (_control, inbox) = dbdyno_runner::channel();
         let mut records = Records::default();
-        let ended = main.run(inbox, &mut records);
-        Ran { ended, heard, records }
+        let end = main.run(inbox, &mut records);
+        RunResult { end, host, records }
     }
 }

@@ -208,7 +208,7 @@ Threads fairness:
     }
 
     #[test]
-    fn what_1_1_tells_otherwise() {
+    fn the_report_of_1_1() {
         let settings = settings(&[], Compat::V11);
         let said = text(&settings);
         assert!(said.contains(
@@ -218,7 +218,7 @@ Threads fairness:
     }
 
     #[test]
-    fn a_test_with_a_report_of_its_own_adds_latencies_and_nothing_else() {
+    fn custom_test_report_is_followed_by_latencies_only() {
         let total = vec!["\nThroughput:".into(), "         read:  IOPS=1.00".into()];
         let test = TestReport { total, replaces_general: true, ..TestReport::default() };
         let said = report(&settings(&[], Compat::V11), false, &totals(), (0, 0), test);
@@ -228,7 +228,7 @@ Threads fairness:
     }
 
     #[test]
-    fn percentiles_as_many_as_asked_for() {
+    fn report_prints_every_requested_percentile() {
         let settings_of = |percentile| settings(&[("threads", "2"), ("percentile", percentile)], Compat::V10);
         let said = text(&settings_of("50,99.9"));
         let rows = "         50th percentile:                       61.08\n       99.9th percentile:                       61.08\n";
@@ -238,7 +238,7 @@ Threads fairness:
     }
 
     #[test]
-    fn stars_are_shares_of_the_largest_bucket() {
+    fn histogram_bars_are_relative_to_the_largest_bucket() {
         let scale = latency::scale();
         let buckets = vec![(scale.bucket(99.327) as u16, 3), (scale.bucket(101.132) as u16, 1)];
         let expected = "       value  ------------- distribution ------------- count

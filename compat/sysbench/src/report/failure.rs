@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_layer_has_its_line() {
+    fn mysql_failures_have_driver_script_and_sysbench_lines() {
         let said = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V10));
         assert_eq!(said[0], "unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...");
         assert_eq!(said.len(), 4);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machines_own_socket_is_told_as_it_was_given() {
+    fn localhost_is_named_as_in_the_options() {
         let mut failure = failure(FailedAction::Connect);
         let mut told = |options: &[(&str, &str)]| {
             let settings = settings(options, Compat::V10);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_driver_has_its_own() {
+    fn pgsql_failures_have_libpq_lines() {
         let said = |action, code| {
             let mut failure = failure(action);
             let server = failure.server.as_deref_mut().unwrap();

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_beyond_a_limit_warn() {
+    fn values_above_a_limit_warn() {
         let at_limit =
             Generator { cpu: 0.8, lag_us_p99: 1000, client_delay_us_p99: Some(100), ..Generator::default() };
         assert!(codes(at_limit.clone()).is_empty());

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_that_begin_have_lines() {
+    fn loading_steps_have_lines() {
         let said = |step, rows| {
             let loading = Loading { step, table: "sbtest1".into(), rows: 0, rows_planned: rows, at_us: 0 };
             line(&loading, rows, Compat::V10)

@@ -152,7 +152,7 @@ mod tests {
 
     /// 1 s of warm-up, a line every 2 s, a checkpoint after 3 s that splits the second interval.
     #[test]
-    fn intervals_are_put_together_again_and_checkpoints_begin_anew() {
+    fn split_intervals_are_merged_and_checkpoints_reset_totals() {
         let mut reader = reader();
         let second = 1_000_000;
         assert_eq!(reader.read(&phase(PhaseName::Warmup, 0)), [Progress::Started]);

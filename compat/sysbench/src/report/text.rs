@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_intervals() {
+    fn interval_lines() {
         let progress = Progress::Interval(Box::new(totals()));
         assert_eq!(
             said(&[], &progress, true),
@@ -236,7 +236,7 @@ mod tests {
 
     /// As sysbench 1.0.20 prints it for two threads that sleep through the end.
     #[test]
-    fn a_forced_shutdown_counts_what_was_under_way_once_among_the_threads() {
+    fn forced_shutdown_report_counts_unfinished_events_once() {
         let users = vec![UserTotals::default(); 2];
         let last = Totals { end_us: 2_000_200, users, ..Totals::default() };
         let outcome = Outcome {
@@ -263,7 +263,7 @@ General statistics:
     }
 
     #[test]
-    fn a_quiet_log_leaves_the_histogram_alone() {
+    fn low_verbosity_still_prints_the_histogram() {
         let outcome = Outcome {
             reason: EndReason::EventLimit,
             failure: None,
@@ -286,7 +286,7 @@ General statistics:
     }
 
     #[test]
-    fn what_is_told_at_the_start() {
+    fn lines_at_the_start_of_a_run() {
         assert_eq!(said(&[], &Progress::Started, true), "Threads started!\n\n");
         let text = written(&[("warmup-time", "2")], Compat::V11, &Progress::Started, true);
         assert_eq!(text, "Threads started!\n\nWarming up for 2 seconds...\n\n");

@@ -7,31 +7,31 @@ use crate::raw::ReturnValue;
 use crate::task::Progress;
 use crate::testing::{RecordingHost, printed, state};
 
-fn heard(argv: &[&str]) -> Arc<RecordingHost> {
+fn host_with(argv: &[&str]) -> Arc<RecordingHost> {
     let argv: Vec<_> = std::iter::once("sysbench").chain(argv.iter().copied()).map(str::to_owned).collect();
     Arc::new(RecordingHost { argv, command: Some("run".into()), ..RecordingHost::default() })
 }
 
 fn declare(options: &str) -> Result<Option<Vec<OptionDefinition>>, OptionsError> {
-    let state = state(&format!("sysbench.cmdline.options = {options}"), &heard(&[]));
-    declared(state.lua())
+    let state = state(&format!("sysbench.cmdline.options = {options}"), &host_with(&[]));
+    declared_options(state.lua())
 }
 
 #[test]
-fn a_script_sees_what_was_given() {
-    let heard = heard(&["x.lua", "run", "--threads=2"]);
+fn script_sees_the_command_line() {
+    let host = host_with(&["x.lua", "run", "--threads=2"]);
     let text = "local c = sysbench.cmdline
         print(c.argv[0], c.argv[1], c.argv[2], c.argv[3], #c.argv, c.command, c.script_path, c.options, c.commands)
         print(c.ARG_NULL, c.ARG_BOOL, c.ARG_INT, c.ARG_SIZE, c.ARG_DOUBLE, c.ARG_STRING, c.ARG_LIST, c.ARG_FILE, c.ARG_MAX)
         print(c.PARALLEL_COMMAND)";
-    state(text, &heard);
+    state(text, &host);
     let expected =
         "sysbench\tx.lua\trun\t--threads=2\t3\trun\ttest.lua\tnil\tnil\n0\t1\t2\t3\t4\t5\t6\t7\t8\ntrue\n";
-    assert_eq!(*heard.printed.lock().unwrap(), expected);
+    assert_eq!(*host.printed.lock().unwrap(), expected);
 }
 
 #[test]
-fn types_come_from_defaults_or_from_the_script() {
+fn option_types_are_inferred_or_declared() {
     let found = declare(
         "{ zed = {'Z', 5}, ['with-dash'] = {'d', 'abc'}, flag = {'f', true}, list = {'l', {'a', 'b', 3}}, none = {'n'},
            int = {'i', 7, sysbench.cmdline.ARG_INT}, size = {'s', '16M', sysbench.cmdline.ARG_SIZE},
@@ -65,7 +65,7 @@ fn types_come_from_defaults_or_from_the_script() {
 }
 
 #[test]
-fn wrong_declarations_get_sysbenchs_words() {
+fn invalid_declarations_get_sysbenchs_messages() {
     let script = |options: &str| match declare(options) {
         Err(OptionsError::Script(text)) => text,
         other => panic!("{options}: {other:?}"),
@@ -102,10 +102,10 @@ fn each_option_has_its_own_validator() {
         sysbench.cmdline.options = { aaa = {'A', 'x', nil, accept('A', '5')}, ['b-b'] = {'B', 'y', nil, accept('B', 'good')},
            c = {'C', 'z'}, raises = {'R', 'r', nil, function() error('no') end}, nothing = {'N', '', nil, function() end} }";
     let run = |argv: &[&str]| {
-        let heard = heard(argv);
-        let state = state(text, &heard);
+        let host = host_with(argv);
+        let state = state(text, &host);
         let result = read(state.lua(), state.context());
-        (result, heard.printed.lock().unwrap().clone())
+        (result, host.printed.lock().unwrap().clone())
     };
     let (fine, seen) = run(&["x.lua", "run", "--aaa=5", "--b_b=good", "--c=z", "aaa=4"]);
     assert_eq!((fine, seen.as_str()), (Ok(()), "A\tcdata\taaa\t5\nB\tcdata\tb_b\tgood\n"));
@@ -118,11 +118,11 @@ fn each_option_has_its_own_validator() {
 }
 
 #[test]
-fn a_script_without_options_takes_unknown_ones() {
-    let heard = heard(&["x.lua", "--unknown"]);
-    let state = state("", &heard);
+fn script_without_options_accepts_unknown_options() {
+    let host = host_with(&["x.lua", "--unknown"]);
+    let state = state("", &host);
     assert_eq!(read(state.lua(), state.context()), Ok(()));
-    assert_eq!(*heard.declared.lock().unwrap(), None);
+    assert_eq!(*host.declared.lock().unwrap(), None);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn commands_run_as_coroutines() {
     let text = "local c = sysbench.cmdline
         c.commands = { good = {function() return 0 end}, none = {function() end}, bad = {function() return false end},
            both = {function() return true end, true}, number = {7}, raises = {function() error({}) end} }";
-    let state = state(text, &heard(&[]));
+    let state = state(text, &host_with(&[]));
     let call = |name: &str| {
         let (mut task, parallel) = state.command(name).unwrap().unwrap();
         (task.start(&[]), parallel)
@@ -164,12 +164,12 @@ fn commands_run_as_coroutines() {
 }
 
 #[test]
-fn a_script_may_list_its_options() {
-    let heard = heard(&[]);
+fn script_can_print_its_options() {
+    let host = host_with(&[]);
     let text = "sysbench.cmdline.options = { b = {'B', 1}, a = {'A'} } sysbench.cmdline.print_test_options()
         sysbench.cmdline.options = 5 print(pcall(sysbench.cmdline.print_test_options))";
-    state(text, &heard);
-    let seen = heard.printed.lock().unwrap().clone();
+    state(text, &host);
+    let seen = host.printed.lock().unwrap().clone();
     let mut lines = seen.lines();
     assert!(lines.next().unwrap().contains("\"a\"") && seen.contains("help: Some(\"B\")"), "{seen}");
     assert_eq!(lines.next(), Some("false\twrong type for sysbench.cmdline.options: number"));

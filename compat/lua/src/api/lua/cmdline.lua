@@ -1,16 +1,16 @@
--- Functions of `sysbench.cmdline`, for the host and for scripts.
+-- Functions of `sysbench.cmdline`, which the host and scripts call.
 local cmdline, print_options, read_options = ...
 
-local function succeed(message)
+local function raise_if(message)
    if message then error(message, 0) end
 end
 
 function cmdline.print_test_options()
-   succeed(print_options())
+   raise_if(print_options())
 end
 
 function cmdline.read_cmdline_options()
-   succeed(read_options())
+   raise_if(read_options())
    return true
 end
 

@@ -1,4 +1,5 @@
--- Events. `thread_run` is for scripts that call it from their own `thread_run`; otherwise the caller of `run_event` loops.
+-- Runs events. dbdyno itself calls `run_event` in a loop; the default `thread_run` is for scripts that call it from their
+-- own `thread_run`.
 local restart = ...
 local C, pcall, type, error = ffi.C, pcall, type, error
 

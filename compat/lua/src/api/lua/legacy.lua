@@ -1,4 +1,5 @@
--- The database functions of 0.5: one connection per thread, opened at the first use. The first call compiles this file.
+-- The database functions of sysbench 0.5. Each user has one connection, opened when first used. The first call of a stub
+-- (legacy.rs) compiles this file.
 local sysbench = ...
 local pcall, type, error = pcall, type, error
 
@@ -81,60 +82,60 @@ end
 
 -- The value's type at bind time decides: numbers become integers, strings character strings. Each execution reads the values
 -- again from the same table; a string that has grown is bound again, and nil keeps the last value.
-local function bind(own, values)
+local function bind(state, values)
    local types, parameters = sysbench.sql.type, {}
-   own.lengths = {}
-   for place = 1, own.count do
-      local value = values[place]
+   state.lengths = {}
+   for index = 1, state.count do
+      local value = values[index]
       local kind = type(value)
       if kind == "number" then
-         parameters[place] = own.statement:bind_create(types.BIGINT)
+         parameters[index] = state.statement:bind_create(types.BIGINT)
       elseif kind == "string" then
-         own.lengths[place] = math.max(#value, 1)
-         parameters[place] = own.statement:bind_create(types.CHAR, own.lengths[place])
+         state.lengths[index] = math.max(#value, 1)
+         parameters[index] = state.statement:bind_create(types.CHAR, state.lengths[index])
       else
          error("Unsupported variable type: " .. kind, 3)
       end
    end
-   own.parameters = parameters
-   if #parameters > 0 then own.statement:bind_param(unpack(parameters)) end
+   state.parameters = parameters
+   if #parameters > 0 then state.statement:bind_param(unpack(parameters)) end
 end
 
-local function read(own)
-   local values, lengths, read = own.values, own.lengths, {}
-   for place = 1, #own.parameters do
-      local value = values[place]
+local function read_values(state)
+   local values, lengths, converted = state.values, state.lengths, {}
+   for index = 1, #state.parameters do
+      local value = values[index]
       if value == nil then
-         value = own.last and own.last[place]
-      elseif lengths[place] then
+         value = state.last and state.last[index]
+      elseif lengths[index] then
          value = tostring(value)
       else
          value = tonumber(value) or 0
       end
-      read[place] = value
+      converted[index] = value
    end
-   return read
+   return converted
 end
 
-local function set(own)
-   if not own.values then return end
-   local values = read(own)
-   for place, length in pairs(own.lengths) do
-      if values[place] and #values[place] > length then
-         bind(own, values)
+local function set_parameters(state)
+   if not state.values then return end
+   local values = read_values(state)
+   for index, length in pairs(state.lengths) do
+      if values[index] and #values[index] > length then
+         bind(state, values)
          break
       end
    end
-   for place, parameter in ipairs(own.parameters) do parameter:set(values[place]) end
-   own.last = values
+   for index, parameter in ipairs(state.parameters) do parameter:set(values[index]) end
+   state.last = values
 end
 
 function db.bind_param(handle, values)
-   local own = object_of(handle, statement, "sysbench.stmt")
+   local state = object_of(handle, statement, "sysbench.stmt")
    if type(values) ~= "table" then error("table was expected", 2) end
-   if not own.statement then error("db_bind_param() failed: the statement is closed", 2) end
-   own.values, own.count = values, #values
-   bind(own, values)
+   if not state.statement then error("db_bind_param() failed: the statement is closed", 2) end
+   state.values, state.count = values, #values
+   bind(state, values)
 end
 
 -- sysbench cannot fetch columns of prepared statements either; only the type of the argument is checked.
@@ -144,10 +145,10 @@ function db.bind_result(handle, values)
 end
 
 function db.execute(handle)
-   local own = object_of(handle, statement, "sysbench.stmt")
-   if not own.statement then error("db_execute() failed: the statement is closed", 2) end
-   set(own)
-   local executed = check("db_execute", pcall(own.statement.execute, own.statement))
+   local state = object_of(handle, statement, "sysbench.stmt")
+   if not state.statement then error("db_execute() failed: the statement is closed", 2) end
+   set_parameters(state)
+   local executed = check("db_execute", pcall(state.statement.execute, state.statement))
    return new(result, { kind = result, result = executed })
 end
 
@@ -156,15 +157,15 @@ function db.store_results(handle)
 end
 
 function db.free_results(handle)
-   local own = object_of(handle, result, "sysbench.rs")
-   if own.result ~= nil then own.result:free() end
-   own.result = nil
+   local state = object_of(handle, result, "sysbench.rs")
+   if state.result ~= nil then state.result:free() end
+   state.result = nil
 end
 
 function db.close(handle)
-   local own = object_of(handle, statement, "sysbench.stmt")
-   if own.statement then own.statement:close() end
-   own.statement = nil
+   local state = object_of(handle, statement, "sysbench.stmt")
+   if state.statement then state.statement:close() end
+   state.statement = nil
 end
 
 return db

@@ -1,4 +1,4 @@
--- The last loader of `require`: the modules of Debian's LuaJIT, and the folder of the script, if it has one.
+-- Adds a last loader to `require`: it finds the modules that Debian's LuaJIT contains, and files in the script's folder.
 local folder, load_file = ...
 
 local built_in = {

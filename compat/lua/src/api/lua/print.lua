@@ -3,12 +3,12 @@ local emit = ...
 local select, type, rawget, getfenv, error, concat = select, type, rawget, getfenv, error, table.concat
 return function(...)
    local tostring, words = rawget(getfenv(0), "tostring"), {}
-   for place = 1, select("#", ...) do
-      local word = tostring((select(place, ...)))
+   for index = 1, select("#", ...) do
+      local word = tostring((select(index, ...)))
       if type(word) ~= "string" and type(word) ~= "number" then
          error("'tostring' must return a string to 'print'", 2)
       end
-      words[place] = word
+      words[index] = word
    end
    emit(concat(words, "\t") .. "\n")
 end

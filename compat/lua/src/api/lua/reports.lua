@@ -1,8 +1,8 @@
--- Reporters for `sysbench.hooks`; their argument is that of a hook.
-local sysbench, emit, closing, percentile = ...
+-- The functions `sysbench.report_*`, which print a report. Their argument is that of a report hook.
+local sysbench, emit, open_array, percentile = ...
 local format = string.format
 
--- Rates per second, and the latency in milliseconds.
+-- Returns rates per second and the latency in milliseconds.
 local function rates(stat)
    local seconds = stat.time_interval
    local all = stat.reads + stat.writes + stat.other
@@ -10,7 +10,7 @@ local function rates(stat)
       stat.latency_pct * 1000, stat.errors / seconds, stat.reconnects / seconds
 end
 
--- Scripts see the option as an integer, and may have changed it.
+-- The percentile to print. Scripts see the option as an integer and may change it; otherwise the exact value is printed.
 local function percent()
    local option = sysbench.opt.percentile
    return option == math.max(math.floor(percentile), 1) and percentile or option
@@ -28,7 +28,7 @@ function sysbench.report_csv(stat)
       rates(stat)))
 end
 
--- The reports of one state are one array, which ends when the state closes.
+-- All JSON reports of one Lua state form one array, which ends when the state closes.
 local array
 function sysbench.report_json(stat)
    local object = format([[
@@ -47,5 +47,5 @@ function sysbench.report_json(stat)
     "reconnects": %4.2f
   }]], stat.time_total, stat.threads_running, rates(stat))
    emit((array and ",\n" or "[\n") .. object)
-   array = array or closing()
+   array = array or open_array()
 end

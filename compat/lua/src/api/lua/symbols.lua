@@ -1,12 +1,12 @@
 -- The global `ffi`, whose `C` has the functions that sysbench exports, and Lua functions over them.
-local sysbench, symbols, C, exported, waits, sets_metatype, newer = ...
+local sysbench, symbols, C, exported, declare_waiting, set_metatype, is_v11 = ...
 local ffi = ffi
 local cdef = ffi.cdef
 
 -- Types that scripts use in their own declarations.
 cdef([[
 typedef enum { SB_CNT_OTHER, SB_CNT_READ, SB_CNT_WRITE, SB_CNT_TRX, SB_CNT_ERROR, SB_CNT_RECONNECT, ]]
-   .. (newer and "SB_CNT_BYTES_READ, SB_CNT_BYTES_WRITTEN, " or "") .. [[SB_CNT_MAX } sb_counter_type;
+   .. (is_v11 and "SB_CNT_BYTES_READ, SB_CNT_BYTES_WRITTEN, " or "") .. [[SB_CNT_MAX } sb_counter_type;
 typedef enum { SB_ARG_TYPE_NULL, SB_ARG_TYPE_BOOL, SB_ARG_TYPE_INT, SB_ARG_TYPE_SIZE, SB_ARG_TYPE_DOUBLE,
    SB_ARG_TYPE_STRING, SB_ARG_TYPE_LIST, SB_ARG_TYPE_FILE, SB_ARG_TYPE_MAX } sb_arg_type_t;
 typedef enum { DB_ERROR_NONE, DB_ERROR_IGNORABLE, DB_ERROR_FATAL } sql_error_t;
@@ -27,7 +27,7 @@ typedef struct { sb_counter_type counter; uint32_t nrows; uint32_t nfields; sql_
    sql_row row; } sql_result;
 ]])
 
--- `C` already has functions that yield; a C pointer cannot yield.
+-- `C` already has the functions that yield, as Lua functions: a function called through a C pointer cannot yield.
 for name, symbol in pairs(symbols) do
    C[name] = ffi.cast(symbol[1], symbol[2])
 end
@@ -54,7 +54,7 @@ function ffi.cdef(text, ...)
    if type(text) == "string" then
       for name in text:gmatch("([%a_][%w_]*)%s*%(") do
          if waiting[name] then
-            waits()
+            declare_waiting()
          elseif name:find("^[sd]b_") or name:find("^log_") then
             if not rawget(C, name) and not rawget(exported, name) then refuse(name) end
          end
@@ -63,7 +63,8 @@ function ffi.cdef(text, ...)
    return cdef(text, ...)
 end
 
--- Compiled traces can call C pointers but end at raw functions, which are faster in the interpreter.
+-- With the JIT, use C pointers: a compiled trace can call them but ends at a raw function. The interpreter calls raw
+-- functions faster.
 if jit.status() then
    for _, name in ipairs { "default", "uniform", "gaussian", "pareto", "special", "zipfian" } do
       if sysbench.rand[name] then
@@ -99,9 +100,9 @@ function sysbench.histogram.new(size, min, max)
    return ffi.gc(histogram, C.sb_histogram_delete)
 end
 
--- From here on the script is the caller.
+-- Installed last: only calls of the script itself reach this function.
 local metatype = ffi.metatype
 function ffi.metatype(...)
-   sets_metatype()
+   set_metatype()
    return metatype(...)
 end

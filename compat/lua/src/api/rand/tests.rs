@@ -9,9 +9,9 @@ use crate::testing::{RecordingHost, failure, printed, state};
 /// What `text` prints where traces are compiled, and the same where they are not.
 fn printed_twice(text: &str) -> [String; 2] {
     [false, true].map(|interpreted| {
-        let heard = Arc::new(RecordingHost { interpreted, ..RecordingHost::default() });
-        state(text, &heard);
-        heard.printed.lock().unwrap().clone()
+        let host = Arc::new(RecordingHost { interpreted, ..RecordingHost::default() });
+        state(text, &host);
+        host.printed.lock().unwrap().clone()
     })
 }
 
@@ -63,7 +63,7 @@ fn bates(x: f64, n: u32) -> f64 {
 }
 
 #[test]
-fn distributions_have_their_probabilities() {
+fn distributions_have_the_expected_probabilities() {
     for call in ["sysbench.rand.uniform(3, 52)", "sb_rand_uniform(3, 52)", "ffi.C.sb_rand_uniform(3, 52)"] {
         assert_fits(call, 3, 52, |_| 0.02);
     }
@@ -79,7 +79,7 @@ fn distributions_have_their_probabilities() {
 }
 
 #[test]
-fn the_default_is_special_with_sysbenchs_hot_band() {
+fn default_distribution_is_special_with_sysbenchs_hot_range() {
     // The band is uniform from edge(0.25) to edge(1) and holds three quarters of the draws.
     let (span, band) = (999.0, 9.99);
     let edge = |unit: f64| unit * (band + 1.0) + span / 2.0 - band / 2.0;
@@ -94,7 +94,7 @@ fn the_default_is_special_with_sysbenchs_hot_band() {
 }
 
 #[test]
-fn ranges_of_default_do_not_mix() {
+fn cached_ranges_do_not_mix() {
     let text = "for _ = 1, 1000 do
             assert(sysbench.rand.default(1, 10) <= 10) assert(sysbench.rand.default(100, 110) >= 100)
             assert(sysbench.rand.pareto(1, 10) <= 10) assert(sysbench.rand.pareto(100, 110) >= 100)
@@ -103,7 +103,7 @@ fn ranges_of_default_do_not_mix() {
 }
 
 #[test]
-fn arguments_are_those_of_a_c_function() {
+fn arguments_are_converted_as_in_c() {
     let text = "
         local uniform = sysbench.rand.uniform
         print(uniform(5, 5), uniform(5.9, 5.9), uniform(-1, -1), uniform(1, 0), uniform(4294967297, 4294967297))
@@ -124,7 +124,7 @@ false\tbad argument #2 to '?' (cannot convert 'table' to 'unsigned int')
 }
 
 #[test]
-fn the_whole_range_of_32_bits_is_drawn_from() {
+fn numbers_cover_32_bits() {
     let text = "local high, low = 0, 0
         for _ = 1, 1000 do
             if sysbench.rand.uniform(0, 4294967295) > 2147483647 then high = high + 1 else low = low + 1 end
@@ -133,7 +133,7 @@ fn the_whole_range_of_32_bits_is_drawn_from() {
 }
 
 #[test]
-fn strings_keep_what_is_no_placeholder() {
+fn string_templates_keep_other_characters() {
     let text = "
         print(#sysbench.rand.string(('#'):rep(5001)), sysbench.rand.string(''), sysbench.rand.string('a-\\\\%d'))
         print(sysbench.rand.string('##-@@'):match('^%d%d%-%l%l$') ~= nil, sb_rand_str('x#'):match('^x%d$') ~= nil)
@@ -172,7 +172,7 @@ fn digits_and_letters_are_uniform_and_neighbours_independent() {
 }
 
 #[test]
-fn unique_numbers_are_unique_over_states() {
+fn unique_numbers_are_unique_across_states() {
     let draw = || {
         let seen =
             printed("for i = 1, 20000 do print(sysbench.rand.unique()) end print(ffi.C.sb_rand_unique())");
@@ -197,7 +197,7 @@ fn scattering_is_a_permutation() {
 }
 
 #[test]
-fn numbers_of_0_5_and_wide_ones() {
+fn functions_of_0_5_and_64_bit_numbers() {
     let text = "
         print(type(sb_rnd()), sb_rnd() ~= sb_rnd(), sb_rnd() <= 4294967295)
         local n = sb_rand_uniq(1, 2147483647) print(n >= 1 and n <= 2147483647, type(sb_rand_uniq()))
@@ -211,22 +211,22 @@ fn numbers_of_0_5_and_wide_ones() {
 }
 
 #[test]
-fn the_names_are_those_of_each_version() {
+fn random_functions_differ_by_version() {
     let names = "local names = {} for name in pairs(sysbench.rand) do names[#names + 1] = name end
         table.sort(names) print(table.concat(names, ' '), sb_rand ~= nil)";
     assert_eq!(
         printed(names),
         "default gaussian pareto special string uniform uniform_double uniform_uint64 unique\ttrue\n"
     );
-    let heard = Arc::new(RecordingHost { compat: Compat::V11, ..RecordingHost::default() });
+    let host = Arc::new(RecordingHost { compat: Compat::V11, ..RecordingHost::default() });
     let text = format!(
         "{names} assert(sysbench.rand.zipfian(3, 3) == 3)
          for _ = 1, 1000 do local s = sysbench.rand.varstring(2, 5) assert(#s >= 2 and #s <= 5 and s:match('^[0-z]+$')) end
          print(pcall(sysbench.rand.varstring, 2, 1), pcall(sysbench.rand.varstring, 0, 0))"
     );
-    state(&text, &heard);
+    state(&text, &host);
     assert_eq!(
-        *heard.printed.lock().unwrap(),
+        *host.printed.lock().unwrap(),
         "default gaussian pareto string uniform uniform_double uniform_uint64 unique varstring zipfian\tfalse\n\
          false\tfalse\ta string cannot have 0 to 0 characters\n"
     );
