@@ -159,7 +159,7 @@ def test_too_few_open_files_are_told_before_anything_is_opened(server: LocalServ
     before = int(server.status()["Connections"])
     ended = with_open_files("-n 100", server, 200)
     assert ended.returncode == 3
-    assert "200 connections need 224 open files, and this process may open 100 at most" in ended.stderr
+    assert "200 connections need 224 open files, and this process may open at most 100" in ended.stderr
     assert "ulimit -Hn 224" in ended.stderr
     assert int(server.status()["Connections"]) == before
 

@@ -28,7 +28,8 @@ impl AdminConnection {
             return Err(fail("an admin connection needs MySQL or MariaDB".into()));
         };
         let opened = runtime.block_on(connector.connect(0));
-        let connection = opened.map_err(|error| failure::to_connect(&error, &spec.plan.target, 0).1)?;
+        let connection =
+            opened.map_err(|error| failure::from_connect_error(&error, &spec.plan.target, 0).1)?;
         Ok(Self { runtime, connection })
     }
 
@@ -38,7 +39,7 @@ impl AdminConnection {
     /// The server returns an error or does not reply.
     pub fn query(&mut self, sql: &str) -> Result<(), Failure> {
         let done = self.runtime.block_on(self.connection.query(sql.as_bytes()));
-        done.map(drop).map_err(|error| failure::to_query(&error, sql).1)
+        done.map(drop).map_err(|error| failure::from_query_error(&error, sql).1)
     }
 
     /// The first column of a statement's rows; NULL is omitted.
@@ -47,7 +48,7 @@ impl AdminConnection {
     /// As for [`Self::query`].
     pub fn column(&mut self, sql: &str) -> Result<Vec<String>, Failure> {
         let rows = self.runtime.block_on(self.connection.rows(sql));
-        let rows = rows.map_err(|error| failure::to_query(&error, sql).1)?;
+        let rows = rows.map_err(|error| failure::from_query_error(&error, sql).1)?;
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 

@@ -17,7 +17,7 @@ impl Backoff {
     }
 
     /// The next pause: a random time between half of the current upper bound and the bound.
-    pub(crate) fn pause(&mut self, rng: &mut Rng) -> Duration {
+    pub(crate) fn next_pause(&mut self, rng: &mut Rng) -> Duration {
         let bound_us = self.next_us.min(self.max_us);
         self.next_us = bound_us.saturating_mul(2);
         Duration::from_micros(bound_us - rng.below(bound_us / 2 + 1))
@@ -35,7 +35,7 @@ mod tests {
         for _ in 0..1000 {
             let mut backoff = Backoff::new(&settings);
             for bound_us in [10_000, 20_000, 40_000, 60_000, 60_000] {
-                let pause_us = backoff.pause(&mut rng).as_micros() as u64;
+                let pause_us = backoff.next_pause(&mut rng).as_micros() as u64;
                 assert!((bound_us / 2..=bound_us).contains(&pause_us), "{pause_us} of {bound_us}");
             }
         }
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn pauses_are_spread_evenly() {
         let mut rng = Rng::new(2, &[]);
-        let mut pauses = (0..10_000).map(|_| Backoff::new(&Reconnect::default()).pause(&mut rng));
+        let mut pauses = (0..10_000).map(|_| Backoff::new(&Reconnect::default()).next_pause(&mut rng));
         let early = pauses.by_ref().filter(|pause| pause.as_micros() < 7_500).count();
         // Half of 10,000; four standard deviations are 200.
         assert!(early.abs_diff(5_000) < 200, "{early}");

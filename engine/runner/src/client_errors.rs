@@ -1,5 +1,5 @@
-//! Failures with the messages of the databases' client libraries (MariaDB's library and libpq), which users know and
-//! search for.
+//! Words a failure as the databases' own client libraries do (MariaDB's library and libpq), because users know these
+//! messages and search for them.
 
 use dbdyno_schema::plan::{Endpoint, Target};
 use dbdyno_schema::record::{FailedAction, ServerFailure};
@@ -9,9 +9,9 @@ use dbdyno_wire::mysql::errors;
 mod libpq;
 
 /// Maximum bytes of a statement in a record; a bulk insert has half a MiB.
-const STATEMENT_BYTES: usize = 4096;
+const STATEMENT_BYTES_MAX: usize = 4096;
 /// The SQLSTATE of an error that does not come from a server.
-const NO_STATE: &str = "HY000";
+const CLIENT_ERROR_STATE: &str = "HY000";
 
 /// The endpoint of connection `number` of a run; `None` without a server.
 fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
@@ -19,48 +19,48 @@ fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
     endpoints.get((number % endpoints.len().max(1) as u64) as usize)
 }
 
-/// The failure to open connection `number` of a run.
+/// Describes why connection `number` of a run could not be opened.
 pub fn connect_failure(error: &WireError, target: &Target, number: u64) -> ServerFailure {
     let endpoint = endpoint(target, number);
     let (code, message) = match error {
         error if target.is_postgresql() => (0, libpq::connect_message(error, endpoint)),
-        WireError::Lost(text) => unreachable(text, endpoint),
+        WireError::Lost(text) => unreachable_endpoint(text, endpoint),
         error => code_and_message(error),
     };
     ServerFailure {
         action: FailedAction::Connect,
         code,
-        sqlstate: state(error),
+        sqlstate: sqlstate(error),
         message,
         statement: String::new(),
         endpoint: endpoint.cloned(),
     }
 }
 
-/// The failure of a statement.
+/// Describes why a statement failed.
 pub(crate) fn statement_failure(action: FailedAction, error: &WireError, statement: &str) -> ServerFailure {
     let (code, message) = code_and_message(error);
-    let mut end = statement.len().min(STATEMENT_BYTES);
+    let mut end = statement.len().min(STATEMENT_BYTES_MAX);
     while !statement.is_char_boundary(end) {
         end -= 1;
     }
     let statement = statement[..end].to_owned();
-    ServerFailure { action, code, sqlstate: state(error), message, statement, endpoint: None }
+    ServerFailure { action, code, sqlstate: sqlstate(error), message, statement, endpoint: None }
 }
 
 /// Number, SQLSTATE and message of a statement's error.
 pub fn describe(error: &WireError, target: &Target) -> (u16, String, String) {
     if target.is_postgresql() {
-        return (0, libpq::state(error), libpq::message(error));
+        return (0, libpq::sqlstate(error), libpq::message(error));
     }
     let (code, message) = code_and_message(error);
-    (code, state(error), message)
+    (code, sqlstate(error), message)
 }
 
-fn state(error: &WireError) -> String {
+fn sqlstate(error: &WireError) -> String {
     match error {
         WireError::Server { state, .. } => state.clone(),
-        _ => NO_STATE.into(),
+        _ => CLIENT_ERROR_STATE.into(),
     }
 }
 
@@ -75,7 +75,7 @@ fn code_and_message(error: &WireError) -> (u16, String) {
 
 /// Number and message for an unreachable endpoint. MariaDB's library connects over TCP in non-blocking mode, so the
 /// system error in its message is always EINPROGRESS (115).
-fn unreachable(text: &str, endpoint: Option<&Endpoint>) -> (u16, String) {
+fn unreachable_endpoint(text: &str, endpoint: Option<&Endpoint>) -> (u16, String) {
     match endpoint {
         Some(Endpoint::Tcp { host, .. }) if text.contains("lookup address") => {
             (errors::CR_UNKNOWN_HOST, format!("Unknown server host '{host}' (-2)"))
@@ -100,12 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_that_does_not_answer_has_the_librarys_words() {
+    fn an_unreachable_endpoint_has_the_message_of_mariadbs_library() {
         let tcp = Endpoint::Tcp { host: "h".into(), port: 1 };
         let unix = Endpoint::Unix { path: "/s".into() };
-        let report = |text: &str, place| {
-            let target =
-                serde_json::json!({"protocol": "mysql", "endpoints": [place], "user": "u", "database": "d"});
+        let report = |text: &str, endpoint_json| {
+            let target = serde_json::json!({"protocol": "mysql", "endpoints": [endpoint_json], "user": "u", "database": "d"});
             let failure =
                 connect_failure(&WireError::Lost(text.into()), &serde_json::from_value(target).unwrap(), 0);
             (failure.code, failure.message)

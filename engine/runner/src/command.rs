@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_schema::plan::Plan;
 use dbdyno_schema::record::{EndReason, StatementKind};
 
-use crate::coordinator::hello;
+use crate::coordinator::hello_record;
 use crate::failure::RunFailure;
 use crate::{RunEnd, Sink, machine};
 
@@ -16,7 +16,7 @@ pub fn run_command(
     sink: &mut dyn Sink,
     work: impl FnOnce(&mut dyn Sink) -> Result<(), RunFailure>,
 ) -> RunEnd {
-    sink.record(&hello(plan, statements));
+    sink.record(&hello_record(plan, statements));
     let cpu_before = machine::process_cpu();
     let (reason, failure) = match work(sink) {
         Ok(()) => (EndReason::Done, None),

@@ -56,7 +56,7 @@ fn session_options(spec: &RunSpec, user: &str, database: &str, timeout_us: u64) 
         password: spec.secrets.password.clone(),
         database: database.to_owned(),
         timeout: Duration::from_micros(timeout_us),
-        sampled: 0,
+        sampled_connections: 0,
         tls: spec.secrets.tls.clone(),
     }
 }

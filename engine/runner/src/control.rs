@@ -1,4 +1,4 @@
-//! The messages of a run: commands from outside, reports of the workers, and the coordinator's signal to them.
+//! The messages of a run: commands of the caller, reports of the workers, and the coordinator's commands to the workers.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -18,22 +18,23 @@ const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// A message to the coordinator.
 pub(crate) enum Message {
-    /// From outside: start the clock at this instant.
+    /// The caller's command to start the clock at this instant.
     Start(Instant),
-    /// From outside: stop the run.
+    /// The caller's command to stop the run.
     Stop(EndReason),
     /// A worker has opened all its connections.
     Ready(WorkerReady),
-    /// A worker has closed a span. If the span ends an interval, `usage` is the worker's own resource usage.
-    Closed {
-        bound: Nanos,
-        closed: Box<ClosedSpans>,
+    /// A worker has closed the spans that end at `boundary`. If an interval ends there, `usage` is the worker's CPU time
+    /// and delays in the interval.
+    SpansClosed {
+        boundary: Nanos,
+        spans: Box<ClosedSpans>,
         usage: Option<GeneratorUsage>,
     },
     /// The last event that the plan's event limit allows has begun.
-    Full,
-    /// The last user of all workers has left, so the end of the run is known.
-    AllLeft,
+    EventLimitReached,
+    /// The last user of all workers has ended, so the end of the run is known.
+    AllUsersEnded,
     /// The outcome of the worker's events that were in progress at the end, and the totals of its users by user number.
     Drained(Box<DrainedEvents>, Vec<(u64, UserTotals)>),
     Warning(Warning),
@@ -58,12 +59,12 @@ pub struct WorkerReady {
 pub enum Signal {
     /// Connect, and wait for the next command.
     Wait,
-    /// Start the clock at `start`. Whenever `looks` changes, check the shared end of the run again.
+    /// Start the clock at `start`. Whenever `end_checks` changes, check the shared end of the run again.
     Go {
         /// First instant of the warm-up.
         start: Instant,
         /// Incremented to make the workers check the end of the run.
-        looks: u32,
+        end_checks: u32,
     },
     /// End without starting the clock.
     Quit,
@@ -130,7 +131,7 @@ impl Inbox {
             if let Message::Stop(reason) = message {
                 return Some(reason);
             }
-            // `self` holds both ends, so this cannot fail.
+            // `self` has both ends of the channel, so sending cannot fail.
             let _ = self.sender.send(message);
         }
         None
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_early_order_to_start_is_left_for_the_run_and_a_stop_is_obeyed() {
+    fn an_early_start_command_stays_in_the_channel_and_a_stop_command_is_returned() {
         let (control, inbox) = channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         control.start(0);

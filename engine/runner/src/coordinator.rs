@@ -1,4 +1,4 @@
-//! The coordinator: starts the workers, adds up their measurements, and writes the records.
+//! The coordinator of a run: it starts the workers, adds up their measurements, and writes the records.
 
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -19,43 +19,43 @@ use crate::connector::{AnyConnector, connector};
 use crate::control::{CoordinatorLink, Inbox, Message, Signal};
 use crate::finish::Finish;
 use crate::machine;
-use crate::merge::{Complete, Merge};
+use crate::merge::{MergedSpan, SpanMerger};
 use crate::missing_workers::substitute_spans;
 use crate::prewarm::prewarm;
-use crate::server_limits::Holdings;
+use crate::server_limits::OpenCounts;
 use crate::worker::Worker;
 use crate::worker_context::{WorkerContext, share};
 use crate::{RunEnd, RunSpec, Sink};
 
-/// A stop takes effect this much later than the request, so that no worker has already closed a span that ends after
-/// the stop.
-const STOP_AHEAD: Duration = Duration::from_millis(50);
+/// A stop takes effect this much later than the request, so that no worker has closed a span that ends after the
+/// stop.
+const STOP_DELAY: Duration = Duration::from_millis(50);
 /// Connections per worker on which the delay inside the client is sampled.
-const SAMPLED_PER_WORKER: u64 = 32;
-/// How long the coordinator waits after the end of a run for workers whose users have not left.
-const LATE_WORKER_MAX: Duration = Duration::from_secs(1);
+const SAMPLED_CONNECTIONS_PER_WORKER: u64 = 32;
+/// How long the coordinator waits after the end of a run for workers whose users have not ended.
+const LATE_WORKER_TIMEOUT: Duration = Duration::from_secs(1);
 /// An immediate start takes effect this much later, so that every worker receives the start command in time.
-const START_AHEAD: Duration = Duration::from_millis(5);
+const START_DELAY: Duration = Duration::from_millis(5);
 
 /// Runs a plan and writes its records; the last one is always an `End`. The caller must have checked the plan
 /// (`Plan::problems`).
 pub fn run(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     let workers = u64::from(spec.plan.segment.count) * u64::from(spec.plan.client.workers);
-    let sampled = SAMPLED_PER_WORKER * workers;
+    let sampled = SAMPLED_CONNECTIONS_PER_WORKER * workers;
     match connector(spec) {
         AnyConnector::Mysql(mut connector) => {
-            connector.options.sampled = sampled;
+            connector.options.sampled_connections = sampled;
             run_with_connector(spec, connector, inbox, sink)
         }
         AnyConnector::Postgres(mut connector) => {
-            connector.options.sampled = sampled;
+            connector.options.sampled_connections = sampled;
             run_with_connector(spec, connector, inbox, sink)
         }
         AnyConnector::Null(connector) => run_with_connector(spec, connector, inbox, sink),
     }
 }
 
-pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
+pub(crate) fn hello_record(plan: &Plan, statements: Vec<StatementKind>) -> Record {
     Record::Hello(Box::new(Hello {
         schema: SCHEMA_VERSION,
         engine: env!("CARGO_PKG_VERSION").into(),
@@ -73,30 +73,30 @@ fn run_with_connector<C: ScriptedConnector>(
     sink: &mut dyn Sink,
 ) -> RunEnd {
     let program = spec.program();
-    let holdings = Arc::new(Holdings::default());
+    let open_counts = Arc::new(OpenCounts::default());
     let spawn = |number, coordinator: CoordinatorLink| {
         let worker = Worker {
             context: WorkerContext::new(spec, number, coordinator),
             program: program.clone(),
             connector: connector.clone(),
-            holdings: Arc::clone(&holdings),
+            open_counts: Arc::clone(&open_counts),
         };
         std::thread::spawn(move || worker.run())
     };
-    let before = |write: &mut dyn FnMut(Record)| {
+    let before_start = |write: &mut dyn FnMut(Record)| {
         spec.secrets
             .contents
             .recorded
             .iter()
-            .filter_map(|recorded| omissions(recorded))
+            .filter_map(|recorded| omission_warning(recorded))
             .for_each(&mut *write);
         prewarm(spec, &connector, &inbox, write)
     };
-    run_workers(spec, program.describe(), before, spawn, &inbox, sink)
+    run_workers(spec, program.describe(), before_start, spawn, &inbox, sink)
 }
 
 /// The warning about statements of a recording that are not replayed, if there are any.
-fn omissions(recorded: &Recorded) -> Option<Record> {
+fn omission_warning(recorded: &Recorded) -> Option<Record> {
     let (statements, skipped) = recorded.counts();
     let what: Vec<String> = skipped.iter().map(|(what, count)| format!("{what} {count}")).collect();
     (!what.is_empty()).then(|| {
@@ -110,12 +110,12 @@ fn omissions(recorded: &Recorded) -> Option<Record> {
     })
 }
 
-/// Runs the coordinator. `spawn` starts a worker by its number within this engine; the coordinator treats all kinds of
-/// workers alike. `before` runs between the first record and the start of the first worker.
+/// Runs the coordinator on the calling thread. `spawn` starts the worker with a number, counted from 0 within this engine.
+/// `before_start` is called between the first record and the start of the first worker.
 pub fn run_workers(
     spec: &RunSpec,
     statements: Vec<StatementKind>,
-    before: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), RunEnd>,
+    before_start: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), RunEnd>,
     spawn: impl Fn(u32, CoordinatorLink) -> JoinHandle<()>,
     inbox: &Inbox,
     sink: &mut dyn Sink,
@@ -128,33 +128,33 @@ pub fn run_workers(
     let mut coordinator = Coordinator {
         spec,
         timeline: Timeline::new(&plan.phases, &plan.report, measurement_end),
-        merge: Merge::new(plan.client.workers, kinds, plan.report.tick_us > 0),
+        merger: SpanMerger::new(plan.client.workers, kinds, plan.report.tick_us > 0),
         inbox,
         sink,
         signal,
         finish,
         clock: None,
-        ended: None,
-        working: plan.client.workers,
-        given_up: false,
-        listening: true,
+        early_end: None,
+        running_workers: plan.client.workers,
+        has_given_up: false,
+        is_sink_open: true,
     };
-    coordinator.write(hello(plan, statements));
-    if let Err(ended) = before(&mut |record| coordinator.write(record)) {
-        coordinator.ended = Some(ended);
+    coordinator.write(hello_record(plan, statements));
+    if let Err(ended) = before_start(&mut |record| coordinator.write(record)) {
+        coordinator.early_end = Some(ended);
         return coordinator.write_end(machine::process_cpu());
     }
-    let began = Instant::now(); // The time to connect excludes `before`.
+    let began = Instant::now(); // The time to connect does not include `before_start`.
     let (finish, messages) = (Arc::clone(&coordinator.finish), inbox.sender.clone());
     let link = CoordinatorLink { signal: listener, finish, messages };
     let threads: Vec<JoinHandle<()>> =
         (0..plan.client.workers).map(|number| spawn(number, link.clone())).collect();
     let cpu_before = match coordinator.wait_until_ready(began) {
         Some(start) => coordinator.run_phases(start),
-        None => coordinator.quit(),
+        None => coordinator.end_workers(),
     };
     // Late workers are not joined; they end when the process ends.
-    if !coordinator.given_up {
+    if !coordinator.has_given_up {
         threads.into_iter().for_each(|thread| thread.join().expect("a worker does not panic"));
     }
     coordinator.write_end(cpu_before)
@@ -163,7 +163,7 @@ pub fn run_workers(
 struct Coordinator<'a> {
     spec: &'a RunSpec,
     timeline: Timeline,
-    merge: Merge,
+    merger: SpanMerger,
     inbox: &'a Inbox,
     sink: &'a mut dyn Sink,
     signal: watch::Sender<Signal>,
@@ -171,46 +171,46 @@ struct Coordinator<'a> {
     /// The clock; `None` until the start is known.
     clock: Option<Clock>,
     /// Why the run ends early; the first reason is kept.
-    ended: Option<RunEnd>,
+    early_end: Option<RunEnd>,
     /// Number of workers that have not finished.
-    working: u32,
-    /// Whether the coordinator no longer waits for them.
-    given_up: bool,
+    running_workers: u32,
+    /// Whether the coordinator no longer waits for running workers.
+    has_given_up: bool,
     /// Whether the sink still accepts records.
-    listening: bool,
+    is_sink_open: bool,
 }
 
 impl Coordinator<'_> {
     /// Collects the workers' reports and waits for the start command. Returns `None` if the run ends before the start.
     fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
-        let mut waiting = self.spec.plan.client.workers;
+        let mut missing_reports = self.spec.plan.client.workers;
         let mut ready =
             Ready { connections: 0, connect_us: 0, prepared_statements: 0, session: Session::default() };
-        let mut ordered = matches!(self.spec.plan.start, Start::AtOnce).then(Instant::now);
+        let mut start_instant = matches!(self.spec.plan.start, Start::AtOnce).then(Instant::now);
         let mut deadline = None;
-        while waiting > 0 || ordered.is_none() {
+        while missing_reports > 0 || start_instant.is_none() {
             match self.next_message(deadline)? {
                 Message::Ready(worker) => {
-                    waiting -= 1;
+                    missing_reports -= 1;
                     ready.connections += worker.connections;
                     ready.prepared_statements += worker.prepared_statements;
                     if let Some(session) = worker.session {
                         ready.session = session;
                     }
-                    if waiting == 0 {
+                    if missing_reports == 0 {
                         ready.connect_us = began.elapsed().as_micros() as u64;
                         self.write(Record::Ready(ready.clone()));
                         deadline = self.start_deadline();
                     }
                 }
-                Message::Start(at) => ordered = Some(at),
+                Message::Start(at) => start_instant = Some(at),
                 message => self.handle(message),
             }
-            if self.ended.is_some() {
+            if self.early_end.is_some() {
                 return None;
             }
         }
-        ordered.map(|at| at.max(Instant::now() + START_AHEAD))
+        start_instant.map(|at| at.max(Instant::now() + START_DELAY))
     }
 
     fn start_deadline(&self) -> Option<Instant> {
@@ -229,10 +229,10 @@ impl Coordinator<'_> {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Disconnected) => unreachable!("the inbox holds a sender"),
             Err(RecvTimeoutError::Timeout) => {
-                self.ended = Some(RunEnd {
+                self.early_end = Some(RunEnd {
                     reason: EndReason::Abandoned,
                     failure: Some(Failure {
-                        text: "no start command came in time".into(),
+                        text: "no start command arrived in time".into(),
                         fix: Some("send {\"type\":\"start\",…} or plan \"start\": \"at-once\"".into()),
                         ..Failure::default()
                     }),
@@ -242,20 +242,19 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Starts the clock, and returns when the run has ended. Returns the CPU time that the process had used at the
-    /// start.
+    /// Starts the clock and waits for the end of the run. Returns the CPU time that the process had used at the start.
     fn run_phases(&mut self, start: Instant) -> Duration {
         let clock = Clock::starting_at(start);
         self.clock = Some(clock);
-        self.signal.send_replace(Signal::Go { start, looks: 0 });
+        self.signal.send_replace(Signal::Go { start, end_checks: 0 });
         let start_unix_us = unix_us() + start.saturating_duration_since(Instant::now()).as_micros() as u64;
         let cpu_before = machine::process_cpu();
         self.write_phase(0, start_unix_us);
-        while self.working > 0 && !self.given_up {
-            match self.inbox.messages.recv_timeout(self.patience(clock)) {
-                Ok(Message::Closed { bound, closed, usage }) => {
-                    let complete = self.merge.add(bound, *closed, usage);
-                    complete.into_iter().for_each(|complete| self.write_complete(complete, start_unix_us));
+        while self.running_workers > 0 && !self.has_given_up {
+            match self.inbox.messages.recv_timeout(self.message_timeout(clock)) {
+                Ok(Message::SpansClosed { boundary, spans, usage }) => {
+                    let span = self.merger.add(boundary, *spans, usage);
+                    span.into_iter().for_each(|span| self.write_span(span, start_unix_us));
                 }
                 Ok(message) => self.handle(message),
                 Err(_) => self.give_up(start_unix_us),
@@ -265,9 +264,11 @@ impl Coordinator<'_> {
     }
 
     /// Maximum time to wait for the next message.
-    fn patience(&self, clock: Clock) -> Duration {
-        match self.finish.counts_last_events() && self.finish.users() > 0 {
-            true => (clock.instant(self.end()) + LATE_WORKER_MAX).saturating_duration_since(Instant::now()),
+    fn message_timeout(&self, clock: Clock) -> Duration {
+        match self.finish.counts_last_events() && self.finish.active_users() > 0 {
+            true => {
+                (clock.instant(self.end()) + LATE_WORKER_TIMEOUT).saturating_duration_since(Instant::now())
+            }
             false => Duration::MAX,
         }
     }
@@ -278,63 +279,63 @@ impl Coordinator<'_> {
 
     /// Stops waiting for late workers, and writes substitutes for their spans.
     fn give_up(&mut self, start_unix_us: u64) {
-        self.given_up = true;
-        let users = self.finish.users().saturating_sub(self.merge.in_flight() as u32);
-        let (since, end) = (self.merge.written_to(), self.end());
-        let spans = substitute_spans(self.spec, self.merge.kinds(), users, since, end);
-        for complete in self.merge.complete_all(spans) {
-            self.write_complete(complete, start_unix_us);
+        self.has_given_up = true;
+        let users = self.finish.active_users().saturating_sub(self.merger.in_flight() as u32);
+        let (since, end) = (self.merger.last_boundary(), self.end());
+        let spans = substitute_spans(self.spec, self.merger.kinds(), users, since, end);
+        for span in self.merger.complete_all(spans) {
+            self.write_span(span, start_unix_us);
         }
     }
 
-    fn write_complete(&mut self, complete: Complete, start_unix_us: u64) {
-        complete.records.into_iter().for_each(|record| self.write(record));
-        if let Some(at) = complete.phase_end {
+    fn write_span(&mut self, span: MergedSpan, start_unix_us: u64) {
+        span.records.into_iter().for_each(|record| self.write(record));
+        if let Some(at) = span.phase_end {
             self.write_phase(at, start_unix_us);
         }
     }
 
-    /// Ends the workers before the start.
-    fn quit(&mut self) -> Duration {
+    /// Ends the workers before the run has started. Returns the CPU time of the process.
+    fn end_workers(&mut self) -> Duration {
         self.signal.send_replace(Signal::Quit);
-        while self.working > 0 {
+        while self.running_workers > 0 {
             let message = self.inbox.messages.recv().expect("the inbox holds a sender");
             self.handle(message);
         }
         machine::process_cpu()
     }
 
-    /// Handles the messages whose handling does not depend on whether the run has started.
+    /// Handles the messages that mean the same before and after the start.
     fn handle(&mut self, message: Message) {
         match message {
             Message::Stop(reason) => self.end_early(RunEnd { reason, failure: None }),
             Message::Failed(reason, failure) => self.end_early(RunEnd { reason, failure: Some(failure) }),
             Message::Warning(warning) => self.write(Record::Warning(warning)),
-            Message::Full | Message::AllLeft => self.signal_look(),
-            Message::Drained(drained, users) => self.merge.drained(&drained, users),
-            Message::Finished => self.working -= 1,
-            Message::Ready(_) | Message::Start(_) | Message::Closed { .. } => {}
+            Message::EventLimitReached | Message::AllUsersEnded => self.signal_end_check(),
+            Message::Drained(drained, users) => self.merger.add_drained(&drained, users),
+            Message::Finished => self.running_workers -= 1,
+            Message::Ready(_) | Message::Start(_) | Message::SpansClosed { .. } => {}
         }
     }
 
     fn end_early(&mut self, ended: RunEnd) {
-        if self.ended.is_some() {
+        if self.early_end.is_some() {
             return;
         }
-        self.ended = Some(ended);
+        self.early_end = Some(ended);
         if let Some(clock) = self.clock {
-            let at = (clock.now() + STOP_AHEAD.as_nanos() as Nanos).min(self.timeline.end());
+            let at = (clock.now() + STOP_DELAY.as_nanos() as Nanos).min(self.timeline.end());
             self.timeline.truncate(at);
             self.finish.stop(at);
-            self.signal_look();
+            self.signal_end_check();
         }
     }
 
     /// Makes every worker check the end of the run now instead of at its next span boundary.
-    fn signal_look(&self) {
+    fn signal_end_check(&self) {
         self.signal.send_modify(|signal| {
-            if let Signal::Go { looks, .. } = signal {
-                *looks += 1;
+            if let Signal::Go { end_checks, .. } = signal {
+                *end_checks += 1;
             }
         });
     }
@@ -347,17 +348,17 @@ impl Coordinator<'_> {
     }
 
     fn write(&mut self, record: Record) {
-        if self.listening && !self.sink.record(&record) {
-            self.listening = false;
+        if self.is_sink_open && !self.sink.record(&record) {
+            self.is_sink_open = false;
             self.end_early(RunEnd { reason: EndReason::Abandoned, failure: None });
         }
     }
 
     fn write_end(&mut self, cpu_before: Duration) -> RunEnd {
-        let planned = || RunEnd { reason: self.finish.reason(), failure: None };
-        let ended = self.ended.clone().unwrap_or_else(planned);
-        let users = self.merge.users();
-        self.write(ended.record(cpu_before, self.merge.totals(), users));
+        let planned = || RunEnd { reason: self.finish.end_reason(), failure: None };
+        let ended = self.early_end.clone().unwrap_or_else(planned);
+        let users = self.merger.users();
+        self.write(ended.record(cpu_before, self.merger.totals(), users));
         ended
     }
 }

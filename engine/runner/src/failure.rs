@@ -12,15 +12,15 @@ use crate::client_errors;
 pub(crate) type RunFailure = (EndReason, Failure);
 
 /// Connection `number` of the run could not be opened to `target`, or the login failed.
-pub(crate) fn to_connect(error: &WireError, target: &Target, number: u64) -> RunFailure {
-    let mut failure = failure(error, ErrorClass::Refused);
+pub(crate) fn from_connect_error(error: &WireError, target: &Target, number: u64) -> RunFailure {
+    let mut failure = new_failure(error, ErrorClass::Refused);
     failure.server = Some(Box::new(client_errors::connect_failure(error, target, number)));
     (EndReason::ConnectFailed, failure)
 }
 
 /// A statement could not be prepared on a new connection.
-pub(crate) fn to_prepare(error: &WireError, statement: &str) -> RunFailure {
-    let mut failure = failure(error, error.class());
+pub(crate) fn from_prepare_error(error: &WireError, statement: &str) -> RunFailure {
+    let mut failure = new_failure(error, error.class());
     failure.server =
         Some(Box::new(client_errors::statement_failure(FailedAction::Prepare, error, statement)));
     (EndReason::ConnectFailed, failure)
@@ -33,8 +33,8 @@ pub fn is_lost(error: &WireError) -> bool {
 
 /// A connection was lost with the error `lost` and could not be reopened for `after_us`; `error` is from the last
 /// attempt.
-pub(crate) fn to_reconnect(lost: &WireError, error: &WireError, after_us: u64) -> RunFailure {
-    let mut failure = failure(error, ErrorClass::Lost);
+pub(crate) fn from_reconnect_error(lost: &WireError, error: &WireError, after_us: u64) -> RunFailure {
+    let mut failure = new_failure(error, ErrorClass::Lost);
     let after_s = after_us as f64 / 1e6;
     failure.text = format!(
         "a connection was lost ({lost}) and could not be opened again within {after_s:.1} s: {}",
@@ -45,33 +45,33 @@ pub(crate) fn to_reconnect(lost: &WireError, error: &WireError, after_us: u64) -
 
 /// The run ended while no user had a connection; `error` is from the last attempt to open one.
 pub(crate) fn all_connections_lost(error: &WireError) -> RunFailure {
-    let mut failure = failure(error, ErrorClass::Lost);
+    let mut failure = new_failure(error, ErrorClass::Lost);
     failure.text =
         format!("every connection was lost, and none could be opened again until the end: {}", failure.text);
     (EndReason::ConnectionLost, failure)
 }
 
 /// A prepared statement failed.
-pub(crate) fn to_execute(error: &WireError, statement: &str) -> RunFailure {
-    of_statement(FailedAction::Execute, error, statement, statement)
+pub(crate) fn from_execute_error(error: &WireError, statement: &str) -> RunFailure {
+    from_statement_error(FailedAction::Execute, error, statement, statement)
 }
 
 /// A statement failed that was sent as the text `sent`; in the plan it is `statement`.
-pub(crate) fn to_send(error: &WireError, statement: &str, sent: &str) -> RunFailure {
-    of_statement(FailedAction::Query, error, statement, sent)
+pub(crate) fn from_text_error(error: &WireError, statement: &str, sent: &str) -> RunFailure {
+    from_statement_error(FailedAction::Query, error, statement, sent)
 }
 
 /// A statement failed that was sent as the plan contains it.
-pub(crate) fn to_query(error: &WireError, statement: &str) -> RunFailure {
-    to_send(error, statement, statement)
+pub(crate) fn from_query_error(error: &WireError, statement: &str) -> RunFailure {
+    from_text_error(error, statement, statement)
 }
 
-fn of_statement(action: FailedAction, error: &WireError, statement: &str, sent: &str) -> RunFailure {
+fn from_statement_error(action: FailedAction, error: &WireError, statement: &str, sent: &str) -> RunFailure {
     let reason = match error {
         WireError::Server { .. } if !is_lost(error) => EndReason::ServerError,
         _ => EndReason::ConnectionLost,
     };
-    let mut failure = failure(error, error.class());
+    let mut failure = new_failure(error, error.class());
     if !statement.is_empty() {
         failure.text = format!("{}, on: {statement}", failure.text);
     }
@@ -80,14 +80,14 @@ fn of_statement(action: FailedAction, error: &WireError, statement: &str, sent: 
 }
 
 /// A user or a worker panicked.
-pub(crate) fn panic() -> RunFailure {
+pub(crate) fn internal_error() -> RunFailure {
     let text = "an internal error of dbdyno-engine ended a part of the load".to_owned();
     let fix = "please report it, with the message above and the plan".to_owned();
     (EndReason::Abandoned, Failure { text, fix: Some(fix), ..Failure::default() })
 }
 
 /// An event became due while `waiting` others waited, the maximum that `load.queue_limit` allows.
-pub(crate) fn queue_full(waiting: u64) -> RunFailure {
+pub(crate) fn queue_overflow(waiting: u64) -> RunFailure {
     let text = format!(
         "{waiting} events wait for a connection, the maximum allowed: the server cannot keep up with the rate"
     );
@@ -96,8 +96,8 @@ pub(crate) fn queue_full(waiting: u64) -> RunFailure {
 }
 
 /// The server refused LOAD DATA LOCAL or COPY, which the plan requires.
-pub(crate) fn to_load(error: &WireError, statement: &str) -> RunFailure {
-    let (reason, mut failure) = to_query(error, statement);
+pub(crate) fn from_load_error(error: &WireError, statement: &str) -> RunFailure {
+    let (reason, mut failure) = from_query_error(error, statement);
     let fix = "set local_infile = ON on the server (SET GLOBAL local_infile = 1), or load with method auto or \
                 insert";
     if error.code().is_some() {
@@ -113,29 +113,33 @@ pub fn error_code(error: &WireError, target: &Target) -> ErrorCode {
         WireError::Server { code: 0, state, .. } => ErrorCode::State(state.clone()),
         WireError::Server { code, .. } => ErrorCode::Number(*code),
         WireError::Lost(_) => {
-            client_code(target, mysql_errors::CR_SERVER_LOST, postgres_errors::CONNECTION_FAILURE)
+            client_library_code(target, mysql_errors::CR_SERVER_LOST, postgres_errors::CONNECTION_FAILURE)
         }
-        WireError::Protocol(_) => {
-            client_code(target, mysql_errors::CR_MALFORMED_PACKET, postgres_errors::PROTOCOL_VIOLATION)
+        WireError::Protocol(_) => client_library_code(
+            target,
+            mysql_errors::CR_MALFORMED_PACKET,
+            postgres_errors::PROTOCOL_VIOLATION,
+        ),
+        WireError::Refused { code: 0, .. } => unreachable_code(target),
+        WireError::Refused { code, .. } => {
+            client_library_code(target, *code, postgres_errors::UNABLE_TO_CONNECT)
         }
-        WireError::Refused { code: 0, .. } => not_opened(target),
-        WireError::Refused { code, .. } => client_code(target, *code, postgres_errors::UNABLE_TO_CONNECT),
     }
 }
 
 /// As [`error_code`], for an attempt to open a connection.
-pub(crate) fn connect_code(error: &WireError, target: &Target) -> ErrorCode {
+pub(crate) fn connect_error_code(error: &WireError, target: &Target) -> ErrorCode {
     match error {
-        WireError::Lost(_) => not_opened(target),
+        WireError::Lost(_) => unreachable_code(target),
         error => error_code(error, target),
     }
 }
 
-fn not_opened(target: &Target) -> ErrorCode {
-    client_code(target, mysql_errors::CR_CONN_HOST_ERROR, postgres_errors::UNABLE_TO_CONNECT)
+fn unreachable_code(target: &Target) -> ErrorCode {
+    client_library_code(target, mysql_errors::CR_CONN_HOST_ERROR, postgres_errors::UNABLE_TO_CONNECT)
 }
 
-fn client_code(target: &Target, number: u16, state: &str) -> ErrorCode {
+fn client_library_code(target: &Target, number: u16, state: &str) -> ErrorCode {
     if target.is_postgresql() { ErrorCode::State(state.into()) } else { ErrorCode::Number(number) }
 }
 
@@ -148,7 +152,7 @@ pub fn is_retried(error: &WireError, plan: &Plan) -> bool {
     }
 }
 
-fn failure(error: &WireError, class: ErrorClass) -> Failure {
+fn new_failure(error: &WireError, class: ErrorClass) -> Failure {
     Failure {
         code: error.code(),
         class: Some(class),
@@ -209,11 +213,11 @@ mod tests {
         let target = serde_json::from_value(target).unwrap();
         let nothing = WireError::Lost("h:1: Connection refused (os error 111)".into());
         let lost = WireError::Lost("the server closed the connection".into());
-        assert_eq!(to_connect(&nothing, &target, 0).1.class, Some(ErrorClass::Refused));
-        assert_eq!(to_query(&lost, "SELECT 1").1.class, Some(ErrorClass::Lost));
-        assert_eq!(to_reconnect(&lost, &nothing, 1).1.class, Some(ErrorClass::Lost));
+        assert_eq!(from_connect_error(&nothing, &target, 0).1.class, Some(ErrorClass::Refused));
+        assert_eq!(from_query_error(&lost, "SELECT 1").1.class, Some(ErrorClass::Lost));
+        assert_eq!(from_reconnect_error(&lost, &nothing, 1).1.class, Some(ErrorClass::Lost));
         assert_eq!(all_connections_lost(&nothing).1.class, Some(ErrorClass::Lost));
-        assert_eq!(panic().1.class, None);
-        assert_eq!(queue_full(7).1.class, None);
+        assert_eq!(internal_error().1.class, None);
+        assert_eq!(queue_overflow(7).1.class, None);
     }
 }

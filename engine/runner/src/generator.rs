@@ -1,4 +1,4 @@
-//! The load generator's measurements of itself, per interval and per phase. The lab's checks interpret them.
+//! Records of the load generator's own CPU time and delays, per interval and per phase. The lab's checks interpret them.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,40 @@ use dbdyno_schema::record::{Generator, PhaseName};
 use crate::machine;
 use crate::usage::GeneratorUsage;
 
-/// Turns the usage of the workers into records.
+/// Adds up the usage of the workers, and returns it as records.
 #[derive(Debug)]
 pub(crate) struct GeneratorTotals {
     workers: usize,
     /// CPU time that the hypervisor gave to other machines, and total CPU time, at the end of the last interval.
-    stolen: Option<(u64, u64)>,
+    last_stolen: Option<(u64, u64)>,
     phases: BTreeMap<PhaseName, PhaseUsage>,
 }
 
 #[derive(Debug, Default)]
 struct PhaseUsage {
-    length: f64,
-    /// Sum of the CPU share times the length of each interval; `steal` likewise.
+    length_ns: f64,
+    /// Sum over the intervals of CPU share times length in nanoseconds.
     cpu: f64,
+    /// Sum over the intervals of stolen share times length in nanoseconds.
     steal: f64,
     usage: GeneratorUsage,
 }
 
 impl GeneratorTotals {
     pub(crate) fn new(workers: usize) -> Self {
-        Self { workers, stolen: machine::stolen(), phases: BTreeMap::new() }
+        Self { workers, last_stolen: machine::stolen_ticks(), phases: BTreeMap::new() }
     }
 
     /// Adds an interval with the usage of all workers. Returns the interval's record.
-    pub(crate) fn interval(&mut self, phase: PhaseName, length: Nanos, usage: &GeneratorUsage) -> Generator {
-        let interval = record(usage, usage.cpu / self.workers as f64, self.steal());
+    pub(crate) fn add_interval(
+        &mut self,
+        phase: PhaseName,
+        length: Nanos,
+        usage: &GeneratorUsage,
+    ) -> Generator {
+        let interval = generator_record(usage, usage.cpu / self.workers as f64, self.steal_share());
         let total = self.phases.entry(phase).or_default();
-        total.length += length as f64;
+        total.length_ns += length as f64;
         total.cpu += interval.cpu * length as f64;
         total.steal += interval.steal * length as f64;
         total.usage.merge(usage);
@@ -45,24 +51,24 @@ impl GeneratorTotals {
     }
 
     /// The record of a whole phase.
-    pub(crate) fn phase(&self, phase: PhaseName) -> Generator {
-        let mean = |total: &PhaseUsage, sum: f64| sum / total.length.max(1.0);
+    pub(crate) fn phase_record(&self, phase: PhaseName) -> Generator {
+        let mean = |total: &PhaseUsage, sum: f64| sum / total.length_ns.max(1.0);
         let total = self.phases.get(&phase);
         total.map_or_else(Generator::default, |total| {
-            record(&total.usage, mean(total, total.cpu), mean(total, total.steal))
+            generator_record(&total.usage, mean(total, total.cpu), mean(total, total.steal))
         })
     }
 
     /// The share of the machine's CPU time that was stolen since the last call; 0 if the kernel does not report it.
-    fn steal(&mut self) -> f64 {
-        let Some((stolen, all)) = machine::stolen() else { return 0.0 };
-        let (stolen_before, all_before) = self.stolen.replace((stolen, all)).unwrap_or((stolen, all));
+    fn steal_share(&mut self) -> f64 {
+        let Some((stolen, all)) = machine::stolen_ticks() else { return 0.0 };
+        let (stolen_before, all_before) = self.last_stolen.replace((stolen, all)).unwrap_or((stolen, all));
         let passed = all.saturating_sub(all_before).max(1);
         stolen.saturating_sub(stolen_before) as f64 / passed as f64
     }
 }
 
-fn record(usage: &GeneratorUsage, cpu: f64, steal: f64) -> Generator {
+fn generator_record(usage: &GeneratorUsage, cpu: f64, steal: f64) -> Generator {
     Generator {
         cpu,
         lag_us_max: usage.lag.max_us.unwrap_or(0.0) as u64,
@@ -73,8 +79,9 @@ fn record(usage: &GeneratorUsage, cpu: f64, steal: f64) -> Generator {
     }
 }
 
-fn p99_us(taken: &LatencySummary) -> u64 {
-    let percentiles = percentiles(&taken.buckets, (taken.min_us, taken.max_us), &Buckets::default());
+fn p99_us(latencies: &LatencySummary) -> u64 {
+    let percentiles =
+        percentiles(&latencies.buckets, (latencies.min_us, latencies.max_us), &Buckets::default());
     percentiles.map_or(0, |percentiles| percentiles.p99.value_us as u64)
 }
 
@@ -86,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn taken(values_us: &[u64]) -> LatencySummary {
+    fn latencies(values_us: &[u64]) -> LatencySummary {
         let mut histogram = Histogram::default();
         values_us.iter().for_each(|us| histogram.record_ns(us * 1000));
         histogram.take()
@@ -94,13 +101,13 @@ mod tests {
 
     fn usage(cpu: f64, lags_us: &[u64]) -> GeneratorUsage {
         let run_queue_wait = Duration::from_micros(7);
-        GeneratorUsage { cpu, run_queue_wait, lag: taken(lags_us), delay: LatencySummary::default() }
+        GeneratorUsage { cpu, run_queue_wait, lag: latencies(lags_us), delay: LatencySummary::default() }
     }
 
     #[test]
     fn an_interval_has_shares_per_worker_and_the_lag() {
         let lags: Vec<u64> = (1..=100).collect();
-        let generator = GeneratorTotals::new(2).interval(PhaseName::Measure, 1_000, &usage(1.0, &lags));
+        let generator = GeneratorTotals::new(2).add_interval(PhaseName::Measure, 1_000, &usage(1.0, &lags));
         assert_eq!((generator.cpu, generator.lag_us_p99, generator.lag_us_max), (0.5, 99, 100));
         assert_eq!((generator.run_queue_wait_us, generator.client_delay_us_p99), (7, None));
         assert!((0.0..=1.0).contains(&generator.steal));
@@ -109,18 +116,18 @@ mod tests {
     #[test]
     fn a_phase_has_the_mean_share_and_the_percentiles_of_all_its_intervals() {
         let mut totals = GeneratorTotals::new(1);
-        totals.interval(PhaseName::Warmup, 1_000, &usage(1.0, &[90_000]));
-        totals.interval(PhaseName::Measure, 3_000, &usage(1.0, &[50_000]));
+        totals.add_interval(PhaseName::Warmup, 1_000, &usage(1.0, &[90_000]));
+        totals.add_interval(PhaseName::Measure, 3_000, &usage(1.0, &[50_000]));
         for _ in 0..100 {
-            totals.interval(PhaseName::Measure, 10, &usage(0.7, &[10, 20, 900]));
+            totals.add_interval(PhaseName::Measure, 10, &usage(0.7, &[10, 20, 900]));
         }
-        let delayed = GeneratorUsage { delay: taken(&[50, 100]), ..usage(0.5, &[10]) };
-        totals.interval(PhaseName::Measure, 1_000, &delayed);
-        let measured = totals.phase(PhaseName::Measure);
+        let delayed = GeneratorUsage { delay: latencies(&[50, 100]), ..usage(0.5, &[10]) };
+        totals.add_interval(PhaseName::Measure, 1_000, &delayed);
+        let measured = totals.phase_record(PhaseName::Measure);
         assert!((measured.cpu - (3.0 + 0.7 + 0.5) / 5.0).abs() < 1e-9, "{measured:?}");
-        // One wake-up of 302 is less than a percent.
+        // One lag of 302 is less than a percent, so it does not change the 99th percentile.
         assert_eq!((measured.lag_us_max, measured.lag_us_p99), (50_000, 900));
         assert_eq!((measured.run_queue_wait_us, measured.client_delay_us_p99), (102 * 7, Some(100)));
-        assert_eq!(totals.phase(PhaseName::Warmup).lag_us_max, 90_000);
+        assert_eq!(totals.phase_record(PhaseName::Warmup).lag_us_max, 90_000);
     }
 }

@@ -1,4 +1,4 @@
-//! System calls for the worker threads.
+//! System calls for limits, timers and CPU times.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -32,22 +32,22 @@ pub fn raise_open_files() -> u64 {
 /// memory than they keep.
 #[allow(unsafe_code)] // A function of the C library.
 pub fn release_memory() {
-    // SAFETY: it takes no pointer and touches only free memory.
+    // SAFETY: malloc_trim takes no pointer and changes only free memory.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Removes the default timer slack of 50 µs from the calling thread.
-pub(crate) fn exact_timers() {
+/// Reduces the timer slack of the calling thread from the default of 50 µs to 1 ns.
+pub(crate) fn disable_timer_slack() {
     // If this fails, timers are up to 50 µs late, which the measured lag includes.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// CPU time that the hypervisor gave to other machines, and total CPU time of all CPUs, in kernel ticks since boot;
 /// `None` if the kernel does not report them.
-pub(crate) fn stolen() -> Option<(u64, u64)> {
+pub(crate) fn stolen_ticks() -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     // Fields: user, nice, system, idle, iowait, irq, softirq, steal; user already includes guest time (proc_stat(5)).
     let fields: Vec<u64> =
@@ -57,14 +57,14 @@ pub(crate) fn stolen() -> Option<(u64, u64)> {
 
 /// The CPU time of the calling thread.
 pub fn thread_cpu() -> Duration {
-    cpu(ClockId::ThreadCPUTime)
+    read_cpu_clock(ClockId::ThreadCPUTime)
 }
 
 pub(crate) fn process_cpu() -> Duration {
-    cpu(ClockId::ProcessCPUTime)
+    read_cpu_clock(ClockId::ProcessCPUTime)
 }
 
-fn cpu(clock: ClockId) -> Duration {
+fn read_cpu_clock(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -1,5 +1,5 @@
 //! Substitutes for the spans of workers that do not respond. A script may block its thread for any time, and a forced
-//! shutdown does not wait for it. Each user of such a worker counts as running one event all the time.
+//! shutdown does not wait for it. Each user of such a worker counts as executing one event all the time.
 
 use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Timeline;
@@ -7,7 +7,7 @@ use dbdyno_metrics::{ClosedSpans, Recorder};
 
 use crate::RunSpec;
 
-/// The spans from `since` to `end` with their boundaries, for `users` that run a single event all the time.
+/// The spans from `since` to `end` with their boundaries, as if each of `users` executed one event during all of them.
 pub(crate) fn substitute_spans(
     spec: &RunSpec,
     kinds: usize,
@@ -36,7 +36,7 @@ mod tests {
     use crate::Secrets;
 
     #[test]
-    fn every_span_is_there_with_its_users_in_the_middle_of_an_event() {
+    fn every_substitute_span_has_one_event_in_progress_per_user() {
         let plan = r#"{"schema":1,"target":{"protocol":"null","answer_us":0},"workload":{"name":"oltp_point_select"},
             "load":{"connections":4},"phases":{"warmup_us":0,"measure_us":10000,"drain_us":10000},
             "seed":1,"report":{"interval_us":5000,"tick_us":5000}}"#;

@@ -43,12 +43,14 @@ async fn scan<C: Connector>(
 ) -> Result<(), RunFailure> {
     let began = Instant::now();
     let schema = spec.schema();
-    let mut connection =
-        connector.connect(0).await.map_err(|error| failure::to_connect(&error, &spec.plan.target, 0))?;
+    let mut connection = connector
+        .connect(0)
+        .await
+        .map_err(|error| failure::from_connect_error(&error, &spec.plan.target, 0))?;
     for table in 1..=schema.tables() {
         for sql in schema.scans(table) {
             let read = connection.query(sql.as_bytes()).await;
-            read.map_err(|error| failure::to_query(&error, &sql))?;
+            read.map_err(|error| failure::from_query_error(&error, &sql))?;
         }
         write(Record::Loading(Loading {
             step: LoadingStep::Prewarmed,

@@ -9,7 +9,7 @@ use dbdyno_wire::{Connection, TextRow, WireError};
 
 use crate::failure::RunFailure;
 
-/// The needs of a run.
+/// The connections and prepared statements that a run needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
     /// Connections of all workers and engines.
@@ -20,7 +20,7 @@ pub(crate) struct Demand {
 
 /// The numbers of connections and prepared statements that all workers of this engine have.
 #[derive(Debug, Default)]
-pub(crate) struct Holdings {
+pub(crate) struct OpenCounts {
     pub(crate) connections: AtomicU64,
     pub(crate) statements: AtomicU64,
 }
@@ -31,15 +31,15 @@ enum Limit {
     Statements,
     Connections,
     AccountConnections,
-    /// The limit on connections to a PostgreSQL server; the next two limit a role and a database.
-    Slots,
+    /// PostgreSQL: the limit on the connections to a server. The next two limits apply to a role and to a database.
+    PostgresConnections,
     RoleConnections,
     DatabaseConnections,
 }
 
 /// PostgreSQL's connection limits, each with the number reserved for administrators and the number in use. A session of
 /// the same account with state NULL is about to be refused and does not count.
-const ROOM: &str = "WITH held AS (SELECT datname, usename FROM pg_stat_activity \
+const POSTGRESQL_LIMITS_SQL: &str = "WITH held AS (SELECT datname, usename FROM pg_stat_activity \
         WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND NOT (usename = session_user AND state IS NULL)) \
     SELECT 'slots', current_setting('max_connections')::int, \
         current_setting('superuser_reserved_connections')::int \
@@ -56,20 +56,20 @@ struct LimitUsage {
     /// Connections reserved for administrators.
     reserved: u64,
     /// Number in use by other sessions.
-    others: u64,
+    used_by_others: u64,
 }
 
 impl LimitUsage {
     fn free(&self) -> u64 {
-        self.limit.saturating_sub(self.reserved).saturating_sub(self.others)
+        self.limit.saturating_sub(self.reserved).saturating_sub(self.used_by_others)
     }
 }
 
 impl Limit {
     /// The limit that an error reports.
-    fn of(error: &WireError) -> Option<Self> {
+    fn from_error(error: &WireError) -> Option<Self> {
         let Some(code) = error.code() else {
-            return Self::of_state(error);
+            return Self::from_sqlstate(error);
         };
         match code {
             mysql_errors::ER_MAX_PREPARED_STMT_COUNT_REACHED => Some(Limit::Statements),
@@ -84,8 +84,8 @@ impl Limit {
     }
 
     /// PostgreSQL has one SQLSTATE for its three limits. An English message shows which one; for other languages, see
-    /// [`tightest`].
-    fn of_state(error: &WireError) -> Option<Self> {
+    /// [`tightest_limit`].
+    fn from_sqlstate(error: &WireError) -> Option<Self> {
         if error.state()? != TOO_MANY_CONNECTIONS {
             return None;
         }
@@ -93,14 +93,14 @@ impl Limit {
         Some(match () {
             () if text.contains("for role ") => Limit::RoleConnections,
             () if text.contains("for database ") => Limit::DatabaseConnections,
-            () => Limit::Slots,
+            () => Limit::PostgresConnections,
         })
     }
 
     fn name(self) -> &'static str {
         match self {
             Limit::Statements => "max_prepared_stmt_count",
-            Limit::Connections | Limit::Slots => "max_connections",
+            Limit::Connections | Limit::PostgresConnections => "max_connections",
             Limit::AccountConnections => "max_user_connections",
             Limit::RoleConnections => "CONNECTION LIMIT of the role",
             Limit::DatabaseConnections => "CONNECTION LIMIT of the database",
@@ -108,7 +108,7 @@ impl Limit {
     }
 
     /// A query whose last column is the number in use.
-    fn in_use(self) -> &'static str {
+    fn usage_query(self) -> &'static str {
         match self {
             Limit::Statements => "SHOW GLOBAL STATUS WHERE Variable_name = 'Prepared_stmt_count'",
             Limit::Connections => "SHOW GLOBAL STATUS WHERE Variable_name = 'Threads_connected'",
@@ -116,52 +116,56 @@ impl Limit {
                 "SELECT 'processes', COUNT(*) FROM information_schema.processlist \
                  WHERE user = SUBSTRING_INDEX(CURRENT_USER(), '@', 1)"
             }
-            Limit::Slots | Limit::RoleConnections | Limit::DatabaseConnections => ROOM,
+            Limit::PostgresConnections | Limit::RoleConnections | Limit::DatabaseConnections => {
+                POSTGRESQL_LIMITS_SQL
+            }
         }
     }
 
     /// The statement that raises the limit to `value`.
-    fn raise_to(self, value: u64) -> String {
+    fn raise_statement(self, value: u64) -> String {
         match self {
             Limit::Statements | Limit::Connections => format!("SET GLOBAL {} = {value}", self.name()),
             Limit::AccountConnections => format!(
                 "SET GLOBAL max_user_connections = {value}, or ALTER USER … WITH MAX_USER_CONNECTIONS {value} where the \
                  account has its own limit"
             ),
-            Limit::Slots => format!("ALTER SYSTEM SET max_connections = {value} and restart the server"),
+            Limit::PostgresConnections => {
+                format!("ALTER SYSTEM SET max_connections = {value} and restart the server")
+            }
             Limit::RoleConnections => format!("ALTER ROLE … CONNECTION LIMIT {value}"),
             Limit::DatabaseConnections => format!("ALTER DATABASE … CONNECTION LIMIT {value}"),
         }
     }
 
-    fn per_connection(self, demand: Demand) -> u64 {
+    fn count_per_connection(self, demand: Demand) -> u64 {
         if self == Limit::Statements { demand.statements } else { 1 }
     }
 }
 
 /// Whether the error reports a limit. Connection attempts that are still in progress count against such a limit.
 pub(crate) fn is_limit(error: &WireError) -> bool {
-    Limit::of(error).is_some()
+    Limit::from_error(error).is_some()
 }
 
-/// Adds the numbers to `failure` if a server's limit ended the run. `connection` reads the limit. No other connection
-/// attempt may be in progress.
+/// If a server's limit ended the run, adds the limit, its use and the need to `failure`. The limit is read over
+/// `connection`; no connection attempt may be in progress then.
 pub(crate) async fn explain<C: Connection>(
     (reason, mut failure): RunFailure,
     error: &WireError,
     connection: Option<&mut C>,
     demand: Demand,
-    holdings: &Holdings,
+    open_counts: &OpenCounts,
 ) -> RunFailure {
-    let Some(limit) = Limit::of(error) else {
+    let Some(limit) = Limit::from_error(error) else {
         return (reason, failure);
     };
     let own = match limit {
-        Limit::Statements => holdings.statements.load(Ordering::Acquire),
-        _ => holdings.connections.load(Ordering::Acquire),
+        Limit::Statements => open_counts.statements.load(Ordering::Acquire),
+        _ => open_counts.connections.load(Ordering::Acquire),
     };
     let usage = match connection {
-        Some(connection) => read(connection, limit, own).await,
+        Some(connection) => read_usage(connection, limit, own).await,
         None => None,
     };
     let limit = usage.map_or(limit, |(limit, _)| limit);
@@ -172,19 +176,24 @@ pub(crate) async fn explain<C: Connection>(
 }
 
 /// Reads the limit and its use; `None` if the server does not report them.
-async fn read<C: Connection>(connection: &mut C, limit: Limit, own: u64) -> Option<(Limit, LimitUsage)> {
-    let in_use = connection.rows(limit.in_use()).await.ok()?;
-    if limit.in_use() == ROOM {
-        return tightest(&in_use, own);
+async fn read_usage<C: Connection>(
+    connection: &mut C,
+    limit: Limit,
+    own: u64,
+) -> Option<(Limit, LimitUsage)> {
+    let in_use = connection.rows(limit.usage_query()).await.ok()?;
+    if limit.usage_query() == POSTGRESQL_LIMITS_SQL {
+        return tightest_limit(&in_use, own);
     }
     let value = connection.rows(&format!("SELECT @@{}", limit.name())).await.ok()?;
     let number = |rows: &[TextRow]| rows.first()?.last()?.as_ref()?.parse::<u64>().ok();
-    let others = number(&in_use)?.saturating_sub(own);
-    Some((limit, LimitUsage { limit: number(&value)?, reserved: 0, others }))
+    let used_by_others = number(&in_use)?.saturating_sub(own);
+    Some((limit, LimitUsage { limit: number(&value)?, reserved: 0, used_by_others }))
 }
 
-/// The PostgreSQL limit with the fewest free connections. It does not depend on the language of the error message.
-fn tightest(rows: &[TextRow], own: u64) -> Option<(Limit, LimitUsage)> {
+/// The PostgreSQL limit with the fewest free connections. This choice does not depend on the language of the server's
+/// messages.
+fn tightest_limit(rows: &[TextRow], own: u64) -> Option<(Limit, LimitUsage)> {
     let read = |row: &TextRow| {
         let [Some(name), Some(value), Some(reserved), Some(in_use)] = &row[..] else {
             return None;
@@ -192,17 +201,20 @@ fn tightest(rows: &[TextRow], own: u64) -> Option<(Limit, LimitUsage)> {
         let limit = match name.as_str() {
             "role" => Limit::RoleConnections,
             "database" => Limit::DatabaseConnections,
-            _ => Limit::Slots,
+            _ => Limit::PostgresConnections,
         };
-        let others = in_use.parse::<u64>().ok()?.saturating_sub(own);
-        Some((limit, LimitUsage { limit: value.parse().ok()?, reserved: reserved.parse().ok()?, others }))
+        let used_by_others = in_use.parse::<u64>().ok()?.saturating_sub(own);
+        Some((
+            limit,
+            LimitUsage { limit: value.parse().ok()?, reserved: reserved.parse().ok()?, used_by_others },
+        ))
     };
     rows.iter().filter_map(read).min_by_key(|(_, usage)| usage.free())
 }
 
 /// The message about the limit, and the fix.
 fn describe(limit: Limit, demand: Demand, usage: Option<LimitUsage>) -> (String, String) {
-    let each = limit.per_connection(demand);
+    let each = limit.count_per_connection(demand);
     let need = demand.connections * each;
     let (what, fewer) = if limit == Limit::Statements {
         (
@@ -213,16 +225,16 @@ fn describe(limit: Limit, demand: Demand, usage: Option<LimitUsage>) -> (String,
         (format!("the run needs {need} connections"), "use fewer connections")
     };
     let Some(usage) = usage else {
-        return (what, format!("{} at least, or {fewer}", limit.raise_to(need)));
+        return (what, format!("{} at least, or {fewer}", limit.raise_statement(need)));
     };
-    let LimitUsage { limit: value, reserved, others } = usage;
-    let fit = usage.free() / each.max(1);
-    let kept = if reserved > 0 { format!("{reserved} are reserved and ") } else { String::new() };
+    let LimitUsage { limit: value, reserved, used_by_others } = usage;
+    let fitting = usage.free() / each.max(1);
+    let reserved_text = if reserved > 0 { format!("{reserved} are reserved and ") } else { String::new() };
     let text = format!(
-        "{what}, and {} is {value}, of which {kept}others use {others}: at most {fit} connections fit",
+        "{what}, and {} is {value}, of which {reserved_text}others use {used_by_others}: at most {fitting} connections fit",
         limit.name()
     );
-    (text, format!("{}, or {fewer}", limit.raise_to(need + reserved + others)))
+    (text, format!("{}, or {fewer}", limit.raise_statement(need + reserved + used_by_others)))
 }
 
 #[cfg(test)]
@@ -232,9 +244,12 @@ mod tests {
     const DEMAND: Demand = Demand { connections: 500, statements: 46 };
 
     #[test]
-    fn statements_are_counted_out() {
-        let (text, fix) =
-            describe(Limit::Statements, DEMAND, Some(LimitUsage { limit: 16_382, reserved: 0, others: 12 }));
+    fn a_statement_limit_is_explained_with_its_use() {
+        let (text, fix) = describe(
+            Limit::Statements,
+            DEMAND,
+            Some(LimitUsage { limit: 16_382, reserved: 0, used_by_others: 12 }),
+        );
         assert_eq!(
             text,
             "500 connections with 46 prepared statements each need 23000, and max_prepared_stmt_count is 16382, of \
@@ -244,9 +259,12 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_counted_out() {
-        let (text, fix) =
-            describe(Limit::Connections, DEMAND, Some(LimitUsage { limit: 151, reserved: 0, others: 2 }));
+    fn a_connection_limit_is_explained_with_its_use() {
+        let (text, fix) = describe(
+            Limit::Connections,
+            DEMAND,
+            Some(LimitUsage { limit: 151, reserved: 0, used_by_others: 2 }),
+        );
         assert_eq!(
             text,
             "the run needs 500 connections, and max_connections is 151, of which others use 2: at most 149 \
@@ -256,9 +274,12 @@ mod tests {
     }
 
     #[test]
-    fn slots_that_are_reserved_do_not_count() {
-        let (text, fix) =
-            describe(Limit::Slots, DEMAND, Some(LimitUsage { limit: 100, reserved: 3, others: 2 }));
+    fn reserved_connections_are_not_available() {
+        let (text, fix) = describe(
+            Limit::PostgresConnections,
+            DEMAND,
+            Some(LimitUsage { limit: 100, reserved: 3, used_by_others: 2 }),
+        );
         assert_eq!(
             text,
             "the run needs 500 connections, and max_connections is 100, of which 3 are reserved and others use 2: at \
@@ -271,23 +292,23 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_that_leaves_the_least_room_is_told() {
-        let row = |words: [&str; 4]| words.map(|word| Some(word.to_owned())).to_vec();
+    fn the_limit_with_the_fewest_free_connections_is_reported() {
+        let row = |columns: [&str; 4]| columns.map(|column| Some(column.to_owned())).to_vec();
         let rows = [row(["slots", "100", "3", "12"]), row(["role", "20", "0", "10"])];
-        let (limit, usage) = tightest(&rows, 10).unwrap();
-        assert_eq!((limit, usage.free(), usage.others), (Limit::RoleConnections, 20, 0));
-        assert!(tightest(&[], 10).is_none());
+        let (limit, usage) = tightest_limit(&rows, 10).unwrap();
+        assert_eq!((limit, usage.free(), usage.used_by_others), (Limit::RoleConnections, 20, 0));
+        assert!(tightest_limit(&[], 10).is_none());
     }
 
     #[test]
-    fn a_limit_that_cannot_be_read_is_not_guessed() {
+    fn a_limit_that_cannot_be_read_is_not_reported() {
         let (text, fix) = describe(Limit::Connections, DEMAND, None);
         assert_eq!(text, "the run needs 500 connections");
         assert_eq!(fix, "SET GLOBAL max_connections = 500 at least, or use fewer connections");
     }
 
     #[test]
-    fn limits_are_known_by_their_errors() {
+    fn errors_identify_their_limits() {
         let server = |code, message: &str| WireError::Server {
             code,
             state: "HY000".into(),
@@ -299,20 +320,20 @@ mod tests {
         assert!(!is_limit(&server(1226, "has exceeded the 'max_queries_per_hour' resource")));
         assert!(!is_limit(&server(1045, "Access denied")));
         let state = |state: &str, message: &str| {
-            Limit::of(&WireError::Server {
+            Limit::from_error(&WireError::Server {
                 code: 0,
                 state: state.into(),
                 message: message.into(),
                 is_fatal: false,
             })
         };
-        assert_eq!(state("53300", "sorry, too many clients already"), Some(Limit::Slots));
+        assert_eq!(state("53300", "sorry, too many clients already"), Some(Limit::PostgresConnections));
         assert_eq!(state("53300", "too many connections for role \"x\""), Some(Limit::RoleConnections));
         assert_eq!(
             state("53300", "too many connections for database \"x\""),
             Some(Limit::DatabaseConnections)
         );
         assert_eq!(state("28P01", ""), None);
-        assert_eq!(Limit::of(&WireError::Lost("for role".into())), None);
+        assert_eq!(Limit::from_error(&WireError::Lost("for role".into())), None);
     }
 }

@@ -13,7 +13,7 @@ use dbdyno_workload::{Program, Statement};
 use tokio::sync::Semaphore;
 
 use crate::failure::{self, RunFailure};
-use crate::server_limits::Holdings;
+use crate::server_limits::OpenCounts;
 use crate::worker_state::UserId;
 
 /// Maximum connections that a worker opens at the same time. More would overflow the server's listen queue.
@@ -47,11 +47,11 @@ pub(crate) struct OpenFailure<C> {
 }
 
 impl<C> OpenFailure<C> {
-    /// The failure that ends a run which cannot continue without this session.
-    pub(crate) fn failure(&self, target: &Target) -> RunFailure {
+    /// The failure of a run that cannot continue without this session.
+    pub(crate) fn to_run_failure(&self, target: &Target) -> RunFailure {
         match &self.statement {
-            Some(sql) => failure::to_prepare(&self.error, sql),
-            None => failure::to_connect(&self.error, target, self.user.global),
+            Some(sql) => failure::from_prepare_error(&self.error, sql),
+            None => failure::from_connect_error(&self.error, target, self.user.global),
         }
     }
 }
@@ -59,14 +59,14 @@ impl<C> OpenFailure<C> {
 pub(crate) type OpenResult<C> = Result<Session<C>, OpenFailure<C>>;
 
 /// Opens the sessions of one worker.
-pub(crate) struct Opener<C> {
+pub(crate) struct SessionOpener<C> {
     connector: C,
-    holdings: Arc<Holdings>,
+    open_counts: Arc<OpenCounts>,
     /// Statements to execute on every new connection.
-    setup: Vec<String>,
+    session_sql: Vec<String>,
     statements: Vec<Statement>,
     /// Statement numbers in the order of preparation.
-    order: Vec<usize>,
+    preparation_order: Vec<usize>,
     /// The handles of the session opened last.
     handles: RefCell<Rc<[StatementHandle]>>,
     permits: Semaphore,
@@ -76,14 +76,14 @@ pub(crate) struct Opener<C> {
     last_error: RefCell<Option<WireError>>,
 }
 
-impl<C: Connector> Opener<C> {
-    pub(crate) fn new(connector: C, program: &Program, holdings: Arc<Holdings>) -> Self {
+impl<C: Connector> SessionOpener<C> {
+    pub(crate) fn new(connector: C, program: &Program, open_counts: Arc<OpenCounts>) -> Self {
         Self {
             connector,
-            holdings,
-            setup: program.session(),
+            open_counts,
+            session_sql: program.session(),
             statements: program.statements(),
-            order: program.preparation_order(),
+            preparation_order: program.preparation_order(),
             handles: RefCell::new(Rc::new([])),
             permits: Semaphore::new(OPENING_MAX),
             disconnected: Cell::new(0),
@@ -91,10 +91,10 @@ impl<C: Connector> Opener<C> {
         }
     }
 
-    /// Like [`Opener::open`], but opens at most [`OPENING_MAX`] connections at the same time.
+    /// As [`SessionOpener::open`], but at most [`OPENING_MAX`] connections are opened at the same time.
     pub(crate) async fn open_in_turn(&self, user: UserId) -> OpenResult<C::Connection> {
         let Ok(_permit) = self.permits.acquire().await else {
-            let error = WireError::Lost("no more connections are opened".into());
+            let error = WireError::Lost("no more connections are opened, because the run ends".into());
             return Err(OpenFailure { error, user, statement: None, connection: None });
         };
         // Boxed to keep the futures of thousands of waiting users small.
@@ -107,17 +107,17 @@ impl<C: Connector> Opener<C> {
             Ok(connection) => connection,
             Err(error) => return Err(OpenFailure { error, user, statement: None, connection: None }),
         };
-        self.holdings.connections.fetch_add(1, Ordering::AcqRel);
+        self.open_counts.connections.fetch_add(1, Ordering::AcqRel);
         match self.prepare_all(&mut connection).await {
-            Ok(handles) => Ok(Session { user, connection, handles: self.share(handles) }),
+            Ok(handles) => Ok(Session { user, connection, handles: self.deduplicate_handles(handles) }),
             Err((error, sql)) => {
                 Err(OpenFailure { error, user, statement: Some(sql), connection: Some(connection) })
             }
         }
     }
 
-    /// Stops opening connections: those that wait for a permit fail.
-    pub(crate) fn stop(&self) {
+    /// Stops opening connections. Calls that wait for a permit fail.
+    pub(crate) fn stop_opening(&self) {
         self.permits.close();
     }
 
@@ -126,19 +126,19 @@ impl<C: Connector> Opener<C> {
         connection: &mut C::Connection,
     ) -> Result<Vec<StatementHandle>, (WireError, String)> {
         let mut handles = vec![StatementHandle::Prepared(0); self.statements.len()];
-        for sql in &self.setup {
+        for sql in &self.session_sql {
             connection.query(sql.as_bytes()).await.map_err(|error| (error, sql.clone()))?;
         }
         let mut prepared = 0;
-        for &number in &self.order {
+        for &number in &self.preparation_order {
             let Statement { sql, types, prepared: is_prepared } = &self.statements[number];
             let prepares = match is_prepared {
-                true => prepare(connection, sql, types).await.map_err(|error| (error, sql.clone()))?,
+                true => try_prepare(connection, sql, types).await.map_err(|error| (error, sql.clone()))?,
                 false => false,
             };
             handles[number] = if prepares {
                 prepared += 1;
-                self.holdings.statements.fetch_add(1, Ordering::AcqRel);
+                self.open_counts.statements.fetch_add(1, Ordering::AcqRel);
                 StatementHandle::Prepared(prepared - 1)
             } else {
                 StatementHandle::Text(sql.clone())
@@ -158,7 +158,7 @@ impl<C: Connector> Opener<C> {
         prepared as u64
     }
 
-    fn share(&self, handles: Vec<StatementHandle>) -> Rc<[StatementHandle]> {
+    fn deduplicate_handles(&self, handles: Vec<StatementHandle>) -> Rc<[StatementHandle]> {
         let mut last = self.handles.borrow_mut();
         if **last != *handles {
             *last = handles.into();
@@ -178,7 +178,7 @@ impl<C: Connector> Opener<C> {
     }
 
     /// The last error if none of `users` has a connection; `None` while any of them has one.
-    pub(crate) fn all_lost(&self, users: usize) -> Option<WireError> {
+    pub(crate) fn error_if_all_lost(&self, users: usize) -> Option<WireError> {
         self.last_error.borrow().clone().filter(|_| self.disconnected.get() == users)
     }
 }
@@ -188,7 +188,7 @@ pub(crate) fn count_prepared(handles: &[StatementHandle]) -> usize {
 }
 
 /// Prepares a statement. Returns false if the server cannot prepare it, so that it is sent as text.
-async fn prepare(connection: &mut impl Connection, sql: &str, types: &[Type]) -> Result<bool, WireError> {
+async fn try_prepare(connection: &mut impl Connection, sql: &str, types: &[Type]) -> Result<bool, WireError> {
     match connection.prepare(sql, types).await {
         Ok(()) => Ok(true),
         Err(error) if error.is_unsupported_prepared() => Ok(false),

@@ -25,7 +25,7 @@ impl Timer {
     }
 
     /// Returns at `at` or slightly later, and immediately if it has passed.
-    pub(crate) async fn until(&mut self, at: Instant) -> io::Result<()> {
+    pub(crate) async fn sleep_until(&mut self, at: Instant) -> io::Result<()> {
         loop {
             let left = at.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -7,22 +7,22 @@ use dbdyno_metrics::histogram::{Histogram, LatencySummary};
 
 use crate::machine;
 
-/// Shorter intervals give no usable CPU share: intervals that end while the worker sleeps are closed at the same
-/// instant.
-const SHORTEST: Duration = Duration::from_millis(1);
+/// Minimum length of an interval for a usable CPU share. Intervals that end while the worker sleeps are all closed at the
+/// instant at which it wakes up, so they can be shorter.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
-/// Measures one worker.
+/// Measures the CPU time and the delays of one worker.
 #[derive(Debug)]
 pub(crate) struct UsageMeter {
-    at: Nanos,
+    last_taken: Nanos,
     cpu: Duration,
     run_queue_wait: Duration,
     lag: Histogram,
     /// CPU time divided by elapsed time, in the last interval that was long enough.
-    share: f64,
+    cpu_share: f64,
 }
 
-/// The resources and delays of one worker, or of several, in an interval.
+/// The CPU time and delays of one or several workers in an interval.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GeneratorUsage {
     /// CPU time divided by elapsed time.
@@ -38,11 +38,11 @@ impl UsageMeter {
     /// Starts the measurement. Must be called on the worker's thread.
     pub(crate) fn new() -> Self {
         Self {
-            at: 0,
+            last_taken: 0,
             cpu: machine::thread_cpu(),
             run_queue_wait: machine::thread_run_queue_wait(),
             lag: Histogram::default(),
-            share: 0.0,
+            cpu_share: 0.0,
         }
     }
 
@@ -51,17 +51,22 @@ impl UsageMeter {
         self.lag.record_ns(lag);
     }
 
-    /// The usage from the last call to `now`. If that is too short, the CPU share is that of the previous call.
+    /// The usage since the last call. If that was less than [`INTERVAL_MIN`] ago, the CPU share is that of the last call.
     pub(crate) fn take(&mut self, now: Nanos) -> GeneratorUsage {
-        let wall = Duration::from_nanos(now.saturating_sub(self.at));
+        let wall = Duration::from_nanos(now.saturating_sub(self.last_taken));
         let mut waited = Duration::ZERO;
-        if wall >= SHORTEST {
+        if wall >= INTERVAL_MIN {
             let (cpu, run_queue_wait) = (machine::thread_cpu(), machine::thread_run_queue_wait());
-            self.share = (cpu - self.cpu).as_secs_f64() / wall.as_secs_f64();
+            self.cpu_share = (cpu - self.cpu).as_secs_f64() / wall.as_secs_f64();
             waited = run_queue_wait.saturating_sub(self.run_queue_wait);
-            (self.at, self.cpu, self.run_queue_wait) = (now, cpu, run_queue_wait);
+            (self.last_taken, self.cpu, self.run_queue_wait) = (now, cpu, run_queue_wait);
         }
-        GeneratorUsage { cpu: self.share, run_queue_wait: waited, lag: self.lag.take(), delay: delays() }
+        GeneratorUsage {
+            cpu: self.cpu_share,
+            run_queue_wait: waited,
+            lag: self.lag.take(),
+            delay: take_delays(),
+        }
     }
 }
 
@@ -76,9 +81,9 @@ impl GeneratorUsage {
 }
 
 /// The delays sampled on this thread since the last call.
-fn delays() -> LatencySummary {
+fn take_delays() -> LatencySummary {
     let mut delays = Histogram::default();
-    dbdyno_wire::delay::take().into_iter().for_each(|delay_ns| delays.record_ns(delay_ns));
+    dbdyno_wire::delay::take_delays().into_iter().for_each(|delay_ns| delays.record_ns(delay_ns));
     delays.take()
 }
 
@@ -87,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_closed_at_one_instant_use_no_more_than_a_cpu() {
+    fn an_interval_without_length_has_the_previous_cpu_share() {
         let mut meter = UsageMeter::new();
         let begun = std::time::Instant::now();
         while begun.elapsed() < Duration::from_millis(20) {

@@ -1,4 +1,4 @@
-//! One user: a session and the loop that runs its events.
+//! One user: a session and the loop that executes its events.
 //!
 //! ```text
 //! next due ──▶ [renew after reconnect_every events] ──▶ attempt ──▶ done
@@ -22,80 +22,80 @@ use dbdyno_workload::{Call, Program};
 
 use crate::backoff::Backoff;
 use crate::failure::{self, RunFailure};
-use crate::session::{Opener, Session, StatementHandle};
+use crate::session::{Session, SessionOpener, StatementHandle};
 use crate::worker_state::WorkerState;
 use crate::{Options, Renewal};
 
-/// Shared by all users of a run.
-pub(crate) struct Script {
+/// What all users of a worker share.
+pub(crate) struct RunContext {
     pub(crate) program: Program,
     pub(crate) plan: Arc<Plan>,
     pub(crate) options: Options,
 }
 
-/// Runs the events of one user on its session until the run is over.
+/// Executes the events of one user on its session until the run is over.
 pub(crate) struct User<C: ScriptedConnector> {
     pub(crate) session: Session<C::Connection>,
-    pub(crate) opener: Rc<Opener<C>>,
+    pub(crate) opener: Rc<SessionOpener<C>>,
     pub(crate) worker: Rc<WorkerState>,
-    pub(crate) script: Rc<Script>,
+    pub(crate) run: Rc<RunContext>,
     pub(crate) event: dbdyno_workload::Event,
-    /// Randomises the pauses between attempts to connect.
+    /// Random numbers for the pauses between attempts to connect.
     pub(crate) rng: Rng,
 }
 
-/// Number of events after which a user that never waits yields to the other users of its thread: about 50 µs.
-const EVENTS_ALONE: u32 = 256;
+/// Number of events, about 50 µs, after which a user that never waits yields to the other users of its thread.
+const EVENTS_PER_YIELD: u32 = 256;
 
 /// Why a user stops.
-enum Halt {
+enum UserEnd {
     /// The run is over while this user has no connection.
-    Over,
+    RunOver,
     /// The run must end.
     Failed(RunFailure),
 }
 
 impl<C: ScriptedConnector> User<C> {
     pub(crate) async fn run(mut self) {
-        let every = self.script.plan.load.reconnect_every;
-        let within = self.script.options.renewal == Renewal::WithinLastEvent;
+        let reconnect_every = self.run.plan.load.reconnect_every;
+        let renews_within_event = self.run.options.renewal == Renewal::WithinLastEvent;
         let mut events_done = 0;
         let mut free_since = None;
         if let Err(failure) = Box::pin(self.continue_row_ids()).await {
             return self.worker.fail_run(failure);
         }
-        let mut alone = 0u32;
+        let mut collected_events = 0u32;
         while !self.event.is_done()
             && let Some(due) = self.worker.next_due(self.session.user, free_since).await
         {
-            let worn = every != 0 && events_done == every;
-            let wears = within && events_done + 1 == every;
-            match self.run_event(due, worn, wears).await {
+            let renew_before = reconnect_every != 0 && events_done == reconnect_every;
+            let renew_after = renews_within_event && events_done + 1 == reconnect_every;
+            match self.run_event(due, renew_before, renew_after).await {
                 Ok(end) => free_since = Some(end),
-                Err(Halt::Over) => return,
-                Err(Halt::Failed(failure)) => return self.worker.fail_run(failure),
+                Err(UserEnd::RunOver) => return,
+                Err(UserEnd::Failed(failure)) => return self.worker.fail_run(failure),
             }
-            events_done = if wears { 0 } else { 1 + if worn { 0 } else { events_done } };
+            events_done = if renew_after { 0 } else { 1 + if renew_before { 0 } else { events_done } };
             if self.event.collects() {
                 // An event that only collects a row never waits, so the user must yield explicitly for the other users.
-                alone += 1;
-                if alone.is_multiple_of(EVENTS_ALONE) {
+                collected_events += 1;
+                if collected_events.is_multiple_of(EVENTS_PER_YIELD) {
                     tokio::task::yield_now().await;
                 }
             }
         }
-        let Some(left) = Box::pin(self.send_rest(free_since)).await else { return };
+        let Some(ended_at) = Box::pin(self.send_remaining_rows(free_since)).await else { return };
         if let Err(failure) = Box::pin(self.send_teardown()).await {
             return self.worker.fail_run(failure);
         }
-        self.worker.end_user(left);
+        self.worker.end_user(ended_at);
         Box::pin(self.session.connection.close()).await;
     }
 
     async fn send_teardown(&mut self) -> Result<(), RunFailure> {
-        for sql in self.script.program.teardown() {
+        for sql in self.run.program.teardown() {
             let sent = self.session.connection.query(sql.as_bytes()).await;
-            sent.map_err(|error| failure::to_query(&error, sql))?;
+            sent.map_err(|error| failure::from_query_error(&error, sql))?;
         }
         Ok(())
     }
@@ -104,21 +104,20 @@ impl<C: ScriptedConnector> User<C> {
     async fn continue_row_ids(&mut self) -> Result<(), RunFailure> {
         let Some(sql) = self.event.last_row_sql() else { return Ok(()) };
         let rows = self.session.connection.rows(&sql).await;
-        let rows = rows.map_err(|error| failure::to_query(&error, &sql))?;
+        let rows = rows.map_err(|error| failure::from_query_error(&error, &sql))?;
         let last = rows.into_iter().flatten().flatten().next().and_then(|text| text.parse().ok());
         self.event.follow(last.unwrap_or(0));
         Ok(())
     }
 
-    /// Sends the remaining collected rows. The statement counts if the run is not over. Returns the time of the reply,
-    /// or `None` after an error.
-    async fn send_rest(&mut self, free_since: Option<Nanos>) -> Option<Nanos> {
+    /// Sends the collected rows that no event has sent. Returns the time of the reply, or `None` after an error.
+    async fn send_remaining_rows(&mut self, free_since: Option<Nanos>) -> Option<Nanos> {
         let sent = free_since.unwrap_or_else(|| self.worker.now());
         let Some(call) = self.event.rest() else { return Some(sent) };
-        match send(&mut self.session, call).await {
+        match execute_call(&mut self.session, call).await {
             Ok(outcome) => {
                 let end = self.worker.now();
-                self.worker.count_statement(statement(call, outcome, sent, end));
+                self.worker.count_statement(statement_record(call, outcome, sent, end));
                 Some(end)
             }
             Err(error) => {
@@ -128,16 +127,21 @@ impl<C: ScriptedConnector> User<C> {
         }
     }
 
-    /// Runs one event, and restarts it after errors that the plan retries. Before the event, replaces the session if it
-    /// is `worn`; after the event, if this event `wears` it out. Returns the end of the event.
-    async fn run_event(&mut self, due: Nanos, worn: bool, wears: bool) -> Result<Nanos, Halt> {
+    /// Executes one event, and restarts it after errors that the plan retries. Replaces the session before the event if
+    /// `renew_before`, and after it if `renew_after`. Returns the end of the event.
+    async fn run_event(
+        &mut self,
+        due: Nanos,
+        renew_before: bool,
+        renew_after: bool,
+    ) -> Result<Nanos, UserEnd> {
         let start = self.worker.now();
         // Rare futures are boxed to keep those of thousands of users small.
-        let mut sent = if worn { Box::pin(self.renew()).await? } else { start };
+        let mut sent = if renew_before { Box::pin(self.renew()).await? } else { start };
         loop {
-            match self.attempt(sent).await {
+            match self.attempt_event(sent).await {
                 Ok(mut end) => {
-                    if wears {
+                    if renew_after {
                         end = Box::pin(self.renew()).await?;
                     }
                     self.worker.end_event(self.session.user, Event { due, start, end });
@@ -150,17 +154,17 @@ impl<C: ScriptedConnector> User<C> {
 
     /// Executes the statements of one transaction. The first statement is sent at `start`. Returns the time of the last
     /// reply.
-    async fn attempt(&mut self, start: Nanos) -> Result<Nanos, WireError> {
+    async fn attempt_event(&mut self, start: Nanos) -> Result<Nanos, WireError> {
         self.event.restart();
         let mut sent = start;
-        while let Some(call) = self.event.next(&self.script.program) {
+        while let Some(call) = self.event.next(&self.run.program) {
             if call.keeps {
-                sent = Box::pin(self.send_and_keep(sent)).await?;
+                sent = Box::pin(self.execute_and_keep(sent)).await?;
                 continue;
             }
-            let outcome = send(&mut self.session, call).await?;
+            let outcome = execute_call(&mut self.session, call).await?;
             let end = self.worker.now();
-            self.worker.count_statement(statement(call, outcome, sent, end));
+            self.worker.count_statement(statement_record(call, outcome, sent, end));
             sent = end;
         }
         Ok(sent)
@@ -168,30 +172,30 @@ impl<C: ScriptedConnector> User<C> {
 
     /// Executes the current statement and passes the first row of its result to the event. Returns the time of the
     /// reply.
-    async fn send_and_keep(&mut self, sent: Nanos) -> Result<Nanos, WireError> {
+    async fn execute_and_keep(&mut self, sent: Nanos) -> Result<Nanos, WireError> {
         let call = self.event.last();
         let Session { handles, connection, .. } = &mut self.session;
         let (StatementHandle::Text(template), values) = (&handles[call.statement], &call.values) else {
             unreachable!("a statement whose result is kept is not prepared");
         };
         let mut sql = Vec::new();
-        placeholders::fill(&mut sql, template, values, self.script.plan.target.quoting());
+        placeholders::fill(&mut sql, template, values, self.run.plan.target.quoting());
         connection.write_query(&sql);
         let (rows, outcome) = connection.fetch_rows(Rows::default()).await;
         let end = self.worker.now();
-        self.worker.count_statement(statement(call, outcome?, sent, end));
+        self.worker.count_statement(statement_record(call, outcome?, sent, end));
         let mut first = Vec::new();
         if let Some(row) = rows.row(0) {
-            rows.each_column(row, |(_, column)| first.push(column.map(Vec::from)));
+            rows.for_each_column(row, |(_, column)| first.push(column.map(Vec::from)));
         }
-        self.event.keep(&self.script.program, &first);
+        self.event.keep(&self.run.program, &first);
         Ok(end)
     }
 
-    /// Prepares the restart of an event after an error. Returns the time at which it may restart.
+    /// Handles an error of an event. Returns the time from which the event may restart.
     #[cold]
-    async fn recover(&mut self, mut error: WireError) -> Result<Nanos, Halt> {
-        let plan = Arc::clone(&self.script.plan);
+    async fn recover(&mut self, mut error: WireError) -> Result<Nanos, UserEnd> {
+        let plan = Arc::clone(&self.run.plan);
         let mut failure = self.failure(&error);
         self.count_error(&error);
         let is_lost = failure::is_lost(&error);
@@ -200,7 +204,7 @@ impl<C: ScriptedConnector> User<C> {
                 Ok(()) => return Ok(self.worker.now()),
                 Err(rollback_error) => error = rollback_error,
             }
-            failure = failure::to_query(&error, "ROLLBACK");
+            failure = failure::from_query_error(&error, "ROLLBACK");
             self.count_error(&error);
         }
         let now = self.worker.now();
@@ -210,27 +214,27 @@ impl<C: ScriptedConnector> User<C> {
             return self.reconnect(&error).await;
         }
         self.worker.abandon_event(self.session.user, now);
-        Err(Halt::Failed(failure))
+        Err(UserEnd::Failed(failure))
     }
 
     fn count_error(&self, error: &WireError) {
-        let code = failure::error_code(error, &self.script.plan.target);
+        let code = failure::error_code(error, &self.run.plan.target);
         self.worker.count_error(self.worker.now(), &code.to_string(), error.class());
     }
 
     /// Counts a failed attempt to open a connection.
     fn count_connect_error(&self, now: Nanos, error: &WireError) {
-        let code = failure::connect_code(error, &self.script.plan.target);
+        let code = failure::connect_error_code(error, &self.run.plan.target);
         self.worker.count_error(now, &code.to_string(), ErrorClass::Refused);
     }
 
-    /// Makes the session ready to restart the event; sends a ROLLBACK if `rollback` is set.
+    /// Counts a retry. Before that, sends a ROLLBACK if `rollback` is set.
     async fn roll_back(&mut self, rollback: bool) -> Result<(), WireError> {
         if rollback {
             // A lock wait timeout rolls back only one statement; without a ROLLBACK, a new BEGIN would commit the other
             // statements.
             self.session.connection.query(b"ROLLBACK").await?;
-            if !self.script.options.uncounted_rollback {
+            if !self.run.options.uncounted_rollback {
                 self.worker.count_other_statement(self.worker.now());
             }
         }
@@ -240,35 +244,35 @@ impl<C: ScriptedConnector> User<C> {
 
     /// Replaces an intact session by a new one, as `load.reconnect_every` requires.
     #[cold]
-    async fn renew(&mut self) -> Result<Nanos, Halt> {
+    async fn renew(&mut self) -> Result<Nanos, UserEnd> {
         self.session.connection.close().await;
         // `open_in_turn` limits the number of concurrent renewals, for which `WorkerContext::raise_open_files` reserves
         // files.
         match self.worker.until_run_ends(self.opener.open_in_turn(self.session.user)).await {
-            None => Err(Halt::Over),
+            None => Err(UserEnd::RunOver),
             Some(Ok(session)) => Ok(self.replace_session(session)),
             Some(Err(failure)) => self.recover_renewal(failure.error).await,
         }
     }
 
     /// Handles the failure to open a session that replaces a closed one.
-    async fn recover_renewal(&mut self, error: WireError) -> Result<Nanos, Halt> {
+    async fn recover_renewal(&mut self, error: WireError) -> Result<Nanos, UserEnd> {
         let now = self.worker.now();
         self.count_connect_error(now, &error);
-        if self.script.plan.reconnect.on_lost == OnLost::Reconnect {
+        if self.run.plan.reconnect.on_lost == OnLost::Reconnect {
             return self.reconnect(&error).await;
         }
         let user = self.session.user;
         self.worker.abandon_event(user, now);
-        Err(Halt::Failed((
+        Err(UserEnd::Failed((
             EndReason::ConnectionLost,
-            failure::to_connect(&error, &self.script.plan.target, user.global).1,
+            failure::from_connect_error(&error, &self.run.plan.target, user.global).1,
         )))
     }
 
     /// Tries to open a session until it succeeds, the run is over, or `reconnect.give_up_us` has passed.
-    async fn reconnect(&mut self, lost: &WireError) -> Result<Nanos, Halt> {
-        let settings = &self.script.plan.reconnect;
+    async fn reconnect(&mut self, lost: &WireError) -> Result<Nanos, UserEnd> {
+        let settings = &self.run.plan.reconnect;
         let give_up = self.worker.now() + settings.give_up_us * 1000;
         let mut backoff = Backoff::new(settings);
         let mut attempts = 0;
@@ -277,7 +281,7 @@ impl<C: ScriptedConnector> User<C> {
                 .worker
                 .until_run_ends(self.opener.open_in_turn(self.session.user))
                 .await
-                .ok_or(Halt::Over)?;
+                .ok_or(UserEnd::RunOver)?;
             let error = match opened {
                 Ok(session) => {
                     if attempts > 0 {
@@ -295,10 +299,14 @@ impl<C: ScriptedConnector> User<C> {
             }
             if now >= give_up {
                 self.worker.abandon_event(self.session.user, now);
-                return Err(Halt::Failed(failure::to_reconnect(lost, &error, settings.give_up_us)));
+                return Err(UserEnd::Failed(failure::from_reconnect_error(
+                    lost,
+                    &error,
+                    settings.give_up_us,
+                )));
             }
-            let pause = backoff.pause(&mut self.rng).min(Duration::from_nanos(give_up - now));
-            self.worker.until_run_ends(tokio::time::sleep(pause)).await.ok_or(Halt::Over)?;
+            let pause = backoff.next_pause(&mut self.rng).min(Duration::from_nanos(give_up - now));
+            self.worker.until_run_ends(tokio::time::sleep(pause)).await.ok_or(UserEnd::RunOver)?;
         }
     }
 
@@ -312,22 +320,22 @@ impl<C: ScriptedConnector> User<C> {
     /// The failure of a run that ends because a statement failed with `error`.
     fn failure(&self, error: &WireError) -> RunFailure {
         let call = self.event.last();
-        let statements = self.script.program.statements();
+        let statements = self.run.program.statements();
         let sql =
             statements.into_iter().nth(call.statement).map(|statement| statement.sql).unwrap_or_default();
         match self.session.handles.get(call.statement) {
             Some(StatementHandle::Text(template)) => {
-                let quoting = self.script.plan.target.quoting();
-                let sent = placeholders::filled(template, &call.values, quoting);
+                let quoting = self.run.plan.target.quoting();
+                let sent = placeholders::to_sql(template, &call.values, quoting);
                 // For recorded statements, the text is the parameter of the statement `?`.
-                failure::to_send(error, if sql == "?" { &sent } else { &sql }, &sent)
+                failure::from_text_error(error, if sql == "?" { &sent } else { &sql }, &sent)
             }
-            _ => failure::to_execute(error, &sql),
+            _ => failure::from_execute_error(error, &sql),
         }
     }
 }
 
-fn statement(call: &Call, outcome: Outcome, start: Nanos, end: Nanos) -> Statement {
+fn statement_record(call: &Call, outcome: Outcome, start: Nanos, end: Nanos) -> Statement {
     Statement {
         kind: call.kind,
         class: call.class,
@@ -341,7 +349,7 @@ fn statement(call: &Call, outcome: Outcome, start: Nanos, end: Nanos) -> Stateme
 }
 
 #[inline]
-async fn send<C: Connection>(session: &mut Session<C>, call: &Call) -> Result<Outcome, WireError> {
+async fn execute_call<C: Connection>(session: &mut Session<C>, call: &Call) -> Result<Outcome, WireError> {
     match &session.handles[call.statement] {
         StatementHandle::Prepared(number) => session.connection.execute(*number, &call.values).await,
         StatementHandle::Text(template) => session.connection.execute_text(template, &call.values).await,

@@ -20,13 +20,13 @@ impl WakeQueue {
     }
 
     /// The instant of the first wake-up; `Nanos::MAX` if no user waits.
-    pub(crate) fn first(&self) -> Nanos {
+    pub(crate) fn first_instant(&self) -> Nanos {
         self.by_time.first_key_value().map_or(Nanos::MAX, |((at, _), _)| *at)
     }
 
     /// Wakes all users whose instant has passed.
-    pub(crate) fn wake(&mut self, now: Nanos) {
-        while self.first() <= now
+    pub(crate) fn wake_until(&mut self, now: Nanos) {
+        while self.first_instant() <= now
             && let Some((_, waker)) = self.by_time.pop_first()
         {
             waker.wake();

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 
 use crate::control::{Signal, WorkerReady};
 use crate::failure::{self, RunFailure};
-use crate::server_limits::{self, Demand, Holdings};
-use crate::session::{OpenFailure, Opener, Session, count_prepared};
-use crate::user::{Script, User};
+use crate::server_limits::{self, Demand, OpenCounts};
+use crate::session::{OpenFailure, Session, SessionOpener, count_prepared};
+use crate::user::{RunContext, User};
 use crate::worker_context::{self, WorkerContext, spawn_user};
 use crate::worker_state::WorkerState;
 
@@ -25,22 +25,23 @@ pub(crate) struct Worker<C> {
     pub(crate) program: Program,
     pub(crate) connector: C,
     /// Shared by all workers of this engine.
-    pub(crate) holdings: Arc<Holdings>,
+    pub(crate) open_counts: Arc<OpenCounts>,
 }
 
 impl<C: ScriptedConnector> Worker<C> {
     /// Runs the worker on the calling thread until it ends.
     pub(crate) fn run(self) {
         let coordinator = self.context.coordinator.clone();
-        worker_context::run_worker(coordinator, self.work());
+        worker_context::run_worker(coordinator, self.open_and_run());
     }
 
-    async fn work(self) -> io::Result<()> {
+    async fn open_and_run(self) -> io::Result<()> {
         let mut signal = self.context.coordinator.signal.clone();
         if !self.context.configure_thread() {
             return Ok(());
         }
-        let opener = Rc::new(Opener::new(self.connector.clone(), &self.program, Arc::clone(&self.holdings)));
+        let opener =
+            Rc::new(SessionOpener::new(self.connector.clone(), &self.program, Arc::clone(&self.open_counts)));
         let opened = tokio::select! {
             opened = self.open_all(&opener) => opened,
             _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
@@ -70,7 +71,10 @@ impl<C: ScriptedConnector> Worker<C> {
     }
 
     /// Opens this worker's connections and prepares every statement on each.
-    async fn open_all(&self, opener: &Rc<Opener<C>>) -> Result<Vec<Session<C::Connection>>, RunFailure> {
+    async fn open_all(
+        &self,
+        opener: &Rc<SessionOpener<C>>,
+    ) -> Result<Vec<Session<C::Connection>>, RunFailure> {
         let connections = self.context.share(self.context.plan.load.connections) as usize;
         let mut opening = JoinSet::new();
         for local in 0..connections {
@@ -82,13 +86,13 @@ impl<C: ScriptedConnector> Worker<C> {
         while let Some(joined) = opening.join_next().await {
             match joined.expect("opening a connection does not panic") {
                 Ok(session) => sessions.push(session),
-                // Attempts in progress count against the limit too, so all attempts must end before the limit's use is
+                // Attempts in progress count against the limit too, so they must all end before the use of the limit is
                 // read.
                 Err(failure) if !failures.is_empty() || server_limits::is_limit(&failure.error) => {
-                    opener.stop();
+                    opener.stop_opening();
                     failures.push(failure);
                 }
-                Err(failure) => return Err(failure.failure(&self.context.plan.target)),
+                Err(failure) => return Err(failure.to_run_failure(&self.context.plan.target)),
             }
         }
         if !failures.is_empty() {
@@ -99,10 +103,10 @@ impl<C: ScriptedConnector> Worker<C> {
         Ok(sessions)
     }
 
-    /// The failure of a run that hit a limit of the server, from the first of `failures`.
+    /// The failure of a run that reached a limit of the server, from the first of `failures`.
     async fn explain_limit(
         &self,
-        opener: &Opener<C>,
+        opener: &SessionOpener<C>,
         sessions: &mut [Session<C::Connection>],
         failures: &mut [OpenFailure<C::Connection>],
     ) -> RunFailure {
@@ -110,41 +114,42 @@ impl<C: ScriptedConnector> Worker<C> {
             connections: self.context.plan.load.connections.into(),
             statements: opener.prepared_statements(),
         };
-        let (error, failure) = (failures[0].error.clone(), failures[0].failure(&self.context.plan.target));
+        let (error, failure) =
+            (failures[0].error.clone(), failures[0].to_run_failure(&self.context.plan.target));
         let connection = match sessions.first_mut() {
             Some(session) => Some(&mut session.connection),
             None => failures.iter_mut().find_map(|failure| failure.connection.as_mut()),
         };
-        server_limits::explain(failure, &error, connection, demand, &self.holdings).await
+        server_limits::explain(failure, &error, connection, demand, &self.open_counts).await
     }
 
     async fn run_users(
         self,
-        opener: Rc<Opener<C>>,
+        opener: Rc<SessionOpener<C>>,
         sessions: Vec<Session<C::Connection>>,
         start: Instant,
     ) -> io::Result<()> {
         let kinds = self.program.describe().len();
         let plan = Arc::clone(&self.context.plan);
         let options = self.context.options.clone();
-        let script = Rc::new(Script { program: self.program, plan: Arc::clone(&plan), options });
+        let run = Rc::new(RunContext { program: self.program, plan: Arc::clone(&plan), options });
         let openers = Rc::clone(&opener);
         let spawn = |worker: &Rc<WorkerState>, users: &mut JoinSet<()>| {
             for session in sessions {
                 let global = session.user.global;
-                let event = script.program.events(UserIndex { global, users: plan.load.connections.into() });
+                let event = run.program.events(UserIndex { global, users: plan.load.connections.into() });
                 let rng = Rng::new(plan.seed, &[u64::from_be_bytes(*b"backoffs"), global]);
-                let (opener, worker, script) = (Rc::clone(&openers), Rc::clone(worker), Rc::clone(&script));
-                let user = User { session, opener, worker: Rc::clone(&worker), script, event, rng };
+                let (opener, worker, run) = (Rc::clone(&openers), Rc::clone(worker), Rc::clone(&run));
+                let user = User { session, opener, worker: Rc::clone(&worker), run, event, rng };
                 spawn_user(users, &worker, user.run());
             }
         };
-        let over = |worker: &WorkerState, users: usize| {
-            if let Some(error) = opener.all_lost(users) {
+        let at_end = |worker: &WorkerState, users: usize| {
+            if let Some(error) = opener.error_if_all_lost(users) {
                 // No user has waited long enough for its own attempts to end the run.
                 worker.fail_run(failure::all_connections_lost(&error));
             }
         };
-        self.context.run_users(start, kinds, spawn, over).await
+        self.context.run_users(start, kinds, spawn, at_end).await
     }
 }

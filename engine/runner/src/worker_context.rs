@@ -1,5 +1,5 @@
-//! What all kinds of workers share: the thread's event loop, the limit on open files, the schedule, the clock, and the
-//! end of the run.
+//! The code that all kinds of workers share: the thread's event loop, the limit on open files, the schedule, the clock,
+//! and the end of the run.
 
 use std::io;
 use std::rc::Rc;
@@ -34,20 +34,20 @@ struct ExitGuard(CoordinatorLink);
 impl Drop for ExitGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let (reason, failure) = failure::panic();
+            let (reason, failure) = failure::internal_error();
             self.0.fail_run(reason, failure);
         }
         self.0.send(Message::Finished);
     }
 }
 
-/// Ends the run if a user panics, because this user would never report its end.
+/// Ends the run if a user panics, because that user cannot report its end.
 struct PanicGuard(Rc<WorkerState>);
 
 impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail_run(failure::panic());
+            self.0.fail_run(failure::internal_error());
         }
     }
 }
@@ -98,8 +98,9 @@ impl WorkerContext {
     /// The context of worker `number` of this engine.
     pub fn new(spec: &RunSpec, number: u32, coordinator: CoordinatorLink) -> Self {
         let (plan, options) = (Arc::clone(&spec.plan), spec.options.clone());
-        let (segment, own) = (plan.segment, plan.client.workers);
-        let (worker, workers) = (segment.index * own + number, segment.count * own);
+        let (segment, workers_per_engine) = (plan.segment, plan.client.workers);
+        let (worker, workers) =
+            (segment.index * workers_per_engine + number, segment.count * workers_per_engine);
         Self { plan, options, worker, workers, coordinator }
     }
 
@@ -111,7 +112,7 @@ impl WorkerContext {
     /// Configures the thread before it opens connections. If the system does not allow enough open files, fails the run
     /// and returns false.
     pub fn configure_thread(&self) -> bool {
-        machine::exact_timers();
+        machine::disable_timer_slack();
         self.set_scheduling();
         if let Err(failure) = self.raise_open_files() {
             self.coordinator.fail_run(EndReason::ConnectFailed, failure);
@@ -128,7 +129,8 @@ impl WorkerContext {
             self.coordinator.warn(Warning {
                 code: "batch-refused".into(),
                 text: format!("the system refuses SCHED_BATCH: {error}"),
-                fix: "the run goes on under normal scheduling, which costs more CPU per statement".into(),
+                fix: "the run continues with normal scheduling, which costs more CPU time per statement"
+                    .into(),
             });
         }
     }
@@ -148,7 +150,7 @@ impl WorkerContext {
         }
         Err(Failure {
             text: format!(
-                "{connections} connections need {needed} open files, and this process may open {limit} at most"
+                "{connections} connections need {needed} open files, and this process may open at most {limit}"
             ),
             fix: Some(format!("raise the hard limit (ulimit -Hn {needed}), or use fewer connections")),
             ..Failure::default()
@@ -161,24 +163,25 @@ impl WorkerContext {
     }
 
     /// Starts the clock at `start`, starts the users by `spawn`, and returns when the run is over. At the end, calls
-    /// `over` with the number of users that have not ended.
+    /// `at_end` with the number of users that have not ended.
     pub async fn run_users(
         self,
         start: Instant,
-        kinds: usize,
+        statement_kinds: usize,
         spawn: impl FnOnce(&Rc<WorkerState>, &mut JoinSet<()>),
-        over: impl FnOnce(&WorkerState, usize),
+        at_end: impl FnOnce(&WorkerState, usize),
     ) -> io::Result<()> {
         let plan = &self.plan;
         let mut timer = Timer::new()?;
-        timer.until(start).await?;
+        timer.sleep_until(start).await?;
         let clock = Clock::starting_at(start);
         let schedule = self.schedule();
-        let open = matches!(schedule, Schedule::Open { .. });
+        let is_open_loop = matches!(schedule, Schedule::Open { .. });
         let timeline = Timeline::new(&plan.phases, &plan.report, self.options.measurement_end);
         let users = self.share(plan.load.connections) as usize;
         let numbers: Vec<u64> = (0..users).map(|local| self.user_id(local).global).collect();
-        let recorder = Recorder::new(timeline, kinds, open).counting(&self.options.extra_counts, &numbers);
+        let recorder = Recorder::new(timeline, statement_kinds, is_open_loop)
+            .counting(&self.options.extra_counts, &numbers);
         let (mut signal, finish) = (self.coordinator.signal.clone(), Arc::clone(&self.coordinator.finish));
         let measured_from: Nanos = plan.phases.warmup_us * 1000;
         let worker = Rc::new(WorkerState::new(clock, recorder, schedule, measured_from, self.coordinator));
@@ -187,7 +190,7 @@ impl WorkerContext {
         let mut planned = Some(0);
         while let Some(next) = worker.handle_due(planned) {
             planned = tokio::select! {
-                on_time = timer.until(clock.instant(next)) => on_time.map(|()| Some(next))?,
+                on_time = timer.sleep_until(clock.instant(next)) => on_time.map(|()| Some(next))?,
                 () = worker.earlier_deadline() => None,
                 changed = signal.changed() => {
                     // The coordinator has ended and no longer waits for this worker.
@@ -199,9 +202,9 @@ impl WorkerContext {
                 }
             };
         }
-        over(&worker, users.len());
+        at_end(&worker, users.len());
         worker.wake_all();
-        let drain = finish.drain(plan.phases.drain_us);
+        let drain = finish.drain_time(plan.phases.drain_us);
         let _ = tokio::time::timeout(drain, async { while users.join_next().await.is_some() {} }).await;
         worker.report_end();
         Ok(())

@@ -1,8 +1,8 @@
 //! The state that the users of one worker share.
 //!
-//! A user asks when its next event is due, and reports the result. The state owns the metrics, and the arrivals of an
-//! open loop or the pauses of a closed loop. Everything runs on one thread, so there are no locks; no code awaits while
-//! it borrows the state.
+//! A user asks when its next event is due, and reports the result. The state has the metrics, and the arrivals of an open
+//! loop or the pauses of a closed loop. The users run on one thread, so there are no locks. No code awaits while it borrows
+//! the state.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -28,7 +28,8 @@ pub(crate) enum Schedule {
     Closed,
     /// After the previous event on the same connection and a think time.
     Paced(Pauses),
-    /// Independently of earlier events. At most `queue_limit` events wait; `overflow` says what happens to others.
+    /// Independently of earlier events. At most `queue_limit` events wait; `overflow` says what happens to an event
+    /// that becomes due then.
     Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
 }
 
@@ -48,7 +49,7 @@ pub struct WorkerState {
     /// Notified when an arrival waits and when the run is over.
     arrival: Notify,
     /// Notified when the run is over, for users that wait for something other than an arrival.
-    over: Notify,
+    run_over: Notify,
     /// Notified when something becomes due before the instant for which the timekeeper has set its timer.
     earlier_deadline: Notify,
     /// First instant of the measurement.
@@ -62,13 +63,13 @@ struct State {
     /// When the next arrival becomes due.
     next_due: Nanos,
     /// Number of users that wait for an arrival.
-    idle: u64,
+    idle_users: u64,
     wake_queue: WakeQueue,
     usage: UsageMeter,
     /// No arrival and no end of an interval needs handling before this instant.
     next_deadline: Nanos,
     /// Whether no further event may begin.
-    closing: bool,
+    is_closing: bool,
 }
 
 impl WorkerState {
@@ -87,17 +88,17 @@ impl WorkerState {
             recorder,
             schedule,
             next_due,
-            idle: 0,
+            idle_users: 0,
             wake_queue: WakeQueue::default(),
             usage: UsageMeter::new(),
             next_deadline: 0,
-            closing: false,
+            is_closing: false,
         };
         Self {
             clock,
             state: RefCell::new(state),
             arrival: Notify::new(),
-            over: Notify::new(),
+            run_over: Notify::new(),
             earlier_deadline: Notify::new(),
             measured_from,
             coordinator,
@@ -116,13 +117,15 @@ impl WorkerState {
         let now = free_since.unwrap_or_else(|| self.now());
         let pause_ends = {
             let mut state = self.current_state(now);
-            let State { recorder, schedule, closing, .. } = &mut *state;
-            if recorder.is_over() || *closing {
+            let State { recorder, schedule, is_closing, .. } = &mut *state;
+            if recorder.is_over() || *is_closing {
                 return None;
             }
             match schedule {
                 Schedule::Closed => return self.begin(&mut state, user, now),
-                Schedule::Open { .. } if recorder.waiting() > 0 => return self.take(&mut state, user, now),
+                Schedule::Open { .. } if recorder.waiting() > 0 => {
+                    return self.begin_queued(&mut state, user, now);
+                }
                 Schedule::Open { .. } => None,
                 Schedule::Paced(pauses) => Some(match free_since {
                     Some(now) => pauses.next(user.global, now),
@@ -139,17 +142,17 @@ impl WorkerState {
     /// Waits for the next arrival if no event is waiting.
     async fn wait_for_arrival(&self, user: UserId) -> Option<Nanos> {
         loop {
-            self.state.borrow_mut().idle += 1;
+            self.state.borrow_mut().idle_users += 1;
             self.arrival.notified().await;
             let now = self.now();
             let mut state = self.current_state(now);
-            state.idle -= 1;
-            if state.recorder.is_over() || state.closing {
+            state.idle_users -= 1;
+            if state.recorder.is_over() || state.is_closing {
                 return None;
             }
             // Another user may have become free meanwhile and taken the event.
             if state.recorder.waiting() > 0 {
-                let due = self.take(&mut state, user, now);
+                let due = self.begin_queued(&mut state, user, now);
                 due.into_iter().for_each(|due| state.usage.record_lag(now - due));
                 return due;
             }
@@ -161,7 +164,7 @@ impl WorkerState {
         poll_fn(|context| {
             let now = self.now();
             let mut state = self.current_state(now);
-            if state.recorder.is_over() || state.closing {
+            if state.recorder.is_over() || state.is_closing {
                 return Poll::Ready(None);
             }
             if now >= at {
@@ -180,7 +183,7 @@ impl WorkerState {
     /// Begins an event of `user` now, unless the limit is reached. Returns its due time.
     #[inline]
     fn begin(&self, state: &mut State, user: UserId, now: Nanos) -> Option<Nanos> {
-        if !self.admits(state, now) {
+        if !self.admit_event(state, now) {
             return None;
         }
         state.recorder.begin(user.local, now);
@@ -194,8 +197,8 @@ impl WorkerState {
 
     /// Begins the event that has waited longest, unless the limit is reached. Returns the event's due time.
     #[inline]
-    fn take(&self, state: &mut State, user: UserId, now: Nanos) -> Option<Nanos> {
-        if !self.admits(state, now) {
+    fn begin_queued(&self, state: &mut State, user: UserId, now: Nanos) -> Option<Nanos> {
+        if !self.admit_event(state, now) {
             return None;
         }
         state.recorder.take(user.local)
@@ -203,14 +206,14 @@ impl WorkerState {
 
     /// Whether one more event may begin; always true in the warm-up.
     #[inline]
-    fn admits(&self, state: &mut State, now: Nanos) -> bool {
+    fn admit_event(&self, state: &mut State, now: Nanos) -> bool {
         let finish = &self.coordinator.finish;
-        if !finish.counts_events() || now < self.measured_from || finish.admit() {
+        if !finish.counts_events() || now < self.measured_from || finish.admit_event() {
             return true;
         }
         self.stop_admitting(state);
-        if finish.set_full() {
-            self.coordinator.send(Message::Full);
+        if finish.set_event_limit_reached() {
+            self.coordinator.send(Message::EventLimitReached);
         }
         false
     }
@@ -218,20 +221,20 @@ impl WorkerState {
     /// Prevents new events from starting, and wakes every user that waits for one.
     #[cold]
     fn stop_admitting(&self, state: &mut State) {
-        if !state.closing {
-            state.closing = true;
+        if !state.is_closing {
+            state.is_closing = true;
             state.next_due = Nanos::MAX;
-            state.wake_queue.wake(Nanos::MAX);
+            state.wake_queue.wake_until(Nanos::MAX);
             self.arrival.notify_waiters();
         }
     }
 
-    /// Called at time `at` by a user that got `None` from [`Self::next_due`]: the user has ended.
+    /// Records that a user ended at `at`. A user calls this after it got `None` from [`Self::next_due`].
     pub fn end_user(&self, at: Nanos) {
         self.current_state(at).recorder.leave(at);
-        if self.coordinator.finish.leave(at) {
+        if self.coordinator.finish.end_user(at) {
             self.recheck_end();
-            self.coordinator.send(Message::AllLeft);
+            self.coordinator.send(Message::AllUsersEnded);
         }
     }
 
@@ -261,7 +264,7 @@ impl WorkerState {
         self.current_state(now).recorder.error(now, code, class);
     }
 
-    /// Counts an event that restarts after an error.
+    /// Counts the restart of an event after an error.
     pub fn count_retry(&self, now: Nanos) {
         self.current_state(now).recorder.retry(now);
     }
@@ -309,13 +312,13 @@ impl WorkerState {
     /// Wakes every waiting user, so that it notices the end of the run.
     pub(crate) fn wake_all(&self) {
         self.arrival.notify_waiters();
-        self.over.notify_waiters();
-        self.state.borrow_mut().wake_queue.wake(Nanos::MAX);
+        self.run_over.notify_waiters();
+        self.state.borrow_mut().wake_queue.wake_until(Nanos::MAX);
     }
 
     /// Returns the result of `work`, or `None` if the run ends first.
     pub async fn until_run_ends<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let over = self.over.notified();
+        let over = self.run_over.notified();
         if self.current_state(self.now()).recorder.is_over() {
             return None;
         }
@@ -332,7 +335,7 @@ impl WorkerState {
         self.coordinator.send(Message::Drained(Box::new(state.recorder.drained()), users));
     }
 
-    /// The state, after handling arrivals and intervals up to `now`.
+    /// The state after the arrivals and the ends of intervals up to `now`.
     #[inline]
     fn current_state(&self, now: Nanos) -> std::cell::RefMut<'_, State> {
         let mut state = self.state.borrow_mut();
@@ -344,47 +347,47 @@ impl WorkerState {
 
     #[cold]
     fn catch_up(&self, state: &mut State, now: Nanos) {
-        self.agree_on_end(state, now);
+        self.apply_shared_end(state, now);
         let finish = &self.coordinator.finish;
-        let limit = finish.limit();
+        let limit = finish.time_limit();
         while state.next_due <= now && state.next_due < limit && !state.recorder.is_over() {
-            self.arrive(state);
+            self.queue_arrival(state);
         }
-        if now >= limit || finish.is_full() {
+        if now >= limit || finish.is_event_limit_reached() {
             self.stop_admitting(state);
         }
-        state.wake_queue.wake(now);
+        state.wake_queue.wake_until(now);
         state.recorder.advance(now);
-        for (bound, closed) in state.recorder.take_closed_spans() {
-            let usage = closed.interval.is_some().then(|| state.usage.take(now));
-            self.coordinator.send(Message::Closed { bound, closed: Box::new(closed), usage });
+        for (boundary, spans) in state.recorder.take_closed_spans() {
+            let usage = spans.interval.is_some().then(|| state.usage.take(now));
+            self.coordinator.send(Message::SpansClosed { boundary, spans: Box::new(spans), usage });
         }
         let bound = state.recorder.next_bound().unwrap_or(Nanos::MAX);
-        let limit = if state.closing { Nanos::MAX } else { limit };
-        state.next_deadline = state.next_due.min(bound).min(limit).min(state.wake_queue.first());
+        let limit = if state.is_closing { Nanos::MAX } else { limit };
+        state.next_deadline = state.next_due.min(bound).min(limit).min(state.wake_queue.first_instant());
     }
 
-    /// Prevents the recorder from closing a span after the end of the run, which another worker may have set meanwhile.
-    fn agree_on_end(&self, state: &mut State, now: Nanos) {
+    /// Passes the end of the run, which any worker may have set, to the recorder, so that it closes no span after the end.
+    fn apply_shared_end(&self, state: &mut State, now: Nanos) {
         let closes = state.recorder.next_bound().is_some_and(|bound| bound <= now);
         let finish = &self.coordinator.finish;
-        let stop_at = if closes { finish.closing(now) } else { finish.stop_at() };
+        let stop_at = if closes { finish.announce_closing(now) } else { finish.stop_at() };
         if stop_at != Nanos::MAX {
             state.recorder.stop_at(stop_at);
         }
     }
 
     /// Queues the next arrival, or drops it if the queue is full.
-    fn arrive(&self, state: &mut State) {
+    fn queue_arrival(&self, state: &mut State) {
         let Schedule::Open { arrivals, queue_limit, overflow } = &mut state.schedule else {
             return;
         };
         // An event for which an idle user exists does not count as waiting.
-        let full = queue_limit.is_some_and(|limit| state.recorder.waiting() >= state.idle + limit);
+        let full = queue_limit.is_some_and(|limit| state.recorder.waiting() >= state.idle_users + limit);
         if full {
             state.recorder.drop_arrival(state.next_due);
             if *overflow == QueueOverflow::Abort {
-                self.fail_run(failure::queue_full(state.recorder.waiting()));
+                self.fail_run(failure::queue_overflow(state.recorder.waiting()));
                 return self.stop_admitting(state);
             }
         } else {

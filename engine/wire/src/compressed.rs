@@ -27,7 +27,7 @@ pub(crate) struct Stream<S> {
     sent: usize,
     /// Number of the next frame of the current exchange (a command and its answer).
     sequence: u8,
-    continues: bool,
+    continues_exchange: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
@@ -41,7 +41,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
             output: Vec::new(),
             sent: 0,
             sequence: 0,
-            continues: false,
+            continues_exchange: false,
         }
     }
 
@@ -52,7 +52,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
 
     /// Makes the next write part of the current exchange.
     pub(crate) fn continue_exchange(&mut self) {
-        self.continues = true;
+        self.continues_exchange = true;
     }
 
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -107,8 +107,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_drain(context))?;
         let this = &mut *self;
-        let first = if this.continues { this.sequence } else { 0 };
-        this.continues = false;
+        let first = if this.continues_exchange { this.sequence } else { 0 };
+        this.continues_exchange = false;
         this.sequence = pack(this.compression, first, bytes, &mut this.output);
         Poll::Ready(Ok(bytes.len()))
     }

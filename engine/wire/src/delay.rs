@@ -20,23 +20,23 @@ use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 /// On a sampled connection, one in this many reads records its delay.
-const EVERY: u32 = 8;
-/// Maximum number of delays that a thread keeps until [`take`]. Later delays replace the oldest.
-const KEPT: usize = 16_384;
+const SAMPLE_EVERY: u32 = 8;
+/// Maximum number of delays that a thread keeps until [`take_delays`]. Later delays replace the oldest.
+const DELAYS_MAX: usize = 16_384;
 
 thread_local! {
     static DELAYS: RefCell<VecDeque<u64>> = const { RefCell::new(VecDeque::new()) };
 }
 
-fn add(delays: &mut VecDeque<u64>, delay_ns: u64) {
-    if delays.len() == KEPT {
+fn add_delay(delays: &mut VecDeque<u64>, delay_ns: u64) {
+    if delays.len() == DELAYS_MAX {
         delays.pop_front();
     }
     delays.push_back(delay_ns);
 }
 
-/// Takes the delays on this thread since the last call, in nanoseconds: at most the latest [`KEPT`].
-pub fn take() -> VecDeque<u64> {
+/// Takes the delays on this thread since the last call, in nanoseconds: at most the latest [`DELAYS_MAX`].
+pub fn take_delays() -> VecDeque<u64> {
     DELAYS.take()
 }
 
@@ -59,17 +59,17 @@ impl TimestampedStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.reads + 1 < EVERY {
+        if self.reads + 1 < SAMPLE_EVERY {
             ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
             self.reads += 1;
             return Poll::Ready(Ok(()));
         }
-        ready!(self.poll_timed_read(context, buffer))?;
+        ready!(self.poll_read_with_timestamp(context, buffer))?;
         self.reads = 0;
         Poll::Ready(Ok(()))
     }
 
-    fn poll_timed_read(
+    fn poll_read_with_timestamp(
         &mut self,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
@@ -118,7 +118,7 @@ fn record_delay(arrived: Option<Duration>) {
     if let (Some(now), Some(arrived)) = (now, arrived)
         && let Some(delay) = now.checked_sub(arrived)
     {
-        DELAYS.with_borrow_mut(|delays| add(delays, delay.as_nanos() as u64));
+        DELAYS.with_borrow_mut(|delays| add_delay(delays, delay.as_nanos() as u64));
     }
 }
 
@@ -133,50 +133,51 @@ mod tests {
     #[test]
     fn the_latest_delays_are_kept() {
         let mut delays = VecDeque::new();
-        (0..KEPT).for_each(|_| add(&mut delays, 1_000_000));
-        (0..KEPT).for_each(|_| add(&mut delays, 5));
-        assert_eq!(delays, vec![5; KEPT]);
+        (0..DELAYS_MAX).for_each(|_| add_delay(&mut delays, 1_000_000));
+        (0..DELAYS_MAX).for_each(|_| add_delay(&mut delays, 5));
+        assert_eq!(delays, vec![5; DELAYS_MAX]);
     }
 
-    /// Sends bytes, lets them lie for `wait`, and reads them; the delay that was seen.
-    async fn seen_after(wait: Duration) -> VecDeque<u64> {
+    /// Sends replies, reads each after `wait`, and returns the recorded delays.
+    async fn measure_delays(wait: Duration) -> VecDeque<u64> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
         let mut sampled = TimestampedStream::new(stream).unwrap();
         let mut room = [0; 64];
-        for turn in 1..=2 * EVERY as u8 {
+        for turn in 1..=2 * SAMPLE_EVERY as u8 {
             server.writable().await.unwrap();
             assert_eq!(server.try_write(&[turn, 1, 2]).unwrap(), 3);
-            std::thread::sleep(if turn % EVERY as u8 == 0 { wait } else { Duration::ZERO });
+            std::thread::sleep(if turn % SAMPLE_EVERY as u8 == 0 { wait } else { Duration::ZERO });
             let mut buffer = ReadBuf::new(&mut room);
             poll_fn(|context| sampled.poll_read(context, &mut buffer)).await.unwrap();
             assert_eq!(buffer.filled(), [turn, 1, 2]);
         }
-        take()
+        take_delays()
     }
 
     #[tokio::test]
-    async fn the_delay_is_how_long_a_reply_lay_there() {
-        // The kernel begins to stamp packets a moment after the first socket asks for it.
-        let mut seen = VecDeque::new();
+    async fn the_delay_is_the_time_from_arrival_to_reading() {
+        // The kernel starts to add timestamps a moment after the first socket requests them.
+        let mut delays = VecDeque::new();
         for _ in 0..20 {
-            seen = seen_after(Duration::from_millis(30)).await;
-            if seen.len() == 2 {
+            delays = measure_delays(Duration::from_millis(30)).await;
+            if delays.len() == 2 {
                 break;
             }
         }
-        // The machine may be late, and never early.
-        assert_eq!(seen.len(), 2, "one read in {EVERY} is timed");
-        assert!(seen.iter().all(|delay_ns| (29_000_000..5_000_000_000).contains(delay_ns)), "{seen:?}");
+        // A busy machine may read late, but never early.
+        assert_eq!(delays.len(), 2, "one read in {SAMPLE_EVERY} is timed");
+        assert!(delays.iter().all(|delay_ns| (29_000_000..5_000_000_000).contains(delay_ns)), "{delays:?}");
     }
 
     #[tokio::test]
-    async fn the_end_of_the_stream_is_read_as_such() {
+    async fn the_end_of_the_stream_is_an_empty_read() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         drop(listener.accept().await.unwrap());
-        let mut sampled = TimestampedStream { reads: EVERY - 1, ..TimestampedStream::new(stream).unwrap() };
+        let mut sampled =
+            TimestampedStream { reads: SAMPLE_EVERY - 1, ..TimestampedStream::new(stream).unwrap() };
         let mut room = [0; 8];
         let mut buffer = ReadBuf::new(&mut room);
         poll_fn(|context| sampled.poll_read(context, &mut buffer)).await.unwrap();

@@ -6,7 +6,7 @@ pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
 pub(crate) const SEQUENCE: u8 = 0x30;
 
 /// The content of the first element if its tag is `tag`, and the bytes that follow the element.
-pub(crate) fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn read_element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[first, short], rest) = der.split_first_chunk()?;
     if first != tag {
         return None;

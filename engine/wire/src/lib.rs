@@ -1,8 +1,8 @@
 //! Database wire protocols, as far as a load generator needs them.
 //!
-//! Messages are functions over bytes, without sockets ([`mysql::message`], [`mysql::skim`], [`postgres::message`],
-//! [`postgres::skim`]). One thin layer ([`socket`]) transfers the bytes. The client skims result sets: it counts their
-//! rows and bytes, and stores nothing unless [`Connection::rows`] requests it.
+//! Functions over bytes, without sockets, write and read the messages ([`mysql::message`], [`mysql::skim`],
+//! [`postgres::message`], [`postgres::skim`]). One thin layer ([`socket`]) transfers the bytes. The client skims result
+//! sets: it counts their rows and bytes, and stores no row unless the caller requests the rows.
 
 // This crate owns the sockets and the clock of time limits (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]

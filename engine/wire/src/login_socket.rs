@@ -60,13 +60,13 @@ impl LoginSocket {
         // The server sends nothing between the client's request for TLS and the TLS handshake, so an attacker must have
         // injected these bytes (CVE-2021-23222).
         if !self.bytes.is_empty() {
-            return Err(WireError::Protocol("data between the request for TLS and TLS".into()));
+            return Err(WireError::Protocol("data between the request for TLS and the TLS handshake".into()));
         }
         let host = match address {
             Address::Tcp(host, _) => host,
             Address::Unix(_) => "localhost",
         };
-        let stream = tls.secure(self.socket, host).await?;
+        let stream = tls.encrypt(self.socket, host).await?;
         let session = stream.get_ref().1;
         let certificate = session.peer_certificates().and_then(|chain| chain.first()).map(|der| der.to_vec());
         let description = tls::describe(session);

@@ -1,8 +1,8 @@
-//! A simulated server, without a network.
+//! Simulates a server without a network, to measure the maximum rate of the load generator and for tests that need no
+//! database.
 //!
-//! It measures the maximum rate of the load generator, and serves tests that need no database. It interprets only as
-//! much SQL as the row counts of the OLTP family require: a range returns as many rows as it is long, an update changes
-//! one row.
+//! The simulation interprets only as much SQL as the row counts of the OLTP workloads require: a range query returns as
+//! many rows as its range has ids, an update changes one row.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ enum AnswerKind {
 }
 
 impl AnswerKind {
-    fn of(sql: &str) -> Self {
+    fn from_sql(sql: &str) -> Self {
         let verb = sql.split_ascii_whitespace().next().unwrap_or_default().to_ascii_uppercase();
         match verb.as_str() {
             "SELECT" if sql.contains("BETWEEN") && !sql.contains("SUM(") => AnswerKind::Range,
@@ -67,7 +67,7 @@ impl AnswerKind {
 
 impl NullConnection {
     fn answer_kind(&self, sql: &str) -> AnswerKind {
-        if self.options.empty_answers { AnswerKind::Nothing } else { AnswerKind::of(sql) }
+        if self.options.empty_answers { AnswerKind::Nothing } else { AnswerKind::from_sql(sql) }
     }
 
     async fn wait(&self) {
@@ -139,7 +139,7 @@ impl Scripted for NullConnection {
         &mut self,
         id: u32,
         parameters: impl Iterator<Item = Parameter<'a>> + Clone,
-        _types: bool,
+        _types_changed: bool,
     ) {
         let kind = self.statements[id as usize];
         let number = |parameter| if let Parameter::Int(number) = parameter { number } else { 0 };
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_range_ends_with_the_table() {
-        let kind = AnswerKind::of("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?");
+        let kind = AnswerKind::from_sql("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?");
         let rows = |low, high| kind.outcome(&[Value::Int(low), Value::Int(high)], 1000).rows;
         assert_eq!(rows(1, 100), 100);
         assert_eq!(rows(950, 1049), 51);

@@ -7,7 +7,7 @@ use crate::Value;
 /// Appends `template` with a literal of one of `values` in place of each `?`.
 ///
 /// # Panics
-/// If there are fewer values than placeholders. The workload has counted both, so this does not happen.
+/// If there are fewer values than placeholders. The workload has checked the numbers, so this does not happen.
 pub fn fill(out: &mut Vec<u8>, template: &str, values: &[Value], quoting: Quoting) {
     let mut pieces = template.split('?');
     out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
@@ -24,7 +24,7 @@ pub fn fill(out: &mut Vec<u8>, template: &str, values: &[Value], quoting: Quotin
 }
 
 /// The statement that [`fill`] writes.
-pub fn filled(template: &str, values: &[Value], quoting: Quoting) -> String {
+pub fn to_sql(template: &str, values: &[Value], quoting: Quoting) -> String {
     let mut sql = Vec::new();
     fill(&mut sql, template, values, quoting);
     String::from_utf8_lossy(&sql).into_owned()
@@ -54,8 +54,8 @@ mod tests {
         let values = [Value::Text(b"it's \\ \0".to_vec()), Value::Int(-7)];
         let template = "UPDATE t SET c=? WHERE id=?";
         let mysql = "UPDATE t SET c='it\\'s \\\\ \\0' WHERE id=-7";
-        assert_eq!(filled(template, &values, Quoting::Mysql), mysql);
+        assert_eq!(to_sql(template, &values, Quoting::Mysql), mysql);
         let postgresql = "UPDATE t SET c='it''s \\ \0' WHERE id=-7";
-        assert_eq!(filled(template, &values, Quoting::Postgresql), postgresql);
+        assert_eq!(to_sql(template, &values, Quoting::Postgresql), postgresql);
     }
 }

@@ -1,15 +1,15 @@
-//! Rows as the server sent them.
+//! Stores result rows as the server sent them, and divides them into columns.
 
 use crate::mysql::fields::Cursor;
 use crate::{TextRow, WireError};
 
-/// Maximum bytes of the rows of a statement outside the load; each row costs [`ROW_COST`] in addition.
+/// Maximum bytes of the rows of a statement outside the load; each row costs [`ROW_OVERHEAD`] in addition.
 const BYTES_MAX: usize = 32 << 20;
-/// Maximum bytes of the rows that a script's statement fetches. More is probably a mistake, and would exhaust the
-/// memory.
+/// Maximum bytes of the rows that a script's statement fetches. A larger result is probably a mistake, and could exhaust
+/// the memory.
 pub(crate) const SCRIPT_BYTES_MAX: usize = 1 << 30;
 /// Memory of a row in addition to its bytes.
-const ROW_COST: usize = size_of::<Vec<u8>>() + 16;
+const ROW_OVERHEAD: usize = size_of::<Vec<u8>>() + 16;
 
 /// The rows of one result, in one buffer as the server sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Rows {
     /// Number of columns in each row.
     pub columns: u32,
     /// Encoding of a row.
-    pub form: Form,
+    pub encoding: RowEncoding,
 }
 
 /// One of the results of a statement with several results, such as CALL.
@@ -39,7 +39,7 @@ pub struct ResultSet {
 
 /// Encoding of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum RowEncoding {
     /// MySQL's text protocol: the length precedes each column.
     #[default]
     LengthEncoded,
@@ -69,21 +69,22 @@ impl Rows {
             self.first_columns(row, count + 1, |(_, column)| {
                 columns.push(column.map(|bytes| String::from_utf8_lossy(bytes).into_owned()));
             });
-            let wrong = || WireError::Protocol(format!("a row without the {count} columns of its result"));
+            let wrong =
+                || WireError::Protocol(format!("a row does not have the {count} columns of its result"));
             (columns.len() == count).then_some(columns).ok_or_else(wrong)
         };
         self.iter().map(text).collect()
     }
 
     /// Calls `take` with each column of `row` and its number, from 0; `None` is NULL. Stops where the row is truncated.
-    pub fn each_column(&self, row: &[u8], take: impl FnMut((usize, Option<&[u8]>))) {
+    pub fn for_each_column(&self, row: &[u8], take: impl FnMut((usize, Option<&[u8]>))) {
         self.first_columns(row, self.columns as usize, take);
     }
 
     fn first_columns(&self, row: &[u8], count: usize, take: impl FnMut((usize, Option<&[u8]>))) {
-        match self.form {
-            Form::LengthEncoded => columns(row).take(count).enumerate().for_each(take),
-            Form::Counted => counted_columns(row).take(count).enumerate().for_each(take),
+        match self.encoding {
+            RowEncoding::LengthEncoded => length_encoded_columns(row).take(count).enumerate().for_each(take),
+            RowEncoding::Counted => counted_columns(row).take(count).enumerate().for_each(take),
         }
     }
 
@@ -102,7 +103,7 @@ impl Rows {
 #[derive(Debug, Default)]
 pub(crate) struct RowBuffer {
     pub(crate) rows: Option<Rows>,
-    /// Bytes kept so far, including [`ROW_COST`] for each row.
+    /// Bytes kept so far, including [`ROW_OVERHEAD`] for each row.
     pub(crate) bytes: usize,
     bytes_max: usize,
 }
@@ -114,12 +115,12 @@ impl RowBuffer {
     }
 
     /// Keeps the rows of a result that is expected to be short.
-    pub(crate) fn short() -> Self {
+    pub(crate) fn for_short_result() -> Self {
         Self::new(Rows::default(), BYTES_MAX)
     }
 
     /// Number of bytes that still fit.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn bytes_left(&self) -> usize {
         self.bytes_max.saturating_sub(self.bytes)
     }
 
@@ -127,29 +128,29 @@ impl RowBuffer {
     /// this fails.
     pub(crate) fn push(&mut self, payload: &[u8], length: usize) -> Result<(), WireError> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
-        self.bytes += payload.len() + ROW_COST;
+        self.bytes += payload.len() + ROW_OVERHEAD;
         if self.bytes > self.bytes_max || payload.len() != length {
-            return Err(self.overflow());
+            return Err(self.overflow_error());
         }
         rows.bytes.extend_from_slice(payload);
         rows.ends.push(rows.bytes.len());
         Ok(())
     }
 
-    pub(crate) fn overflow(&self) -> WireError {
+    pub(crate) fn overflow_error(&self) -> WireError {
         WireError::Protocol(format!("a result of more than {} bytes", self.bytes_max))
     }
 }
 
 /// The columns of a row of MySQL's text protocol; `None` is NULL. Stops where the row is truncated.
-fn columns(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+fn length_encoded_columns(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let mut cursor = Cursor(row);
     std::iter::from_fn(move || {
         if let [0xfb, rest @ ..] = cursor.0 {
             cursor.0 = rest;
             return Some(None);
         }
-        let length = cursor.length().ok()?;
+        let length = cursor.length_encoded().ok()?;
         cursor.bytes(usize::try_from(length).ok()?).ok().map(Some)
     })
 }
@@ -177,19 +178,21 @@ fn counted_columns(payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 mod tests {
     use super::*;
 
-    fn text(form: Form, columns: u32, row: &[u8]) -> Result<Vec<TextRow>, WireError> {
-        Rows { bytes: row.to_vec(), ends: vec![row.len()], columns, form }.to_text()
+    fn text(encoding: RowEncoding, columns: u32, row: &[u8]) -> Result<Vec<TextRow>, WireError> {
+        Rows { bytes: row.to_vec(), ends: vec![row.len()], columns, encoding }.to_text()
     }
 
     #[test]
     fn rows_of_both_protocols_are_split_into_columns() {
         let columns = vec![Some("ab".into()), None, Some(String::new())];
         let counted = b"\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0";
-        for (form, row) in [(Form::LengthEncoded, b"\x02ab\xfb\x00".as_slice()), (Form::Counted, counted)] {
-            assert_eq!(text(form, 3, row).unwrap(), std::slice::from_ref(&columns));
-            assert!(text(form, 2, row).is_err() && text(form, 4, row).is_err());
+        for (encoding, row) in
+            [(RowEncoding::LengthEncoded, b"\x02ab\xfb\x00".as_slice()), (RowEncoding::Counted, counted)]
+        {
+            assert_eq!(text(encoding, 3, row).unwrap(), std::slice::from_ref(&columns));
+            assert!(text(encoding, 2, row).is_err() && text(encoding, 4, row).is_err());
             for length in 0..row.len() {
-                assert!(matches!(text(form, 3, &row[..length]), Err(WireError::Protocol(_))), "{length}");
+                assert!(matches!(text(encoding, 3, &row[..length]), Err(WireError::Protocol(_))), "{length}");
             }
         }
     }

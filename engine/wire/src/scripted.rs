@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 pub use crate::connection::{Parameter, Type};
-pub use crate::rows::{Form, ResultSet, Rows};
+pub use crate::rows::{ResultSet, RowEncoding, Rows};
 use crate::{Connection, Connector, Outcome, WireError};
 
 /// A statement that the server has prepared.
@@ -25,13 +25,13 @@ pub trait Scripted: Connection {
     /// Writes the message that prepares `sql`.
     fn write_prepare(&mut self, sql: &[u8]);
 
-    /// Writes the message that executes prepared statement `id`. `types` says whether the types have changed since the
+    /// Writes the message that executes prepared statement `id`. `types_changed` says whether the types have changed since the
     /// last execution.
     fn write_execute<'a>(
         &mut self,
         id: u32,
         parameters: impl Iterator<Item = Parameter<'a>> + Clone,
-        types: bool,
+        types_changed: bool,
     );
 
     /// Writes the message that executes `sql`.
@@ -63,7 +63,7 @@ pub trait Scripted: Connection {
     fn set_blocking(&mut self, blocking: bool);
 }
 
-/// A connector of connections that scripts can use.
+/// A connector whose connections scripts can use.
 pub trait ScriptedConnector: Connector<Connection: Scripted> {
     /// As [`Connector::connect`], but blocks the thread, for [`block_on`].
     fn connect_blocking(&self, number: u64) -> impl Future<Output = Result<Self::Connection, WireError>>;

@@ -23,7 +23,7 @@ pub struct SessionOptions {
     /// Time limit for connecting and logging in, and for preparing each statement.
     pub timeout: Duration,
     /// Number of connections on which the delay inside the client is sampled (see [`crate::delay`]).
-    pub sampled: u64,
+    pub sampled_connections: u64,
     /// The TLS client; `None` if the mode is `disabled`.
     pub tls: Option<TlsClient>,
 }
@@ -38,12 +38,15 @@ impl SessionOptions {
         let address = self.address(number);
         let attempt = async {
             let socket = match address {
-                Address::Tcp(host, port) => Socket::tcp(host, *port).await,
-                Address::Unix(path) => Socket::unix(path).await,
+                Address::Tcp(host, port) => Socket::connect_tcp(host, *port).await,
+                Address::Unix(path) => Socket::connect_unix(path).await,
             };
-            let socket =
-                if number < self.sampled { socket.and_then(Socket::with_timestamps) } else { socket };
-            log_in(socket.map_err(|error| unreachable(address, &error))?, address).await
+            let socket = if number < self.sampled_connections {
+                socket.and_then(Socket::with_timestamps)
+            } else {
+                socket
+            };
+            log_in(socket.map_err(|error| unreachable_error(address, &error))?, address).await
         };
         with_timeout(self.timeout, &address.to_string(), attempt).await
     }
@@ -55,7 +58,8 @@ impl SessionOptions {
         log_in: impl AsyncFnOnce(Socket, &Address) -> Result<C, WireError>,
     ) -> Result<C, WireError> {
         let address = self.address(number);
-        let socket = Socket::blocking(address, self.timeout).map_err(|error| unreachable(address, &error))?;
+        let socket = Socket::connect_blocking(address, self.timeout)
+            .map_err(|error| unreachable_error(address, &error))?;
         let mut connection = log_in(socket, address).await?;
         connection.set_blocking(false);
         Ok(connection)
@@ -63,7 +67,7 @@ impl SessionOptions {
 
     /// The TLS client for this address; `None` for no encryption. As in MySQL's own clients, mode `preferred` does not
     /// encrypt unix sockets.
-    pub(crate) fn tls_at(&self, address: &Address) -> Option<&TlsClient> {
+    pub(crate) fn tls_for(&self, address: &Address) -> Option<&TlsClient> {
         self.tls.as_ref().filter(|tls| tls.is_required() || matches!(address, Address::Tcp(..)))
     }
 
@@ -72,18 +76,18 @@ impl SessionOptions {
     }
 }
 
-fn unreachable(address: &Address, error: &io::Error) -> WireError {
+fn unreachable_error(address: &Address, error: &io::Error) -> WireError {
     WireError::Lost(format!("{address}: {error}"))
 }
 
-/// Runs `attempt` for at most `limit`. `what` names the attempt in the error.
+/// Awaits `attempt` for at most `limit`. The error names the attempt as `action`.
 pub(crate) async fn with_timeout<T>(
     limit: Duration,
-    what: &str,
+    action: &str,
     attempt: impl Future<Output = Result<T, WireError>>,
 ) -> Result<T, WireError> {
     match tokio::time::timeout(limit, attempt).await {
         Ok(result) => result,
-        Err(_) => Err(WireError::Lost(format!("{what}: no answer within {:.1} s", limit.as_secs_f64()))),
+        Err(_) => Err(WireError::Lost(format!("{action}: no answer within {:.1} s", limit.as_secs_f64()))),
     }
 }

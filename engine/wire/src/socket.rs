@@ -37,30 +37,30 @@ pub(crate) enum Socket {
     /// TCP with kernel timestamps, which measure the delay inside the client.
     Timestamped(TimestampedStream),
     Unix(UnixStream),
-    /// TLS over one of the first three.
+    /// TLS over a TCP or unix socket.
     Tls(Box<TlsStream<Socket>>),
-    /// Compressed data over one of the others.
+    /// Compressed data over any other socket.
     Compressed(Box<compressed::Stream<Socket>>),
-    /// One of the first three, whose calls block the thread; `None` only while the mode is being switched.
+    /// A TCP or unix socket whose calls block the thread; `None` only inside [`Socket::set_blocking`].
     Blocking(Option<BlockingSocket<Box<Socket>>>),
 }
 
 /// Connects to the first of the host's addresses that answers before `deadline`.
-fn connect_blocking(host: &str, port: u16, deadline: Instant) -> io::Result<std::net::TcpStream> {
-    let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
+fn connect_tcp_blocking(host: &str, port: u16, deadline: Instant) -> io::Result<std::net::TcpStream> {
+    let mut last_error = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in (host, port).to_socket_addrs()? {
         // connect_timeout rejects zero.
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match std::net::TcpStream::connect_timeout(&address, left) {
             Ok(stream) => return Ok(stream),
-            Err(error) => failed = error,
+            Err(error) => last_error = error,
         }
     }
-    Err(failed)
+    Err(last_error)
 }
 
 impl Socket {
-    pub(crate) async fn tcp(host: &str, port: u16) -> io::Result<Self> {
+    pub(crate) async fn connect_tcp(host: &str, port: u16) -> io::Result<Self> {
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
         Ok(Socket::Tcp(stream))
@@ -74,7 +74,7 @@ impl Socket {
         }
     }
 
-    pub(crate) async fn unix(path: &Path) -> io::Result<Self> {
+    pub(crate) async fn connect_unix(path: &Path) -> io::Result<Self> {
         Ok(Socket::Unix(UnixStream::connect(path).await?))
     }
 
@@ -91,11 +91,11 @@ impl Socket {
     }
 
     /// Opens a socket that blocks the thread from the first packet on. Must be called in a tokio runtime.
-    pub(crate) fn blocking(address: &Address, limit: Duration) -> io::Result<Self> {
+    pub(crate) fn connect_blocking(address: &Address, limit: Duration) -> io::Result<Self> {
         let deadline = Instant::now() + limit;
         let socket = match address {
             Address::Tcp(host, port) => {
-                let stream = connect_blocking(host, *port, deadline)?;
+                let stream = connect_tcp_blocking(host, *port, deadline)?;
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(true)?;
                 Socket::Tcp(TcpStream::from_std(stream)?)
@@ -246,10 +246,10 @@ mod tests {
     fn a_blocking_login_without_an_answer_times_out() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            // It accepts, by its kernel, and says nothing.
+            // The kernel accepts the connection; nobody answers.
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let address = Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port());
-            let mut socket = Socket::blocking(&address, Duration::from_millis(50)).unwrap();
+            let mut socket = Socket::connect_blocking(&address, Duration::from_millis(50)).unwrap();
             let answer = socket.receive(|_| Ok(Some(()))).await;
             assert!(matches!(answer, Err(WireError::Lost(text)) if text.contains("timed out")));
         });

@@ -1,4 +1,4 @@
-//! Encryption of a socket, by rustls: TLS 1.2 and 1.3.
+//! Encrypts a socket by TLS 1.2 or 1.3, with rustls.
 //!
 //! The modes are MySQL's. `preferred` and `required` verify nothing, so that they work even with certificates that no
 //! library would accept; the authentication takes this into account before it sends a password. The client does not
@@ -30,7 +30,7 @@ use crate::error::WireError;
 use crate::mysql::errors::CR_SSL_CONNECTION_ERROR;
 use crate::socket::Socket;
 
-/// The contents of the plan's files, in PEM.
+/// The contents of the plan's TLS files, in PEM.
 #[derive(Clone, Copy, Default)]
 pub struct Files<'a> {
     /// Trusted CA certificates.
@@ -52,21 +52,21 @@ impl TlsClient {
     /// Creates a client from the contents of the plan's files.
     ///
     /// # Errors
-    /// All errors in the files, each as one sentence.
+    /// All problems in the files, each as one sentence.
     pub fn new(mode: TlsMode, files: Files<'_>) -> Result<Self, Vec<String>> {
         let provider = Arc::new(ring::default_provider());
         let mut problems = Vec::new();
-        let roots = mode.verifies().then(|| roots(files.ca, &mut problems));
+        let roots = mode.verifies().then(|| read_roots(files.ca, &mut problems));
         let identity = client_identity(files, &mut problems);
         if !problems.is_empty() {
             return Err(problems);
         }
         let verifier = Verifier {
             roots,
-            identity: mode == TlsMode::VerifyIdentity,
+            verifies_name: mode == TlsMode::VerifyIdentity,
             algorithms: provider.signature_verification_algorithms,
         };
-        config(provider, verifier, identity)
+        client_config(provider, verifier, identity)
             .map(|config| Self { mode, config: Arc::new(config) })
             .map_err(|error| vec![format!("target.tls.certificate: it does not match its key: {error}")])
     }
@@ -82,14 +82,14 @@ impl TlsClient {
     }
 
     /// The error for a server without TLS, if the mode requires TLS.
-    pub(crate) fn not_offered(&self, address: &Address, fix: &str) -> WireError {
+    pub(crate) fn not_offered_error(&self, address: &Address, fix: &str) -> WireError {
         let mode = self.mode.name();
         let text = format!("{address}: the server offers no TLS, and tls mode {mode} requires it");
-        refused(text, &format!("{fix}, or use tls mode preferred or disabled"))
+        refused_error(text, &format!("{fix}, or use tls mode preferred or disabled"))
     }
 
     /// Encrypts `socket`, which is connected to `host`.
-    pub(crate) async fn secure(&self, socket: Socket, host: &str) -> Result<TlsStream<Socket>, WireError> {
+    pub(crate) async fn encrypt(&self, socket: Socket, host: &str) -> Result<TlsStream<Socket>, WireError> {
         let name = match ServerName::try_from(host.to_owned()) {
             Ok(name) => name,
             Err(_) if self.mode != TlsMode::VerifyIdentity => {
@@ -97,14 +97,14 @@ impl TlsClient {
                 ServerName::from(std::net::Ipv4Addr::UNSPECIFIED)
             }
             Err(_) => {
-                return Err(refused(
+                return Err(refused_error(
                     format!("{host} is not a valid name in a certificate"),
                     "connect to a DNS name or an IP address, or use tls mode verify-ca",
                 ));
             }
         };
         let stream = TlsConnector::from(Arc::clone(&self.config)).connect(name, socket).await;
-        stream.map_err(|error| failed(&error, host))
+        stream.map_err(|error| handshake_error(&error, host))
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn describe(connection: &ClientConnection) -> String {
     format!("{} {suite}", version.replace('_', "."))
 }
 
-fn roots(pem: Option<&[u8]>, problems: &mut Vec<String>) -> RootCertStore {
+fn read_roots(pem: Option<&[u8]>, problems: &mut Vec<String>) -> RootCertStore {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.unwrap_or_default()) {
         match certificate.map(|certificate| roots.add(certificate)) {
@@ -154,7 +154,7 @@ fn client_identity(files: Files<'_>, problems: &mut Vec<String>) -> Option<Clien
     }
 }
 
-fn config(
+fn client_config(
     provider: Arc<CryptoProvider>,
     verifier: Verifier,
     identity: Option<ClientIdentity>,
@@ -176,7 +176,7 @@ fn config(
 struct Verifier {
     /// The trusted CA certificates; `None` if the mode verifies nothing.
     roots: Option<RootCertStore>,
-    identity: bool,
+    verifies_name: bool,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -193,7 +193,7 @@ impl ServerCertVerifier for Verifier {
         let certificate = ParsedCertificate::try_from(end_entity)?;
         let algorithms = self.algorithms.all;
         verify_server_cert_signed_by_trust_anchor(&certificate, roots, intermediates, now, algorithms)?;
-        if self.identity {
+        if self.verifies_name {
             verify_server_name(&certificate, server_name)?;
         }
         Ok(ServerCertVerified::assertion())
@@ -229,31 +229,31 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-fn refused(text: String, fix: &str) -> WireError {
+fn refused_error(text: String, fix: &str) -> WireError {
     WireError::refused(CR_SSL_CONNECTION_ERROR, text, fix)
 }
 
 /// The error of a failed handshake.
-fn failed(error: &io::Error, host: &str) -> WireError {
+fn handshake_error(error: &io::Error, host: &str) -> WireError {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let Some(cause) = cause else {
-        return refused(
+        return refused_error(
             format!("{host}: the TLS handshake was interrupted: {error}"),
             "see the server's error log; it may not accept TLS 1.2 and 1.3, or may require a client certificate",
         );
     };
-    let Error::InvalidCertificate(wrong) = cause else {
-        return refused(
+    let Error::InvalidCertificate(problem_kind) = cause else {
+        return refused_error(
             format!("{host}: the TLS handshake failed: {cause}"),
             "check that the server accepts TLS 1.2 or 1.3, and the client certificate, if you use one",
         );
     };
-    let (problem, fix) = certificate_problem(wrong);
-    refused(format!("{host}: the server's certificate {problem}"), fix)
+    let (problem, fix) = certificate_problem(problem_kind);
+    refused_error(format!("{host}: the server's certificate {problem}"), fix)
 }
 
-fn certificate_problem(wrong: &CertificateError) -> (String, &'static str) {
-    match wrong {
+fn certificate_problem(problem_kind: &CertificateError) -> (String, &'static str) {
+    match problem_kind {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => (
             "has expired".into(),
             "renew the server's certificate, set this machine's clock, or use mode required, which ignores the date",
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_problem_of_the_files_is_reported() {
+    fn every_problem_in_the_files_is_reported() {
         let files = Files { ca: Some(b"nothing"), certificate: Some(b""), key: Some(b"none") };
         let problems = TlsClient::new(TlsMode::VerifyCa, files).unwrap_err();
         let keys = ["target.tls.ca:", "target.tls.certificate:", "target.tls.key:"];

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use dbdyno_wire::mysql::message::packet;
+use dbdyno_wire::mysql::message::write_packet;
 use dbdyno_wire::mysql::skim::server_error;
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 use mysql_common::constants::CapabilityFlags;
@@ -37,7 +37,7 @@ pub(crate) fn log_in(
         16 << 20,
     );
     let mut out = Vec::new();
-    packet(&mut out, 1, |out| response.serialize(out));
+    write_packet(&mut out, 1, |out| response.serialize(out));
     stream.write_all(&out)?;
     match read_packet(stream)?.first() {
         Some(0) => Ok(()),

@@ -347,7 +347,7 @@ fn fetch_row(call: &Call) -> CallResult {
 /// Pushes a row as a table of strings. A column that is NULL has no field.
 fn push_row(call: &Call, rows: &Rows, row: &[u8]) {
     call.push_table(rows.columns as c_int);
-    rows.each_column(row, |(position, column)| {
+    rows.for_each_column(row, |(position, column)| {
         if let Some(bytes) = column {
             call.push_bytes(bytes);
             call.set_field(position as c_int + 1);

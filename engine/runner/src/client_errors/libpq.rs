@@ -1,4 +1,4 @@
-//! The messages of PostgreSQL's libpq, whose errors have no numbers.
+//! The messages of libpq, PostgreSQL's client library. Its errors have no numbers.
 
 use dbdyno_schema::plan::Endpoint;
 use dbdyno_wire::WireError;
@@ -7,24 +7,24 @@ use dbdyno_wire::postgres::errors::CONNECTION_FAILURE;
 
 /// libpq's message about a failed connection.
 pub(super) fn connect_message(error: &WireError, endpoint: Option<&Endpoint>) -> String {
-    let place = match endpoint {
+    let location = match endpoint {
         Some(Endpoint::Tcp { host, port }) => format!("at \"{host}\", port {port}"),
         Some(Endpoint::Unix { path }) => format!("on socket \"{path}\""),
         None => "nowhere".into(),
     };
-    let begin = format!("connection to server {place} failed:");
+    let prefix = format!("connection to server {location} failed:");
     match error {
-        WireError::Server { message, .. } => format!("{begin} FATAL:  {message}"),
-        WireError::Lost(text) => unreachable(&begin, text, endpoint),
+        WireError::Server { message, .. } => format!("{prefix} FATAL:  {message}"),
+        WireError::Lost(text) => unreachable_message(&prefix, text, endpoint),
         WireError::Refused { text, .. } if text == NO_PASSWORD => {
-            format!("{begin} fe_sendauth: no password supplied")
+            format!("{prefix} fe_sendauth: no password supplied")
         }
-        WireError::Refused { text, fix, .. } => format!("{begin} {text}; {fix}"),
-        WireError::Protocol(text) => format!("{begin} {text}"),
+        WireError::Refused { text, fix, .. } => format!("{prefix} {text}; {fix}"),
+        WireError::Protocol(text) => format!("{prefix} {text}"),
     }
 }
 
-fn unreachable(begin: &str, text: &str, endpoint: Option<&Endpoint>) -> String {
+fn unreachable_message(prefix: &str, text: &str, endpoint: Option<&Endpoint>) -> String {
     // Remove the address before the message and the error number that Rust appends.
     let message = text.split(" (os error").next().unwrap_or(text);
     let message = message.rsplit(": ").next().unwrap_or(message);
@@ -34,15 +34,15 @@ fn unreachable(begin: &str, text: &str, endpoint: Option<&Endpoint>) -> String {
         }
         Some(Endpoint::Tcp { .. }) if text.contains("(os error") => {
             format!(
-                "{begin} {message}\n\tIs the server running on that host and accepting TCP/IP connections?"
+                "{prefix} {message}\n\tIs the server running on that host and accepting TCP/IP connections?"
             )
         }
         Some(Endpoint::Unix { .. }) if text.contains("(os error") => {
             format!(
-                "{begin} {message}\n\tIs the server running locally and accepting connections on that socket?"
+                "{prefix} {message}\n\tIs the server running locally and accepting connections on that socket?"
             )
         }
-        _ => format!("{begin} {message}"),
+        _ => format!("{prefix} {message}"),
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn message(error: &WireError) -> String {
 }
 
 /// The SQLSTATE of an error; connection_failure if the error does not come from the server.
-pub(super) fn state(error: &WireError) -> String {
+pub(super) fn sqlstate(error: &WireError) -> String {
     error.state().unwrap_or(CONNECTION_FAILURE).to_owned()
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_that_does_not_answer_has_the_librarys_words() {
+    fn an_unreachable_endpoint_has_the_message_of_libpq() {
         let tcp = Endpoint::Tcp { host: "127.0.0.1".into(), port: 1 };
         let report = |text: &str| connect_message(&WireError::Lost(text.into()), Some(&tcp));
         assert_eq!(

@@ -1,5 +1,5 @@
-//! `prepare`, `prewarm` and `cleanup` for tables without dbdyno's mark. Stream t of n handles the tables t, t + n, …
-//! one after the other, and reports the start of every step.
+//! `prepare` and `cleanup` for tables without dbdyno's mark, and `prewarm` for all tables. Stream t of n processes the
+//! tables t, t + n, … one after the other, and reports the start of every step.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use dbdyno_workload::schema::Schema;
 use dbdyno_workload::tables::Tables;
 
 use super::fill::RowLoader;
-use super::pieces::{Piece, Queue, queue};
-use super::stream::{Progress, Reporter, StepResult, index, queries, query};
-use super::{Job, Loads};
+use super::pieces::{Piece, Queue, new_queue};
+use super::stream::{Progress, Reporter, StepResult, build_index, execute, execute_all};
+use super::{LoadConnector, Loader};
 
-impl<C: Loads> Job<'_, C> {
+impl<C: LoadConnector> Loader<'_, C> {
     /// Creates, fills and indexes the tables.
     pub(super) async fn prepare_by_table(&self) -> StepResult {
         let schema = &self.schema;
         self.rows_planned.set(u64::from(schema.tables()) * schema.rows());
         let (loader, connector) = self.row_loader(schema, Vec::new());
-        let shares = self.shares();
+        let shares = self.tables_per_stream();
         let streams = shares.borrow().len();
         let stream =
             |connection, reporter| prepare(connection, Rc::clone(&loader), Rc::clone(&shares), reporter);
-        self.in_streams(&connector, schema, streams, stream).await?;
+        self.run_streams(&connector, schema, streams, stream).await?;
         let way = if schema.rows() == 0 { LoadingWay::None } else { loader.way.get() };
         self.report_loaded(self.totals.borrow().record(&**schema, way, streams as u32, Duration::ZERO));
         Ok(())
@@ -33,11 +33,11 @@ impl<C: Loads> Job<'_, C> {
 
     /// Reads every table.
     pub(super) async fn prewarm(&self) -> StepResult {
-        let (schema, shares) = (&self.schema, self.shares());
+        let (schema, shares) = (&self.schema, self.tables_per_stream());
         let streams = shares.borrow().len();
         let stream =
             |connection, reporter| prewarm(connection, Rc::clone(schema), Rc::clone(&shares), reporter);
-        self.in_streams(&self.connector, schema, streams, stream).await
+        self.run_streams(&self.connector, schema, streams, stream).await
     }
 
     /// Drops every table, whether or not it has dbdyno's mark.
@@ -45,7 +45,7 @@ impl<C: Loads> Job<'_, C> {
         let mut connection = self.connect(&self.connector).await?;
         for table in 1..=self.schema.tables() {
             self.report(LoadingStep::Dropping, self.schema.name(table));
-            query(&mut connection, &self.schema.drop_table(table)).await?;
+            execute(&mut connection, &self.schema.drop_table(table)).await?;
             self.report(LoadingStep::Dropped, self.schema.name(table));
         }
         connection.close().await;
@@ -53,10 +53,10 @@ impl<C: Loads> Job<'_, C> {
     }
 
     /// The tables of each stream, in order. The tables of bulk_insert are all created by one stream.
-    fn shares(&self) -> Queue<Vec<u32>> {
+    fn tables_per_stream(&self) -> Queue<Vec<u32>> {
         let tables = self.schema.tables();
         let streams = if self.schema.makes_no_rows() { 1 } else { self.streams.min(tables) };
-        queue((1..=streams).map(|first| (first..=tables).step_by(streams as usize).collect()))
+        new_queue((1..=streams).map(|first| (first..=tables).step_by(streams as usize).collect()))
     }
 }
 
@@ -70,20 +70,20 @@ async fn prepare(
     let share = shares.borrow_mut().pop_front().unwrap_or_default();
     for table in share {
         reporter.report(Progress::Step(LoadingStep::Creating, table));
-        query(&mut connection, &schema.create(table)).await?;
+        execute(&mut connection, &schema.create(table)).await?;
         if schema.rows() > 0 {
             reporter.report(Progress::Step(LoadingStep::Filling, table));
             let piece = Piece { table, first: 1, last: schema.rows() };
-            loader.store(&mut connection, piece, &mut sql, &reporter).await?;
-            if loader.brings_ids()
+            loader.load_piece(&mut connection, piece, &mut sql, &reporter).await?;
+            if loader.sends_ids()
                 && let Some(after) = schema.after_rows(table)
             {
-                query(&mut connection, &after).await?;
+                execute(&mut connection, &after).await?;
             }
         }
         if let Some(sql) = schema.create_index(table) {
             reporter.report(Progress::Step(LoadingStep::Indexing, table));
-            index(&mut connection, Some(sql), table, &reporter).await?;
+            build_index(&mut connection, Some(sql), table, &reporter).await?;
         }
     }
     connection.close().await;
@@ -96,11 +96,11 @@ async fn prewarm(
     shares: Queue<Vec<u32>>,
     reporter: Reporter,
 ) -> StepResult {
-    queries(&mut connection, schema.before_scans()).await?;
+    execute_all(&mut connection, schema.before_scans()).await?;
     let share = shares.borrow_mut().pop_front().unwrap_or_default();
     for table in share {
         reporter.report(Progress::Step(LoadingStep::Prewarming, table));
-        queries(&mut connection, schema.scans(table)).await?;
+        execute_all(&mut connection, schema.scans(table)).await?;
         reporter.report(Progress::Step(LoadingStep::Prewarmed, table));
     }
     connection.close().await;

@@ -1,4 +1,4 @@
-//! Decides what to do with tables that exist before loading.
+//! Decides whether to keep, replace or refuse the tables that exist before loading.
 //!
 //! The loader keeps complete tables with the plan's specification, and replaces incomplete tables that have dbdyno's
 //! mark. Any other table with the same name is a conflict: the loader never drops a table without the mark.
@@ -11,18 +11,18 @@ use dbdyno_wire::Connection;
 use dbdyno_workload::schema::{LOADING, MARK};
 use dbdyno_workload::tables::Tables;
 
-use super::stream::{StepResult, query};
-use super::{Job, Loads};
+use super::stream::{StepResult, execute};
+use super::{LoadConnector, Loader};
 use crate::failure::{self, RunFailure};
 
-impl<C: Loads> Job<'_, C> {
+impl<C: LoadConnector> Loader<'_, C> {
     /// Creates the missing tables and returns their numbers.
     pub(super) async fn create_missing(
         &self,
         connection: &mut impl Connection,
     ) -> Result<Vec<u32>, RunFailure> {
         let schema = &self.schema;
-        let existing = self.existing(connection).await?;
+        let existing = self.existing_tables(connection).await?;
         self.refuse_conflicts(&existing)?;
         let missing: Vec<u32> = (1..=schema.tables())
             .filter(|&table| existing.get(&schema.name(table)).is_none_or(|comment| *comment == LOADING))
@@ -35,9 +35,9 @@ impl<C: Loads> Job<'_, C> {
                 continue;
             }
             if existing.contains_key(&name) {
-                query(connection, &schema.drop_table(table)).await?; // Has the mark of an unfinished load.
+                execute(connection, &schema.drop_table(table)).await?; // Has the mark of an unfinished load.
             }
-            query(connection, &schema.create(table)).await?;
+            execute(connection, &schema.create(table)).await?;
             self.report(LoadingStep::Created, name);
         }
         Ok(missing)
@@ -45,12 +45,12 @@ impl<C: Loads> Job<'_, C> {
 
     /// Drops the tables that have dbdyno's mark.
     pub(super) async fn drop_marked(&self, connection: &mut impl Connection) -> StepResult {
-        let existing = self.existing(connection).await?;
+        let existing = self.existing_tables(connection).await?;
         for table in 1..=self.schema.tables() {
             let name = self.schema.name(table);
             match existing.get(&name) {
                 Some(comment) if comment.starts_with(MARK) => {
-                    query(connection, &self.schema.drop_table(table)).await?;
+                    execute(connection, &self.schema.drop_table(table)).await?;
                     self.report(LoadingStep::Dropped, name);
                 }
                 Some(_) => self.warn_kept(&name),
@@ -61,12 +61,12 @@ impl<C: Loads> Job<'_, C> {
     }
 
     /// The comments of the existing tables, by name.
-    async fn existing(
+    async fn existing_tables(
         &self,
         connection: &mut impl Connection,
     ) -> Result<BTreeMap<String, String>, RunFailure> {
         let sql = self.schema.existing();
-        let rows = connection.rows(&sql).await.map_err(|error| failure::to_query(&error, &sql))?;
+        let rows = connection.rows(&sql).await.map_err(|error| failure::from_query_error(&error, &sql))?;
         let pair = |row: Vec<Option<String>>| {
             let mut columns = row.into_iter().map(Option::unwrap_or_default);
             Some((columns.next()?, columns.next()?))
@@ -94,8 +94,8 @@ impl<C: Loads> Job<'_, C> {
             self.connector.database(),
             conflicts.join(", ")
         );
-        let fix = "use another one, or drop these tables yourself; dbdyno drops only tables that it created, \
-                    with cleanup and the options of their prepare";
+        let fix = "use another schema or database, or drop these tables yourself; cleanup drops only tables \
+                    that prepare created with the same options";
         Err((EndReason::DataConflict, Failure { text, fix: Some(fix.into()), ..Failure::default() }))
     }
 

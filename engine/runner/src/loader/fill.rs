@@ -1,4 +1,4 @@
-//! Fills tables: one stream and its statements.
+//! Fills tables with LOAD DATA LOCAL, COPY or INSERT.
 //!
 //! Every statement commits separately. The rows of LOAD DATA and COPY are divided into several statements too, so that
 //! neither the undo log nor a binary log has to store a complete table as one transaction.
@@ -14,11 +14,11 @@ use dbdyno_wire::bulk::{BulkLoad, LoadError};
 use dbdyno_workload::tables::{BulkRows, Tables};
 
 use super::pieces::{Piece, Queue};
-use super::stream::{Progress, Reporter, StepResult, StoredRows, queries};
+use super::stream::{Progress, Reporter, StepResult, StoredRows, execute_all};
 use crate::failure::{self, RunFailure};
 
 /// Maximum attempts of a statement before its error ends the command.
-const ATTEMPTS: u32 = 20;
+const ATTEMPTS_MAX: u32 = 20;
 
 /// Sends the rows of tables. All streams of a command share it.
 pub(super) struct RowLoader<T> {
@@ -37,18 +37,18 @@ pub(super) async fn fill<T: Tables>(
     reporter: Reporter,
 ) -> StepResult {
     let mut sql = Vec::new();
-    queries(&mut connection, &settings).await?;
+    execute_all(&mut connection, &settings).await?;
     loop {
         let Some(piece) = loader.pieces.borrow_mut().pop_front() else { break };
-        loader.store(&mut connection, piece, &mut sql, &reporter).await?;
+        loader.load_piece(&mut connection, piece, &mut sql, &reporter).await?;
     }
     connection.close().await;
     Ok(())
 }
 
 impl<T: Tables> RowLoader<T> {
-    /// Loads a piece, statement by statement, and reports each. `sql` is a scratch buffer.
-    pub(super) async fn store(
+    /// Loads a piece, statement by statement, and reports each statement. `sql` is a scratch buffer.
+    pub(super) async fn load_piece(
         &self,
         connection: &mut impl BulkLoad,
         Piece { table, first, last }: Piece,
@@ -59,10 +59,10 @@ impl<T: Tables> RowLoader<T> {
         while next <= last {
             let rest = Piece { table, first: next, last };
             let stored = match self.way.get() {
-                LoadingWay::LoadDataLocal | LoadingWay::Copy => self.load(connection, rest).await?,
-                _ => Some(self.insert(connection, rest, sql).await?),
+                LoadingWay::LoadDataLocal | LoadingWay::Copy => self.load_in_bulk(connection, rest).await?,
+                _ => Some(self.insert_rows(connection, rest, sql).await?),
             };
-            let Some(stored) = stored else { continue }; // Refused: the next pass sends an INSERT.
+            let Some(stored) = stored else { continue }; // The server refused LOAD DATA or COPY; the next iteration sends an INSERT.
             next += stored.rows;
             reporter.report(Progress::Stored(stored));
         }
@@ -71,7 +71,7 @@ impl<T: Tables> RowLoader<T> {
 
     /// Loads the first rows of a piece by LOAD DATA or COPY. Returns `None` if the server refuses this and the plan
     /// allows INSERT.
-    async fn load(
+    async fn load_in_bulk(
         &self,
         connection: &mut impl BulkLoad,
         rest: Piece,
@@ -82,10 +82,10 @@ impl<T: Tables> RowLoader<T> {
         let began = Instant::now();
         let mut retries = 0;
         loop {
-            let error = match self.load_once(connection, &sql, piece).await {
+            let error = match self.send_bulk(connection, &sql, piece).await {
                 Ok((rows, bytes)) => {
-                    self.require_fit(connection, piece.table).await?;
-                    self.require_complete(
+                    self.check_values_fit(connection, piece.table).await?;
+                    self.check_rows_stored(
                         piece.table,
                         rows,
                         piece.last + 1 - piece.first,
@@ -99,18 +99,18 @@ impl<T: Tables> RowLoader<T> {
                     self.way.set(LoadingWay::Insert);
                     return Ok(None);
                 }
-                Err(LoadError::Refused(error)) => return Err(failure::to_load(&error, &sql)),
+                Err(LoadError::Refused(error)) => return Err(failure::from_load_error(&error, &sql)),
                 Err(LoadError::Failed(error)) => error,
             };
             retries += 1;
-            if !is_lock_conflict(&error) || retries >= u64::from(ATTEMPTS) {
-                return Err(failure::to_query(&error, &sql));
+            if !is_lock_conflict(&error) || retries >= u64::from(ATTEMPTS_MAX) {
+                return Err(failure::from_query_error(&error, &sql));
             }
         }
     }
 
     /// Sends one LOAD DATA or COPY. Returns the rows stored and the bytes sent.
-    async fn load_once(
+    async fn send_bulk(
         &self,
         connection: &mut impl BulkLoad,
         sql: &str,
@@ -138,7 +138,7 @@ impl<T: Tables> RowLoader<T> {
 
     /// Loads the first rows of a piece by one INSERT, and repeats it after a deadlock: MariaDB locks the whole table
     /// for the first insert into an empty table, so streams can deadlock (MDEV-515).
-    async fn insert(
+    async fn insert_rows(
         &self,
         connection: &mut impl BulkLoad,
         rest: Piece,
@@ -154,8 +154,8 @@ impl<T: Tables> RowLoader<T> {
         loop {
             match connection.query(sql).await {
                 Ok(outcome) => {
-                    self.require_fit(connection, table).await?;
-                    self.require_complete(table, outcome.rows, planned, "INSERT")?;
+                    self.check_values_fit(connection, table).await?;
+                    self.check_rows_stored(table, outcome.rows, planned, "INSERT")?;
                     return Ok(StoredRows {
                         table,
                         rows: planned,
@@ -165,10 +165,10 @@ impl<T: Tables> RowLoader<T> {
                         ended: Instant::now(),
                     });
                 }
-                Err(error) if is_lock_conflict(&error) && retries < u64::from(ATTEMPTS) => retries += 1,
+                Err(error) if is_lock_conflict(&error) && retries < u64::from(ATTEMPTS_MAX) => retries += 1,
                 Err(error) => {
                     let sent = String::from_utf8_lossy(sql);
-                    return Err(failure::to_send(&error, &format!("INSERT INTO {name}"), &sent));
+                    return Err(failure::from_text_error(&error, &format!("INSERT INTO {name}"), &sent));
                 }
             }
         }
@@ -179,17 +179,17 @@ impl<T: Tables> RowLoader<T> {
     }
 
     /// Whether rows are sent with their ids, in which case the table's sequence does not advance.
-    pub(super) fn brings_ids(&self) -> bool {
+    pub(super) fn sends_ids(&self) -> bool {
         self.way.get() == LoadingWay::Copy
     }
 
     /// Fails if the server changed values that do not fit their columns; without strict mode it only warns.
-    async fn require_fit(&self, connection: &mut impl BulkLoad, table: u32) -> StepResult {
+    async fn check_values_fit(&self, connection: &mut impl BulkLoad, table: u32) -> StepResult {
         if !self.tables.warns() {
             return Ok(());
         }
         let sql = "SHOW WARNINGS";
-        let warnings = connection.rows(sql).await.map_err(|error| failure::to_query(&error, sql))?;
+        let warnings = connection.rows(sql).await.map_err(|error| failure::from_query_error(&error, sql))?;
         let mut warnings = warnings.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default));
         let Some(mut warning) = warnings.find(|row| row.clone().next().as_deref() != Some("Note")) else {
             return Ok(());
@@ -203,7 +203,7 @@ impl<T: Tables> RowLoader<T> {
     }
 
     /// Fails if rows are missing: LOAD DATA LOCAL only warns about duplicate keys.
-    fn require_complete(&self, table: u32, stored: u64, planned: u64, statement: &str) -> StepResult {
+    fn check_rows_stored(&self, table: u32, stored: u64, planned: u64, statement: &str) -> StepResult {
         if stored == planned {
             return Ok(());
         }

@@ -10,13 +10,13 @@ use dbdyno_wire::{Connection, TextRow};
 use dbdyno_workload::generated::State;
 use dbdyno_workload::tables::Tables;
 
-use super::pieces::pieces;
-use super::stream::{StepResult, queries, query};
-use super::{Job, Loads};
+use super::pieces::divide_tables;
+use super::stream::{StepResult, execute, execute_all};
+use super::{LoadConnector, Loader};
 use crate::failure::{self, RunFailure};
 
 /// Minimum number of rows for which an additional stream saves time.
-const STREAM_ROWS: u64 = 10_000;
+const ROWS_PER_STREAM_MIN: u64 = 10_000;
 
 /// A table to fill.
 struct EmptyTable {
@@ -28,9 +28,9 @@ struct EmptyTable {
     one_stream: bool,
 }
 
-impl<C: Loads> Job<'_, C> {
+impl<C: LoadConnector> Loader<'_, C> {
     /// Fills the generated tables that are empty. `connection` has already executed the plan's setup statements.
-    pub(super) async fn generate(&self, mut connection: C::Connection) -> StepResult {
+    pub(super) async fn fill_generated(&self, mut connection: C::Connection) -> StepResult {
         let (tables, connection) = (&self.generated, &mut connection);
         let empty = self.empty_tables(connection).await?;
         self.rows_planned.set(empty.iter().map(|empty| tables.rows(empty.table)).sum());
@@ -39,25 +39,28 @@ impl<C: Loads> Job<'_, C> {
             if *unfinished {
                 self.delete_rows(connection, *table).await?;
             } else {
-                query(connection, &tables.set_mark(*table, comment, false)).await?;
+                execute(connection, &tables.set_mark(*table, comment, false)).await?;
             }
         }
-        let (mut way, mut most) = (LoadingWay::None, 0);
+        let (mut way, mut streams_max) = (LoadingWay::None, 0);
         for &EmptyTable { table, one_stream, .. } in &empty {
             let rows = tables.rows(table);
-            let streams =
-                if one_stream { 1 } else { rows.div_ceil(STREAM_ROWS).min(self.streams.into()) as u32 };
-            most = most.max(streams);
-            way = self.fill_pieces(tables, pieces(&[table], rows, streams)).await?;
+            let streams = if one_stream {
+                1
+            } else {
+                rows.div_ceil(ROWS_PER_STREAM_MIN).min(self.streams.into()) as u32
+            };
+            streams_max = streams_max.max(streams);
+            way = self.fill_pieces(tables, divide_tables(&[table], rows, streams)).await?;
         }
         let (mut after, mut analyze) = (Duration::ZERO, Duration::ZERO);
         if !empty.is_empty() {
             let began = Instant::now();
-            queries(connection, self.custom.iter().flat_map(|custom| &custom.after)).await?;
-            (after, analyze) = (began.elapsed(), self.complete(connection, &empty).await?);
+            execute_all(connection, self.own_sql.iter().flat_map(|own_sql| &own_sql.after)).await?;
+            (after, analyze) = (began.elapsed(), self.analyze_and_mark(connection, &empty).await?);
         }
         connection.close().await;
-        let mut loaded = self.totals.borrow().record(&**tables, way, most, analyze);
+        let mut loaded = self.totals.borrow().record(&**tables, way, streams_max, analyze);
         loaded.after_us = after.as_micros() as u64;
         if way != LoadingWay::None {
             let settings = tables.session_settings();
@@ -74,13 +77,13 @@ impl<C: Loads> Job<'_, C> {
         let (mut empty, mut conflicts) = (Vec::new(), Vec::new());
         for table in tables.numbers() {
             let name = tables.name(table);
-            let Some(row) = rows(connection, &tables.comment(table)).await?.into_iter().next() else {
+            let Some(row) = fetch_rows(connection, &tables.comment(table)).await?.into_iter().next() else {
                 conflicts.push(format!("table {name} does not exist; create it in workload.sql.setup"));
                 continue;
             };
             let [comment, one_stream] = [0, 1].map(|at| row.get(at).cloned().flatten().unwrap_or_default());
             let one_stream = one_stream == "1";
-            let has_rows = !rows(connection, &tables.any_row(table)).await?.is_empty();
+            let has_rows = !fetch_rows(connection, &tables.any_row(table)).await?.is_empty();
             match tables.state(table, &comment) {
                 State::Complete if has_rows => self.report(LoadingStep::Kept, name),
                 State::Unmarked if has_rows => {
@@ -111,27 +114,27 @@ impl<C: Loads> Job<'_, C> {
     /// Deletes the rows of an unfinished load.
     async fn delete_rows(&self, connection: &mut C::Connection, table: u32) -> StepResult {
         let [truncate, delete] = self.generated.empty(table);
-        match query(connection, &truncate).await {
+        match execute(connection, &truncate).await {
             // TRUNCATE fails if another table refers to this one.
-            Err(_) => query(connection, &delete).await,
+            Err(_) => execute(connection, &delete).await,
             done => done,
         }
     }
 
     /// Refreshes the statistics of the tables and marks the tables as complete. Returns the time spent on the
     /// statistics.
-    async fn complete(
+    async fn analyze_and_mark(
         &self,
         connection: &mut C::Connection,
         filled: &[EmptyTable],
     ) -> Result<Duration, RunFailure> {
         let (tables, began) = (&self.generated, Instant::now());
         for filled in filled {
-            query(connection, &tables.analyze(filled.table)).await?;
+            execute(connection, &tables.analyze(filled.table)).await?;
         }
         let took = began.elapsed();
         for filled in filled {
-            query(connection, &tables.set_mark(filled.table, &filled.comment, true)).await?;
+            execute(connection, &tables.set_mark(filled.table, &filled.comment, true)).await?;
         }
         Ok(took)
     }
@@ -145,6 +148,6 @@ impl<C: Loads> Job<'_, C> {
     }
 }
 
-async fn rows(connection: &mut impl Connection, sql: &str) -> Result<Vec<TextRow>, RunFailure> {
-    connection.rows(sql).await.map_err(|error| failure::to_query(&error, sql))
+async fn fetch_rows(connection: &mut impl Connection, sql: &str) -> Result<Vec<TextRow>, RunFailure> {
+    connection.rows(sql).await.map_err(|error| failure::from_query_error(&error, sql))
 }

@@ -5,7 +5,7 @@
 //! ascending ids, which fill pages best. Rows and indexes are separate steps with separate times.
 //!
 //! # Layout
-//! - this file: the order of the steps, and the streams. `stream`: helpers of every stream.
+//! - this file: the order of the steps, and the streams. `stream`: statements and reports of one stream.
 //! - `existing`: decides what to do with tables that exist.
 //! - `pieces`: divides tables.
 //! - `fill`: sends rows by LOAD DATA LOCAL, COPY or INSERT.
@@ -39,8 +39,8 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::{JoinSet, LocalSet};
 
 use self::fill::{RowLoader, fill};
-use self::pieces::{Piece, Queue, pieces, queue};
-use self::stream::{Progress, Reporter, StepResult, index, queries};
+use self::pieces::{Piece, Queue, divide_tables, new_queue};
+use self::stream::{Progress, Reporter, StepResult, build_index, execute_all};
 use self::totals::LoadTotals;
 use crate::connector::{AnyConnector, connector};
 use crate::control::Inbox;
@@ -58,49 +58,50 @@ enum Command {
 /// Creates and fills the plan's tables. Keeps complete tables with the same specification. If another table has one of
 /// their names, fails without changes.
 pub fn prepare(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
-    work(spec, &inbox, sink, Command::Prepare)
+    run_loader(spec, &inbox, sink, Command::Prepare)
 }
 
 /// Drops the plan's tables that have dbdyno's mark, or all of them with [`crate::Options::tables`].
 pub fn cleanup(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
-    work(spec, &inbox, sink, Command::Cleanup)
+    run_loader(spec, &inbox, sink, Command::Cleanup)
 }
 
 /// Reads the plan's tables, with the same number of streams as for loading.
 pub fn prewarm(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
-    work(spec, &inbox, sink, Command::Prewarm)
+    run_loader(spec, &inbox, sink, Command::Prewarm)
 }
 
 /// A connector that can also open connections on which the server may request data from the client.
-trait Loads: Connector<Connection: BulkLoad> {
+trait LoadConnector: Connector<Connection: BulkLoad> {
     /// The schema or database with the tables.
     fn database(&self) -> &str;
 
-    /// The connector for such connections; on other connections the server may not request data.
-    fn for_data(&self) -> Self;
+    /// The connector for connections on which the server may request data.
+    fn with_data_requests(&self) -> Self;
 }
 
-impl Loads for MysqlConnector {
+impl LoadConnector for MysqlConnector {
     fn database(&self) -> &str {
         &self.options.database
     }
 
-    fn for_data(&self) -> Self {
+    fn with_data_requests(&self) -> Self {
         Self { local_data: true, ..self.clone() }
     }
 }
 
-impl Loads for PostgresConnector {
+impl LoadConnector for PostgresConnector {
     fn database(&self) -> &str {
         &self.options.database
     }
 
-    fn for_data(&self) -> Self {
+    fn with_data_requests(&self) -> Self {
         self.clone()
     }
 }
 
-struct Job<'a, C> {
+/// One execution of a command on the tables of a plan.
+struct Loader<'a, C> {
     schema: Rc<Schema>,
     generated: Rc<Generated>,
     target: Target,
@@ -111,14 +112,14 @@ struct Job<'a, C> {
     began: Instant,
     rows_planned: Cell<u64>,
     totals: RefCell<LoadTotals>,
-    custom: Option<&'a SqlWorkload>,
+    own_sql: Option<&'a SqlWorkload>,
 }
 
-fn work(spec: &RunSpec, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> RunEnd {
+fn run_loader(spec: &RunSpec, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> RunEnd {
     let statements = spec.program().describe();
     crate::command::run_command(&spec.plan, statements, sink, |sink| match connector(spec) {
-        AnyConnector::Mysql(connector) => on_runtime(spec, connector, inbox, sink, command),
-        AnyConnector::Postgres(connector) => on_runtime(spec, connector, inbox, sink, command),
+        AnyConnector::Mysql(connector) => run_on_runtime(spec, connector, inbox, sink, command),
+        AnyConnector::Postgres(connector) => run_on_runtime(spec, connector, inbox, sink, command),
         AnyConnector::Null(_) => {
             if spec.options.tables.is_some() {
                 dry_run(&spec.schema(), command, sink);
@@ -128,7 +129,7 @@ fn work(spec: &RunSpec, inbox: &Inbox, sink: &mut dyn Sink, command: Command) ->
     })
 }
 
-fn on_runtime<C: Loads>(
+fn run_on_runtime<C: LoadConnector>(
     spec: &RunSpec,
     connector: C,
     inbox: &Inbox,
@@ -136,8 +137,8 @@ fn on_runtime<C: Loads>(
     command: Command,
 ) -> StepResult {
     let plan = &*spec.plan;
-    let custom = plan.workload.own_sql();
-    let job = Job {
+    let own_sql = plan.workload.own_sql();
+    let job = Loader {
         schema: Rc::new(spec.schema()),
         generated: Rc::new(Generated::of(plan)),
         target: plan.target.clone(),
@@ -148,10 +149,10 @@ fn on_runtime<C: Loads>(
         began: Instant::now(),
         rows_planned: Cell::new(0),
         totals: RefCell::default(),
-        custom,
+        own_sql,
     };
     // These options do not apply to user-defined tables.
-    let by_table = custom.is_none() && spec.options.tables.is_some();
+    let by_table = own_sql.is_none() && spec.options.tables.is_some();
     let done = async {
         match command {
             Command::Prepare if by_table => job.prepare_by_table().await,
@@ -173,36 +174,37 @@ fn on_runtime<C: Loads>(
     })
 }
 
-impl<C: Loads> Job<'_, C> {
+impl<C: LoadConnector> Loader<'_, C> {
     async fn prepare(&self) -> StepResult {
         let mut connection = self.connect(&self.connector).await?;
-        queries(&mut connection, self.custom.iter().flat_map(|custom| &custom.setup)).await?;
+        execute_all(&mut connection, self.own_sql.iter().flat_map(|own_sql| &own_sql.setup)).await?;
         if !self.generated.is_empty() {
-            return self.generate(connection).await;
+            return self.fill_generated(connection).await;
         }
         let missing = self.create_missing(&mut connection).await?;
         connection.close().await;
         let way = match missing.as_slice() {
             [] => LoadingWay::None,
             missing => {
-                self.fill_pieces(&self.schema, pieces(missing, self.schema.rows(), self.streams)).await?
+                self.fill_pieces(&self.schema, divide_tables(missing, self.schema.rows(), self.streams))
+                    .await?
             }
         };
-        let (schema, tables) = (&self.schema, queue(missing.iter().copied()));
+        let (schema, tables) = (&self.schema, new_queue(missing.iter().copied()));
         let stream =
             |connection, reporter| index_tables(connection, schema.clone(), tables.clone(), reporter);
-        self.in_streams(&self.connector, schema, missing.len(), stream).await?;
+        self.run_streams(&self.connector, schema, missing.len(), stream).await?;
         let began = Instant::now();
-        let tables = queue(missing.iter().copied());
+        let tables = new_queue(missing.iter().copied());
         let stream = |connection, _| complete_tables(connection, schema.clone(), tables.clone());
-        self.in_streams(&self.connector, schema, missing.len(), stream).await?;
+        self.run_streams(&self.connector, schema, missing.len(), stream).await?;
         self.report_loaded(self.totals.borrow().record(&**schema, way, self.streams, began.elapsed()));
         Ok(())
     }
 
     async fn cleanup(&self) -> StepResult {
         let mut connection = self.connect(&self.connector).await?;
-        queries(&mut connection, self.custom.iter().flat_map(|custom| &custom.cleanup)).await?;
+        execute_all(&mut connection, self.own_sql.iter().flat_map(|own_sql| &own_sql.cleanup)).await?;
         self.drop_marked(&mut connection).await?;
         connection.close().await;
         Ok(())
@@ -218,7 +220,7 @@ impl<C: Loads> Job<'_, C> {
         let (loader, connector) = self.row_loader(tables, pieces);
         let settings = self.session_settings();
         let stream = |connection, reporter| fill(connection, settings.clone(), Rc::clone(&loader), reporter);
-        self.in_streams(&connector, tables, streams, stream).await?;
+        self.run_streams(&connector, tables, streams, stream).await?;
         Ok(loader.way.get())
     }
 
@@ -229,15 +231,18 @@ impl<C: Loads> Job<'_, C> {
             _ if self.target.is_postgresql() => LoadingWay::Copy,
             _ => LoadingWay::LoadDataLocal,
         };
-        let connector =
-            if way == LoadingWay::Insert { self.connector.clone() } else { self.connector.for_data() };
-        let (tables, pieces) = (Rc::clone(tables), queue(pieces));
+        let connector = if way == LoadingWay::Insert {
+            self.connector.clone()
+        } else {
+            self.connector.with_data_requests()
+        };
+        let (tables, pieces) = (Rc::clone(tables), new_queue(pieces));
         (Rc::new(RowLoader { tables, pieces, method: self.method, way: Cell::new(way) }), connector)
     }
 
     /// Runs as many streams as the plan allows, but at most `max`, each on a separate connection. The first failure
     /// ends all streams.
-    async fn in_streams<S: Future<Output = StepResult> + 'static>(
+    async fn run_streams<S: Future<Output = StepResult> + 'static>(
         &self,
         connector: &C,
         tables: &Rc<impl Tables>,
@@ -253,7 +258,7 @@ impl<C: Loads> Job<'_, C> {
         loop {
             tokio::select! {
                 biased;
-                Some(progress) = received.recv() => self.take(progress, &**tables),
+                Some(progress) = received.recv() => self.handle_progress(progress, &**tables),
                 ended = streams.join_next() => match ended {
                     Some(stream) => stream.expect("a stream does not panic")?,
                     None => break,
@@ -264,10 +269,10 @@ impl<C: Loads> Job<'_, C> {
     }
 
     async fn connect(&self, connector: &C) -> Result<C::Connection, RunFailure> {
-        connector.connect(0).await.map_err(|error| failure::to_connect(&error, &self.target, 0))
+        connector.connect(0).await.map_err(|error| failure::from_connect_error(&error, &self.target, 0))
     }
 
-    fn take(&self, progress: Progress, tables: &impl Tables) {
+    fn handle_progress(&self, progress: Progress, tables: &impl Tables) {
         let (step, table) = match progress {
             Progress::Step(step, table) => (step, table),
             Progress::Stored(stored) => {
@@ -301,7 +306,7 @@ impl<C: Loads> Job<'_, C> {
 fn dry_run(schema: &Schema, command: Command, sink: &mut dyn Sink) {
     let began = Instant::now();
     for table in 1..=schema.tables() {
-        for step in steps(schema, command, table) {
+        for step in dry_run_steps(schema, command, table) {
             sink.record(&Record::Loading(Loading {
                 step,
                 table: schema.name(table),
@@ -313,7 +318,7 @@ fn dry_run(schema: &Schema, command: Command, sink: &mut dyn Sink) {
     }
 }
 
-fn steps(schema: &Schema, command: Command, table: u32) -> Vec<LoadingStep> {
+fn dry_run_steps(schema: &Schema, command: Command, table: u32) -> Vec<LoadingStep> {
     match command {
         Command::Prepare => {
             let filling = (schema.rows() > 0).then_some(LoadingStep::Filling);
@@ -333,7 +338,7 @@ async fn index_tables(
 ) -> StepResult {
     loop {
         let Some(table) = tables.borrow_mut().pop_front() else { break };
-        index(&mut connection, schema.create_index(table), table, &reporter).await?;
+        build_index(&mut connection, schema.create_index(table), table, &reporter).await?;
     }
     connection.close().await;
     Ok(())
@@ -347,7 +352,7 @@ async fn complete_tables(
 ) -> StepResult {
     loop {
         let Some(table) = tables.borrow_mut().pop_front() else { break };
-        queries(&mut connection, [schema.set_mark(table), schema.analyze(table)]).await?;
+        execute_all(&mut connection, [schema.set_mark(table), schema.analyze(table)]).await?;
     }
     connection.close().await;
     Ok(())

@@ -1,4 +1,4 @@
-//! Helpers of every stream: statements and progress reports.
+//! Statements and progress reports of a stream of the loader.
 
 use std::time::Instant;
 
@@ -11,8 +11,9 @@ use crate::failure::{self, RunFailure};
 /// The result of a step that may end the command.
 pub(super) type StepResult = Result<(), RunFailure>;
 
-/// A report about one table.
+/// A report of a stream about one table.
 pub(super) enum Progress {
+    /// A step has begun or ended on the table with this number.
     Step(LoadingStep, u32),
     Stored(StoredRows),
     Indexed(IndexBuild),
@@ -50,24 +51,24 @@ impl Reporter {
 }
 
 /// Sends a statement and ignores its rows.
-pub(super) async fn query(connection: &mut impl Connection, sql: &str) -> StepResult {
+pub(super) async fn execute(connection: &mut impl Connection, sql: &str) -> StepResult {
     let result = connection.query(sql.as_bytes()).await;
-    result.map(|_| ()).map_err(|error| failure::to_query(&error, sql))
+    result.map(|_| ()).map_err(|error| failure::from_query_error(&error, sql))
 }
 
 /// Sends statements one after the other, up to the first that fails.
-pub(super) async fn queries<S: AsRef<str>>(
+pub(super) async fn execute_all<S: AsRef<str>>(
     connection: &mut impl Connection,
     statements: impl IntoIterator<Item = S>,
 ) -> StepResult {
     for sql in statements {
-        query(connection, sql.as_ref()).await?;
+        execute(connection, sql.as_ref()).await?;
     }
     Ok(())
 }
 
 /// Builds the index of a table, if it has one, and reports it.
-pub(super) async fn index(
+pub(super) async fn build_index(
     connection: &mut impl Connection,
     sql: Option<String>,
     table: u32,
@@ -75,7 +76,7 @@ pub(super) async fn index(
 ) -> StepResult {
     let began = Instant::now();
     if let Some(sql) = sql {
-        query(connection, &sql).await?;
+        execute(connection, &sql).await?;
     }
     reporter.report(Progress::Indexed(IndexBuild { table, began, ended: Instant::now() }));
     Ok(())

@@ -1,4 +1,4 @@
-//! The sums of one `prepare`.
+//! Adds up the rows, bytes and times of one `prepare`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,33 +10,33 @@ use super::stream::{IndexBuild, StoredRows};
 
 /// The time from the first start to the last end of overlapping steps.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Span(Option<(Instant, Instant)>);
+pub(super) struct TimeRange(Option<(Instant, Instant)>);
 
-impl Span {
-    fn cover(&mut self, began: Instant, ended: Instant) {
+impl TimeRange {
+    fn extend(&mut self, began: Instant, ended: Instant) {
         let (first, last) = self.0.unwrap_or((began, ended));
         self.0 = Some((first.min(began), last.max(ended)));
     }
 
-    fn us(self) -> u64 {
+    fn length_us(self) -> u64 {
         self.0.map_or(0, |(first, last)| (last - first).as_micros() as u64)
     }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Table {
+struct TableTotals {
     rows: u64,
     bytes: u64,
-    storing: Span,
-    indexing: Span,
+    storing: TimeRange,
+    indexing: TimeRange,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct LoadTotals {
-    tables: BTreeMap<u32, Table>,
+    tables: BTreeMap<u32, TableTotals>,
     rows: u64,
-    storing: Span,
-    indexing: Span,
+    storing: TimeRange,
+    indexing: TimeRange,
     retries: u64,
 }
 
@@ -46,14 +46,14 @@ impl LoadTotals {
         table.rows += stored.rows;
         self.rows += stored.rows;
         table.bytes += stored.bytes;
-        table.storing.cover(stored.began, stored.ended);
-        self.storing.cover(stored.began, stored.ended);
+        table.storing.extend(stored.began, stored.ended);
+        self.storing.extend(stored.began, stored.ended);
         self.retries += stored.retries;
     }
 
     pub(super) fn add_index(&mut self, IndexBuild { table, began, ended }: IndexBuild) {
-        self.tables.entry(table).or_default().indexing.cover(began, ended);
-        self.indexing.cover(began, ended);
+        self.tables.entry(table).or_default().indexing.extend(began, ended);
+        self.indexing.extend(began, ended);
     }
 
     pub(super) fn rows(&self) -> u64 {
@@ -67,13 +67,13 @@ impl LoadTotals {
         streams: u32,
         analyze: Duration,
     ) -> Loaded {
-        let indexed = |span: Span| if tables.has_index() { span.us() } else { 0 };
+        let indexed = |span: TimeRange| if tables.has_index() { span.length_us() } else { 0 };
         Loaded {
             way,
             streams,
             rows: self.rows(),
             bytes: self.tables.values().map(|table| table.bytes).sum(),
-            rows_us: self.storing.us(),
+            rows_us: self.storing.length_us(),
             index_us: indexed(self.indexing),
             analyze_us: analyze.as_micros() as u64,
             after_us: 0,
@@ -86,7 +86,7 @@ impl LoadTotals {
                     table: tables.name(number),
                     rows: table.rows,
                     bytes: table.bytes,
-                    rows_us: table.storing.us(),
+                    rows_us: table.storing.length_us(),
                     index_us: indexed(table.indexing),
                 })
                 .collect(),
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_overlaps_is_counted_once() {
+    fn overlapping_times_count_once() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let stored = |table, began, ended| StoredRows {

@@ -1,11 +1,11 @@
-//! The compression of the MySQL protocol: packets of any length are sent inside frames.
+//! The compression of the MySQL protocol: client and server send packets inside compressed frames.
 //!
 //! ```text
-//! frame: length of the content (3 bytes), sequence (1), length before compression (3; 0: not compressed), content
+//! frame: length of the content (3 bytes), sequence number (1 byte), length before compression (3 bytes; 0 if the
+//!        content is not compressed), content
 //! ```
 //! Both directions are functions over bytes. The unpacker returns the content of a frame in pieces of the caller's size
-//! and never stores it. A large frame therefore costs no memory, whatever length it declares; a wrong length is an
-//! error.
+//! and never stores it. A frame therefore needs no memory, whatever length it declares. A wrong length is an error.
 //!
 //! Source: "Compression" in the MySQL internals manual.
 
@@ -22,8 +22,8 @@ const HEADER: usize = 7;
 const FRAME_MAX: usize = 0xff_ffff;
 /// Minimum bytes of a frame that is compressed, as in MySQL's own library.
 const COMPRESS_MIN: usize = 50;
-/// Maximum window of a zstd frame, as a power of two. A frame holds at most 2^24 bytes.
-const WINDOW_LOG_MAX: u32 = 24;
+/// Base-2 logarithm of the maximum window of a zstd frame in bytes. A frame contains at most 2^24 bytes.
+const WINDOW_LOG2_MAX: u32 = 24;
 /// Maximum number of idle decompressors that a thread keeps. A decompressor is in use while a frame is incomplete.
 const IDLE_MAX: usize = 4;
 
@@ -37,13 +37,13 @@ thread_local! {
 /// Appends `message`, one or more complete packets, as frames numbered from `sequence` on. Returns the number of the
 /// next frame.
 ///
-/// Like packets, frames are numbered from 0 for each command, counting both directions, and servers check the number.
+/// For each command, the frames of both directions are numbered together from 0. Servers check the number.
 pub fn pack(compression: Compression, mut sequence: u8, message: &[u8], out: &mut Vec<u8>) -> u8 {
     for piece in message.chunks(FRAME_MAX) {
         let header = out.len();
         out.extend_from_slice(&[0; HEADER]);
-        let worth_it = piece.len() >= COMPRESS_MIN && deflate(compression, piece, out).is_some();
-        let is_smaller = worth_it && out.len() - header - HEADER < piece.len();
+        let is_compressed = piece.len() >= COMPRESS_MIN && compress(compression, piece, out).is_some();
+        let is_smaller = is_compressed && out.len() - header - HEADER < piece.len();
         if !is_smaller {
             out.truncate(header + HEADER);
             out.extend_from_slice(piece);
@@ -59,7 +59,7 @@ pub fn pack(compression: Compression, mut sequence: u8, message: &[u8], out: &mu
 }
 
 /// Appends `piece` in compressed form. Returns `None` if that would not make it shorter.
-fn deflate(compression: Compression, piece: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn compress(compression: Compression, piece: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     out.resize(start + piece.len(), 0);
     let room = &mut out[start..];
@@ -91,16 +91,16 @@ pub struct Unpacker {
 
 enum State {
     Header { bytes: [u8; HEADER], have: usize },
-    Stored { left: usize },
-    Deflated { left: usize, promised: usize, inflate: Inflate },
+    Uncompressed { left: usize },
+    Compressed { left: usize, declared: usize, decompressor: Decompressor },
 }
 
-const START: State = State::Header { bytes: [0; HEADER], have: 0 };
+const FRAME_START: State = State::Header { bytes: [0; HEADER], have: 0 };
 
 impl Unpacker {
     /// An unpacker at the beginning of a stream.
     pub fn new(compression: Compression) -> Self {
-        Self { compression, state: START, next_sequence: 0 }
+        Self { compression, state: FRAME_START, next_sequence: 0 }
     }
 
     /// Number of the frame that follows the last frame received.
@@ -115,10 +115,10 @@ impl Unpacker {
     /// [`WireError::Protocol`] if the content of a frame contradicts its header.
     pub fn feed(&mut self, input: &[u8], out: &mut [u8]) -> Result<(usize, usize), WireError> {
         let mut taken = 0;
-        while let Some((used, given)) = self.step(&input[taken..], out)? {
-            taken += used;
-            if given > 0 {
-                return Ok((taken, given));
+        while let Some((read, written)) = self.step(&input[taken..], out)? {
+            taken += read;
+            if written > 0 {
+                return Ok((taken, written));
             }
         }
         Ok((taken, 0))
@@ -133,110 +133,117 @@ impl Unpacker {
                 *have += count;
                 if *have == HEADER {
                     self.next_sequence = bytes[3].wrapping_add(1);
-                    self.state = frame(self.compression, *bytes)?;
+                    self.state = frame_state(self.compression, *bytes)?;
                 }
                 Ok((count > 0).then_some((count, 0)))
             }
-            State::Stored { left } => {
+            State::Uncompressed { left } => {
                 let count = input.len().min(*left).min(out.len());
                 out[..count].copy_from_slice(&input[..count]);
                 *left -= count;
                 if *left == 0 {
-                    self.state = START;
+                    self.state = FRAME_START;
                 }
                 Ok((count > 0).then_some((count, count)))
             }
-            State::Deflated { left, promised, inflate } => {
+            State::Compressed { left, declared, decompressor } => {
                 let piece = &input[..input.len().min(*left)];
                 // The output has room for one byte more than declared, to detect content that is too long.
-                let room = out.len().min(*promised + 1);
-                let Step { used, given, is_end } = inflate.run(piece, &mut out[..room])?;
-                *left -= used;
-                *promised =
-                    promised.checked_sub(given).ok_or_else(|| broken("longer than its header declares"))?;
-                let has_moved = used + given > 0;
-                if is_end && (*left > 0 || *promised > 0) {
-                    return Err(broken("shorter than its header declares"));
+                let room = out.len().min(*declared + 1);
+                let Step { read, written, is_end } = decompressor.run(piece, &mut out[..room])?;
+                *left -= read;
+                *declared = declared
+                    .checked_sub(written)
+                    .ok_or_else(|| corrupt_frame("longer than its header declares"))?;
+                let has_moved = read + written > 0;
+                if is_end && (*left > 0 || *declared > 0) {
+                    return Err(corrupt_frame("shorter than its header declares"));
                 }
                 if !is_end && !has_moved && *left == 0 {
-                    return Err(broken("cut short"));
+                    return Err(corrupt_frame("truncated"));
                 }
                 if is_end {
-                    self.state = START;
+                    self.state = FRAME_START;
                 }
-                Ok((has_moved || is_end).then_some((used, given)))
+                Ok((has_moved || is_end).then_some((read, written)))
             }
         }
     }
 }
 
 /// The state of the unpacker after a frame's header.
-fn frame(compression: Compression, [a, b, c, _sequence, d, e, f]: [u8; HEADER]) -> Result<State, WireError> {
+fn frame_state(
+    compression: Compression,
+    [a, b, c, _sequence, d, e, f]: [u8; HEADER],
+) -> Result<State, WireError> {
     let left = u32::from_le_bytes([a, b, c, 0]) as usize;
-    let promised = u32::from_le_bytes([d, e, f, 0]) as usize;
+    let declared = u32::from_le_bytes([d, e, f, 0]) as usize;
     if left == 0 {
-        return Err(broken("empty"));
+        return Err(corrupt_frame("empty"));
     }
-    if promised == 0 {
-        return Ok(State::Stored { left });
+    if declared == 0 {
+        return Ok(State::Uncompressed { left });
     }
-    Ok(State::Deflated { left, promised, inflate: Inflate::new(compression)? })
+    Ok(State::Compressed { left, declared, decompressor: Decompressor::new(compression)? })
 }
 
-fn broken(how: &str) -> WireError {
+fn corrupt_frame(how: &str) -> WireError {
     WireError::Protocol(format!("a compressed packet that is {how}"))
 }
 
 /// A decompressor in use, taken from the idle ones of its thread.
-enum Inflate {
+enum Decompressor {
     Zlib(Option<Decompress>),
     Zstd(Option<Decoder<'static>>),
 }
 
 struct Step {
-    used: usize,
-    given: usize,
+    read: usize,
+    written: usize,
     is_end: bool,
 }
 
-impl Inflate {
+impl Decompressor {
     fn new(compression: Compression) -> Result<Self, WireError> {
         if let Compression::Zstd { .. } = compression {
             let idle = ZSTD_IN.with_borrow_mut(Vec::pop);
             let decoder = idle.map_or_else(zstd_decoder, |mut idle| idle.reinit().map(|()| idle));
             let decoder = decoder.map_err(|error| WireError::Protocol(format!("zstd: {error}")))?;
-            return Ok(Inflate::Zstd(Some(decoder)));
+            return Ok(Decompressor::Zstd(Some(decoder)));
         }
         let mut zlib = ZLIB_IN.with_borrow_mut(Vec::pop).unwrap_or_else(|| Decompress::new(true));
         zlib.reset(true);
-        Ok(Inflate::Zlib(Some(zlib)))
+        Ok(Decompressor::Zlib(Some(zlib)))
     }
 
     fn run(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, WireError> {
         match self {
-            Inflate::Zlib(zlib) => {
+            Decompressor::Zlib(zlib) => {
                 let zlib = zlib.as_mut().expect("there until it is dropped");
                 let (before_in, before_out) = (zlib.total_in(), zlib.total_out());
-                let status =
-                    zlib.decompress(input, out, FlushDecompress::None).map_err(|_| broken("not zlib's"))?;
+                let status = zlib
+                    .decompress(input, out, FlushDecompress::None)
+                    .map_err(|_| corrupt_frame("not in the zlib format"))?;
                 Ok(Step {
-                    used: (zlib.total_in() - before_in) as usize,
-                    given: (zlib.total_out() - before_out) as usize,
+                    read: (zlib.total_in() - before_in) as usize,
+                    written: (zlib.total_out() - before_out) as usize,
                     is_end: status == Status::StreamEnd,
                 })
             }
-            Inflate::Zstd(zstd) => {
+            Decompressor::Zstd(zstd) => {
                 let zstd = zstd.as_mut().expect("there until it is dropped");
                 let mut source = InBuffer::around(input);
                 let mut target = OutBuffer::around(out);
-                let hint = zstd.run(&mut source, &mut target).map_err(|_| broken("not zstd's"))?;
-                Ok(Step { used: source.pos(), given: target.pos(), is_end: hint == 0 })
+                let hint = zstd
+                    .run(&mut source, &mut target)
+                    .map_err(|_| corrupt_frame("not in the zstd format"))?;
+                Ok(Step { read: source.pos(), written: target.pos(), is_end: hint == 0 })
             }
         }
     }
 }
 
-impl Drop for Inflate {
+impl Drop for Decompressor {
     fn drop(&mut self) {
         fn keep<T>(idle: &RefCell<Vec<T>>, one: Option<T>) {
             let mut idle = idle.borrow_mut();
@@ -246,15 +253,15 @@ impl Drop for Inflate {
         }
         // This fails only while the thread ends.
         let _ = match self {
-            Inflate::Zlib(one) => ZLIB_IN.try_with(|idle| keep(idle, one.take())),
-            Inflate::Zstd(one) => ZSTD_IN.try_with(|idle| keep(idle, one.take())),
+            Decompressor::Zlib(one) => ZLIB_IN.try_with(|idle| keep(idle, one.take())),
+            Decompressor::Zstd(one) => ZSTD_IN.try_with(|idle| keep(idle, one.take())),
         };
     }
 }
 
 fn zstd_decoder() -> std::io::Result<Decoder<'static>> {
     let mut decoder = Decoder::new()?;
-    decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))?;
+    decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG2_MAX))?;
     Ok(decoder)
 }
 
@@ -274,11 +281,11 @@ mod tests {
         let (mut all, mut out) = (Vec::new(), vec![0; room]);
         for mut piece in bytes.chunks(piece) {
             loop {
-                let (taken, given) = unpacker.feed(piece, &mut out)?;
-                all.extend_from_slice(&out[..given]);
+                let (taken, written) = unpacker.feed(piece, &mut out)?;
+                all.extend_from_slice(&out[..written]);
                 piece = &piece[taken..];
-                if given == 0 {
-                    assert!(piece.is_empty(), "it took no more and gave nothing");
+                if written == 0 {
+                    assert!(piece.is_empty(), "it consumed no more bytes and returned none");
                     break;
                 }
             }
@@ -291,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_out_in_pieces_of_any_size() {
+    fn packed_messages_are_unpacked_from_pieces_of_any_size() {
         for compression in [Compression::Zlib, ZSTD] {
             for length in [1, 49, 50, 51, 1000, 100_000] {
                 let message = message(length);
@@ -319,18 +326,18 @@ mod tests {
     }
 
     #[test]
-    fn short_and_incompressible_messages_travel_as_they_are() {
+    fn short_and_incompressible_messages_are_sent_uncompressed() {
         let mut packed = Vec::new();
         pack(Compression::Zlib, 0, b"\x01\0\0\0\x0e", &mut packed);
         assert_eq!(packed, b"\x05\0\0\0\0\0\0\x01\0\0\0\x0e");
-        let noise: Vec<u8> = (0u32..200).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let random: Vec<u8> = (0u32..200).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         packed.clear();
-        pack(ZSTD, 0, &noise, &mut packed);
+        pack(ZSTD, 0, &random, &mut packed);
         assert_eq!((packed.len(), &packed[4..7]), (HEADER + 200, [0; 3].as_slice()));
     }
 
     #[test]
-    fn frames_that_lie_are_errors() {
+    fn frames_that_contradict_their_headers_are_errors() {
         for compression in [Compression::Zlib, ZSTD] {
             let mut packed = Vec::new();
             pack(compression, 0, &message(1000), &mut packed);
@@ -357,13 +364,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_not_inflated_beyond_its_promise() {
+    fn a_frame_is_not_decompressed_beyond_its_declared_length() {
         let mut packed = Vec::new();
         pack(Compression::Zlib, 0, &vec![0; FRAME_MAX], &mut packed);
         packed[4..7].copy_from_slice(&[100, 0, 0]);
         let mut out = vec![0; 1 << 16];
         let error = Unpacker::new(Compression::Zlib).feed(&packed, &mut out).unwrap_err();
-        assert_eq!(error, broken("longer than its header declares"));
+        assert_eq!(error, corrupt_frame("longer than its header declares"));
         assert!(out[101..].iter().all(|&byte| byte == 0));
     }
 }

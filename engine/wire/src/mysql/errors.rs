@@ -22,7 +22,7 @@ pub const CR_CONNECTION_ERROR: u16 = 2002;
 pub const CR_CONN_HOST_ERROR: u16 = 2003;
 /// Name resolution failed.
 pub const CR_UNKNOWN_HOST: u16 = 2005;
-/// A statement on a closed connection.
+/// A statement was sent on a closed connection.
 pub const CR_SERVER_GONE_ERROR: u16 = 2006;
 /// The connection broke during a statement.
 pub const CR_SERVER_LOST: u16 = 2013;
@@ -32,7 +32,7 @@ pub const CR_SSL_CONNECTION_ERROR: u16 = 2026;
 pub const CR_MALFORMED_PACKET: u16 = 2027;
 /// The client does not support the authentication method, or refuses to use it.
 pub const CR_AUTH_PLUGIN_CANNOT_LOAD: u16 = 2059;
-/// A compression that the server does not offer.
+/// The server does not offer the requested compression.
 pub const CR_COMPRESSION_WRONGLY_CONFIGURED: u16 = 2065;
 
 /// Numbers of the client libraries after which a client has to reconnect.

@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A length-encoded integer.
-    pub(crate) fn length(&mut self) -> Result<u64, WireError> {
+    pub(crate) fn length_encoded(&mut self) -> Result<u64, WireError> {
         match self.number(1)? {
             0xfc => self.number(2),
             0xfd => self.number(3),

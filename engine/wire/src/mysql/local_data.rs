@@ -4,11 +4,11 @@
 //! connection that was opened for loading, and ignores the file name in the request.
 //!
 //! Source: "LOCAL INFILE Request" in the client/server protocol chapter of the MySQL internals manual. The data are
-//! packets that continue the numbering of the request; an empty packet ends them. If the server fails meanwhile, it
-//! skips the remaining data and replies with its error at the end.
+//! packets that continue the numbering of the request; an empty packet ends them. If an error occurs while the client
+//! sends, the server skips the remaining data and then replies with the error.
 
-use super::message::packet;
-use super::skim::{Expect, Skim};
+use super::message::write_packet;
+use super::skim::{ExpectedAnswer, Skimmer};
 use super::{ANSWER_BYTES_MAX, MysqlConnection, message};
 use crate::bulk::{BulkLoad, LoadError};
 use crate::{Outcome, WireError};
@@ -27,7 +27,7 @@ impl BulkLoad for MysqlConnection {
     ) -> Result<Outcome, LoadError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        let answer = self.request_bounded(Expect::DataRequest).await.map_err(LoadError::Refused)?;
+        let answer = self.request_bounded(ExpectedAnswer::DataRequest).await.map_err(LoadError::Refused)?;
         if !answer.data_requested {
             let text = "the server did not ask for the data of LOAD DATA LOCAL";
             return Err(LoadError::Refused(WireError::Protocol(text.into())));
@@ -47,7 +47,7 @@ impl MysqlConnection {
             self.out.clear();
             while more && self.out.len() < SEND_BYTES {
                 let begin = self.out.len();
-                packet(&mut self.out, sequence, |out| more = rows(out, PACKET_BYTES));
+                write_packet(&mut self.out, sequence, |out| more = rows(out, PACKET_BYTES));
                 if self.out.len() == begin + 4 {
                     self.out.truncate(begin); // Do not send an empty packet: it would end the data here.
                 } else {
@@ -55,7 +55,7 @@ impl MysqlConnection {
                 }
             }
             if !more {
-                packet(&mut self.out, sequence, |_| {});
+                write_packet(&mut self.out, sequence, |_| {});
             }
             self.socket.continue_exchange();
             if let Err(error) = self.socket.send(&self.out).await {
@@ -63,12 +63,12 @@ impl MysqlConnection {
             }
         }
         self.out.clear();
-        Ok(self.request_bounded(Expect::Result).await?.outcome)
+        Ok(self.request_bounded(ExpectedAnswer::Result).await?.outcome)
     }
 
     /// The error that the server sent before it closed the connection, or else `error`.
     async fn server_error_or(&mut self, error: WireError) -> WireError {
-        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).limit_bytes(ANSWER_BYTES_MAX);
+        let mut skim = Skimmer::new(ExpectedAnswer::Result, self.deprecate_eof).limit_bytes(ANSWER_BYTES_MAX);
         match self.socket.receive(|bytes| skim.feed(bytes)).await {
             Err(error @ WireError::Server { .. }) => error,
             _ => error,

@@ -18,25 +18,25 @@ const TYPE_LONGLONG: u8 = 0x08;
 const TYPE_VAR_STRING: u8 = 0xfd;
 
 /// Maximum bytes of a packet's payload. A message continues in the next packet after a packet of this length.
-const FULL: usize = 0xff_ffff;
+const PAYLOAD_MAX: usize = 0xff_ffff;
 
 /// Appends a message whose payload `body` writes. The packet has number `sequence`; a long message is split into
 /// several packets.
-pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) {
+pub fn write_packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let header = out.len();
     out.extend_from_slice(&[0, 0, 0, sequence]);
     body(out);
-    frame(out, header);
+    write_header(out, header);
 }
 
 /// Ends the session.
 pub fn quit(out: &mut Vec<u8>) {
-    packet(out, 0, |out| out.push(COM_QUIT));
+    write_packet(out, 0, |out| out.push(COM_QUIT));
 }
 
 /// Runs a statement given as text.
 pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
-    packet(out, 0, |out| {
+    write_packet(out, 0, |out| {
         out.push(COM_QUERY);
         out.extend_from_slice(sql);
     });
@@ -44,7 +44,7 @@ pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
 
 /// Runs a statement given as text, with a literal of one of `values` in place of each `?`.
 pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
-    packet(out, 0, |out| {
+    write_packet(out, 0, |out| {
         out.push(COM_QUERY);
         placeholders::fill(out, template, values, Quoting::Mysql);
     });
@@ -52,7 +52,7 @@ pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
 
 /// Prepares a statement.
 pub fn prepare(out: &mut Vec<u8>, sql: &[u8]) {
-    packet(out, 0, |out| {
+    write_packet(out, 0, |out| {
         out.push(COM_STMT_PREPARE);
         out.extend_from_slice(sql);
     });
@@ -60,7 +60,7 @@ pub fn prepare(out: &mut Vec<u8>, sql: &[u8]) {
 
 /// Closes a prepared statement.
 pub fn close_statement(out: &mut Vec<u8>, statement_id: u32) {
-    packet(out, 0, |out| {
+    write_packet(out, 0, |out| {
         out.push(COM_STMT_CLOSE);
         out.extend_from_slice(&statement_id.to_le_bytes());
     });
@@ -69,7 +69,7 @@ pub fn close_statement(out: &mut Vec<u8>, statement_id: u32) {
 /// Runs a prepared statement. The server remembers the types of the parameters, so `send_types` is necessary only for
 /// the first execution.
 pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_types: bool) {
-    packet(out, 0, |out| {
+    write_packet(out, 0, |out| {
         out.push(COM_STMT_EXECUTE);
         out.extend_from_slice(&statement_id.to_le_bytes());
         out.push(0); // No cursor.
@@ -94,7 +94,7 @@ pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_type
                 Value::Null => out[nulls + position / 8] |= 1 << (position % 8),
                 Value::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
                 Value::Text(text) | Value::Verbatim(text) => {
-                    length(out, text.len() as u64);
+                    write_length(out, text.len() as u64);
                     out.extend_from_slice(text);
                 }
             }
@@ -109,7 +109,7 @@ pub fn execute_with<'a>(
     parameters: impl Iterator<Item = Parameter<'a>> + Clone,
     send_types: bool,
 ) {
-    packet(out, 0, |out| {
+    write_packet(out, 0, |out| {
         out.push(COM_STMT_EXECUTE);
         out.extend_from_slice(&statement_id.to_le_bytes());
         out.extend_from_slice(&[0, 1, 0, 0, 0]); // No cursor; iterations, always 1.
@@ -140,7 +140,7 @@ pub fn execute_with<'a>(
                     Parameter::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
                     Parameter::Double(number) => out.extend_from_slice(&number.to_le_bytes()),
                     Parameter::Text(text) => {
-                        length(out, text.len() as u64);
+                        write_length(out, text.len() as u64);
                         out.extend_from_slice(text);
                     }
                 }
@@ -151,23 +151,24 @@ pub fn execute_with<'a>(
 
 /// Writes the packet header at offset `header`, for the last message in `out`.
 #[inline]
-fn frame(out: &mut Vec<u8>, header: usize) {
+fn write_header(out: &mut Vec<u8>, header: usize) {
     let length = out.len() - header - 4;
-    if length < FULL {
+    if length < PAYLOAD_MAX {
         out[header..header + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
     } else {
-        cut(out, header);
+        split_packet(out, header);
     }
 }
 
 #[cold]
-fn cut(out: &mut Vec<u8>, header: usize) {
+fn split_packet(out: &mut Vec<u8>, header: usize) {
     let first = out[header + 3];
     let payload = out.split_off(header + 4);
     out.truncate(header);
-    let pieces = payload.len() / FULL + 1; // The last packet is shorter than the maximum; it may be empty.
+    // The last packet must be shorter than the maximum, so it may be empty.
+    let pieces = payload.len() / PAYLOAD_MAX + 1;
     for number in 0..pieces {
-        let piece = &payload[number * FULL..payload.len().min((number + 1) * FULL)];
+        let piece = &payload[number * PAYLOAD_MAX..payload.len().min((number + 1) * PAYLOAD_MAX)];
         out.extend_from_slice(&(piece.len() as u32).to_le_bytes()[..3]);
         out.push(first.wrapping_add(number as u8));
         out.extend_from_slice(piece);
@@ -175,7 +176,7 @@ fn cut(out: &mut Vec<u8>, header: usize) {
 }
 
 /// Appends a length-encoded integer.
-fn length(out: &mut Vec<u8>, value: u64) {
+fn write_length(out: &mut Vec<u8>, value: u64) {
     match value {
         0..=250 => out.push(value as u8),
         251..=0xffff => {
@@ -205,18 +206,24 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut_into_packets() {
-        for (length, pieces) in [(FULL - 2, 1), (FULL - 1, 2), (FULL, 2), (2 * FULL - 1, 3)] {
+    fn a_long_message_is_split_into_packets() {
+        for (length, pieces) in
+            [(PAYLOAD_MAX - 2, 1), (PAYLOAD_MAX - 1, 2), (PAYLOAD_MAX, 2), (2 * PAYLOAD_MAX - 1, 3)]
+        {
             let mut out = b"before".to_vec();
-            let sql = vec![b'x'; length]; // And the command's byte.
-            packet(&mut out, 7, |out| {
+            let sql = vec![b'x'; length]; // The command byte precedes it.
+            write_packet(&mut out, 7, |out| {
                 out.push(COM_QUERY);
                 out.extend_from_slice(&sql);
             });
             let (mut rest, mut whole) = (&out[6..], Vec::new());
             for number in 0..pieces {
                 let size = usize::from(rest[0]) | usize::from(rest[1]) << 8 | usize::from(rest[2]) << 16;
-                assert_eq!((rest[3], size == FULL), (7 + number as u8, number + 1 < pieces), "{length}");
+                assert_eq!(
+                    (rest[3], size == PAYLOAD_MAX),
+                    (7 + number as u8, number + 1 < pieces),
+                    "{length}"
+                );
                 whole.extend_from_slice(&rest[4..4 + size]);
                 rest = &rest[4 + size..];
             }
@@ -226,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn execute_sends_types_only_when_asked() {
+    fn execute_sends_types_only_on_request() {
         let values = [Value::Int(7), Value::Text(b"ab".to_vec())];
         let mut first = Vec::new();
         execute(&mut first, 3, &values, true);

@@ -19,7 +19,7 @@ use dbdyno_schema::record::Session;
 pub use self::connector::MysqlConnector;
 use self::login::Login;
 pub use self::public_key::PublicKey;
-use self::skim::{Answer, Expect, Skim};
+use self::skim::{Answer, ExpectedAnswer, Skimmer};
 pub use crate::Address;
 use crate::scripted::{ResultSet, Type};
 use crate::session_options::with_timeout;
@@ -88,26 +88,27 @@ struct Statement {
 
 impl MysqlConnection {
     /// Sends `out` and feeds the answer to `skim`.
-    async fn exchange(&mut self, skim: &mut Skim) -> Result<Answer, WireError> {
+    async fn exchange(&mut self, skim: &mut Skimmer) -> Result<Answer, WireError> {
         self.socket.send(&self.out).await?;
         self.socket.receive(|bytes| skim.feed(bytes)).await
     }
 
     /// Sends `out`, to which the answer is short.
-    async fn request_bounded(&mut self, expect: Expect) -> Result<Answer, WireError> {
-        let mut skim = Skim::new(expect, self.deprecate_eof).limit_bytes(ANSWER_BYTES_MAX);
+    async fn request_bounded(&mut self, expect: ExpectedAnswer) -> Result<Answer, WireError> {
+        let mut skim = Skimmer::new(expect, self.deprecate_eof).limit_bytes(ANSWER_BYTES_MAX);
         self.exchange(&mut skim).await
     }
 
     /// Sends the message of a statement of the load.
     async fn request(&mut self) -> Result<Outcome, WireError> {
-        let mut skim = Skim::new(Expect::Result, self.deprecate_eof);
+        let mut skim = Skimmer::new(ExpectedAnswer::Result, self.deprecate_eof);
         Ok(self.exchange(&mut skim).await?.outcome)
     }
 
     /// Sends the message that prepares a statement.
     async fn request_prepare(&mut self) -> Result<Answer, WireError> {
-        with_timeout(self.timeout, "preparing a statement", self.request_bounded(Expect::Prepared)).await
+        with_timeout(self.timeout, "preparing a statement", self.request_bounded(ExpectedAnswer::Prepared))
+            .await
     }
 }
 
@@ -141,14 +142,15 @@ impl Connection for MysqlConnection {
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql);
-        Ok(self.request_bounded(Expect::Result).await?.outcome)
+        Ok(self.request_bounded(ExpectedAnswer::Result).await?.outcome)
     }
 
     async fn rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        let mut skim =
-            Skim::new(Expect::Result, self.deprecate_eof).keep_rows().limit_bytes(ANSWER_BYTES_MAX);
+        let mut skim = Skimmer::new(ExpectedAnswer::Result, self.deprecate_eof)
+            .keep_rows()
+            .limit_bytes(ANSWER_BYTES_MAX);
         self.exchange(&mut skim).await?;
         skim.into_rows().to_text()
     }

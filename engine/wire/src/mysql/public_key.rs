@@ -12,10 +12,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 use super::errors::CR_AUTH_PLUGIN_CANNOT_LOAD;
 use crate::WireError;
-use crate::der::{BIT_STRING, INTEGER, SEQUENCE, element};
+use crate::der::{BIT_STRING, INTEGER, SEQUENCE, read_element};
 
 /// Allowed numbers of bits in a modulus. Servers generate keys of 2048 bits; more than 8192 would only cost time.
-const BITS: std::ops::RangeInclusive<u64> = 1024..=8192;
+const MODULUS_BITS: std::ops::RangeInclusive<u64> = 1024..=8192;
 /// Maximum bytes of an exponent, to limit the work. Nearly every key has the exponent 65537.
 const EXPONENT_MAX: usize = 8;
 
@@ -33,9 +33,9 @@ impl PublicKey {
     /// # Errors
     /// [`WireError::Protocol`] if the text is not a public RSA key of an allowed size.
     pub fn from_pem(pem: &[u8]) -> Result<Self, WireError> {
-        let wrong = || WireError::Protocol("no public RSA key of 1024 to 8192 bits in PEM".into());
-        let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| wrong())?;
-        let (modulus, exponent) = numbers(&der).ok_or_else(wrong)?;
+        let invalid_key = || WireError::Protocol("no public RSA key of 1024 to 8192 bits in PEM".into());
+        let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| invalid_key())?;
+        let (modulus, exponent) = modulus_and_exponent(&der).ok_or_else(invalid_key)?;
         Ok(Self(Arc::new(rsa::PublicKey::new(modulus, exponent))))
     }
 
@@ -58,21 +58,21 @@ impl PublicKey {
 }
 
 /// Modulus and exponent of a SubjectPublicKeyInfo in DER.
-fn numbers(der: &[u8]) -> Option<(BigUint, BigUint)> {
-    let (info, []) = element(SEQUENCE, der)? else { return None };
-    let (bits, []) = element(BIT_STRING, info.strip_prefix(&RSA)?)? else { return None };
-    let (key, []) = element(SEQUENCE, bits.strip_prefix(&[0])?)? else { return None };
-    let (modulus, rest) = element(INTEGER, key)?;
-    let (exponent, []) = element(INTEGER, rest)? else { return None };
-    let (modulus, exponent) = (positive(modulus)?, positive(exponent)?);
+fn modulus_and_exponent(der: &[u8]) -> Option<(BigUint, BigUint)> {
+    let (info, []) = read_element(SEQUENCE, der)? else { return None };
+    let (bits, []) = read_element(BIT_STRING, info.strip_prefix(&RSA)?)? else { return None };
+    let (key, []) = read_element(SEQUENCE, bits.strip_prefix(&[0])?)? else { return None };
+    let (modulus, rest) = read_element(INTEGER, key)?;
+    let (exponent, []) = read_element(INTEGER, rest)? else { return None };
+    let (modulus, exponent) = (positive_digits(modulus)?, positive_digits(exponent)?);
     let modulus = BigUint::from_bytes_be(modulus);
-    let fits = BITS.contains(&modulus.bits()) && modulus.bit(0) && exponent.len() <= EXPONENT_MAX;
+    let fits = MODULUS_BITS.contains(&modulus.bits()) && modulus.bit(0) && exponent.len() <= EXPONENT_MAX;
     let exponent = BigUint::from_bytes_be(exponent);
     (fits && exponent.bit(0) && exponent > BigUint::from(1u8)).then_some((modulus, exponent))
 }
 
-/// Bytes of a positive integer.
-fn positive(integer: &[u8]) -> Option<&[u8]> {
+/// The bytes of a DER integer without the leading zero byte; `None` if it is negative or empty.
+fn positive_digits(integer: &[u8]) -> Option<&[u8]> {
     match integer {
         [0, digits @ ..] => Some(digits),
         [first, ..] if *first < 0x80 => Some(integer),
@@ -84,7 +84,7 @@ fn positive(integer: &[u8]) -> Option<&[u8]> {
 pub(super) mod tests {
     use super::*;
 
-    /// A key of openssl for this test, without its private half.
+    /// A public key that openssl generated for this test.
     pub(in crate::mysql) const PEM: &[u8] = b"-----BEGIN PUBLIC KEY-----\n\
           MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAwpA8f0nwzkmgTy0PBOUi\n\
           L3ZhDrqRokcfSEUxQ87QZDFasTiSK8+7ER8AOXYmwrOVEftPfExcNwtDg/XtGfPa\n\
@@ -102,7 +102,7 @@ pub(super) mod tests {
         assert_eq!(key.0.exponent(), &BigUint::from(65_537u32));
         let (one, other) = (key.encrypt(b"secret\0").unwrap(), key.encrypt(b"secret\0").unwrap());
         assert_eq!((one.len(), other.len()), (256, 256));
-        assert_ne!(one, other, "the padding is not random");
+        assert_ne!(one, other, "the padding must be random");
     }
 
     #[test]
@@ -113,7 +113,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn whatever_else_a_server_sends_is_no_key() {
+    fn invalid_keys_are_errors() {
         for pem in [
             b"".as_slice(),
             b"\x00\xff",
@@ -124,12 +124,16 @@ pub(super) mod tests {
         }
         let der = SubjectPublicKeyInfoDer::from_pem_slice(PEM).unwrap();
         for cut in 0..der.len() {
-            assert!(numbers(&der[..cut]).is_none(), "{cut}");
+            assert!(modulus_and_exponent(&der[..cut]).is_none(), "{cut}");
         }
         for place in 0..33 {
             let mut changed = der.to_vec();
             changed[place] ^= 0xff;
-            assert!(numbers(&changed).is_none_or(|(modulus, _)| BITS.contains(&modulus.bits())), "{place}");
+            assert!(
+                modulus_and_exponent(&changed)
+                    .is_none_or(|(modulus, _)| MODULUS_BITS.contains(&modulus.bits())),
+                "{place}"
+            );
         }
     }
 }

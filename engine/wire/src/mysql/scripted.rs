@@ -1,6 +1,6 @@
 //! The interface for scripts; see [`crate::scripted`].
 
-use super::skim::{Expect, Skim};
+use super::skim::{ExpectedAnswer, Skimmer};
 use super::{MysqlConnection, MysqlConnector, message};
 use crate::rows::SCRIPT_BYTES_MAX;
 use crate::scripted::{Parameter, Prepared, ResultSet, Rows, Scripted, ScriptedConnector};
@@ -16,10 +16,10 @@ impl Scripted for MysqlConnection {
         &mut self,
         id: u32,
         parameters: impl Iterator<Item = Parameter<'a>> + Clone,
-        types: bool,
+        types_changed: bool,
     ) {
         self.out.clear();
-        message::execute_with(&mut self.out, id, parameters, types);
+        message::execute_with(&mut self.out, id, parameters, types_changed);
     }
 
     fn write_query(&mut self, sql: &[u8]) {
@@ -33,7 +33,7 @@ impl Scripted for MysqlConnection {
     }
 
     async fn skim(&mut self) -> Result<Outcome, WireError> {
-        let skim = Skim::new(Expect::Result, self.deprecate_eof);
+        let skim = Skimmer::new(ExpectedAnswer::Result, self.deprecate_eof);
         let mut skim = skim.track_result_sets(self.tracks_result_sets);
         let answer = self.exchange(&mut skim).await;
         self.result_sets = skim.take_result_sets();
@@ -43,7 +43,7 @@ impl Scripted for MysqlConnection {
     async fn fetch_rows(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
         rows.clear();
         let tracks = self.tracks_result_sets;
-        let skim = Skim::new(Expect::Result, self.deprecate_eof);
+        let skim = Skimmer::new(ExpectedAnswer::Result, self.deprecate_eof);
         let mut skim = skim.track_result_sets(tracks).keep_rows_in(rows, SCRIPT_BYTES_MAX, tracks);
         let answer = self.exchange(&mut skim).await;
         self.result_sets = skim.take_result_sets();

@@ -1,8 +1,8 @@
-//! Skims answers of the server: follows packet headers and counts rows and bytes without storing them.
+//! Skims answers of the server: counts their rows and bytes without storing them.
 //!
-//! A [`Skim`] takes the bytes of one answer in pieces of any size and reports when the answer is complete. It stores
-//! bytes only if an OK, error or count packet is divided between two pieces. It skips rows and column definitions by
-//! their length.
+//! A [`Skimmer`] reads the bytes of one answer in pieces of any size and reports when the answer is complete. It stores
+//! bytes only if an OK packet, an error or a column count is divided between two pieces. It skips rows and column
+//! definitions by their length.
 //!
 //! ```text
 //! Head ──OK / error──────────────────────────────────────────▶ done
@@ -18,7 +18,7 @@ use crate::rows::{ResultSet, RowBuffer, Rows};
 use crate::{Outcome, WireError};
 
 /// Maximum stored bytes of one packet; the rest is cut off. An error message has at most 512 bytes.
-const KEEP_MAX: usize = 4096;
+const BUFFERED_MAX: usize = 4096;
 /// Maximum number of definitions: a table has at most 4096 columns, a statement at most 65535 parameters.
 const DEFINITIONS_MAX: u64 = 65_535;
 /// Maximum bytes of one column definition. It contains six names, which have at most 64 characters each in a real
@@ -31,7 +31,7 @@ const STATUS_MORE_RESULTS: u16 = 0x0008;
 
 /// The kind of the next answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Expect {
+pub enum ExpectedAnswer {
     /// The answer to a query or an execution.
     #[default]
     Result,
@@ -59,8 +59,8 @@ enum State {
     /// The first packet of a result.
     #[default]
     Head,
-    /// `left` definitions follow. Unless CLIENT_DEPRECATE_EOF is set, an end marker follows each of the `ends` groups.
-    Definitions { left: u64, ends: u8 },
+    /// `left` column definitions follow, and then `end_markers` end markers: 1, or 0 with CLIENT_DEPRECATE_EOF.
+    Definitions { left: u64, end_markers: u8 },
     /// Rows follow, up to an end marker.
     Rows,
     /// The last `left` packets of the answer to a prepare follow.
@@ -69,34 +69,34 @@ enum State {
 
 /// Reads one answer.
 #[derive(Debug, Default)]
-pub struct Skim {
-    expect: Expect,
+pub struct Skimmer {
+    expect: ExpectedAnswer,
     /// CLIENT_DEPRECATE_EOF: no end marker follows definitions, and an OK packet ends the rows.
     deprecate_eof: bool,
     state: State,
     header: [u8; 4],
     header_length: u8,
     /// Payload bytes of the current packet that have not arrived yet.
-    left: usize,
+    payload_left: usize,
     /// Length of the current packet's payload.
-    length: usize,
-    /// Whether this packet continues the previous one, which had the maximum length.
-    continues: bool,
-    kept: Vec<u8>,
+    payload_length: usize,
+    /// Whether this packet continues the previous packet, which had the maximum length.
+    is_continuation: bool,
+    buffered: Vec<u8>,
     answer: Answer,
     rows: RowBuffer,
     /// Whether to keep only the rows of the first result.
-    first_only: bool,
-    first_ended: bool,
+    keeps_first_only: bool,
+    has_first_ended: bool,
     /// The results so far, if they are recorded.
     result_sets: Option<ResultSets>,
     /// Maximum bytes of the complete answer.
     bytes_max: u64,
 }
 
-impl Skim {
+impl Skimmer {
     /// A reader for one answer.
-    pub fn new(expect: Expect, deprecate_eof: bool) -> Self {
+    pub fn new(expect: ExpectedAnswer, deprecate_eof: bool) -> Self {
         Self { expect, deprecate_eof, bytes_max: u64::MAX, ..Self::default() }
     }
 
@@ -109,18 +109,18 @@ impl Skim {
 
     /// Keeps every row.
     pub fn keep_rows(mut self) -> Self {
-        self.rows = RowBuffer::short();
+        self.rows = RowBuffer::for_short_result();
         self
     }
 
     /// Keeps the rows of the first result, or of `all` results, in `rows`, which must be empty; at most `bytes_max`
     /// bytes.
     pub fn keep_rows_in(mut self, rows: Rows, bytes_max: usize, all: bool) -> Self {
-        (self.rows, self.first_only) = (RowBuffer::new(rows, bytes_max), !all);
+        (self.rows, self.keeps_first_only) = (RowBuffer::new(rows, bytes_max), !all);
         self
     }
 
-    /// The kept rows.
+    /// The rows that were kept.
     pub fn into_rows(self) -> Rows {
         self.rows.rows.unwrap_or_default()
     }
@@ -151,14 +151,14 @@ impl Skim {
                 if self.header_length < 4 {
                     return Ok(None);
                 }
-                if self.length > 0 && bytes.is_empty() {
+                if self.payload_length > 0 && bytes.is_empty() {
                     return Ok(None);
                 }
             }
-            let (piece, rest) = bytes.split_at(self.left.min(bytes.len()));
-            self.left -= piece.len();
+            let (piece, rest) = bytes.split_at(self.payload_left.min(bytes.len()));
+            self.payload_left -= piece.len();
             bytes = rest;
-            if self.take_piece(piece)? {
+            if self.feed_piece(piece)? {
                 if !bytes.is_empty() {
                     return Err(WireError::Protocol("bytes after the end of an answer".into()));
                 }
@@ -175,63 +175,65 @@ impl Skim {
         self.header_length += count as u8;
         if self.header_length == 4 {
             let [a, b, c, _] = self.header;
-            self.length = u32::from_le_bytes([a, b, c, 0]) as usize;
-            self.left = self.length;
-            self.kept.clear();
+            self.payload_length = u32::from_le_bytes([a, b, c, 0]) as usize;
+            self.payload_left = self.payload_length;
+            self.buffered.clear();
             let defines = matches!(self.state, State::Definitions { .. } | State::PreparedRest { .. });
-            if defines && self.length > DEFINITION_MAX {
-                return Err(WireError::Protocol(format!("a column definition of {} bytes", self.length)));
+            if defines && self.payload_length > DEFINITION_MAX {
+                return Err(WireError::Protocol(format!(
+                    "a column definition of {} bytes",
+                    self.payload_length
+                )));
             }
         }
         Ok(&bytes[count..])
     }
 
     /// Handles a piece of the current packet. Returns whether the answer is complete.
-    fn take_piece(&mut self, piece: &[u8]) -> Result<bool, WireError> {
-        let complete = self.left == 0;
-        if complete && self.kept.is_empty() {
+    fn feed_piece(&mut self, piece: &[u8]) -> Result<bool, WireError> {
+        let complete = self.payload_left == 0;
+        if complete && self.buffered.is_empty() {
             self.header_length = 0;
-            return self.packet(piece);
+            return self.handle_packet(piece);
         }
-        let first = self.kept.first().or(piece.first()).copied();
-        let count = piece.len().min(self.room(first).saturating_sub(self.kept.len()));
-        self.kept.extend_from_slice(&piece[..count]);
+        let first = self.buffered.first().or(piece.first()).copied();
+        let count = piece.len().min(self.relevant_bytes(first).saturating_sub(self.buffered.len()));
+        self.buffered.extend_from_slice(&piece[..count]);
         if !complete {
             return Ok(false);
         }
         self.header_length = 0;
-        let kept = std::mem::take(&mut self.kept);
-        let done = self.packet(&kept);
-        self.kept = kept;
-        self.kept.clear();
+        let buffered = std::mem::take(&mut self.buffered);
+        let done = self.handle_packet(&buffered);
+        self.buffered = buffered;
+        self.buffered.clear();
         done
     }
 
-    /// How many bytes of the current packet are relevant. `first` is its first byte, its type, which is always
-    /// relevant.
-    fn room(&self, first: Option<u8>) -> usize {
+    /// How many bytes of the current packet are relevant, at least one. `first` is its first byte, which is its type.
+    fn relevant_bytes(&self, first: Option<u8>) -> usize {
         match self.state {
-            State::Rows if self.keeps() => self.rows.room().max(1),
+            State::Rows if self.keeps_row() => self.rows.bytes_left().max(1),
             // An error, or the end of the rows.
-            State::Rows if matches!(first, Some(0xfe | 0xff)) => KEEP_MAX,
-            State::Head => KEEP_MAX,
+            State::Rows if matches!(first, Some(0xfe | 0xff)) => BUFFERED_MAX,
+            State::Head => BUFFERED_MAX,
             State::Rows | State::Definitions { .. } | State::PreparedRest { .. } => 1,
         }
     }
 
     /// Handles a complete packet. `payload` may be only the first byte if the others are irrelevant.
-    fn packet(&mut self, payload: &[u8]) -> Result<bool, WireError> {
-        let continued = std::mem::replace(&mut self.continues, self.length == 0xff_ffff);
+    fn handle_packet(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+        let continued = std::mem::replace(&mut self.is_continuation, self.payload_length == 0xff_ffff);
         if continued {
             // This packet continues a row that is longer than one packet.
-            return if self.keeps() { Err(self.rows.overflow()) } else { Ok(false) };
+            return if self.keeps_row() { Err(self.rows.overflow_error()) } else { Ok(false) };
         }
         match self.state {
-            State::Head => self.head(payload),
-            State::Definitions { left, ends } => {
-                self.state = match (left, ends) {
+            State::Head => self.result_head(payload),
+            State::Definitions { left, end_markers } => {
+                self.state = match (left, end_markers) {
                     (0, _) | (1, 0) => State::Rows,
-                    _ => State::Definitions { left: left - 1, ends },
+                    _ => State::Definitions { left: left - 1, end_markers },
                 };
                 Ok(false)
             }
@@ -244,22 +246,22 @@ impl Skim {
         }
     }
 
-    fn head(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+    fn result_head(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         match payload.first() {
             None => Err(WireError::Protocol("an empty packet".into())),
             Some(0xff) => Err(server_error(payload)),
-            Some(0x00) if self.expect == Expect::Prepared => self.prepared(payload),
-            Some(0x00) => self.ok(payload),
+            Some(0x00) if self.expect == ExpectedAnswer::Prepared => self.prepare_ok(payload),
+            Some(0x00) => self.ok_packet(payload),
             // The client ignores the file name that follows.
-            Some(0xfb) if self.expect == Expect::DataRequest => {
+            Some(0xfb) if self.expect == ExpectedAnswer::DataRequest => {
                 self.answer.data_requested = true;
                 Ok(true)
             }
             Some(0xfb) => Err(WireError::Protocol(
-                "the server asked for a local file; dbdyno never sends files a server names".into(),
+                "the server asked for a local file; dbdyno never sends files that a server requests".into(),
             )),
             Some(_) => {
-                let columns = Cursor(payload).length()?;
+                let columns = Cursor(payload).length_encoded()?;
                 if columns == 0 || columns > DEFINITIONS_MAX {
                     return Err(WireError::Protocol(format!("a result of {columns} columns")));
                 }
@@ -278,18 +280,18 @@ impl Skim {
                         results.columns = columns as u32;
                     }
                 }
-                let ends = u8::from(!self.deprecate_eof);
-                self.state = State::Definitions { left: columns, ends };
+                let end_markers = u8::from(!self.deprecate_eof);
+                self.state = State::Definitions { left: columns, end_markers };
                 Ok(false)
             }
         }
     }
 
     /// OK packet: 0x00, affected rows, last insert id, status flags, warnings.
-    fn ok(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+    fn ok_packet(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         let mut cursor = Cursor(&payload[1..]);
-        let affected = cursor.length()?;
-        cursor.length()?;
+        let affected = cursor.length_encoded()?;
+        cursor.length_encoded()?;
         let status = cursor.u16()?;
         if !self.answer.outcome.returns_rows {
             self.answer.outcome.rows = affected;
@@ -298,7 +300,7 @@ impl Skim {
     }
 
     /// Prepare OK: 0x00, statement id, columns, parameters.
-    fn prepared(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+    fn prepare_ok(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         let mut cursor = Cursor(&payload[1..]);
         self.answer.statement_id = cursor.u32()?;
         let columns = u64::from(cursor.u16()?);
@@ -315,8 +317,8 @@ impl Skim {
     fn row_or_end(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         match payload.first() {
             Some(0xff) => Err(server_error(payload)),
-            Some(0xfe) if self.deprecate_eof && self.length < 0xff_ffff => self.ok(payload),
-            Some(0xfe) if !self.deprecate_eof && self.length < 9 => {
+            Some(0xfe) if self.deprecate_eof && self.payload_length < 0xff_ffff => self.ok_packet(payload),
+            Some(0xfe) if !self.deprecate_eof && self.payload_length < 9 => {
                 let mut cursor = Cursor(&payload[1..]);
                 cursor.u16()?;
                 let status = cursor.u16()?;
@@ -331,24 +333,24 @@ impl Skim {
     }
 
     fn keep_row(&mut self, payload: &[u8]) -> Result<(), WireError> {
-        if self.keeps() { self.rows.push(payload, self.length) } else { Ok(()) }
+        if self.keeps_row() { self.rows.push(payload, self.payload_length) } else { Ok(()) }
     }
 
     /// Whether to keep the current row.
-    fn keeps(&self) -> bool {
-        self.rows.rows.is_some() && !(self.first_only && self.first_ended)
+    fn keeps_row(&self) -> bool {
+        self.rows.rows.is_some() && !(self.keeps_first_only && self.has_first_ended)
     }
 
     fn end_of_result(&mut self, status: u16, affected: u64) -> Result<bool, WireError> {
         let is_last = status & STATUS_MORE_RESULTS == 0;
         let returns_rows = self.state == State::Rows;
         self.state = State::Head;
-        self.first_ended = true;
+        self.has_first_ended = true;
         let Some(results) = &mut self.result_sets else { return Ok(is_last) };
         let rows = if returns_rows { self.answer.outcome.rows - results.rows_before } else { affected };
-        let kept = self.rows.rows.as_ref().map_or(0, |rows| rows.ends.len());
+        let buffered = self.rows.rows.as_ref().map_or(0, |rows| rows.ends.len());
         results.end(returns_rows, rows, is_last)?;
-        (results.rows_before, results.kept_before) = (self.answer.outcome.rows, kept);
+        (results.rows_before, results.kept_before) = (self.answer.outcome.rows, buffered);
         Ok(is_last)
     }
 }
@@ -360,8 +362,9 @@ struct ResultSets {
     ended: Vec<ResultSet>,
     /// Number of columns of the current result, if rows are kept.
     columns: u32,
-    /// Number of rows counted before the current result; `kept_before` is the number of rows kept.
+    /// Number of rows counted before the current result.
     rows_before: u64,
+    /// Number of rows kept before the current result.
     kept_before: usize,
 }
 

@@ -1,9 +1,9 @@
 //! COPY FROM STDIN: the server requests rows, and the client generates them while it sends them.
 //!
-//! Source: "COPY Operations" in the chapter "Frontend/Backend Protocol" of the PostgreSQL manual. If the server fails
-//! meanwhile, it skips the remaining data and replies with its error at the end.
+//! Source: "COPY Operations" in the chapter "Frontend/Backend Protocol" of the PostgreSQL manual. If an error
+//! occurs while the client sends, the server skips the remaining data and then replies with the error.
 
-use super::skim::Expect;
+use super::skim::ExpectedAnswer;
 use super::{PostgresConnection, message};
 use crate::bulk::{BulkLoad, LoadError};
 use crate::{Outcome, WireError};
@@ -21,7 +21,7 @@ impl BulkLoad for PostgresConnection {
     ) -> Result<Outcome, LoadError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        let answer = self.request_bounded(Expect::DataRequest).await.map_err(LoadError::Refused)?;
+        let answer = self.request_bounded(ExpectedAnswer::DataRequest).await.map_err(LoadError::Refused)?;
         if !answer.data_requested {
             let text = "the server did not ask for the data of COPY FROM STDIN";
             return Err(LoadError::Refused(WireError::Protocol(text.into())));
@@ -39,17 +39,17 @@ impl PostgresConnection {
         while more {
             self.out.clear();
             while more && self.out.len() < SEND_BYTES {
-                message::message(&mut self.out, b'd', |out| more = rows(out, MESSAGE_BYTES));
+                message::write_message(&mut self.out, b'd', |out| more = rows(out, MESSAGE_BYTES));
             }
             if !more {
                 message::copy_done(&mut self.out);
             }
             if let Err(error) = self.socket.send(&self.out).await {
-                self.skim.begin(Expect::Result, false);
+                self.skim.begin(ExpectedAnswer::Result, false);
                 return Err(self.server_error_or(error.into()).await);
             }
         }
         self.out.clear();
-        Ok(self.request_bounded(Expect::Result).await?.outcome)
+        Ok(self.request_bounded(ExpectedAnswer::Result).await?.outcome)
     }
 }

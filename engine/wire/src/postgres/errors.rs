@@ -8,7 +8,7 @@ pub const CONNECTION_FAILURE: &str = "08006";
 pub const UNABLE_TO_CONNECT: &str = "08001";
 /// The server violated the protocol.
 pub const PROTOCOL_VIOLATION: &str = "08P01";
-/// A statement on a closed connection.
+/// A statement was sent on a closed connection.
 pub const CONNECTION_DOES_NOT_EXIST: &str = "08003";
 /// `max_connections`, or the limit of a role or a database, is reached.
 pub const TOO_MANY_CONNECTIONS: &str = "53300";
@@ -45,7 +45,7 @@ pub(crate) fn fix(state: &str) -> Option<&'static str> {
         }
         "3D000" => "create the database, or use another one",
         "42P01" => "load the tables first: prepare with the same options",
-        "42501" => "grant the role the rights on its own schema (CREATE ON SCHEMA public, say)",
+        "42501" => "grant the role the rights on its own schema, for example CREATE ON SCHEMA public",
         "53100" => "free space on the server's disk",
         "53200" => "give the server more memory, or use fewer connections or tables",
         TOO_MANY_CONNECTIONS => "raise max_connections, or use fewer connections",

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_has_a_state_and_words() {
+    fn an_error_has_a_state_and_a_message() {
         let payload = b"SFATAL\0VFATAL\0C57P01\0Mterminating \x1b[2Jconnection\0Fpostgres.c\0\0";
         let error = server_error(payload);
         let message = "terminating  [2Jconnection".to_owned();
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_tell_rows() {
+    fn tags_contain_row_counts() {
         let cases: [(&[u8], u64); 6] = [
             (b"INSERT 0 1\0", 1),
             (b"UPDATE 30\0", 30),

@@ -22,7 +22,7 @@ const SYNC: &[u8] = b"S\0\0\0\x04";
 const ALL_BINARY: [u8; 4] = [0, 1, 0, 1];
 
 /// Appends a message of type `kind` whose payload `body` writes.
-pub fn message(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
+pub fn write_message(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     out.extend_from_slice(&[kind, 0, 0, 0, 0]);
     body(out);
@@ -32,24 +32,24 @@ pub fn message(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
 
 /// Ends the session.
 pub fn terminate(out: &mut Vec<u8>) {
-    message(out, b'X', |_| {});
+    write_message(out, b'X', |_| {});
 }
 
 /// Runs statements given as text, up to the first zero byte.
 pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
-    message(out, b'Q', |out| text(out, sql));
+    write_message(out, b'Q', |out| write_string(out, sql));
 }
 
 /// Runs a statement given as text, with a literal of one of `values` in place of each `?`.
 pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
-    message(out, b'Q', |out| {
+    write_message(out, b'Q', |out| {
         placeholders::fill(out, template, values, Quoting::Postgresql);
         out.push(0);
     });
 }
 
 /// Replaces every `?`, even in strings, by `$1`, `$2`, … Returns the new statement and the number of parameters.
-pub fn numbered(sql: &[u8]) -> (Vec<u8>, u16) {
+pub fn number_placeholders(sql: &[u8]) -> (Vec<u8>, u16) {
     let mut out = Vec::with_capacity(sql.len() + 16);
     let mut count = 0u16;
     for &byte in sql {
@@ -65,9 +65,9 @@ pub fn numbered(sql: &[u8]) -> (Vec<u8>, u16) {
 
 /// Prepares statement number `name`, with parameters `$1`, `$2`, …, and requests a description of its result.
 pub fn parse(out: &mut Vec<u8>, name: u32, sql: &[u8], types: impl ExactSizeIterator<Item = Type>) {
-    message(out, b'P', |out| {
-        name_of(out, name);
-        text(out, sql);
+    write_message(out, b'P', |out| {
+        write_statement_name(out, name);
+        write_string(out, sql);
         out.extend_from_slice(&(types.len() as u16).to_be_bytes());
         for kind in types {
             let number = match kind {
@@ -78,17 +78,17 @@ pub fn parse(out: &mut Vec<u8>, name: u32, sql: &[u8], types: impl ExactSizeIter
             out.extend_from_slice(&number.to_be_bytes());
         }
     });
-    message(out, b'D', |out| {
+    write_message(out, b'D', |out| {
         out.push(b'S');
-        name_of(out, name);
+        write_statement_name(out, name);
     });
 }
 
 /// Closes the statement with number `name`, which need not exist.
 pub fn close(out: &mut Vec<u8>, name: u32) {
-    message(out, b'C', |out| {
+    write_message(out, b'C', |out| {
         out.push(b'S');
-        name_of(out, name);
+        write_statement_name(out, name);
     });
 }
 
@@ -100,16 +100,16 @@ pub fn sync(out: &mut Vec<u8>) {
 /// Runs prepared statement number `name`: Bind, Execute and Sync.
 #[inline]
 pub fn execute(out: &mut Vec<u8>, name: u32, values: &[Value]) {
-    message(out, b'B', |out| {
+    write_message(out, b'B', |out| {
         out.push(0); // The unnamed portal.
-        name_of(out, name);
+        write_statement_name(out, name);
         out.extend_from_slice(&ALL_BINARY);
         out.extend_from_slice(&(values.len() as u16).to_be_bytes());
         for value in values {
             match value {
                 Value::Null => out.extend_from_slice(&(-1i32).to_be_bytes()),
-                Value::Int(number) => binary(out, &number.to_be_bytes()),
-                Value::Text(text) | Value::Verbatim(text) => binary(out, text),
+                Value::Int(number) => write_value(out, &number.to_be_bytes()),
+                Value::Text(text) | Value::Verbatim(text) => write_value(out, text),
             }
         }
         out.extend_from_slice(&ALL_BINARY);
@@ -123,9 +123,9 @@ pub fn execute_with<'a>(
     name: u32,
     parameters: impl Iterator<Item = Parameter<'a>> + Clone,
 ) {
-    message(out, b'B', |out| {
+    write_message(out, b'B', |out| {
         out.push(0);
-        name_of(out, name);
+        write_statement_name(out, name);
         out.extend_from_slice(&ALL_BINARY);
         let count = out.len();
         out.extend_from_slice(&[0, 0]);
@@ -134,9 +134,9 @@ pub fn execute_with<'a>(
             parameters_written += 1;
             match parameter {
                 Parameter::Null(_) => out.extend_from_slice(&(-1i32).to_be_bytes()),
-                Parameter::Int(number) => binary(out, &number.to_be_bytes()),
-                Parameter::Double(number) => binary(out, &number.to_be_bytes()),
-                Parameter::Text(text) => binary(out, text),
+                Parameter::Int(number) => write_value(out, &number.to_be_bytes()),
+                Parameter::Double(number) => write_value(out, &number.to_be_bytes()),
+                Parameter::Text(text) => write_value(out, text),
             }
         }
         out[count..count + 2].copy_from_slice(&parameters_written.to_be_bytes());
@@ -147,18 +147,18 @@ pub fn execute_with<'a>(
 
 /// Ends the data of a COPY.
 pub fn copy_done(out: &mut Vec<u8>) {
-    message(out, b'c', |_| {});
+    write_message(out, b'c', |_| {});
 }
 
 #[inline]
-fn binary(out: &mut Vec<u8>, value: &[u8]) {
+fn write_value(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(&(value.len() as u32).to_be_bytes());
     out.extend_from_slice(value);
 }
 
 /// Appends a null-terminated string. The string is cut at the first zero byte in it, because a server would stop
 /// reading there.
-fn text(out: &mut Vec<u8>, text: &[u8]) {
+fn write_string(out: &mut Vec<u8>, text: &[u8]) {
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     out.extend_from_slice(&text[..end]);
     out.push(0);
@@ -166,7 +166,7 @@ fn text(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Appends the name of statement number `name`.
 #[inline]
-fn name_of(out: &mut Vec<u8>, name: u32) {
+fn write_statement_name(out: &mut Vec<u8>, name: u32) {
     out.push(b's');
     out.extend_from_slice(itoa::Buffer::new().format(name).as_bytes());
     out.push(0);
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_its_text_and_a_zero() {
+    fn a_query_is_its_text_up_to_the_first_zero_byte() {
         let mut out = Vec::new();
         query(&mut out, b"BEGIN\0; DROP");
         assert_eq!(out, b"Q\0\0\0\x0aBEGIN\0");
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn placeholders_are_numbered() {
-        assert_eq!(numbered(b"SELECT ?, ?"), (b"SELECT $1, $2".to_vec(), 2));
+        assert_eq!(number_placeholders(b"SELECT ?, ?"), (b"SELECT $1, $2".to_vec(), 2));
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_named_with_its_types() {
+    fn a_prepare_has_the_name_and_the_parameter_types() {
         let mut out = Vec::new();
         parse(&mut out, 3, b"SELECT $1", [Type::Int].into_iter());
         assert_eq!(out, b"P\0\0\0\x17s3\0SELECT $1\0\0\x01\0\0\0\x14D\0\0\0\x08Ss3\0");

@@ -16,7 +16,7 @@ use dbdyno_schema::record::Session;
 
 use self::login::Login;
 pub use self::login::NO_PASSWORD;
-use self::skim::{Answer, Expect, Skim};
+use self::skim::{Answer, ExpectedAnswer, Skimmer};
 use self::statement::Statement;
 use crate::scripted::Type;
 use crate::session_options::with_timeout;
@@ -55,9 +55,9 @@ impl PostgresConnector {
     }
 
     async fn log_in(&self, socket: Socket, address: &Address) -> Result<PostgresConnection, WireError> {
-        let Login { socket, session, early } = login::log_in(socket, &self.options, address).await?;
-        let mut skim = Skim::new();
-        skim.feed(&early)?;
+        let Login { socket, session, unsolicited } = login::log_in(socket, &self.options, address).await?;
+        let mut skim = Skimmer::new();
+        skim.feed(&unsolicited)?;
         Ok(PostgresConnection {
             socket,
             session,
@@ -65,7 +65,7 @@ impl PostgresConnector {
             out: Vec::new(),
             skim,
             statements: Vec::new(),
-            current: None,
+            current_statement: None,
             has_closed: false,
         })
     }
@@ -79,12 +79,12 @@ pub struct PostgresConnection {
     timeout: Duration,
     /// The message to send, reused to avoid allocations.
     out: Vec<u8>,
-    skim: Skim,
+    skim: Skimmer,
     /// Prepared statements. A statement's index is also its name on the server.
     statements: Vec<Statement>,
     /// The statement to which the written message of a script belongs.
-    current: Option<u32>,
-    /// Whether the server still has statements that the script has closed.
+    current_statement: Option<u32>,
+    /// Whether the server may still have statements that the script has closed.
     has_closed: bool,
 }
 
@@ -121,7 +121,7 @@ impl PostgresConnection {
     }
 
     /// Sends `out`, to which the answer is short.
-    async fn request_bounded(&mut self, expect: Expect) -> Result<Answer, WireError> {
+    async fn request_bounded(&mut self, expect: ExpectedAnswer) -> Result<Answer, WireError> {
         self.skim.begin(expect, false);
         self.skim.limit_bytes(ANSWER_BYTES_MAX);
         self.exchange().await
@@ -129,7 +129,8 @@ impl PostgresConnection {
 
     /// Sends the message that prepares a statement.
     async fn request_prepare(&mut self) -> Result<Answer, WireError> {
-        with_timeout(self.timeout, "preparing a statement", self.request_bounded(Expect::Prepared)).await
+        with_timeout(self.timeout, "preparing a statement", self.request_bounded(ExpectedAnswer::Prepared))
+            .await
     }
 }
 
@@ -140,39 +141,39 @@ impl Connection for PostgresConnection {
 
     async fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<(), WireError> {
         let name = self.statements.len() as u32;
-        let (numbered, _) = message::numbered(sql.as_bytes());
+        let (numbered, _) = message::number_placeholders(sql.as_bytes());
         self.out.clear();
         message::parse(&mut self.out, name, &numbered, types.iter().copied());
         message::sync(&mut self.out);
         let returns_rows = self.request_prepare().await?.described == Some(true);
-        self.statements.push(Statement { returns_rows, on_server: true, ..Statement::default() });
+        self.statements.push(Statement { returns_rows, is_on_server: true, ..Statement::default() });
         Ok(())
     }
 
     async fn execute(&mut self, statement: usize, values: &[Value]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::execute(&mut self.out, statement as u32, values);
-        self.skim.begin(Expect::Result, self.statements[statement].returns_rows);
+        self.skim.begin(ExpectedAnswer::Result, self.statements[statement].returns_rows);
         Ok(self.exchange().await?.outcome)
     }
 
     async fn execute_text(&mut self, template: &str, values: &[Value]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query_with(&mut self.out, template, values);
-        self.skim.begin(Expect::Result, false);
+        self.skim.begin(ExpectedAnswer::Result, false);
         Ok(self.exchange().await?.outcome)
     }
 
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql);
-        Ok(self.request_bounded(Expect::Result).await?.outcome)
+        Ok(self.request_bounded(ExpectedAnswer::Result).await?.outcome)
     }
 
     async fn rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        self.skim.begin(Expect::Result, false);
+        self.skim.begin(ExpectedAnswer::Result, false);
         self.skim.limit_bytes(ANSWER_BYTES_MAX);
         self.skim.keep_rows();
         self.exchange().await?;

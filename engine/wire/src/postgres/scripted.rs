@@ -3,7 +3,7 @@
 //! The first execution of a statement with parameters also prepares it, because the script sets their types only then.
 //! `prepare` prepares only statements without parameters.
 
-use super::skim::Expect;
+use super::skim::ExpectedAnswer;
 use super::statement::Statement;
 use super::{PostgresConnection, PostgresConnector, message};
 use crate::rows::SCRIPT_BYTES_MAX;
@@ -11,15 +11,16 @@ use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector, Ty
 use crate::{Outcome, WireError};
 
 impl PostgresConnection {
-    /// Begins a message with the statements to close; the server sends no separate answer for them.
+    /// Begins a new message with a Close for each statement that the script has closed. The server sends no separate answer
+    /// to a Close.
     fn write_closes(&mut self) {
         self.out.clear();
-        self.current = None;
+        self.current_statement = None;
         if !std::mem::take(&mut self.has_closed) {
             return;
         }
         for (name, statement) in self.statements.iter_mut().enumerate() {
-            if statement.closed && std::mem::take(&mut statement.on_server) {
+            if statement.is_closed && std::mem::take(&mut statement.is_on_server) {
                 message::close(&mut self.out, name as u32);
             }
         }
@@ -27,8 +28,10 @@ impl PostgresConnection {
 
     /// Records how the server described the current statement, and whether the server has prepared it.
     fn record_description(&mut self, described: Option<bool>, prepared: bool) {
-        if let Some(statement) = self.current.and_then(|name| self.statements.get_mut(name as usize)) {
-            statement.on_server |= prepared;
+        if let Some(statement) =
+            self.current_statement.and_then(|name| self.statements.get_mut(name as usize))
+        {
+            statement.is_on_server |= prepared;
             statement.returns_rows = described.unwrap_or(statement.returns_rows);
         }
     }
@@ -37,8 +40,9 @@ impl PostgresConnection {
 impl Scripted for PostgresConnection {
     fn write_prepare(&mut self, sql: &[u8]) {
         self.write_closes();
-        let (text, parameters) = message::numbered(sql);
-        let free = self.statements.iter().position(|statement| statement.closed && !statement.on_server);
+        let (text, parameters) = message::number_placeholders(sql);
+        let free =
+            self.statements.iter().position(|statement| statement.is_closed && !statement.is_on_server);
         let name = free.unwrap_or(self.statements.len());
         if parameters == 0 {
             message::parse(&mut self.out, name as u32, &text, std::iter::empty());
@@ -49,22 +53,24 @@ impl Scripted for PostgresConnection {
             Some(free) => self.statements[free] = statement,
             None => self.statements.push(statement),
         }
-        self.current = Some(name as u32);
+        self.current_statement = Some(name as u32);
     }
 
     fn write_execute<'a>(
         &mut self,
         id: u32,
         parameters: impl Iterator<Item = Parameter<'a>> + Clone,
-        types: bool,
+        types_changed: bool,
     ) {
         self.out.clear();
         let statement = &mut self.statements[id as usize];
         let mut returns_rows = statement.returns_rows;
-        if let Some(script) =
-            statement.script.as_ref().filter(|script| !statement.on_server || (types && script.1 > 0))
+        if let Some(script) = statement
+            .script
+            .as_ref()
+            .filter(|script| !statement.is_on_server || (types_changed && script.1 > 0))
         {
-            if std::mem::take(&mut statement.on_server) {
+            if std::mem::take(&mut statement.is_on_server) {
                 message::close(&mut self.out, id);
             }
             let types: Vec<Type> = parameters.clone().map(|parameter| parameter.kind()).collect();
@@ -72,25 +78,25 @@ impl Scripted for PostgresConnection {
             returns_rows = false;
         }
         message::execute_with(&mut self.out, id, parameters);
-        self.current = Some(id);
-        self.skim.begin(Expect::Result, returns_rows);
+        self.current_statement = Some(id);
+        self.skim.begin(ExpectedAnswer::Result, returns_rows);
     }
 
     fn write_query(&mut self, sql: &[u8]) {
         self.write_closes();
         message::query(&mut self.out, sql);
-        self.skim.begin(Expect::Result, false);
+        self.skim.begin(ExpectedAnswer::Result, false);
     }
 
     async fn send_prepare(&mut self) -> Result<Prepared, WireError> {
-        let id = self.current.unwrap_or_default();
+        let id = self.current_statement.unwrap_or_default();
         let statement = &self.statements[id as usize];
         let parameters = statement.script.as_ref().map_or(0, |script| script.1);
         if parameters == 0 {
             match self.request_prepare().await {
                 Ok(answer) => self.record_description(answer.described, answer.prepared),
                 Err(error) => {
-                    self.statements[id as usize].closed = true;
+                    self.statements[id as usize].is_closed = true;
                     return Err(error);
                 }
             }
@@ -114,7 +120,7 @@ impl Scripted for PostgresConnection {
 
     async fn close_statement(&mut self, id: u32) -> Result<(), WireError> {
         if let Some(statement) = self.statements.get_mut(id as usize) {
-            statement.closed = true;
+            statement.is_closed = true;
             self.has_closed = true;
         }
         Ok(())

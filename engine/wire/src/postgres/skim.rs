@@ -1,7 +1,7 @@
-//! Skims answers of the server: follows message headers and counts rows and bytes without storing them.
+//! Skims answers of the server: counts their rows and bytes without storing them.
 //!
-//! A connection keeps one [`Skim`] until it closes, because a server may send unsolicited messages at any time: a
-//! changed setting, a notice, a fatal error. The caller announces the kind of the next answer ([`Skim::begin`]) and
+//! A connection keeps one [`Skimmer`] until it closes, because a server may send unsolicited messages at any time: a
+//! changed setting, a notice, a fatal error. The caller announces the kind of the next answer ([`Skimmer::begin`]) and
 //! passes the bytes in pieces of any size; the reader reports when the answer is complete. It stores bytes only if a
 //! relevant message is divided between two pieces.
 //!
@@ -10,24 +10,24 @@
 //! an allocation.
 
 use super::fields::{server_error, tag_rows};
-use crate::rows::{Form, RowBuffer, Rows};
+use crate::rows::{RowBuffer, RowEncoding, Rows};
 use crate::{Outcome, WireError};
 
 /// Maximum stored bytes of one message; the rest is cut off. An error begins with its state and text.
-const KEEP_MAX: usize = 4096;
+const BUFFERED_MAX: usize = 4096;
 /// Maximum bytes of a row, as in PostgreSQL.
 const ROW_MAX: u32 = 1 << 30;
 /// Maximum bytes of any other message. A notice can contain a long statement.
 const MESSAGE_MAX: u32 = 64 << 20;
 /// Maximum bytes of a command tag.
-const SHORT_MAX: u32 = 1024;
+const TAG_MAX: u32 = 1024;
 /// Maximum bytes of unsolicited messages within one answer.
 const UNSOLICITED_MAX: u64 = 64 << 20;
 const HEADER: usize = 5;
 
 /// The kind of the next answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Expect {
+pub enum ExpectedAnswer {
     /// No answer is expected, because the session is idle.
     #[default]
     Nothing,
@@ -56,24 +56,24 @@ pub struct Answer {
 
 /// Reads the messages of one server.
 #[derive(Debug, Default)]
-pub struct Skim {
+pub struct Skimmer {
     header: [u8; HEADER],
     header_length: u8,
     /// Payload bytes of the current message that have not arrived yet.
-    left: usize,
+    payload_left: usize,
     /// Length of the current message's payload.
-    length: usize,
-    kept: Vec<u8>,
-    expect: Expect,
+    payload_length: usize,
+    buffered: Vec<u8>,
+    expect: ExpectedAnswer,
     /// The answer so far.
     answer: Answer,
     /// Rows of the current result.
-    rows_now: u64,
-    /// Whether the current result has rows, by its description; see [`Skim::begin`].
+    result_rows: u64,
+    /// Whether the current result has rows, by its description; see [`Skimmer::begin`].
     returns_rows: bool,
     /// Whether the server has answered the request.
-    answered: bool,
-    complete: bool,
+    has_answer: bool,
+    is_complete: bool,
     error: Option<WireError>,
     /// The error that ended the connection.
     fatal_error: Option<WireError>,
@@ -83,7 +83,7 @@ pub struct Skim {
     rows: RowBuffer,
 }
 
-impl Skim {
+impl Skimmer {
     /// A reader of an idle session.
     pub fn new() -> Self {
         Self { bytes_max: u64::MAX, ..Self::default() }
@@ -91,12 +91,12 @@ impl Skim {
 
     /// Begins the answer to a request. `returns_rows` is known since the statement was prepared.
     #[inline]
-    pub fn begin(&mut self, expect: Expect, returns_rows: bool) {
+    pub fn begin(&mut self, expect: ExpectedAnswer, returns_rows: bool) {
         self.expect = expect;
         self.answer = Answer::default();
-        self.rows_now = 0;
+        self.result_rows = 0;
         self.returns_rows = returns_rows;
-        (self.answered, self.complete) = (false, false);
+        (self.has_answer, self.is_complete) = (false, false);
         self.error = None;
         self.unsolicited_bytes = 0;
         self.bytes_max = u64::MAX;
@@ -116,7 +116,7 @@ impl Skim {
 
     /// Keeps the rows of a short result.
     pub fn keep_rows(&mut self) {
-        self.rows = RowBuffer::short();
+        self.rows = RowBuffer::for_short_result();
     }
 
     /// Takes the kept rows.
@@ -149,18 +149,18 @@ impl Skim {
         if self.answer.outcome.bytes > self.bytes_max {
             return Err(WireError::Protocol(format!("an answer of more than {} bytes", self.bytes_max)));
         }
-        if let Err(error) = self.walk(bytes) {
-            if !self.complete {
+        if let Err(error) = self.read_messages(bytes) {
+            if !self.is_complete {
                 return Err(error);
             }
-            // The answer itself is complete, so the error fails only the next request. This does not depend on how the
-            // network divided the bytes.
+            // The answer is complete, so only the next request fails with this error. The result is then the same however
+            // the network divides the bytes.
             self.fatal_error.get_or_insert(error);
         }
-        if !std::mem::take(&mut self.complete) {
+        if !std::mem::take(&mut self.is_complete) {
             return Ok(None);
         }
-        self.expect = Expect::Nothing;
+        self.expect = ExpectedAnswer::Nothing;
         match self.error.take() {
             Some(error) => Err(error),
             None => Ok(Some(self.answer)),
@@ -169,18 +169,18 @@ impl Skim {
 
     /// Handles complete and partial messages.
     #[inline]
-    fn walk(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
+    fn read_messages(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
         while !bytes.is_empty() {
             if usize::from(self.header_length) < HEADER {
                 bytes = self.read_header(bytes)?;
-                if usize::from(self.header_length) < HEADER || (self.left > 0 && bytes.is_empty()) {
+                if usize::from(self.header_length) < HEADER || (self.payload_left > 0 && bytes.is_empty()) {
                     break;
                 }
             }
-            let (piece, rest) = bytes.split_at(self.left.min(bytes.len()));
-            self.left -= piece.len();
+            let (piece, rest) = bytes.split_at(self.payload_left.min(bytes.len()));
+            self.payload_left -= piece.len();
             bytes = rest;
-            self.take_piece(piece)?;
+            self.feed_piece(piece)?;
         }
         Ok(())
     }
@@ -196,133 +196,140 @@ impl Skim {
             let length = u32::from_be_bytes([a, b, c, d]);
             let most = match kind {
                 b'D' | b'd' => ROW_MAX,
-                b'C' | b'Z' => SHORT_MAX,
+                b'C' | b'Z' => TAG_MAX,
                 _ => MESSAGE_MAX,
             };
             if !(4..=most).contains(&length) {
                 return Err(WireError::Protocol(format!("a message of {length} bytes")));
             }
-            self.length = length as usize - 4;
-            self.left = self.length;
-            self.kept.clear();
+            self.payload_length = length as usize - 4;
+            self.payload_left = self.payload_length;
+            self.buffered.clear();
         }
         Ok(&bytes[count..])
     }
 
     /// Handles a piece of the current message.
     #[inline]
-    fn take_piece(&mut self, piece: &[u8]) -> Result<(), WireError> {
-        let complete = self.left == 0;
-        if complete && self.kept.is_empty() {
+    fn feed_piece(&mut self, piece: &[u8]) -> Result<(), WireError> {
+        let complete = self.payload_left == 0;
+        if complete && self.buffered.is_empty() {
             self.header_length = 0;
-            return self.message(piece);
+            return self.handle_message(piece);
         }
-        let count = piece.len().min(self.room().saturating_sub(self.kept.len()));
-        self.kept.extend_from_slice(&piece[..count]);
+        let count = piece.len().min(self.relevant_bytes().saturating_sub(self.buffered.len()));
+        self.buffered.extend_from_slice(&piece[..count]);
         if !complete {
             return Ok(());
         }
         self.header_length = 0;
-        let kept = std::mem::take(&mut self.kept);
-        let done = self.message(&kept);
-        self.kept = kept;
-        self.kept.clear();
+        let buffered = std::mem::take(&mut self.buffered);
+        let done = self.handle_message(&buffered);
+        self.buffered = buffered;
+        self.buffered.clear();
         done
     }
 
     /// How many bytes of the current message are relevant.
-    fn room(&self) -> usize {
+    fn relevant_bytes(&self) -> usize {
         match self.header[0] {
-            b'D' if self.rows.rows.is_some() => self.rows.room(),
-            b'E' | b'C' | b't' | b'T' | b'Z' => KEEP_MAX,
+            b'D' if self.rows.rows.is_some() => self.rows.bytes_left(),
+            b'E' | b'C' | b't' | b'T' | b'Z' => BUFFERED_MAX,
             _ => 0,
         }
     }
 
     /// Handles a complete message. `payload` may be shorter than the message if only its beginning is relevant.
     #[inline]
-    fn message(&mut self, payload: &[u8]) -> Result<(), WireError> {
+    fn handle_message(&mut self, payload: &[u8]) -> Result<(), WireError> {
         match (self.header[0], self.expect) {
-            (b'D', Expect::Result) if !self.complete => self.row(payload),
-            (b'C', Expect::Result) if !self.complete => {
+            (b'D', ExpectedAnswer::Result) if !self.is_complete => self.handle_row(payload),
+            (b'C', ExpectedAnswer::Result) if !self.is_complete => {
                 self.end_of_result(payload);
                 Ok(())
             }
-            (b'2', Expect::Result) if !self.complete => Ok(()),
-            (b'Z', Expect::Result | Expect::Prepared | Expect::DataRequest) if !self.complete => self.ready(),
+            (b'2', ExpectedAnswer::Result) if !self.is_complete => Ok(()),
+            (b'Z', ExpectedAnswer::Result | ExpectedAnswer::Prepared | ExpectedAnswer::DataRequest)
+                if !self.is_complete =>
+            {
+                self.handle_ready()
+            }
             _ => self.other_message(payload),
         }
     }
 
-    fn row(&mut self, payload: &[u8]) -> Result<(), WireError> {
-        self.rows_now += 1;
-        self.rows.push(payload, self.length)
+    fn handle_row(&mut self, payload: &[u8]) -> Result<(), WireError> {
+        self.result_rows += 1;
+        self.rows.push(payload, self.payload_length)
     }
 
     /// CommandComplete. The tag of a command without a result set contains the number of changed rows.
     #[inline]
     fn end_of_result(&mut self, tag: &[u8]) {
-        let returns_rows = self.returns_rows || self.rows_now > 0;
+        let returns_rows = self.returns_rows || self.result_rows > 0;
         let outcome = &mut self.answer.outcome;
         outcome.returns_rows = returns_rows;
-        outcome.rows = if returns_rows { self.rows_now } else { tag_rows(tag) };
-        (self.rows_now, self.returns_rows) = (0, false);
+        outcome.rows = if returns_rows { self.result_rows } else { tag_rows(tag) };
+        (self.result_rows, self.returns_rows) = (0, false);
         if !returns_rows && let Some(rows) = &mut self.rows.rows {
             rows.clear();
         }
-        self.answered = true;
+        self.has_answer = true;
     }
 
     #[inline]
-    fn ready(&mut self) -> Result<(), WireError> {
-        if !self.answered && self.error.is_none() {
-            return Err(WireError::Protocol("the end of an answer before its beginning".into()));
+    fn handle_ready(&mut self) -> Result<(), WireError> {
+        if !self.has_answer && self.error.is_none() {
+            return Err(WireError::Protocol("ReadyForQuery before an answer".into()));
         }
-        self.complete = true;
+        self.is_complete = true;
         Ok(())
     }
 
     fn other_message(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let kind = self.header[0];
-        let expect = if self.complete { Expect::Nothing } else { self.expect };
+        let expect = if self.is_complete { ExpectedAnswer::Nothing } else { self.expect };
         match (kind, expect) {
             // Unsolicited: a changed setting, a notice, or a notification.
             (b'S' | b'N' | b'A', _) => {
-                self.unsolicited_bytes += self.length as u64 + HEADER as u64;
+                self.unsolicited_bytes += self.payload_length as u64 + HEADER as u64;
                 if self.unsolicited_bytes > UNSOLICITED_MAX {
                     return Err(WireError::Protocol(format!("more than {UNSOLICITED_MAX} bytes of notices")));
                 }
             }
             (b'E', _) => return self.error_response(payload),
-            (b'T', Expect::Result | Expect::Prepared) => self.row_description(payload),
-            (b'n', Expect::Result | Expect::Prepared) => self.answer.described = Some(false),
-            (b'1', Expect::Result | Expect::Prepared) => {
+            (b'T', ExpectedAnswer::Result | ExpectedAnswer::Prepared) => self.row_description(payload),
+            (b'n', ExpectedAnswer::Result | ExpectedAnswer::Prepared) => self.answer.described = Some(false),
+            (b'1', ExpectedAnswer::Result | ExpectedAnswer::Prepared) => {
                 self.answer.prepared = true;
-                self.answered |= expect == Expect::Prepared;
+                self.has_answer |= expect == ExpectedAnswer::Prepared;
             }
-            (b't', Expect::Result | Expect::Prepared) => {
+            (b't', ExpectedAnswer::Result | ExpectedAnswer::Prepared) => {
                 let count = payload.first_chunk().map(|bytes| u16::from_be_bytes(*bytes));
                 self.answer.parameters = count.unwrap_or_default();
             }
-            (b'3', Expect::Result | Expect::Prepared | Expect::DataRequest) => {}
+            (b'3', ExpectedAnswer::Result | ExpectedAnswer::Prepared | ExpectedAnswer::DataRequest) => {}
             // An empty statement has no tag.
-            (b'I', Expect::Result) => self.end_of_result(b""),
+            (b'I', ExpectedAnswer::Result) => self.end_of_result(b""),
             // The answer to a script's COPY TO STDOUT.
-            (b'H' | b'd' | b'c', Expect::Result) => {}
-            (b'G', Expect::DataRequest) => {
+            (b'H' | b'd' | b'c', ExpectedAnswer::Result) => {}
+            (b'G', ExpectedAnswer::DataRequest) => {
                 self.answer.data_requested = true;
-                self.complete = true;
+                self.is_complete = true;
             }
-            (b'G', Expect::Result) => {
+            (b'G', ExpectedAnswer::Result) => {
                 return Err(WireError::Protocol(
                     "the server asked for the data of a COPY FROM STDIN, which a statement of a run cannot send"
                         .into(),
                 ));
             }
-            (kind, Expect::Nothing) => {
-                return Err(WireError::Protocol(format!("{} after the end of an answer", named(kind))));
+            (kind, ExpectedAnswer::Nothing) => {
+                return Err(WireError::Protocol(format!(
+                    "{} after the end of an answer",
+                    message_name(kind)
+                )));
             }
-            (kind, _) => return Err(WireError::Protocol(format!("{} in an answer", named(kind)))),
+            (kind, _) => return Err(WireError::Protocol(format!("{} in an answer", message_name(kind)))),
         }
         Ok(())
     }
@@ -331,20 +338,19 @@ impl Skim {
     fn row_description(&mut self, payload: &[u8]) {
         self.answer.described = Some(true);
         self.returns_rows = true;
-        self.rows_now = 0;
+        self.result_rows = 0;
         if let Some(rows) = &mut self.rows.rows {
             rows.clear();
             self.rows.bytes = 0;
-            rows.form = Form::Counted;
+            rows.encoding = RowEncoding::Counted;
             rows.columns = payload.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes).into());
         }
     }
 
     fn error_response(&mut self, payload: &[u8]) -> Result<(), WireError> {
-        let error = server_error(&payload[..payload.len().min(KEEP_MAX)]);
-        // An error after a complete answer belongs to the next answer. This does not depend on how the network divided
-        // the bytes. An error after a request for the data of a COPY ends the COPY.
-        if self.complete || matches!(error, WireError::Server { is_fatal: true, .. }) {
+        let error = server_error(&payload[..payload.len().min(BUFFERED_MAX)]);
+        // An error after a complete answer belongs to the next answer, however the network divides the bytes. An error after a request for the data of a COPY ends the COPY.
+        if self.is_complete || matches!(error, WireError::Server { is_fatal: true, .. }) {
             self.fatal_error.get_or_insert_with(|| error.clone());
             return Err(error);
         }
@@ -353,7 +359,7 @@ impl Skim {
     }
 }
 
-fn named(kind: u8) -> String {
+fn message_name(kind: u8) -> String {
     if kind.is_ascii_graphic() {
         format!("a message of type {}", char::from(kind))
     } else {

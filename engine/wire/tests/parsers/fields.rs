@@ -4,7 +4,7 @@
 
 use dbdyno_wire::WireError;
 use dbdyno_wire::mysql::skim::server_error;
-use dbdyno_wire::scripted::{Form, Rows};
+use dbdyno_wire::scripted::{RowEncoding, Rows};
 
 /// Reads the input as an error packet and as a row.
 ///
@@ -17,10 +17,10 @@ pub fn check(payload: &[u8]) {
             assert!(!words.chars().any(char::is_control), "{words:?}");
         }
     }
-    for form in [Form::LengthEncoded, Form::Counted] {
-        let rows = Rows { columns: u32::MAX, form, ..Rows::default() };
+    for encoding in [RowEncoding::LengthEncoded, RowEncoding::Counted] {
+        let rows = Rows { columns: u32::MAX, encoding, ..Rows::default() };
         let (mut columns, mut bytes) = (0, 0);
-        rows.each_column(payload, |(_, column)| {
+        rows.for_each_column(payload, |(_, column)| {
             columns += 1;
             bytes += column.map_or(0, <[u8]>::len);
         });

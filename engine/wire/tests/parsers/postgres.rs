@@ -1,7 +1,7 @@
 //! PostgreSQL's messages: answers in pieces of any size, and a whole login against a server that says anything.
 
 use dbdyno_wire::postgres::PostgresConnector;
-use dbdyno_wire::postgres::skim::{Answer, Expect, Skim};
+use dbdyno_wire::postgres::skim::{Answer, ExpectedAnswer, Skimmer};
 use dbdyno_wire::scripted::{Rows, Type};
 use dbdyno_wire::{Connection, Value, WireError};
 
@@ -24,12 +24,12 @@ enum End {
 pub fn skim(input: &[u8]) {
     let [switches, size, bytes @ ..] = input else { return };
     let expect = match switches & 3 {
-        0 => Expect::Result,
-        1 => Expect::Prepared,
-        _ => Expect::DataRequest,
+        0 => ExpectedAnswer::Result,
+        1 => ExpectedAnswer::Prepared,
+        _ => ExpectedAnswer::DataRequest,
     };
     let feed = |size: usize| {
-        let mut skim = Skim::new();
+        let mut skim = Skimmer::new();
         skim.begin(expect, switches & 4 != 0);
         if switches & 8 != 0 {
             skim.keep_rows();
@@ -45,7 +45,7 @@ pub fn skim(input: &[u8]) {
     }
 }
 
-fn feed(mut skim: Skim, bytes: &[u8], size: usize) -> End {
+fn feed(mut skim: Skimmer, bytes: &[u8], size: usize) -> End {
     for piece in bytes.chunks(size) {
         match skim.feed(piece) {
             Err(error) => return End::Failed(error),

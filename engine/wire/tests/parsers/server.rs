@@ -33,7 +33,7 @@ pub fn options(password: &str) -> SessionOptions {
         password: password.into(),
         database: "dbdyno".into(),
         timeout: Duration::from_secs(60),
-        sampled: 0,
+        sampled_connections: 0,
         tls: None,
     }
 }

@@ -6,7 +6,7 @@
 use dbdyno_schema::plan::Compression;
 use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnection;
-use dbdyno_wire::mysql::message::packet;
+use dbdyno_wire::mysql::message::write_packet;
 use dbdyno_wire::scripted::Type;
 use dbdyno_wire::{Connection, Value, WireError};
 use tokio::net::UnixStream;
@@ -27,8 +27,8 @@ const ROWS: usize = 1000;
 pub fn check(input: &[u8]) {
     let [what, rest @ ..] = input else { return };
     let mut welcome = Vec::new();
-    packet(&mut welcome, 0, |out| out.extend_from_slice(WELCOME));
-    packet(&mut welcome, 2, |out| out.extend_from_slice(OK));
+    write_packet(&mut welcome, 0, |out| out.extend_from_slice(WELCOME));
+    write_packet(&mut welcome, 2, |out| out.extend_from_slice(OK));
     let mut segments = vec![welcome];
     let mut rest = rest;
     while let [low, high, more @ ..] = rest {

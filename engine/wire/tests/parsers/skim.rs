@@ -3,7 +3,7 @@
 //! Input: a byte of switches, the size of a piece less one, then the answer.
 
 use dbdyno_wire::WireError;
-use dbdyno_wire::mysql::skim::{Answer, Expect, Skim};
+use dbdyno_wire::mysql::skim::{Answer, ExpectedAnswer, Skimmer};
 use dbdyno_wire::scripted::{ResultSet, Rows};
 
 /// Bytes that one read of a socket can fetch.
@@ -27,12 +27,12 @@ enum End {
 pub fn check(input: &[u8]) {
     let [switches, size, bytes @ ..] = input else { return };
     let expect = match switches & 3 {
-        0 => Expect::Result,
-        1 => Expect::Prepared,
-        _ => Expect::DataRequest,
+        0 => ExpectedAnswer::Result,
+        1 => ExpectedAnswer::Prepared,
+        _ => ExpectedAnswer::DataRequest,
     };
     let skim = || {
-        let skim = Skim::new(expect, switches & 4 != 0);
+        let skim = Skimmer::new(expect, switches & 4 != 0);
         let skim = if switches & 8 != 0 { skim.keep_rows() } else { skim };
         skim.track_result_sets(switches & 16 != 0)
     };
@@ -57,7 +57,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-fn feed(mut skim: Skim, bytes: &[u8], size: usize) -> End {
+fn feed(mut skim: Skimmer, bytes: &[u8], size: usize) -> End {
     let mut pieces = bytes.chunks(size);
     while let Some(piece) = pieces.next() {
         match skim.feed(piece) {

@@ -182,7 +182,7 @@ fn texts_keep_their_own_question_marks() {
     });
     let text = program(&sql, "text");
     let sent = &execute(&text, &mut user(&text, 0))[0];
-    let put_in = dbdyno_wire::placeholders::filled(&sent.0, &sent.1, Quoting::Mysql);
+    let put_in = dbdyno_wire::placeholders::to_sql(&sent.0, &sent.1, Quoting::Mysql);
     let expected = ["'it\\'s'", "'3'", "NULL"].map(|value| format!("SELECT 'a?b', {value} /* ? */"));
     assert!(expected.contains(&put_in), "{put_in}");
     let prepared = program(&sql, "prepared");

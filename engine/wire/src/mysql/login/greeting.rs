@@ -1,4 +1,4 @@
-//! The server's first packet. The reader trusts no length in it.
+//! Reads the server's first packet. The reader trusts no length in the packet.
 //!
 //! Source: "Protocol::HandshakeV10" in the MySQL internals manual.
 
@@ -35,10 +35,10 @@ impl<'a> Greeting<'a> {
                 "a greeting of protocol version {version} instead of {PROTOCOL}"
             )));
         };
-        Self::fields(rest).map_err(|_| WireError::Protocol("a truncated greeting".into()))
+        Self::read_fields(rest).map_err(|_| WireError::Protocol("a truncated greeting".into()))
     }
 
-    fn fields(rest: &'a [u8]) -> Result<Self, WireError> {
+    fn read_fields(rest: &'a [u8]) -> Result<Self, WireError> {
         let end = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
         let mut cursor = Cursor(rest);
         let version = cursor.bytes(end)?;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_that_is_cut_is_none() {
+    fn a_truncated_greeting_is_an_error() {
         let names = MARIADB.len() - b"mysql_native_password\0".len();
         for length in 0..names {
             assert!(matches!(Greeting::read(&MARIADB[..length]), Err(WireError::Protocol(_))), "{length}");
@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn no_length_of_the_challenge_is_trusted() {
-        let place = b"\x0a5.5.5-10.11.6-MariaDB\0\x07\0\0\0abcdefgh\0\xfe\xf7\x2d\x02\0\xff\x81".len();
+        let offset = b"\x0a5.5.5-10.11.6-MariaDB\0\x07\0\0\0abcdefgh\0\xfe\xf7\x2d\x02\0\xff\x81".len();
         for length in 0..=u8::MAX {
             let mut payload = MARIADB.to_vec();
-            payload[place] = length;
+            payload[offset] = length;
             let fits = usize::from(length) <= 8 + 13 + b"mysql_native_password\0".len();
             assert_eq!(Greeting::read(&payload).is_ok(), fits, "{length}");
         }

@@ -24,7 +24,7 @@ use self::greeting::Greeting;
 use super::connector::MysqlConnector;
 use super::errors::CR_COMPRESSION_WRONGLY_CONFIGURED;
 use super::fields::server_error;
-use super::message::packet;
+use super::message::write_packet;
 use crate::login_socket::LoginSocket;
 use crate::server_message::sanitize;
 use crate::socket::Socket;
@@ -69,9 +69,9 @@ pub(super) async fn log_in(
     let greeting = Greeting::read(&greeting)?;
     let offered = greeting.capabilities;
     let mut capabilities =
-        (offered & requested(connector)) | compression_flag(connector.compression, offered)?;
+        (offered & requested_capabilities(connector)) | compression_flag(connector.compression, offered)?;
     let is_local = stream.socket.socket.is_local();
-    let tls = encryption(connector, address, offered)?;
+    let tls = tls_client(connector, address, offered)?;
     let mut session = Session {
         // MariaDB up to 10.11 puts "5.5.5-" before its version, for replicas that read only the first digit.
         server_version: sanitize(greeting.version).trim_start_matches("5.5.5-").to_owned(),
@@ -94,7 +94,7 @@ pub(super) async fn log_in(
         may_request_key: is_local || connector.allow_public_key_retrieval,
     };
     let mut authenticator = Authenticator::for_greeting(greeting.plugin, greeting.challenge);
-    stream.respond(connector, &mut authenticator, &channel, capabilities).await?;
+    stream.send_response(connector, &mut authenticator, &channel, capabilities).await?;
     let method = stream.authenticate(authenticator, &channel).await?;
     session.authentication = Some(method.to_owned());
     if !stream.socket.bytes.is_empty() {
@@ -112,7 +112,7 @@ pub(super) async fn log_in(
 }
 
 /// The capabilities to use if the server offers them.
-fn requested(connector: &MysqlConnector) -> CapabilityFlags {
+fn requested_capabilities(connector: &MysqlConnector) -> CapabilityFlags {
     let mut flags = CAPABILITIES;
     flags.set(CapabilityFlags::CLIENT_LOCAL_FILES, connector.local_data);
     let several = CapabilityFlags::CLIENT_MULTI_STATEMENTS
@@ -123,15 +123,15 @@ fn requested(connector: &MysqlConnector) -> CapabilityFlags {
 }
 
 /// The TLS client to use with this server at this address; `None` for no encryption.
-fn encryption<'a>(
+fn tls_client<'a>(
     connector: &'a MysqlConnector,
     address: &Address,
     offered: CapabilityFlags,
 ) -> Result<Option<&'a TlsClient>, WireError> {
     let is_offered = offered.contains(CapabilityFlags::CLIENT_SSL);
-    match connector.options.tls_at(address) {
+    match connector.options.tls_for(address) {
         Some(tls) if !is_offered && tls.is_required() => {
-            Err(tls.not_offered(address, "give the server a certificate (ssl_cert, ssl_key)"))
+            Err(tls.not_offered_error(address, "give the server a certificate (ssl_cert, ssl_key)"))
         }
         tls => Ok(tls.filter(|_| is_offered)),
     }
@@ -185,12 +185,12 @@ impl PacketStream {
 
     async fn send(&mut self, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), WireError> {
         let mut out = Vec::new();
-        packet(&mut out, self.sequence, body);
+        write_packet(&mut out, self.sequence, body);
         self.sequence = self.sequence.wrapping_add(1);
         self.socket.send(&out).await
     }
 
-    async fn respond(
+    async fn send_response(
         &mut self,
         connector: &MysqlConnector,
         authenticator: &mut Authenticator,

@@ -1,7 +1,7 @@
-//! Answers whole and in pieces, of honest servers and others.
+//! Tests with complete and divided answers of correct and hostile servers.
 
 use super::*;
-use crate::mysql::message::packet;
+use crate::mysql::message::write_packet;
 
 const EOF: &[u8] = b"\xfe\x00\x00\x02\x00";
 const OK_END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
@@ -9,16 +9,16 @@ const OK_END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
 fn packets(payloads: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     for (sequence, payload) in payloads.iter().enumerate() {
-        packet(&mut out, sequence as u8 + 1, |out| out.extend_from_slice(payload));
+        write_packet(&mut out, sequence as u8 + 1, |out| out.extend_from_slice(payload));
     }
     out
 }
 
 /// Feeds `bytes` in pieces of every size; the answer must not depend on it.
-fn skim(expect: Expect, deprecate_eof: bool, bytes: &[u8]) -> Result<Answer, WireError> {
+fn skim(expect: ExpectedAnswer, deprecate_eof: bool, bytes: &[u8]) -> Result<Answer, WireError> {
     let mut answers: Vec<_> = (1..=bytes.len())
         .map(|size| {
-            let mut skim = Skim::new(expect, deprecate_eof);
+            let mut skim = Skimmer::new(expect, deprecate_eof);
             let mut answer = None;
             for piece in bytes.chunks(size) {
                 assert!(answer.is_none(), "an answer before its end");
@@ -39,24 +39,24 @@ fn outcome(returns_rows: bool, rows: u64, bytes: usize) -> Outcome {
 #[test]
 fn ok_reports_changed_rows() {
     let bytes = packets(&[b"\x00\xfc\x2c\x01\x00\x02\x00\x00\x00"]);
-    assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(false, 300, bytes.len()));
+    assert_eq!(skim(ExpectedAnswer::Result, true, &bytes).unwrap().outcome, outcome(false, 300, bytes.len()));
 }
 
 #[test]
 fn rows_are_counted_with_and_without_end_markers() {
     let bytes = packets(&[b"\x01", b"def...", b"\x00\x00\x03abc", b"\x00\x00\x03abd", OK_END]);
-    assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(true, 2, bytes.len()));
+    assert_eq!(skim(ExpectedAnswer::Result, true, &bytes).unwrap().outcome, outcome(true, 2, bytes.len()));
     let bytes = packets(&[b"\x02", b"def...", b"def...", EOF, b"\x00\x00\x03abc", EOF]);
-    assert_eq!(skim(Expect::Result, false, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
+    assert_eq!(skim(ExpectedAnswer::Result, false, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
     let bytes = packets(&[b"\x01", b"def...", EOF, EOF]);
-    assert_eq!(skim(Expect::Result, false, &bytes).unwrap().outcome, outcome(true, 0, bytes.len()));
+    assert_eq!(skim(ExpectedAnswer::Result, false, &bytes).unwrap().outcome, outcome(true, 0, bytes.len()));
 }
 
 #[test]
-fn a_second_result_follows_where_the_server_says_so() {
+fn a_second_result_follows_if_the_status_announces_it() {
     let more = b"\xfe\x00\x00\x0a\x00\x00\x00";
     let bytes = packets(&[b"\x01", b"def", b"\x01a", more, b"\x00\x00\x00\x02\x00\x00\x00"]);
-    assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
+    assert_eq!(skim(ExpectedAnswer::Result, true, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn several_results_are_tracked() {
         b"\x00\x00\x00\x02\x00\x00\x00",
     ]);
     for all in [true, false] {
-        let skim = Skim::new(Expect::Result, true).track_result_sets(true);
+        let skim = Skimmer::new(ExpectedAnswer::Result, true).track_result_sets(true);
         let mut skim = if all { skim.keep_rows_in(Rows::default(), 1 << 20, true) } else { skim };
         assert!(skim.feed(&bytes).unwrap().is_some());
         let results: Vec<_> = skim
@@ -100,9 +100,9 @@ fn several_results_are_tracked() {
     }
     let changed = b"\x00\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x00\x0a\x00\x00\x00";
     let bytes = packets(&[changed, b"\x01", b"def", b"\x01a", OK_END]);
-    assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
+    assert_eq!(skim(ExpectedAnswer::Result, true, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
     let alone = packets(&[b"\x01", b"def...", b"\x01a", OK_END]);
-    let mut skim = Skim::new(Expect::Result, true).track_result_sets(true);
+    let mut skim = Skimmer::new(ExpectedAnswer::Result, true).track_result_sets(true);
     assert!(skim.feed(&alone).unwrap().is_some());
     assert_eq!(skim.take_result_sets(), []);
 }
@@ -113,7 +113,10 @@ fn prepare_waits_for_all_definitions() {
     for (deprecate_eof, rest) in [(true, 3), (false, 5)] {
         let mut payloads: Vec<&[u8]> = vec![head];
         payloads.extend(std::iter::repeat_n(b"def".as_slice(), rest));
-        assert_eq!(skim(Expect::Prepared, deprecate_eof, &packets(&payloads)).unwrap().statement_id, 7);
+        assert_eq!(
+            skim(ExpectedAnswer::Prepared, deprecate_eof, &packets(&payloads)).unwrap().statement_id,
+            7
+        );
     }
 }
 
@@ -126,8 +129,11 @@ fn errors_carry_the_server_message() {
         is_fatal: false,
     };
     let payload = b"\xff\xbd\x04#40001Deadlock found";
-    assert_eq!(skim(Expect::Result, true, &packets(&[payload])), Err(error.clone()));
-    assert_eq!(skim(Expect::Result, true, &packets(&[b"\x01", b"def", b"\x01a", payload])), Err(error));
+    assert_eq!(skim(ExpectedAnswer::Result, true, &packets(&[payload])), Err(error.clone()));
+    assert_eq!(
+        skim(ExpectedAnswer::Result, true, &packets(&[b"\x01", b"def", b"\x01a", payload])),
+        Err(error)
+    );
 }
 
 #[test]
@@ -136,7 +142,7 @@ fn a_row_longer_than_a_packet_is_one_row() {
     bytes.extend_from_slice(&[0xff, 0xff, 0xff, 3]);
     bytes.resize(bytes.len() + 0xff_ffff, 0x00);
     bytes.extend_from_slice(&packets(&[b"\xfe tail", OK_END]));
-    let mut skim = Skim::new(Expect::Result, true);
+    let mut skim = Skimmer::new(ExpectedAnswer::Result, true);
     assert_eq!(skim.feed(&bytes).unwrap().unwrap().outcome.rows, 1);
 }
 
@@ -144,18 +150,18 @@ fn a_row_longer_than_a_packet_is_one_row() {
 fn hostile_answers_are_errors() {
     let bad: [&[u8]; 5] = [b"\xfbetc/passwd", b"", b"\x00", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff", b"\xff"];
     for payload in bad {
-        let result = skim(Expect::Result, true, &packets(&[payload]));
+        let result = skim(ExpectedAnswer::Result, true, &packets(&[payload]));
         assert!(matches!(result, Err(WireError::Protocol(_))), "{payload:?}: {result:?}");
     }
 }
 
 #[test]
-fn a_request_for_data_is_an_answer_only_where_it_is_expected() {
+fn a_request_for_data_is_an_answer_only_if_it_is_expected() {
     let bytes = packets(&[b"\xfb/etc/passwd"]);
-    assert!(skim(Expect::DataRequest, true, &bytes).unwrap().data_requested);
-    for expect in [Expect::Result, Expect::Prepared] {
+    assert!(skim(ExpectedAnswer::DataRequest, true, &bytes).unwrap().data_requested);
+    for expect in [ExpectedAnswer::Result, ExpectedAnswer::Prepared] {
         assert!(matches!(skim(expect, true, &bytes), Err(WireError::Protocol(_))));
     }
     let two = packets(&[b"\xfbone", b"\xfbtwo"]);
-    assert!(Skim::new(Expect::DataRequest, true).feed(&two).is_err());
+    assert!(Skimmer::new(ExpectedAnswer::DataRequest, true).feed(&two).is_err());
 }

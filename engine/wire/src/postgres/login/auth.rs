@@ -56,43 +56,43 @@ impl Authenticator {
                     "the server ended SCRAM without proving its identity".into(),
                 ));
             }
-            Message::AuthenticationCleartextPassword => self.clear(channel, out)?,
+            Message::AuthenticationCleartextPassword => self.send_clear_text(channel, out)?,
             Message::AuthenticationMd5Password(body) => {
-                let password = password(channel)?;
+                let password = require_password(channel)?;
                 self.method = "md5";
                 let hash = md5_hash(channel.user.as_bytes(), password.as_bytes(), body.salt());
-                frontend::password_message(hash.as_bytes(), out).map_err(unwritable)?;
+                frontend::password_message(hash.as_bytes(), out).map_err(unwritable_error)?;
             }
             Message::AuthenticationSasl(body) => {
                 let offered = body.mechanisms().collect::<Vec<_>>();
                 self.begin_scram(&offered.map_err(scram_error)?, channel, out)?;
             }
             Message::AuthenticationSaslContinue(body) => {
-                let scram = self.scram.as_mut().ok_or_else(out_of_order)?;
+                let scram = self.scram.as_mut().ok_or_else(out_of_order_error)?;
                 scram.update(body.data()).map_err(scram_error)?;
-                frontend::sasl_response(scram.message(), out).map_err(unwritable)?;
+                frontend::sasl_response(scram.message(), out).map_err(unwritable_error)?;
             }
             Message::AuthenticationSaslFinal(body) => {
-                let mut scram = self.scram.take().ok_or_else(out_of_order)?;
+                let mut scram = self.scram.take().ok_or_else(out_of_order_error)?;
                 scram.finish(body.data()).map_err(scram_error)?;
             }
-            other => return Err(unknown(other)),
+            other => return Err(unknown_method_error(other)),
         }
         Ok(false)
     }
 
-    fn clear(&mut self, channel: &Channel<'_>, out: &mut BytesMut) -> Result<(), WireError> {
-        let password = password(channel)?;
+    fn send_clear_text(&mut self, channel: &Channel<'_>, out: &mut BytesMut) -> Result<(), WireError> {
+        let password = require_password(channel)?;
         if channel.is_private {
             self.method = "password";
-            return frontend::password_message(password.as_bytes(), out).map_err(unwritable);
+            return frontend::password_message(password.as_bytes(), out).map_err(unwritable_error);
         }
         let over = if channel.is_encrypted {
             "over TLS that does not verify the server"
         } else {
             "over a connection that others may read"
         };
-        Err(refused(
+        Err(refused_error(
             format!("the server asks for the password itself {over}"),
             "use tls mode verify-ca or verify-identity with a ca, or a unix socket; or give the account scram-sha-256 in \
              pg_hba.conf",
@@ -105,7 +105,7 @@ impl Authenticator {
         channel: &Channel<'_>,
         out: &mut BytesMut,
     ) -> Result<(), WireError> {
-        let password = password(channel)?;
+        let password = require_password(channel)?;
         let offers = |name: &str| mechanisms.contains(&name);
         let (mechanism, binding) = match &channel.binding {
             Some(hash) if offers(SCRAM_PLUS) => {
@@ -116,7 +116,7 @@ impl Authenticator {
             Some(_) if offers(SCRAM) => (SCRAM, ChannelBinding::unrequested()),
             None if offers(SCRAM) => (SCRAM, ChannelBinding::unsupported()),
             _ => {
-                return Err(refused(
+                return Err(refused_error(
                     "the server offers no authentication method that dbdyno supports",
                     "give the account scram-sha-256 in pg_hba.conf",
                 ));
@@ -125,7 +125,7 @@ impl Authenticator {
         self.method = if mechanism == SCRAM_PLUS { "scram-sha-256-plus" } else { "scram-sha-256" };
         let scram = ScramSha256::new(password.as_bytes(), binding);
         let scram = self.scram.insert(scram);
-        frontend::sasl_initial_response(mechanism, scram.message(), out).map_err(unwritable)
+        frontend::sasl_initial_response(mechanism, scram.message(), out).map_err(unwritable_error)
     }
 }
 
@@ -133,9 +133,9 @@ impl Authenticator {
 pub const NO_PASSWORD: &str = "the server requests a password, but target.password is not set";
 
 /// The password; an error if it is empty, because no method accepts an empty password.
-fn password<'a>(channel: &Channel<'a>) -> Result<&'a str, WireError> {
+fn require_password<'a>(channel: &Channel<'a>) -> Result<&'a str, WireError> {
     if channel.password.is_empty() {
-        return Err(refused(
+        return Err(refused_error(
             NO_PASSWORD,
             "set target.password to the variable or file that contains the password",
         ));
@@ -143,14 +143,14 @@ fn password<'a>(channel: &Channel<'a>) -> Result<&'a str, WireError> {
     Ok(channel.password)
 }
 
-fn out_of_order() -> WireError {
+fn out_of_order_error() -> WireError {
     WireError::Protocol("an unexpected SCRAM message".into())
 }
 
 /// The error for a message that the protocol library cannot write.
-pub(super) fn unwritable(error: std::io::Error) -> WireError {
+pub(super) fn unwritable_error(error: std::io::Error) -> WireError {
     let fix = "use a user, a password and a database without the character NUL";
-    refused(format!("the login cannot be written: {error}"), fix)
+    refused_error(format!("the login cannot be written: {error}"), fix)
 }
 
 // Sanitised, because the library's message quotes the server.
@@ -158,11 +158,11 @@ fn scram_error(error: std::io::Error) -> WireError {
     WireError::Protocol(format!("SCRAM: {}", sanitize(error.to_string().as_bytes())))
 }
 
-fn refused(text: impl Into<String>, fix: &str) -> WireError {
+fn refused_error(text: impl Into<String>, fix: &str) -> WireError {
     WireError::refused(0, text, fix)
 }
 
-fn unknown(request: &Message) -> WireError {
+fn unknown_method_error(request: &Message) -> WireError {
     let name = match request {
         Message::AuthenticationGss | Message::AuthenticationGssContinue(_) => "GSSAPI",
         Message::AuthenticationSspi => "SSPI",
@@ -170,7 +170,7 @@ fn unknown(request: &Message) -> WireError {
         Message::AuthenticationScmCredential => "SCM credentials",
         _ => return WireError::Protocol("an unknown message during a login".into()),
     };
-    refused(
+    refused_error(
         format!("the account uses the authentication method {name}, which dbdyno does not support"),
         "use scram-sha-256, md5, cert, peer or trust for the account in pg_hba.conf, or use another account",
     )

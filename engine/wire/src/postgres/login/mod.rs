@@ -1,4 +1,4 @@
-//! Startup, encryption and authentication.
+//! Login on a connected socket: encryption, startup message, authentication.
 //!
 //! `postgres-protocol` writes and reads the messages. This file limits the size and number of the server's messages
 //! before that library reads them.
@@ -31,7 +31,7 @@ pub(super) struct Login {
     pub(super) socket: Socket,
     pub(super) session: Session,
     /// Unsolicited messages that the server sent after the login.
-    pub(super) early: BytesMut,
+    pub(super) unsolicited: BytesMut,
 }
 
 /// Logs in on a socket that is connected to `address`.
@@ -44,16 +44,16 @@ pub(super) async fn log_in(
     let mut session = Session::default();
     let mut binding = None;
     let mut is_verified = false;
-    if let Some(tls) = options.tls_at(address) {
+    if let Some(tls) = options.tls_for(address) {
         if stream.request_tls().await? {
             let (socket, tls_session) = stream.0.encrypt(tls, address).await?;
             stream = MessageStream(socket);
             session.tls = Some(tls_session.description);
             is_verified = tls.verifies();
-            binding = tls_session.certificate.as_deref().and_then(certificate::end_point);
+            binding = tls_session.certificate.as_deref().and_then(certificate::end_point_hash);
         } else if tls.is_required() {
             let fix = "give the server a certificate (ssl = on, ssl_cert_file, ssl_key_file), which it uses over TCP only";
-            return Err(tls.not_offered(address, fix));
+            return Err(tls.not_offered_error(address, fix));
         }
     }
     let channel = Channel {
@@ -63,14 +63,14 @@ pub(super) async fn log_in(
         is_encrypted: session.tls.is_some(),
         binding,
     };
-    stream.start(options).await?;
+    stream.send_startup(options).await?;
     session.authentication = Some(stream.authenticate(&channel).await?.to_owned());
     stream.read_settings(&mut session).await?;
-    Ok(Login { socket: stream.0.socket, session, early: stream.0.bytes })
+    Ok(Login { socket: stream.0.socket, session, unsolicited: stream.0.bytes })
 }
 
-fn no_answer() -> WireError {
-    WireError::Protocol("no answer to the request for TLS".into())
+fn no_tls_answer() -> WireError {
+    WireError::Protocol("the server did not answer the request for TLS".into())
 }
 
 /// The messages of a login.
@@ -87,14 +87,14 @@ impl MessageStream {
             [b'S', ..] => true,
             b"N" => false,
             // A server without free connections sends an error before it reads the request.
-            [b'E', ..] => return Err(self.read().await.err().unwrap_or_else(no_answer)),
-            _ => return Err(no_answer()),
+            [b'E', ..] => return Err(self.read().await.err().unwrap_or_else(no_tls_answer)),
+            _ => return Err(no_tls_answer()),
         };
         let _ = self.0.bytes.split_to(1);
         Ok(is_offered)
     }
 
-    async fn start(&mut self, options: &SessionOptions) -> Result<(), WireError> {
+    async fn send_startup(&mut self, options: &SessionOptions) -> Result<(), WireError> {
         let parameters = [
             ("user", options.user.as_str()),
             ("database", &options.database),
@@ -102,7 +102,7 @@ impl MessageStream {
             ("application_name", "dbdyno"),
         ];
         let mut out = BytesMut::new();
-        frontend::startup_message(parameters, &mut out).map_err(auth::unwritable)?;
+        frontend::startup_message(parameters, &mut out).map_err(auth::unwritable_error)?;
         self.0.send(&out).await
     }
 

@@ -1,35 +1,34 @@
-//! Answers in pieces of every size.
+//! Tests with answers that are divided into pieces of every size.
 
 use super::*;
-use crate::postgres::message::message;
+use crate::postgres::message::write_message;
 
 const READY: (u8, &[u8]) = (b'Z', b"I");
 const ROW: (u8, &[u8]) = (b'D', b"\0\x01\0\0\0\x02ab");
 
-fn messages(parts: &[(u8, &[u8])]) -> Vec<u8> {
+fn messages(kinds_and_payloads: &[(u8, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
-    for (kind, payload) in parts {
-        message(&mut out, *kind, |out| out.extend_from_slice(payload));
+    for (kind, payload) in kinds_and_payloads {
+        write_message(&mut out, *kind, |out| out.extend_from_slice(payload));
     }
     out
 }
 
 /// Feeds `bytes` in pieces of every size; the answer must not depend on it.
-fn skim(expect: Expect, bytes: &[u8]) -> Result<Answer, WireError> {
+fn skim(expect: ExpectedAnswer, bytes: &[u8]) -> Result<Answer, WireError> {
     let mut answers: Vec<_> = (1..=bytes.len()).map(|size| in_pieces(expect, bytes, size)).collect();
     let first = answers.pop().expect("bytes");
     assert!(answers.iter().all(|answer| *answer == first), "{answers:?}");
     first
 }
 
-fn in_pieces(expect: Expect, bytes: &[u8], size: usize) -> Result<Answer, WireError> {
-    let mut skim = Skim::new();
+fn in_pieces(expect: ExpectedAnswer, bytes: &[u8], size: usize) -> Result<Answer, WireError> {
+    let mut skim = Skimmer::new();
     skim.begin(expect, false);
     let mut answer = None;
     for piece in bytes.chunks(size) {
         match skim.feed(piece) {
             Ok(found) => answer = answer.or(found),
-            // The whole stream is in one piece only once.
             Err(error) => return Err(error),
         }
     }
@@ -39,7 +38,7 @@ fn in_pieces(expect: Expect, bytes: &[u8], size: usize) -> Result<Answer, WireEr
 #[test]
 fn rows_are_counted() {
     let bytes = messages(&[(b'T', b"\0\x01"), ROW, ROW, (b'C', b"SELECT 2\0"), READY]);
-    let answer = skim(Expect::Result, &bytes).unwrap();
+    let answer = skim(ExpectedAnswer::Result, &bytes).unwrap();
     assert_eq!(answer.outcome, Outcome { returns_rows: true, rows: 2, bytes: 0 });
     assert_eq!(answer.described, Some(true));
 }
@@ -47,14 +46,14 @@ fn rows_are_counted() {
 #[test]
 fn the_tag_reports_changed_rows() {
     let bytes = messages(&[(b'2', b""), (b'C', b"UPDATE 3\0"), READY]);
-    let answer = skim(Expect::Result, &bytes).unwrap();
+    let answer = skim(ExpectedAnswer::Result, &bytes).unwrap();
     assert_eq!(answer.outcome, Outcome { returns_rows: false, rows: 3, bytes: 0 });
 }
 
 #[test]
-fn a_range_without_rows_returns_rows_where_it_was_prepared_so() {
-    let mut skim = Skim::new();
-    skim.begin(Expect::Result, true);
+fn a_prepared_query_without_matching_rows_still_returns_a_result_set() {
+    let mut skim = Skimmer::new();
+    skim.begin(ExpectedAnswer::Result, true);
     let answer = skim.feed(&messages(&[(b'2', b""), (b'C', b"SELECT 0\0"), READY])).unwrap().unwrap();
     assert_eq!((answer.outcome.returns_rows, answer.outcome.rows), (true, 0));
 }
@@ -62,7 +61,7 @@ fn a_range_without_rows_returns_rows_where_it_was_prepared_so() {
 #[test]
 fn the_last_of_several_results_counts() {
     let two = [(b'T', b"\0\x01".as_slice()), ROW, ROW, (b'C', b"SELECT 2\0"), (b'C', b"UPDATE 7\0"), READY];
-    let answer = skim(Expect::Result, &messages(&two)).unwrap();
+    let answer = skim(ExpectedAnswer::Result, &messages(&two)).unwrap();
     // The first result was described, the second was not.
     assert_eq!((answer.outcome.returns_rows, answer.outcome.rows), (false, 7));
 }
@@ -70,47 +69,47 @@ fn the_last_of_several_results_counts() {
 #[test]
 fn an_error_waits_for_the_end_of_its_answer() {
     let error = b"SERROR\0VERROR\0C40P01\0Mdeadlock detected\0\0";
-    let found = skim(Expect::Result, &messages(&[ROW, (b'E', error), READY])).unwrap_err();
+    let found = skim(ExpectedAnswer::Result, &messages(&[ROW, (b'E', error), READY])).unwrap_err();
     assert_eq!(found.state(), Some("40P01"));
-    let mut open = Skim::new();
-    open.begin(Expect::Result, false);
+    let mut open = Skimmer::new();
+    open.begin(ExpectedAnswer::Result, false);
     assert_eq!(open.feed(&messages(&[(b'E', error)])), Ok(None));
 }
 
 #[test]
 fn a_fatal_error_is_reported_at_once_and_remembered() {
     let error = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0";
-    let mut skim = Skim::new();
+    let mut skim = Skimmer::new();
     assert!(skim.feed(&messages(&[(b'S', b"TimeZone\0UTC\0"), (b'E', error)])).is_err());
     assert_eq!(skim.fatal_error().and_then(WireError::state), Some("57P01"));
 }
 
 #[test]
-fn unsolicited_messages_disturb_no_answer() {
+fn unsolicited_messages_do_not_change_an_answer() {
     let notice = (b'N', b"SNOTICE\0\0".as_slice());
     let bytes = messages(&[notice, (b'C', b"BEGIN\0"), READY, (b'S', b"a\0b\0"), notice]);
-    assert!(skim(Expect::Result, &bytes).is_ok());
+    assert!(skim(ExpectedAnswer::Result, &bytes).is_ok());
     let bytes = messages(&[(b'C', b"BEGIN\0"), READY, READY]);
-    let mut skim = Skim::new();
-    skim.begin(Expect::Result, false);
-    assert!(matches!(skim.feed(&bytes), Ok(Some(_))), "the answer stands");
+    let mut skim = Skimmer::new();
+    skim.begin(ExpectedAnswer::Result, false);
+    assert!(matches!(skim.feed(&bytes), Ok(Some(_))), "the answer is complete");
     assert!(matches!(skim.fatal_error(), Some(WireError::Protocol(text)) if text.contains("after the end")));
     assert!(matches!(skim_whole(&messages(&[READY])), Err(WireError::Protocol(_))));
 }
 
 #[test]
-fn an_error_behind_a_request_for_data_ends_the_copy_wherever_the_network_cuts() {
+fn an_error_after_a_request_for_data_ends_the_copy_in_pieces_of_every_size() {
     let refusal = (b'E', b"SERROR\0VERROR\0CP0001\0Mno rows today\0\0".as_slice());
     let bytes = messages(&[(b'G', b"\x01\0\0"), refusal, READY]);
     for size in 1..=bytes.len() {
-        let mut skim = Skim::new();
-        skim.begin(Expect::DataRequest, false);
+        let mut skim = Skimmer::new();
+        skim.begin(ExpectedAnswer::DataRequest, false);
         let mut pieces = bytes.chunks(size);
         let asked = pieces.by_ref().find_map(|piece| skim.feed(piece).unwrap()).unwrap();
         assert!(asked.data_requested, "{size}");
-        // As the rows' sender does: what has come already is the answer.
+        // As the sender of rows does: an error that has arrived already is the answer.
         let error = skim.fatal_error().cloned().or_else(|| {
-            skim.begin(Expect::Result, false);
+            skim.begin(ExpectedAnswer::Result, false);
             pieces.find_map(|piece| skim.feed(piece).err())
         });
         assert!(
@@ -121,17 +120,17 @@ fn an_error_behind_a_request_for_data_ends_the_copy_wherever_the_network_cuts() 
 }
 
 fn skim_whole(bytes: &[u8]) -> Result<Answer, WireError> {
-    in_pieces(Expect::Result, bytes, bytes.len())
+    in_pieces(ExpectedAnswer::Result, bytes, bytes.len())
 }
 
 #[test]
-fn what_no_server_sends_is_a_protocol_error() {
+fn invalid_messages_are_protocol_errors() {
     for bytes in [b"D\0\0\0\x03".to_vec(), b"D\xff\xff\xff\xff".to_vec(), messages(&[(b'?', b"")])] {
         assert!(matches!(skim_whole(&bytes), Err(WireError::Protocol(_))), "{bytes:?}");
     }
     assert!(matches!(skim_whole(&messages(&[(b'G', b"\0\0\0")])), Err(WireError::Protocol(_))));
-    let mut short = Skim::new();
-    short.begin(Expect::Result, false);
+    let mut short = Skimmer::new();
+    short.begin(ExpectedAnswer::Result, false);
     short.limit_bytes(20);
     assert!(matches!(short.feed(&messages(&[ROW, ROW, ROW])), Err(WireError::Protocol(_))));
 }
@@ -142,8 +141,8 @@ fn kept_rows_are_those_of_the_last_result() {
     let second = (b'D', b"\0\x02\xff\xff\xff\xff\0\0\0\x01x".as_slice());
     let bytes = [messages(&two), messages(&[second, (b'C', b"SELECT 1\0"), READY])].concat();
     for size in 1..=bytes.len() {
-        let mut skim = Skim::new();
-        skim.begin(Expect::Result, false);
+        let mut skim = Skimmer::new();
+        skim.begin(ExpectedAnswer::Result, false);
         skim.keep_rows();
         bytes.chunks(size).for_each(|piece| {
             skim.feed(piece).unwrap();

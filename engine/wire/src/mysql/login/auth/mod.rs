@@ -25,7 +25,7 @@ use crate::mysql::public_key::PublicKey;
 use crate::server_message::sanitize;
 
 /// `caching_sha2_password` found the scramble in its cache.
-const FAST_OK: u8 = 3;
+const FOUND_IN_CACHE: u8 = 3;
 /// `caching_sha2_password` needs the full password.
 const FULL_PASSWORD: u8 = 4;
 
@@ -81,7 +81,7 @@ impl Authenticator {
     /// Begins with the method that the server requests.
     pub(super) fn for_plugin(plugin: &[u8], challenge: &[u8]) -> Result<Self, WireError> {
         let entry = METHODS.iter().find(|(name, _)| name.as_bytes() == plugin);
-        let Some(&(name, method)) = entry else { return Err(unknown(plugin)) };
+        let Some(&(name, method)) = entry else { return Err(unknown_method_error(plugin)) };
         Ok(Self { method, name, challenge: challenge.to_vec(), awaits_key: false })
     }
 
@@ -106,8 +106,8 @@ impl Authenticator {
             Method::Sha256 if password.is_empty() => Ok(vec![0]),
             Method::Sha256 => self.send_password(channel),
             Method::Ed25519 => ed25519::sign(self.nonce(32)?, channel.password),
-            Method::Clear if channel.is_private => Ok(terminated(channel.password)),
-            Method::Clear => Err(refused(
+            Method::Clear if channel.is_private => Ok(null_terminated(channel.password)),
+            Method::Clear => Err(refused_error(
                 "the server asks for the password in clear text (mysql_clear_password); dbdyno sends it inside verified TLS \
                  or over a unix socket only",
                 "use tls mode verify-ca or verify-identity with a ca, or a unix socket",
@@ -125,7 +125,7 @@ impl Authenticator {
             return self.encrypt_password(&PublicKey::from_pem(data)?, channel).map(Some);
         }
         match (self.method, data) {
-            (Method::CachingSha2, [FAST_OK]) => Ok(None),
+            (Method::CachingSha2, [FOUND_IN_CACHE]) => Ok(None),
             (Method::CachingSha2, [FULL_PASSWORD]) => self.send_password(channel).map(Some),
             _ => Err(WireError::Protocol(format!("{} unexpected bytes in {}", data.len(), self.name))),
         }
@@ -135,13 +135,13 @@ impl Authenticator {
     fn send_password(&mut self, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
         // sha256_password requires the server's key even over a unix socket.
         if channel.is_private && (channel.is_encrypted || self.method == Method::CachingSha2) {
-            return Ok(terminated(channel.password));
+            return Ok(null_terminated(channel.password));
         }
         if channel.is_encrypted {
             // Inside TLS, a server expects the full password without RSA encryption.
-            return Err(refused(
+            return Err(refused_error(
                 format!(
-                    "{} asks for the password itself, and this TLS does not verify the server",
+                    "{} asks for the password itself, and this tls mode does not verify the server",
                     self.name
                 ),
                 "use tls mode verify-ca or verify-identity with a ca, or a unix socket",
@@ -154,7 +154,7 @@ impl Authenticator {
             self.awaits_key = true;
             return Ok(vec![if self.method == Method::Sha256 { 1 } else { 2 }]);
         }
-        Err(refused(
+        Err(refused_error(
             format!("{} asks for the password itself over a connection that others may read", self.name),
             "use tls mode verify-ca or verify-identity, name the server's key as server_public_key, or set \
              allow_public_key_retrieval where nobody can intercept the connection",
@@ -163,7 +163,7 @@ impl Authenticator {
 
     /// The password encrypted with the server's key, combined with the challenge to prevent a replay.
     fn encrypt_password(&self, key: &PublicKey, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
-        let mut password = terminated(channel.password);
+        let mut password = null_terminated(channel.password);
         password.iter_mut().zip(self.nonce(20)?.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
         key.encrypt(&password)
     }
@@ -179,17 +179,17 @@ impl Authenticator {
 }
 
 /// A null-terminated string.
-fn terminated(text: &str) -> Vec<u8> {
+fn null_terminated(text: &str) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
 }
 
-fn refused(text: impl Into<String>, fix: impl Into<String>) -> WireError {
+fn refused_error(text: impl Into<String>, fix: impl Into<String>) -> WireError {
     WireError::refused(CR_AUTH_PLUGIN_CANNOT_LOAD, text, fix)
 }
 
-fn unknown(plugin: &[u8]) -> WireError {
+fn unknown_method_error(plugin: &[u8]) -> WireError {
     let known: Vec<&str> = METHODS.iter().map(|(name, _)| *name).collect();
-    refused(
+    refused_error(
         format!(
             "the account uses the authentication method {}, which dbdyno does not support",
             sanitize(plugin)
@@ -202,7 +202,7 @@ fn unknown(plugin: &[u8]) -> WireError {
 mod tests {
     use super::*;
 
-    /// A channel that allows nothing.
+    /// A channel that does not allow a clear-text password.
     const OPEN: Channel<'static> = Channel {
         password: "secret",
         is_private: false,
@@ -214,7 +214,7 @@ mod tests {
     const CHALLENGE: &[u8; 21] = b"abcdefghijklmnopqrst\0";
 
     #[test]
-    fn the_password_itself_goes_through_a_private_channel_only() {
+    fn the_clear_text_password_is_sent_only_over_a_private_channel() {
         let unverified = Channel { is_encrypted: true, may_request_key: true, ..OPEN };
         let requestable = Channel { may_request_key: true, ..OPEN };
         for (method, request) in [("sha256_password", 1), ("caching_sha2_password", 2)] {
@@ -249,9 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_method_names_itself_and_the_known_ones() {
+    fn the_error_for_an_unknown_method_lists_the_known_methods() {
         let Err(WireError::Refused { text, fix, .. }) = Authenticator::for_plugin(b"parsec", b"") else {
-            panic!("it was taken")
+            panic!("the method was accepted")
         };
         assert!(text.contains("parsec") && fix.contains("client_ed25519"), "{text} {fix}");
     }
@@ -260,7 +260,7 @@ mod tests {
     fn caching_sha2_sends_the_password_only_when_its_cache_is_empty() {
         let mut authenticator = Authenticator::for_plugin(b"caching_sha2_password", CHALLENGE).unwrap();
         assert_eq!(authenticator.answer(&OPEN).unwrap().len(), 32);
-        assert_eq!(authenticator.answer_data(&[FAST_OK], &OPEN).unwrap(), None);
+        assert_eq!(authenticator.answer_data(&[FOUND_IN_CACHE], &OPEN).unwrap(), None);
         assert_eq!(authenticator.answer_data(&[FULL_PASSWORD], &PRIVATE).unwrap().unwrap(), b"secret\0");
         for data in [b"".as_slice(), b"\x05", b"\x03\x03"] {
             let answer = authenticator.answer_data(data, &PRIVATE);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_password_discloses_nothing() {
+    fn an_empty_password_is_sent_as_an_empty_answer() {
         let open = Channel { password: "", ..OPEN };
         for (name, expected) in [
             ("mysql_native_password", vec![]),
