@@ -36,12 +36,12 @@ class Finding:
     """How to fix the cause; empty where the text says it or nothing can be done."""
 
     @property
-    def stops(self) -> bool:
+    def is_blocking(self) -> bool:
         """Whether it forbids a comparison: a stop without an override."""
         return self.level == "stop" and self.override is None
 
     @property
-    def line(self) -> str:
+    def summary(self) -> str:
         """Code, subject and message, for a list."""
         return f"{self.code}{f' {self.subject}' if self.subject else ''}: {self.message}"
 

@@ -88,7 +88,7 @@ def test_fresh_data_are_the_specified_ones(loaded: LocalServer) -> None:
 def test_other_data_than_specified_are_a_stop(
     loaded: LocalServer, options: dict[str, Any], words: list[str]
 ) -> None:
-    findings = checks.stops(find("P02", Moment.READY, loaded, experiment(**options)))
+    findings = checks.blocking_findings(find("P02", Moment.READY, loaded, experiment(**options)))
     assert findings != []
     told = " ".join(finding.text for finding in findings)
     assert all(word in told for word in words), told
@@ -248,7 +248,7 @@ def test_a_server_that_cannot_answer_one_check_is_told_by_another(
     server = started("cramped", variables=declared)
     given = experiment(variables=declared)
     context = Context(given, variant=given.variants[0], server=server, description=server.describe())
-    assert "P04" in {finding.code for finding in checks.stops(checks.run(Moment.READY, context))}
+    assert "P04" in {finding.code for finding in checks.blocking_findings(checks.run(Moment.READY, context))}
 
 
 # --- the command

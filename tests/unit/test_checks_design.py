@@ -220,10 +220,10 @@ def test_an_override_lets_a_stop_pass_and_says_why() -> None:
     )
     findings = [f for f in checks.run(Moment.DESIGN, Context(given)) if f.code == "P07" and f.subject]
     assert [f.override for f in findings] == ["to see the error"]
-    assert checks.stops(findings) == []
+    assert checks.blocking_findings(findings) == []
     assert (
         len(
-            checks.stops(
+            checks.blocking_findings(
                 [
                     f
                     for f in found(

@@ -179,8 +179,8 @@ def test_pauses(name: str) -> None:
 def test_a_load_that_changes_is_not_searched_for_its_steady_state() -> None:
     steady, ramp = experiment(CLOSED).load, experiment(CLOSED + 'ramp = { duration = "5s" }').load
     steps = experiment(OPEN + 'steps = [{ percent = 50, duration = "5s" }]').load
-    assert (steady.changes, ramp.changes, steps.changes) == (False, True, True)
-    assert (steady.settles, ramp.settles, steps.settles) == (True, False, False)
+    assert (steady.is_changing, ramp.is_changing, steps.is_changing) == (False, True, True)
+    assert (steady.has_auto_warmup, ramp.has_auto_warmup, steps.has_auto_warmup) == (True, False, False)
 
 
 @pytest.mark.parametrize("name", INVALID)

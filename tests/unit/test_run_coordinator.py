@@ -226,7 +226,7 @@ def test_a_finding_that_stops_ends_it_before_any_data_are_loaded(
     conclusion = compare(given, run, listening)
     assert {finding.code for finding in conclusion.stops} == {"P07"}
     assert (conclusion.done, conclusion.failed) == (0, 0)
-    assert [finding.code for finding in run.findings() if finding.stops] == ["P07"]
+    assert [finding.code for finding in run.findings() if finding.is_blocking] == ["P07"]
     assert fakes.journal[-2:] == ["a stop", "a close"]
 
 
@@ -237,7 +237,7 @@ def test_a_check_goes_on_after_a_stop_and_needs_no_run(
     given = experiment(basedir, connections=(1, 50))
     listening = Listening()
     findings = preflight(given, tmp_path / "results", Engine(), listening)
-    stops = [(finding.code, finding.subject) for finding in findings if finding.stops]
+    stops = [(finding.code, finding.subject) for finding in findings if finding.is_blocking]
     assert stops == [("P07", "a"), ("P07", "b")]
     assert [finding.level for finding in findings[:2]] == ["stop", "stop"]
     assert not fakes.running

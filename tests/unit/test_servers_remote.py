@@ -9,7 +9,7 @@ from typing import Any, cast
 import jsonschema
 import pytest
 
-from dbdyno.experiment.model import Connect
+from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.kinds.remote import RemoteServer, password
 from dbdyno.servers.kinds.remote_protocol import RemotePostgreSQL
@@ -17,7 +17,7 @@ from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import Target, parse_url
 
 ROOT = Path(__file__).parents[2]
-VERIFIED = Connect(
+VERIFIED = ConnectionSettings(
     tls="verify-identity",
     tls_ca=Path("/ca.pem"),
     compression="zstd",
@@ -35,7 +35,7 @@ VERIFIED = Connect(
         ("postgres://sb@db1/shop", Target("sb", "db1", 5432, "shop", None, protocol="postgresql")),
         (
             "postgresql://sb@db1:5433/shop?tls=required",
-            Target("sb", "db1", 5433, "shop", None, (), Connect(tls="required"), "postgresql"),
+            Target("sb", "db1", 5433, "shop", None, (), ConnectionSettings(tls="required"), "postgresql"),
         ),
         ("mysql://sb@/shop?socket=/run/s.sock", Target("sb", "localhost", 3306, "shop", "/run/s.sock")),
         (

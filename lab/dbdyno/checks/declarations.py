@@ -14,7 +14,7 @@ def settings(variant: Variant) -> dict[str, str]:
     """Declared settings by variable. For a server that dbdyno starts they include its `config` and its
     `arguments`; as in the server, the last value of a name wins.
     """
-    if variant.server.started:
+    if variant.server.is_private:
         # Opening the server later reports errors in the declaration.
         with suppress(ServerProblem):
             return read_declaration(variant).by_name()

@@ -232,7 +232,7 @@ def _is_same_software(context: Context, name: str) -> bool:
     if context.variant is None or peer is None:
         return False
     mine = context.variant.server
-    if not (mine.started and mine.kind == peer.kind):
+    if not (mine.is_private and mine.kind == peer.kind):
         return False
     return (mine.product, mine.basedir, mine.image, mine.version) == (
         peer.product,

@@ -57,7 +57,7 @@ def _difference_finding(name: str, declared: str, variables: Mapping[str, str], 
             code="P04", level="note", text=text, evidence={**evidence, "rule": rounded}, subject=subject
         )
     server = context.variant.server if context.variant is not None else None
-    if server is not None and not server.started and not server.set_global:
+    if server is not None and not server.is_private and not server.set_global:
         return Finding(
             code="P04",
             level="stop",

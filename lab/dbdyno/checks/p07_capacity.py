@@ -54,7 +54,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     in_use = _in_use(context)
     for workload in workloads:
         demand = _demand(context.experiment, workload, _protocol(context.description.product))
-        started = context.variant is None or context.variant.server.started
+        started = context.variant is None or context.variant.server.is_private
         of = _capacity_function(context.description.product)
         limits = of(context.description.variables, demand, in_use, started=started)
         yield from _findings(limits, demand, workload, context.subject)

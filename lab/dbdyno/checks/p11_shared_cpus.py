@@ -72,7 +72,7 @@ def _overlaps(context: Context) -> Iterator[Finding]:
 
 def _fix(context: Context, available: frozenset[int]) -> str:
     """How to give client and server separate CPUs."""
-    if not all(variant.server.started for variant in context.experiment.variants):
+    if not all(variant.server.is_private for variant in context.experiment.variants):
         return "Run dbdyno on another machine."
     if len(available) < 2:
         return "Run it on a machine with more than one CPU."

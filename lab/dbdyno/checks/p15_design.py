@@ -89,7 +89,7 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
 
 def _slot_findings(experiment: Experiment) -> Iterator[Finding]:
     """Servers that keep their data, and therefore also their directory, port and socket."""
-    started = [variant.name for variant in experiment.variants if variant.server.started]
+    started = [variant.name for variant in experiment.variants if variant.server.is_private]
     state = experiment.design.state
     if len(started) > 1 and state != "restore":
         yield Finding(

@@ -38,7 +38,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """
     if moment is Moment.DESIGN:
         for variant in context.experiment.variants:
-            if variant.server.started:
+            if variant.server.is_private:
                 yield from _check_private(variant)
         return
     yield from _check_remote(context)
@@ -76,12 +76,12 @@ def _check_private(variant: Variant) -> Iterator[Finding]:
 
 def _check_remote(context: Context) -> Iterator[Finding]:
     """Servers on this machine that dbdyno does not start: they run at the same time."""
-    if context.variant is None or context.description is None or context.variant.server.started:
+    if context.variant is None or context.description is None or context.variant.server.is_private:
         return
     caches: dict[str, int] = {}
     for variant in context.experiment.variants:
         known = context.description if variant.name == context.subject else context.peers.get(variant.name)
-        if known is not None and not variant.server.started and is_local(variant):
+        if known is not None and not variant.server.is_private and is_local(variant):
             # Variants may share a server; `set_global` configures it for one variant at a time.
             caches[str(known.identity.get("url"))] = _cache(known.variables)
     total, limit = sum(caches.values()), memory_bytes()

@@ -51,16 +51,16 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
             except ServerProblem as problem:
                 first_problem = first_problem or problem
     # A stop is more informative than the error of another check.
-    if first_problem is not None and not stops(findings):
+    if first_problem is not None and not blocking_findings(findings):
         raise first_problem
     if moment is Moment.DESIGN:
         findings += _unknown_overrides(context)
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
 
 
-def stops(findings: Iterable[Finding]) -> list[Finding]:
+def blocking_findings(findings: Iterable[Finding]) -> list[Finding]:
     """The findings that forbid a comparison: those of level stop without an override."""
-    return [finding for finding in findings if finding.stops]
+    return [finding for finding in findings if finding.is_blocking]
 
 
 def _apply_override(finding: Finding, context: Context) -> Finding:

@@ -15,7 +15,7 @@ def is_local(variant: Variant) -> bool:
 
     A forwarded port, or a container with its own network, looks like another machine.
     """
-    if variant.server.started or variant.server.url is None:
+    if variant.server.is_private or variant.server.url is None:
         return True
     target = parse_url(variant.server.url)
     return target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.places())

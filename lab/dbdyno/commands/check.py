@@ -47,7 +47,7 @@ def check(
     with interruptible("stopping the servers"):
         findings = preflight(experiment, results, Engine(), _print_progress)
     _print(experiment, findings)
-    raise typer.Exit(ExitCode.NOT_COMPARABLE if checks.stops(findings) else ExitCode.DONE)
+    raise typer.Exit(ExitCode.NOT_COMPARABLE if checks.blocking_findings(findings) else ExitCode.DONE)
 
 
 def _print_progress(value: progress.Progress) -> None:
@@ -62,10 +62,10 @@ def _print(experiment: Experiment, findings: list[Finding]) -> None:
         if of_level:
             print(_HEADINGS[level])
             for finding in of_level:
-                print(f"  {finding.line}")
+                print(f"  {finding.summary}")
                 if finding.override is not None:
                     print(f"    overridden: {finding.override}")
-    stopping = len(checks.stops(findings))
+    stopping = len(checks.blocking_findings(findings))
     if stopping:
         print(f"{experiment.name} cannot be compared: {stopping} stop{'s' if stopping > 1 else ''}")
     else:

@@ -162,7 +162,7 @@ def _effect(entry: Effect, usual: Effect) -> tuple[str, str, str]:
 
 
 def _finding(console: Console, finding: Finding) -> None:
-    text = f"{formatting.SEVERITIES[finding.level]} {finding.line}"
-    console.print(Text(text, style="bold red" if finding.stops else "yellow"), soft_wrap=True)
+    text = f"{formatting.SEVERITIES[finding.level]} {finding.summary}"
+    console.print(Text(text, style="bold red" if finding.is_blocking else "yellow"), soft_wrap=True)
     if finding.override:
         console.print(Text(f"  overridden: {finding.override}"), soft_wrap=True)

@@ -164,7 +164,7 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
         for finding in judge.judge(stored).checks:
             if finding not in shown and finding.code != _FAILED:
                 _show(finding)
-                stopped = stopped or finding.stops
+                stopped = stopped or finding.is_blocking
     print(f"stored in {stored.path}", file=sys.stderr)
     if stopped or end.failed:
         points = f"{end.failed} point{'s' if end.failed > 1 else ''} failed"
@@ -218,6 +218,6 @@ def _show(finding: Finding) -> None:
     # P15 is about comparisons.
     if finding.code == "P15":
         return
-    print(f"{finding.level} {finding.line}", file=sys.stderr)
+    print(f"{finding.level} {finding.summary}", file=sys.stderr)
     if finding.override is not None:
         print(f"  overridden: {finding.override}", file=sys.stderr)

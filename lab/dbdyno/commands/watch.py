@@ -53,7 +53,7 @@ def level(point: Point) -> str:
 
 def show(console: Console, finding: Finding) -> None:
     """One finding: level and code, then its text."""
-    console.print(Text(f"{finding.level} {finding.line}", style=STYLES[finding.level]), soft_wrap=True)
+    console.print(Text(f"{finding.level} {finding.summary}", style=STYLES[finding.level]), soft_wrap=True)
     if finding.override is not None:
         console.print(Text(f"  overridden: {finding.override}", style="dim"))
 

@@ -15,14 +15,14 @@ from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
 from dbdyno.experiment.script_workload import ScriptWorkload
-from dbdyno.experiment.server import Connect, ServerSpec, State
+from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State
 from dbdyno.experiment.shapes import Shapes
 from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, SqlTransaction, SqlWorkload
 from dbdyno.experiment.workload import NAME
 
 __all__ = [
     "NAME",
-    "Connect",
+    "ConnectionSettings",
     "Keys",
     "Model",
     "OltpName",
@@ -135,14 +135,14 @@ class Load(Shapes):
         return values
 
     @property
-    def changes(self) -> bool:
+    def is_changing(self) -> bool:
         """Whether the load changes during the measurement, so that there is no steady state."""
         return self.shape is not None
 
     @property
-    def settles(self) -> bool:
+    def has_auto_warmup(self) -> bool:
         """Whether the end of the warm-up is detected from the throughput."""
-        return self.warmup_s is None and not self.changes
+        return self.warmup_s is None and not self.is_changing
 
     def points(self) -> tuple[Point, ...]:
         """The load levels in the order of the file."""

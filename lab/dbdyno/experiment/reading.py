@@ -298,7 +298,7 @@ def _state_errors(experiment: Experiment) -> Iterator[InputError]:
             problem = f"variant {variant.name!r} is a server of kind {kind}, which cannot do this{lacking}"
             fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
             yield InputError("design.state", state, problem, fix)
-    existing = [variant.name for variant in experiment.variants if not variant.server.started]
+    existing = [variant.name for variant in experiment.variants if not variant.server.is_private]
     data = {json.dumps(workload.data(), sort_keys=True) for workload in experiment.workloads}
     if existing and len(data) > 1 and state != "reset":
         yield InputError(

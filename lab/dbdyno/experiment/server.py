@@ -41,7 +41,7 @@ def _command(words: tuple[str, ...]) -> tuple[str, ...]:
 Argv = Annotated[tuple[str, ...], AfterValidator(_command)]
 
 
-class Connect(Model):
+class ConnectionSettings(Model):
     """How connections to a server are made: encryption, compression, and protection of the password."""
 
     tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = "disabled"
@@ -57,7 +57,7 @@ class Connect(Model):
     allow_public_key_retrieval: bool = False
 
     @model_validator(mode="after")
-    def _goes_together(self) -> Connect:
+    def _goes_together(self) -> ConnectionSettings:
         verifies = self.tls.startswith("verify-")
         if verifies and self.tls_ca is None:
             raise ValueError(
@@ -125,7 +125,7 @@ class Hooks(Model):
     hook_timeout_s: Duration = 60.0
 
 
-class ServerSpec(Connect, Hooks):
+class ServerSpec(ConnectionSettings, Hooks):
     """The server of a variant: its kind, its configuration, and how the load connects to it."""
 
     # local and docker: private; remote: dbdyno only connects; command: the user's commands start and stop it.
@@ -185,13 +185,13 @@ class ServerSpec(Connect, Hooks):
         return self
 
     @property
-    def started(self) -> bool:
-        """Whether dbdyno starts the server, as a private server."""
+    def is_private(self) -> bool:
+        """Whether dbdyno itself starts the server."""
         return self.kind in _STARTED
 
     def states(self) -> tuple[State, ...]:
         """The values of `state` that this server supports."""
-        if self.started:
+        if self.is_private:
             return "restore", "restart", "reset", "preserve"
         able: list[State] = ["reset", "preserve"]
         if self.start:
@@ -200,9 +200,9 @@ class ServerSpec(Connect, Hooks):
             able.append("restore")
         return tuple(able)
 
-    def connect(self) -> Connect:
+    def connection_settings(self) -> ConnectionSettings:
         """How the load connects to it."""
-        return Connect(**{name: getattr(self, name) for name in Connect.model_fields})
+        return ConnectionSettings(**{name: getattr(self, name) for name in ConnectionSettings.model_fields})
 
     def hooks(self) -> Hooks:
         """The commands around each of its trials."""

@@ -198,7 +198,7 @@ def stops(findings: Sequence[Finding]) -> list[Finding]:
 
     R04 is not among them: a load without results makes a comparison impossible anyway.
     """
-    return [one for one in findings if one.stops and one.code != "R04"]
+    return [one for one in findings if one.is_blocking and one.code != "R04"]
 
 
 def is_disturbed(findings: Sequence[Finding]) -> bool:

@@ -110,7 +110,9 @@ def _measure_group(
             complete.append((entry, recording))
         else:
             evidence.trials.append(MeasuredTrial(entry, *failed))
-    common_windows = windows([recording for _, recording in complete], automatic=experiment.load.settles)
+    common_windows = windows(
+        [recording for _, recording in complete], automatic=experiment.load.has_auto_warmup
+    )
     for (entry, recording), window in zip(complete, common_windows, strict=True):
         measured = _measure(entry, recording, window, evidence.foreign.shares.get(entry.index))
         evidence.trials.append(measured)

@@ -72,7 +72,7 @@ def warm_state(
 
     None if the load changes during the measurement, because no steady state is expected.
     """
-    if experiment.load.changes:
+    if experiment.load.is_changing:
         return []
     findings = list(_drifts(trials, experiment))
     if not findings and not has_warmup_trials:

@@ -80,7 +80,7 @@ def as_markdown(run: Run) -> str:
         lines += ["Warnings:", ""]
         for check in report.checks:
             reason = f" (overridden: {check.override})" if check.override else ""
-            lines.append(f"- {formatting.SEVERITIES[check.level]} {_escaped(check.line + reason)}")
+            lines.append(f"- {formatting.SEVERITIES[check.level]} {_escaped(check.summary + reason)}")
         lines.append("")
     lines.append(f"Run {report.run_id}, {report.experiment.design.blocks} blocks planned.")
     return "\n".join(lines)

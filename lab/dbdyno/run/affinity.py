@@ -42,7 +42,7 @@ def assign_cpus(experiment: Experiment) -> Experiment:
     servers = [variant.server for variant in experiment.variants]
     declared = experiment.client.cpus is not None or any(server.cpus is not None for server in servers)
     allowed = sorted(os.sched_getaffinity(0))
-    if declared or not all(server.started for server in servers) or len(allowed) < 2:
+    if declared or not all(server.is_private for server in servers) or len(allowed) < 2:
         return experiment
     first = len(allowed) - max(1, len(allowed) // 4)
     if any(server.cpu_limit is not None and server.cpu_limit > first for server in servers):

@@ -135,7 +135,7 @@ class _Comparison:
 
     def _slots(self, workspace: Workspace) -> Slots:
         """Slots for all private servers that keep data at the same time."""
-        started = [variant for variant in self._experiment.variants if variant.server.started]
+        started = [variant for variant in self._experiment.variants if variant.server.is_private]
         holders = 1 if self._experiment.design.renews_data else len(self._experiment.workloads)
         count = len(self._experiment.variants) * holders if started else 0
         ports = (read_declaration(variant).port for variant in started)

@@ -67,7 +67,7 @@ class Coordinator:
         """Run the checks of a moment and store their findings. Returns those that stop the experiment."""
         findings = checks.run(moment, context, codes)
         self.keep(findings)
-        return checks.stops(findings)
+        return checks.blocking_findings(findings)
 
     def require(self, moment: Moment, context: Context, codes: Iterable[str] | None = None) -> None:
         """Run the checks of a moment. Raises Stopped if one stops the experiment."""
@@ -129,7 +129,7 @@ class Coordinator:
         `peers` are the descriptions of the earlier variants; this one's is added.
         """
         with self.closing(server):
-            if variant.server.started:
+            if variant.server.is_private:
                 server.restore()
             server.start()
             description = server.describe()

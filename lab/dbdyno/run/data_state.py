@@ -31,7 +31,7 @@ from dbdyno.servers.workspace import Workspace
 
 def has_snapshot(experiment: Experiment, variant: Variant) -> bool:
     """Whether dbdyno restores a variant's data from a snapshot."""
-    return variant.server.started and experiment.design.state != "reset"
+    return variant.server.is_private and experiment.design.state != "reset"
 
 
 class DataState:
@@ -79,7 +79,7 @@ class DataState:
 
     def server_key(self, workload: Workload, variant: Variant, snapshot: Snapshot | None) -> tuple[str, ...]:
         """Combinations of workload and variant with equal keys share a server object and its data."""
-        if not variant.server.started:
+        if not variant.server.is_private:
             return (variant.name,)
         # If every group restores its data, workloads on the same data can share one copy.
         of = "" if self._experiment.design.renews_data else workload.title
@@ -97,13 +97,13 @@ class DataState:
     def prepare_group(self, server: Server, workload: Workload, variant: Variant) -> None:
         """Start a server and restore the state in which its group begins. Raises Problem."""
         first = (server, workload.title) not in self._begun
-        if self._state == "restore" or (first and variant.server.started):
+        if self._state == "restore" or (first and variant.server.is_private):
             server.restore()
         server.start()
         if self._state == "reset":
             self._clean(server, workload)
             self._load(server, workload)
-        elif first and not variant.server.started and self._state != "restore":
+        elif first and not variant.server.is_private and self._state != "restore":
             self._load(server, workload)
         self._begun.add((server, workload.title))
 

@@ -211,7 +211,7 @@ def meter(experiment: Experiment, variant: Variant, description: Description) ->
     None for a server on this machine that dbdyno has not started, since its processes are unknown.
     """
     client = server_cpus(experiment.client.cpus)
-    if not variant.server.started:
+    if not variant.server.is_private:
         return None if is_local(variant) else ForeignMeter(client, {os.getpid()})
     docker = variant.server.kind == "docker"
     # A container without a CPU set may run on any CPU, also outside dbdyno's own set.

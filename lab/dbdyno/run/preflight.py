@@ -37,7 +37,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
             codes = [check.code for check in checks.ALL if with_data or check.code not in checks.NEED_DATA]
             snapshot = data.snapshot(workload, variant)
             with contextlib.closing(snapshot) if snapshot else contextlib.nullcontext():
-                doing = "restoring the data, starting" if variant.server.started else "connecting to"
+                doing = "restoring the data, starting" if variant.server.is_private else "connecting to"
                 coordinator.step(f"{variant.name}: {doing} the server")
                 server = data.open(variant, snapshot)
                 coordinator.check_server(variant, server, peers, codes, workload)

@@ -44,9 +44,9 @@ Entry = dict[str, Any]
 def has_warmup_trials(experiment: Experiment) -> bool:
     """Whether the experiment determines its warm-up by warm-up trials."""
     return (
-        experiment.load.settles
+        experiment.load.has_auto_warmup
         and experiment.design.renews_data
-        and all(variant.server.started for variant in experiment.variants)
+        and all(variant.server.is_private for variant in experiment.variants)
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from dbdyno.experiment.model import Connect
+from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.problem import Problem
 
 PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, not a password.
@@ -48,7 +48,7 @@ class Address:
 
     # Further hosts and ports. Connections over TCP use the first address and these in turn.
     others: tuple[tuple[str, int], ...] = ()
-    connect: Connect = field(default_factory=Connect)
+    connect: ConnectionSettings = field(default_factory=ConnectionSettings)
     # The protocol: "mysql" or "postgresql".
     protocol: str = "mysql"
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from pydantic import ValidationError
 
-from dbdyno.experiment.model import Connect
+from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.server import PASSWORD_FIX, ServerProblem, combine_problems
 
 # The protocol and the default port of each URL scheme.
@@ -26,8 +26,8 @@ SCHEMES = {
 }
 
 _PLACE = re.compile(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d+))?")
-# Options of a URL: the keys of `Connect`, written with dashes, and the path of a unix socket.
-_OPTIONS = {name.replace("_", "-"): name for name in Connect.model_fields}
+# Options of a URL: the keys of `ConnectionSettings`, written with dashes, and the path of a unix socket.
+_OPTIONS = {name.replace("_", "-"): name for name in ConnectionSettings.model_fields}
 _FILES = ("tls_ca", "tls_certificate", "tls_key", "server_public_key")
 _YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
@@ -43,7 +43,7 @@ class Target:
     unix_socket: str | None
     # Further hosts and ports. Connections use the first address and these in turn.
     others: tuple[tuple[str, int], ...] = ()
-    connect: Connect = field(default_factory=Connect)
+    connect: ConnectionSettings = field(default_factory=ConnectionSettings)
     # The protocol: "mysql" or "postgresql".
     protocol: str = "mysql"
 
@@ -132,7 +132,7 @@ def _places(where: str, default: int) -> list[tuple[str, int]]:
     return places
 
 
-def _connect(options: Mapping[str, str], wrong: Any) -> Connect:
+def _connect(options: Mapping[str, str], wrong: Any) -> ConnectionSettings:
     """The connection settings from the URL's options; calls `wrong` for each error."""
     settings: dict[str, Any] = {}
     for name, text in options.items():
@@ -147,10 +147,10 @@ def _connect(options: Mapping[str, str], wrong: Any) -> Connect:
         else:
             settings[key] = Path(text).expanduser().absolute() if key in _FILES else text
     try:
-        return Connect(**settings)
+        return ConnectionSettings(**settings)
     except ValidationError as error:
         for detail in error.errors():
             name = str(detail["loc"][0]).replace("_", "-") if detail["loc"] else ""
             about = f"the target's option {name}={options[name]}: " if name else "the target: "
             wrong(about + detail["msg"].removeprefix("Value error, "))
-        return Connect()
+        return ConnectionSettings()

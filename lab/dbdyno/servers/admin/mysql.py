@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import pymysql
 
-from dbdyno.experiment.model import Connect
+from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, AdminConnection
 from dbdyno.servers.admin.secure_connection import SecureConnection
 
-PLAIN = Connect()
+PLAIN = ConnectionSettings()
 
 # Client error numbers after which a connection is unusable (errmsg.h of the client library).
 LOST = frozenset({0, 2000, 2006, 2013, 2055})
@@ -50,7 +50,7 @@ class MySQLAdmin(AdminConnection):
         return isinstance(error, pymysql.err.Error | OSError) and code in NOT_YET
 
 
-def connector(how: Connect = PLAIN, **options: Any) -> Callable[[], Any]:
+def connector(how: ConnectionSettings = PLAIN, **options: Any) -> Callable[[], Any]:
     """A function that connects with the settings `how`, the `options` of `pymysql.connect`, and
     time limits.
     """

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import psycopg
 
-from dbdyno.experiment.model import Connect
+from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, AdminConnection
 
 # libpq's messages for a server that is still starting; libpq gives no code for it.
@@ -68,7 +68,7 @@ class PostgreSQLAdmin(AdminConnection):
         return str(code) == "57P03" or any(words in str(error) for words in _NOT_YET)
 
 
-def connector(how: Connect, **options: Any) -> Callable[[str], Any]:
+def connector(how: ConnectionSettings, **options: Any) -> Callable[[str], Any]:
     """A function that connects to a database with the settings `how`, the `options` of libpq, and time
     limits.
     """

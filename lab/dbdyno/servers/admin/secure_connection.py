@@ -13,7 +13,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
-from dbdyno.experiment.model import Connect
+from dbdyno.experiment.model import ConnectionSettings
 
 CR_SSL_CONNECTION_ERROR = 2026
 CR_AUTH_PLUGIN_CANNOT_LOAD = 2059
@@ -24,7 +24,7 @@ KEY_REQUESTS = (b"\x02", b"\x01")
 class SecureConnection(Connection):  # type: ignore[misc]
     """A connection with the settings `connect`. Its other arguments are those of `pymysql.connect`."""
 
-    def __init__(self, connect: Connect, **options: Any) -> None:
+    def __init__(self, connect: ConnectionSettings, **options: Any) -> None:
         self._how = connect
         self._logging_in = False
         if connect.server_public_key is not None:
@@ -75,7 +75,7 @@ class SecureConnection(Connection):  # type: ignore[misc]
         )
 
 
-def context(connect: Connect) -> ssl.SSLContext:
+def context(connect: ConnectionSettings) -> ssl.SSLContext:
     """The TLS context for the configured mode. Raises OperationalError for files that cannot be used."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname = connect.tls == "verify-identity"

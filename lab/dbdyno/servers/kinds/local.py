@@ -308,7 +308,7 @@ class LocalServer(PrivateServer):
             USER,
             DATABASE,
             self._password,
-            connect=self._spec.connect(),
+            connect=self._spec.connection_settings(),
             protocol=self._product.protocol,
         )
 

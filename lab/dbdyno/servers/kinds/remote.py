@@ -66,7 +66,10 @@ def variant_target(variant: Variant) -> Target:
     except ServerProblem as problem:
         text = problem.text.removeprefix("--target: ")
         raise ServerProblem(f"variant {variant.name!r}, server.url: {text}", problem.fix) from problem
-    settings = {**target.connect.model_dump(), **variant.server.connect().model_dump(exclude_defaults=True)}
+    settings = {
+        **target.connect.model_dump(),
+        **variant.server.connection_settings().model_dump(exclude_defaults=True),
+    }
     return Target(**{**vars(target), "connect": type(target.connect)(**settings)})
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dbdyno.experiment.model import Connect
+from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.products import configuration, error_log
@@ -117,7 +117,7 @@ class MySQLFamily(Product):
     def admin(self, place: Place, password: str) -> AdminConnection:
         """See `Product`. The connection is encrypted if the server requires that."""
         options = {**self.admin_address(place), "user": ADMIN_USER, "password": password}
-        return MySQLAdmin(connector(Connect(tls="preferred"), **options))
+        return MySQLAdmin(connector(ConnectionSettings(tls="preferred"), **options))
 
     def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
         """See `Product`. The server reads only the generated file."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from dbdyno.experiment.model import Connect
+from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
 from dbdyno.servers.products import postgresql_errors
@@ -195,7 +195,7 @@ class PostgreSQL(Product):
     def admin(self, place: Place, password: str) -> AdminConnection:  # noqa: ARG002 — the system's account is known.
         """Uses the unix socket; superuser_reserved_connections keeps a connection free."""
         options = {"host": str(place.socket.parent), "port": place.port, "user": ADMIN_USER}
-        return PostgreSQLAdmin(MAINTENANCE, connector(Connect(), **options))
+        return PostgreSQLAdmin(MAINTENANCE, connector(ConnectionSettings(), **options))
 
     def ready(self, admin: AdminConnection, load: Address) -> None:
         """Create the load's role, with a new password for this start, and its database; then use that
