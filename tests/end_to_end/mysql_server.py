@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.servers import ports
-from dbdyno.servers.admin.connection import AdminConnection, Refused
+from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.kinds import process
 from dbdyno.servers.server import Address
@@ -172,7 +172,7 @@ class MySQLServer:
         while True:
             try:
                 return admin.open()
-            except Refused as error:
+            except ConnectFailure as error:
                 dead = self._process.poll()
                 if dead is not None or time.monotonic() > deadline:
                     raise AssertionError(

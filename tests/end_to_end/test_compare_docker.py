@@ -210,7 +210,7 @@ def test_what_keeps_a_container_from_serving_is_told(comparing: Comparing, engin
         (
             ["variant[pool].server.image='no-such:1'"],
             2,
-            ["there is no image 'no-such:1'", "docker pull no-such:1"],
+            ["has no image 'no-such:1'", "docker pull no-such:1"],
         ),
         (["variant.server.product='postgresql'"], 2, [f"image '{IMAGE}' has no PostgreSQL server"]),
         # P19 would say it before: a server whose buffers are larger than its memory.

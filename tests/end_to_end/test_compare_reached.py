@@ -188,7 +188,9 @@ def test_what_keeps_endpoints_from_being_compared_is_told(
     mysql.sql("DROP USER poor@'%'")
     missing = given.table("other", pair[1]).replace("password_file", "password_env = 'DBDYNO_NO_SUCH' #")
     refused(
-        given.comparing(one, missing).run("--no-report"), 2, "the variable DBDYNO_NO_SUCH, which is not set"
+        given.comparing(one, missing).run("--no-report"),
+        2,
+        "password_env is 'DBDYNO_NO_SUCH', but this environment variable is not set",
     )
 
 
@@ -327,5 +329,5 @@ def test_a_stop_command_that_fails_does_not_hide_what_ended_the_run(
     troubles = [news.text for news in told if isinstance(news, progress.Trouble)]
     assert troubles
     assert all("own: the stop command failed" in text for text in troubles)
-    assert all("run it yourself" in text for text in troubles)
+    assert all("run the command yourself" in text for text in troubles)
     assert [tables_of(server) for server in pair] == [set(), set()]

@@ -330,7 +330,7 @@ def test_all_wrong_options_are_told_at_once(running: Running) -> None:
         answer,
         2,
         "6 errors",
-        "--target: the target holds a password",
+        "--target: the target contains a password",
         "DBDYNO_PASSWORD",
         "--connections = \"2,x\": 'x' is not a whole number",
         '--time = "10": a duration is a number and a unit',

@@ -139,14 +139,14 @@ def test_a_variant_that_cannot_be_served_is_told_why(
 
 def test_a_folder_without_a_server_and_the_wrong_product_are_told(workspace: Workspace) -> None:
     for spec, told in (
-        (ServerSpec(product="mysql", basedir=Path("/usr/share")), "there is no mysqld in it"),
+        (ServerSpec(product="mysql", basedir=Path("/usr/share")), "subfolders contain mysqld"),
         (ServerSpec(product="mysql", basedir=Path("/usr")), "is not a MySQL server"),
-        (ServerSpec(product="mariadb", basedir=ROOT), "there is no mariadb-install-db in it"),
+        (ServerSpec(product="mariadb", basedir=ROOT), "subfolders contain mariadb-install-db"),
     ):
         asked = experiment()
         wrong = Variant(name="wrong", server=spec)
         with pytest.raises(ServerProblem) as caught:
-            Snapshots(workspace).holds(asked, asked.workloads[0], wrong)
+            Snapshots(workspace).has(asked, asked.workloads[0], wrong)
         assert told in caught.value.text, caught.value.text
 
 
@@ -197,7 +197,7 @@ def test_a_clean_stop_keeps_the_data(started: Callable[..., LocalServer]) -> Non
     server = started("kept")
     server.query("CREATE TABLE dbdyno.t AS SELECT 7 AS a")
     server.stop(clean=True)
-    assert server.stopped_in_s is not None
+    assert server.stop_seconds is not None
     server.start()
     assert server.query("SELECT a FROM dbdyno.t") == [(7,)]
 

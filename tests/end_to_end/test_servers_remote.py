@@ -110,5 +110,5 @@ def test_a_variable_that_cannot_be_set_back_is_told_with_its_value_and_the_state
     assert caught.value.exit_code == 4
     assert told.startswith("theirs: lock_wait_timeout was ")
     for name, value in was.items():
-        assert f"{name} was '{value}' before, and dbdyno could not restore it" in told
+        assert f"{name} was '{value}', and dbdyno could not restore it" in told
         assert f"set it yourself: SET GLOBAL {name} = {value}" in told

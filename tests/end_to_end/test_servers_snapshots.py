@@ -18,7 +18,7 @@ from tests.conftest import variant
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Server
-from dbdyno.servers.snapshots.cache import KEPT, Snapshots
+from dbdyno.servers.snapshots.cache import SNAPSHOTS_MAX, Snapshots
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
 
@@ -138,11 +138,11 @@ def test_a_build_that_failed_or_was_killed_leaves_no_snapshot(place: Workspace) 
 
 def test_the_cache_is_bounded_and_spares_what_is_in_use(place: Workspace) -> None:
     used = obtain(place, Loader(), experiment(seed=100))
-    for seed in range(KEPT + 1):
+    for seed in range(SNAPSHOTS_MAX + 1):
         obtain(place, Loader(), experiment(seed=seed)).close()
     names = {path.name for path in place.snapshots.iterdir() if path.is_dir()}
     assert used.key in names
-    assert len(names) == KEPT + 1
+    assert len(names) == SNAPSHOTS_MAX + 1
     used.close()
     obtain(place, Loader(), experiment(seed=200)).close()
     assert used.key not in {path.name for path in place.snapshots.iterdir()}

@@ -87,11 +87,11 @@ class FakeServer(PrivateServer):
         self._world.note(f"{self.variant} {what}")
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         return self._start > 0
 
     def occupy(self, slot: Slot) -> None:
-        assert not self.runs
+        assert not self.is_running
         self._slot, self._data = slot, None
         self._note(f"occupy {slot.directory.name}")
 
@@ -106,7 +106,7 @@ class FakeServer(PrivateServer):
         self._data = self._snapshot.key if self._snapshot else "empty"
 
     def start(self) -> None:
-        if self.runs:
+        if self.is_running:
             return
         if self._data is None:
             self.restore()
@@ -115,7 +115,7 @@ class FakeServer(PrivateServer):
         self._world.running.append(self)
         self._start = next(self._world.starts)
 
-    def settle(self, tables: Sequence[str]) -> None:  # noqa: ARG002 — it has none.
+    def finish_background_work(self, tables: Sequence[str]) -> None:  # noqa: ARG002 — it has none.
         self._note("settle")
 
     def stop_for_snapshot(self) -> None:
@@ -128,7 +128,7 @@ class FakeServer(PrivateServer):
         (target / "rows").write_text("rows")
 
     def stop(self, *, clean: bool) -> None:
-        if self.runs:
+        if self.is_running:
             self._stop()
             self._note("stop clean" if clean else "stop")
 
@@ -143,13 +143,13 @@ class FakeServer(PrivateServer):
 
     def address(self) -> Address:
         port = CLOSED_PORT if self.variant in self._world.unreachable else int(self.place()["port"])
-        if self.variant in self._world.mortal and self.runs:
+        if self.variant in self._world.mortal and self.is_running:
             port = CLOSED_PORT
         return NullAddress("127.0.0.1", port, None, "dbdyno", "dbdyno")
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """It has no tables. A mortal server no longer answers once the load has begun."""
-        if not self.runs or (sql == "SELECT 1" and self.variant in self._world.mortal):
+        if not self.is_running or (sql == "SELECT 1" and self.variant in self._world.mortal):
             raise ServerProblem(f"the server of {self.variant!r} is gone", exit_code=4)
         return []
 
@@ -163,7 +163,7 @@ class FakeServer(PrivateServer):
         return {**self._world.variables, **declared}
 
     def status(self) -> Mapping[str, str]:
-        if not self.runs:
+        if not self.is_running:
             raise ServerProblem(f"the server of {self.variant!r} is gone", exit_code=4)
         return {"Questions": "1"}
 

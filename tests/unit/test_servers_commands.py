@@ -16,7 +16,7 @@ import pytest
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers import open_server, user_commands
 from dbdyno.servers.server import ServerProblem
-from dbdyno.servers.user_commands import Running
+from dbdyno.servers.user_commands import RunningCommand
 from dbdyno.servers.workspace import Workspace
 
 # Far above what anything here takes, on a busy machine too.
@@ -43,7 +43,7 @@ def wait_for_end(pid: int) -> None:
         time.sleep(0.02)
 
 
-def first_line(running: Running) -> str:
+def first_line(running: RunningCommand) -> str:
     """What it said first, as soon as it is there."""
     deadline = time.monotonic() + TIME_LIMIT_S
     # Another offset than the one at which the command writes.
@@ -64,11 +64,11 @@ def test_a_script_that_cannot_be_run_is_the_users_to_mend(tmp_path: Path, text: 
     program = script(tmp_path / "hook", text)
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(ServerProblem, match=words) as caught:
-        Running([program], {})
+        RunningCommand([program], {})
     assert repr(program) in caught.value.text
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     with pytest.raises(ServerProblem, match="embedded null byte"):
-        Running(["echo", "a\0b"], {})
+        RunningCommand(["echo", "a\0b"], {})
 
 
 def test_what_a_command_leaves_running_is_the_users() -> None:
@@ -84,7 +84,7 @@ def test_what_a_command_leaves_running_is_the_users() -> None:
 @pytest.mark.parametrize("waits", ["wait", "exit 3"], ids=["it runs", "it has ended"])
 def test_what_during_trial_has_started_ends_with_it(waits: str) -> None:
     """A shell has what it starts in the background ignore SIGINT."""
-    running = Running(["sh", "-c", f"sleep 600 & echo $!; {waits}"], {}, endless=True)
+    running = RunningCommand(["sh", "-c", f"sleep 600 & echo $!; {waits}"], {}, endless=True)
     pid = int(first_line(running))
     assert runs(pid)
     if waits != "wait":
@@ -109,7 +109,7 @@ def test_what_during_trial_has_started_may_put_its_house_in_order(
         "time.sleep(600)\n",
     )
     parent = f"import os, subprocess, time; subprocess.Popen([{child!r}]); time.sleep(600)"
-    running = Running([sys.executable, "-c", parent], {}, endless=True)
+    running = RunningCommand([sys.executable, "-c", parent], {}, endless=True)
     assert first_line(running) == "ready"
     assert running.finish(TIME_LIMIT_S).output == "ready\nall written\n"
 
@@ -117,8 +117,8 @@ def test_what_during_trial_has_started_may_put_its_house_in_order(
 def test_during_trial_ends_with_a_dbdyno_that_is_killed() -> None:
     program = (
         "import time\n"
-        "from dbdyno.servers.user_commands import Running\n"
-        "print(Running(['sleep', '600'], {}, endless=True)._process.pid, flush=True)\n"
+        "from dbdyno.servers.user_commands import RunningCommand\n"
+        "print(RunningCommand(['sleep', '600'], {}, endless=True)._process.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as dbdyno:

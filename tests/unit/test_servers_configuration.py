@@ -29,19 +29,19 @@ from dbdyno.servers.server import ServerProblem
     ],
 )
 def test_values_are_written_as_servers_want_them(value: configuration.Value, text: str) -> None:
-    assert configuration.rendered("x", value) == text
+    assert configuration.format_value("x", value) == text
 
 
 def test_a_value_with_a_line_break_is_refused() -> None:
     with pytest.raises(ServerProblem, match=r"variables\.init_connect is 'a\\nb'"):
-        configuration.rendered("init_connect", "a\nb")
+        configuration.format_value("init_connect", "a\nb")
 
 
 @pytest.mark.parametrize(
     "name", ["innodb-page-size", "INNODB_PAGE_SIZE", "--innodb-page-size", "loose-innodb_page_size"]
 )
 def test_all_spellings_of_a_name_are_one(name: str) -> None:
-    assert configuration.normal(name) == "innodb_page_size"
+    assert configuration.normalize_name(name) == "innodb_page_size"
 
 
 def test_an_option_file_is_read_as_a_server_reads_it() -> None:
@@ -98,11 +98,11 @@ def test_every_error_is_told_at_once() -> None:
     for part in (
         "variant 'v'",
         "variables.datadir cannot be declared",
-        "'a b', which is not a name",
+        "'a b', which is not a valid variable name",
         "'max-connections' and 'max_connections'",
         "variables.port is '70000'; a port is a number from 1 to 65535",
-        "arguments cannot hold '--socket=/x'",
-        "arguments holds 'plain'",
+        "arguments must not contain '--socket=/x'",
+        "arguments contains 'plain'",
         "config is '/nowhere/my.cnf', which cannot be read: No such file",
     ):
         assert part in text
@@ -117,16 +117,18 @@ def test_arguments_win_over_variables_and_variables_over_the_file(tmp_path: Path
         arguments=("--max-connections=3",),
     )
     wanted = read_declaration(Variant(name="v", server=spec))
-    assert wanted.by_name() == {"innodb_page_size": "8k", "max_connections": "3", "back_log": "5"}
+    assert wanted.options() == {"innodb_page_size": "8k", "max_connections": "3", "back_log": "5"}
     assert wanted.init_options() == {"innodb_page_size": "8k"}
     assert wanted.port is None
 
 
 def test_a_containers_ports_are_published_on_loopback_alone() -> None:
     image = containers.Image("image", "sha256:0", "amd64")
-    bridged = containers.Options(image, "a", "1:1", network="bridge", ports=(3306, 3307)).sdk_options()
+    bridged = containers.ContainerOptions(
+        image, "a", "1:1", network="bridge", ports=(3306, 3307)
+    ).sdk_options()
     assert bridged["ports"] == {"3306/tcp": ("127.0.0.1", 3306), "3307/tcp": ("127.0.0.1", 3307)}
-    assert "ports" not in containers.Options(image, "a", "1:1", ports=(3306,)).sdk_options()
+    assert "ports" not in containers.ContainerOptions(image, "a", "1:1", ports=(3306,)).sdk_options()
 
 
 def test_an_experiment_can_name_every_product_that_runs_locally() -> None:

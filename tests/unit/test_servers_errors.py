@@ -48,7 +48,7 @@ def explained(log: str, declared: dict[str, str] | None = None) -> tuple[str, in
         (
             "[ERROR] InnoDB: Data file './ibdata1' uses page size 16384, but the innodb_page_size start-up "
             "parameter is 8192",
-            "pages of 16384 bytes and the variant asks for 8192",
+            "pages of 16384 bytes, but the variant declares 8192",
             2,
         ),
         (

@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.kinds.remote import RemoteServer, password
+from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.servers.kinds.remote_protocol import RemotePostgreSQL
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import Target, parse_url
@@ -72,10 +72,10 @@ def test_the_plan_has_what_the_url_says() -> None:
 @pytest.mark.parametrize(
     ("url", "parts"),
     [
-        ("oracle://h/", ["begins with 'oracle://'", "names no user", "names no database"]),
-        ("mysql://u@/db", ["names no host"]),
+        ("oracle://h/", ["begins with 'oracle://'", "has no user", "has no database"]),
+        ("mysql://u@/db", ["has no host"]),
         ("mysql://u@h/a/b", ["'a/b' cannot be the name of a database"]),
-        ("mysql://u@h/db?ssl=1", ["the option 'ssl'; known are socket, tls, tls-ca,"]),
+        ("mysql://u@h/db?ssl=1", ["the unknown option 'ssl'; known options are socket, tls, tls-ca,"]),
         ("mysql://u@h:99999/db", ["not a URL with a port from 1 to 65535"]),
         ("mysql://u@h,/db", ["not a URL with a port from 1 to 65535"]),
         ("mysql://u@h/db?tls=verify-ca", ["tls verify-ca needs tls_ca"]),
@@ -102,7 +102,7 @@ def test_a_password_in_the_url_is_refused_and_never_repeated() -> None:
     with pytest.raises(ServerProblem) as caught:
         parse_url("mysql://sb:canary@h/db")
     told = caught.value.text + caught.value.fix
-    assert "holds a password" in told
+    assert "contains a password" in told
     assert "DBDYNO_PASSWORD" in told
     assert "--password-file" in told
     assert "canary" not in told
@@ -112,15 +112,15 @@ def test_the_password_comes_from_the_file_then_the_environment_then_the_user(tmp
     file = tmp_path / "password"
     file.write_text("from file\n")
     environment = {"DBDYNO_PASSWORD": "from environment"}
-    assert password(file, lambda: "typed", environment) == "from file"
-    assert password(None, lambda: "typed", environment) == "from environment"
-    assert password(None, lambda: "typed", {}) == "typed"
-    assert password(None, None, {}) == ""
+    assert read_password(file, lambda: "typed", environment) == "from file"
+    assert read_password(None, lambda: "typed", environment) == "from environment"
+    assert read_password(None, lambda: "typed", {}) == "typed"
+    assert read_password(None, None, {}) == ""
 
 
 def test_a_password_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ServerProblem, match=r"password file '.*gone' cannot be read: No such file"):
-        password(tmp_path / "gone", None, {})
+        read_password(tmp_path / "gone", None, {})
 
 
 class Asked:

@@ -17,5 +17,5 @@ def settings(variant: Variant) -> dict[str, str]:
     if variant.server.is_private:
         # Opening the server later reports errors in the declaration.
         with suppress(ServerProblem):
-            return read_declaration(variant).by_name()
+            return read_declaration(variant).options()
     return {variable_name(name): as_text(value) for name, value in variant.server.variables.items()}

@@ -18,7 +18,9 @@ def is_local(variant: Variant) -> bool:
     if variant.server.is_private or variant.server.url is None:
         return True
     target = parse_url(variant.server.url)
-    return target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.places())
+    return target.unix_socket is not None or all(
+        is_this_machine(host) for host, _ in target.hosts_and_ports()
+    )
 
 
 def is_this_machine(host: str) -> bool:

@@ -31,7 +31,7 @@ from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.run.sweep import sweep
-from dbdyno.servers.kinds.remote import RemoteServer, password
+from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.store import Run, StoredTrial
 
 # The table shows a trial without a result in its row.
@@ -107,7 +107,7 @@ def _target(options: SweepOptions, password_file: Path | None, results: Path, *,
     require_cpus(experiment)
     engine = Engine()
     prompt = f"Password of {where.user} on {where.host}: "
-    secret = password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
+    secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with closing(RemoteServer(where, secret)) as server:
         # Before the run is created, so that an unreachable server leaves none behind.
         server.start()

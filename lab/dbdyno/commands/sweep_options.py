@@ -124,7 +124,7 @@ def _build_document(options: SweepOptions, target: Target | None, errors: list[I
     known = options.workload in get_args(OltpName)
     file = Path(options.workload)
     local = target is not None and (
-        target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.places())
+        target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.hosts_and_ports())
     )
     workload: dict[str, Any] = {"name": options.workload}
     name = f"run-{options.workload}" if known else "run"

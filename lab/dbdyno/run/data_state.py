@@ -56,7 +56,7 @@ class DataState:
         baseline = self._experiment.variants[0]
         if not has_snapshot(self._experiment, baseline):
             return 0
-        missing = [w for w in workloads if not self._snapshots.holds(self._experiment, w, baseline)]
+        missing = [w for w in workloads if not self._snapshots.has(self._experiment, w, baseline)]
         return sum(workload.rows for workload in missing)
 
     def snapshot(self, workload: Workload, variant: Variant) -> Snapshot | None:
@@ -132,7 +132,7 @@ class DataState:
 
         prepare(self._experiment, workload, server, self._engine, self._listen, on_loading=loading)
         if "created" in steps:
-            server.settle(steps["created"])
+            server.finish_background_work(steps["created"])
         # Tables that already exist belong to an earlier run with keep = true.
         if not server.private and "kept" not in steps and (server, workload) not in self._made:
             self._made.append((server, workload))
@@ -158,9 +158,9 @@ class DataState:
         prepare(self._experiment, workload, server, self._engine, self._listen)
         self._own.append((here, workload))
         if isinstance(workload, ScriptWorkload):
-            server.settle(list_tables(server))
+            server.finish_background_work(list_tables(server))
         else:
-            server.settle(list(workload.created_tables(here.protocol).values()))
+            server.finish_background_work(list(workload.created_tables(here.protocol).values()))
         if not server.private:
             self._made.append((server, workload))
 

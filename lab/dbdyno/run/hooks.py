@@ -11,7 +11,7 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.run.engine import Record
 from dbdyno.servers import user_commands
 from dbdyno.servers.server import Description, Server, ServerProblem
-from dbdyno.servers.user_commands import Ended, Running
+from dbdyno.servers.user_commands import CommandResult, RunningCommand
 from dbdyno.store import StoreProblem
 from dbdyno.store.trial import TrialWriter
 from dbdyno.store.warmup_trial import WarmupTrialWriter
@@ -40,7 +40,7 @@ class TrialHooks:
         self._secrets = experiment.secrets()
         self._facts = _facts(experiment, trial, server, description, measured_s)
         self._writer = writer
-        self._during: Running | None = None
+        self._during: RunningCommand | None = None
         # The reasons of failed hooks, one text for each.
         self.failures: list[str] = []
 
@@ -54,7 +54,7 @@ class TrialHooks:
         if not (measuring and self._hooks.during_trial and self._during is None):
             return
         try:
-            self._during = Running(self._hooks.during_trial, self._facts, self._secrets, endless=True)
+            self._during = RunningCommand(self._hooks.during_trial, self._facts, self._secrets, endless=True)
         except ServerProblem as problem:
             self.failures.append(f"the hook during_trial: {problem.text}")
 
@@ -86,7 +86,7 @@ class TrialHooks:
             return self.failures[-1]
         return self._keep(name, ended)
 
-    def _keep(self, name: str, ended: Ended) -> str:
+    def _keep(self, name: str, ended: CommandResult) -> str:
         """Store a hook's output. Returns why it failed, or an empty text."""
         self._writer.hook(
             name, ended.output + ended.errors, list(ended.argv), ended.exit_status, ended.seconds

@@ -1,4 +1,4 @@
-"""Servers: start, configure, read back, snapshot, restore, describe, stop.
+"""Starts, configures, describes and stops database servers, and restores their data.
 
 `server` is the interface; each module of `kinds` implements it for one kind of server.
 """
@@ -21,8 +21,8 @@ from dbdyno.servers.workspace import Workspace
 KINDS: Mapping[str, Callable[[Variant, Workspace, Snapshot | None], Server]] = {
     "local": LocalServer,
     "docker": DockerServer,
-    "remote": RemoteServer.of_variant,
-    "command": CommandServer.of_variant,
+    "remote": RemoteServer.from_variant,
+    "command": CommandServer.from_variant,
 }
 
 
@@ -32,7 +32,7 @@ def open_server(
     """The server of a variant, stopped and without data; close it with `contextlib.closing`.
 
     `secrets` are the names of the environment variables that hold the experiment's passwords. Raises
-    ServerProblem with everything that prevents the variant from being served.
+    ServerProblem with all reasons why the variant cannot be run.
     """
     server = KINDS[variant.server.kind](variant, workspace, snapshot)
     server.secrets = secrets

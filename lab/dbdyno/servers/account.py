@@ -20,7 +20,7 @@ CANDIDATES = ("mysql", "nobody")
 
 @dataclass(frozen=True)
 class ServerUser:
-    """The account of a server. `switches` is true when dbdyno runs as root and must drop its rights."""
+    """The account of a server. `switches`: dbdyno runs as root, so a server must switch to this account."""
 
     name: str
     uid: int
@@ -32,8 +32,8 @@ class ServerUser:
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.switches else {}
 
     def own(self, path: Path, mode: int | None = None) -> None:
-        """Give a file or directory to this user. The mode is set first, so that the file is never readable in
-        between.
+        """Make this user the owner of a file or directory. `mode` is set first, so that other users can read
+        the file at no time.
         """
         if mode is not None:
             path.chmod(mode)

@@ -9,13 +9,13 @@ from collections.abc import Collection
 
 from dbdyno.servers.server import ServerProblem
 
-# Below the kernel's ephemeral ports (from 32768 by default), of which a load needs thousands, and above the
-# ports of well-known programs.
+# This range is above the ports of well-known programs, and below the ephemeral ports (from 32768 by default),
+# of which a load needs thousands.
 FIRST, LAST = 20_000, 29_999
 
 
 def free_pair(name: str, requested: int | None, excluded: Collection[int] = ()) -> tuple[int, int]:
-    """Two free ports: one for the load, `requested` unless None, and one for administration.
+    """Two free ports: one for the load (`requested`, if it is not None), and one for administration.
 
     The search skips `excluded` and begins at a port that depends only on `name`, because the port is part of
     a server's identity and should be the same after a restart. All ports have five digits. Raises
@@ -51,15 +51,15 @@ def is_free(port: int) -> bool:
 
 
 def require_free(port: int) -> None:
-    """Raises ServerProblem when something else listens on that port."""
+    """Raises ServerProblem when another program listens on that port."""
     if not is_free(port):
-        raise taken(port)
+        raise port_in_use(port)
 
 
-def taken(port: int) -> ServerProblem:
+def port_in_use(port: int) -> ServerProblem:
     """The problem of a port that is in use by another program, or that needs privileges."""
     return ServerProblem(
         f"port {port} on 127.0.0.1 is in use by another program (or below 1024, which needs privileges)",
-        "declare another port, or none, and dbdyno takes a free one",
+        "declare another port, or none: dbdyno then uses a free one",
         exit_code=3,
     )

@@ -22,7 +22,7 @@ PASSWORD_FIX = (
 
 
 class ServerProblem(Problem):
-    """Something about a server that a user can fix."""
+    """A problem with a server that the user can fix."""
 
 
 def combine_problems(problems: Sequence[ServerProblem], subject: str) -> ServerProblem:
@@ -42,11 +42,11 @@ class Address:
     unix_socket: str | None
     user: str
     database: str
-    # Not part of a plan, a log or a repr: the engine reads it from the environment variable that `target()`
-    # names.
+    # Plans, logs and repr() never contain the password. The engine reads it from the environment variable
+    # that `target()` names.
     password: str = field(repr=False, default="")
 
-    # Further hosts and ports. Connections over TCP use the first address and these in turn.
+    # Further hosts and ports. TCP connections use `host` and these in turn.
     others: tuple[tuple[str, int], ...] = ()
     connect: ConnectionSettings = field(default_factory=ConnectionSettings)
     # The protocol: "mysql" or "postgresql".
@@ -59,8 +59,8 @@ class Address:
         if transport == "unix" and self.unix_socket:
             endpoints: list[dict[str, Any]] = [{"unix": {"path": self.unix_socket}}]
         else:
-            places = ((self.host, self.port), *self.others)
-            endpoints = [{"tcp": {"host": host, "port": port}} for host, port in places]
+            hosts = ((self.host, self.port), *self.others)
+            endpoints = [{"tcp": {"host": host, "port": port}} for host, port in hosts]
         return {
             "protocol": self.protocol,
             "endpoints": endpoints,
@@ -85,17 +85,17 @@ class Description:
     identity: Mapping[str, Any]
     # Settings that the experiment declares, as text.
     declared: Mapping[str, str]
-    # Limits that dbdyno sets, equal in all variants.
+    # Options that dbdyno sets, equal in all variants.
     set_by_dbdyno: Mapping[str, str]
     # SHOW GLOBAL VARIABLES, or every setting of pg_settings; complete.
     variables: Mapping[str, str]
-    # Units of variables whose values are numbers without one, such as 8kB.
+    # Units of variables whose values are plain numbers, such as 8kB.
     units: Mapping[str, str] = field(default_factory=dict)
-    # Where variables that differ from their defaults come from, if the server reports it.
+    # The source of each variable that differs from its default, such as a file, if the server reports it.
     origins: Mapping[str, str] = field(default_factory=dict)
     # Bytes of the load's database, indexes included; None if the server does not report it.
     data_bytes: int | None = None
-    # Facts about the machine that it runs on.
+    # Facts about the machine on which the server runs.
     host: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -111,7 +111,7 @@ class Server(ABC):
 
     @abstractmethod
     def restore(self) -> None:
-        """Restore the data from the snapshot; does nothing without one. The server is stopped."""
+        """Restore the data of the stopped server from its snapshot. Does nothing if it has no snapshot."""
 
     @abstractmethod
     def start(self) -> None:
@@ -120,10 +120,10 @@ class Server(ABC):
         """
 
     @abstractmethod
-    def settle(self, tables: Sequence[str]) -> None:
-        """Finish background work on freshly loaded data of a running server, as far as dbdyno may.
+    def finish_background_work(self, tables: Sequence[str]) -> None:
+        """Finish background work on freshly loaded data, such as statistics and vacuum, if the account may.
 
-        `tables` are the SQL names of the loaded tables; on a remote server dbdyno touches no others.
+        `tables` are the SQL names of the loaded tables; on a remote server dbdyno changes no other tables.
         """
 
     @abstractmethod

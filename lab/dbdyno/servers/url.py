@@ -25,29 +25,29 @@ SCHEMES = {
     "postgres": ("postgresql", 5432),
 }
 
-_PLACE = re.compile(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d+))?")
+_HOST_PORT = re.compile(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d+))?")
 # Options of a URL: the keys of `ConnectionSettings`, written with dashes, and the path of a unix socket.
 _OPTIONS = {name.replace("_", "-"): name for name in ConnectionSettings.model_fields}
 _FILES = ("tls_ca", "tls_certificate", "tls_key", "server_public_key")
-_YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+_BOOLEANS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
 @dataclass(frozen=True)
 class Target:
-    """The parts of a target's URL; a unix socket is `?socket=/path`."""
+    """The parts of a target's URL. A unix socket is written as `?socket=/path`."""
 
     user: str
     host: str
     port: int
     database: str
     unix_socket: str | None
-    # Further hosts and ports. Connections use the first address and these in turn.
+    # Further hosts and ports. Connections use `host` and these in turn.
     others: tuple[tuple[str, int], ...] = ()
     connect: ConnectionSettings = field(default_factory=ConnectionSettings)
     # The protocol: "mysql" or "postgresql".
     protocol: str = "mysql"
 
-    def places(self) -> tuple[tuple[str, int], ...]:
+    def hosts_and_ports(self) -> tuple[tuple[str, int], ...]:
         """Every host and port."""
         return ((self.host, self.port), *self.others)
 
@@ -61,11 +61,11 @@ class Target:
             if key in settings
         }
         query = f"?{urlencode(options, safe='/')}" if options else ""
-        where = ",".join(f"{bracketed(host)}:{port}" for host, port in self.places())
+        where = ",".join(f"{bracket_ipv6(host)}:{port}" for host, port in self.hosts_and_ports())
         return f"{self.protocol}://{quote(self.user)}@{where}/{quote(self.database)}{query}"
 
 
-def bracketed(host: str) -> str:
+def bracket_ipv6(host: str) -> str:
     """The host in URL syntax: an IPv6 address is put in brackets."""
     return f"[{host}]" if ":" in host else host
 
@@ -74,74 +74,72 @@ def parse_url(url: str) -> Target:
     """The parts of a target's URL. Raises ServerProblem with all errors, without quoting a password."""
     problems: list[ServerProblem] = []
 
-    def wrong(text: str, fix: str = "") -> None:
+    def add_problem(text: str, fix: str = "") -> None:
         problems.append(ServerProblem(text, fix))
 
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise _no_url() from None
+        raise _invalid_url() from None
     account, _, where = parts.netloc.rpartition("@")
     user, colon, _ = account.partition(":")
     protocol, port = SCHEMES.get(parts.scheme, ("mysql", 3306))
-    places = _places(where, port)
+    hosts = _hosts_and_ports(where, port)
     if parts.scheme not in SCHEMES:
-        wrong(
+        add_problem(
             f"the target begins with {parts.scheme + '://' if parts.scheme else 'no scheme'!r}; "
             f"known are {', '.join(scheme + '://' for scheme in SCHEMES)}"
         )
     if colon:
-        wrong("the target holds a password, which everybody on this machine could read", PASSWORD_FIX)
+        add_problem("the target contains a password, which every user of this machine can read", PASSWORD_FIX)
     if not user:
-        wrong("the target names no user")
+        add_problem("the target has no user")
     database = unquote(parts.path.removeprefix("/"))
     if not database or "/" in database:
-        wrong(
-            "the target names no database"
-            if not database
-            else f"{database!r} cannot be the name of a database"
+        add_problem(
+            "the target has no database" if not database else f"{database!r} cannot be the name of a database"
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     socket = options.pop("socket", None)
-    connect = _connect(options, wrong)
+    connect = _connect(options, add_problem)
     if not where and socket is None:
-        wrong("the target names no host")
+        add_problem("the target has no host")
     if problems:
         problem = combine_problems(problems, "--target")
         raise ServerProblem(problem.text, problem.fix or "write it like mysql://user@host:3306/database")
-    (host, port), *others = places
+    (host, port), *others = hosts
     host = host or "localhost"
     return Target(unquote(user), host, port, database, socket, tuple(others), connect, protocol)
 
 
-def _no_url() -> ServerProblem:
+def _invalid_url() -> ServerProblem:
     return ServerProblem(
         "the target is not a URL with a port from 1 to 65535", "write it like mysql://user@host:3306/database"
     )
 
 
-def _places(where: str, default: int) -> list[tuple[str, int]]:
+def _hosts_and_ports(where: str, default: int) -> list[tuple[str, int]]:
     """Hosts and ports of `host:port,[::1]:port`. Raises ServerProblem."""
-    places = []
+    hosts = []
     for text in where.split(","):
-        match = _PLACE.fullmatch(text)
+        match = _HOST_PORT.fullmatch(text)
         port = int(match[2] or default) if match else 0
         if match is None or not 1 <= port <= 65_535 or ("," in where and not match[1]):
-            raise _no_url()
-        places.append((match[1].strip("[]").lower(), port))
-    return places
+            raise _invalid_url()
+        hosts.append((match[1].strip("[]").lower(), port))
+    return hosts
 
 
-def _connect(options: Mapping[str, str], wrong: Any) -> ConnectionSettings:
-    """The connection settings from the URL's options; calls `wrong` for each error."""
+def _connect(options: Mapping[str, str], add_problem: Any) -> ConnectionSettings:
+    """The connection settings from the URL's options; calls `add_problem` for each error."""
     settings: dict[str, Any] = {}
     for name, text in options.items():
         key = _OPTIONS.get(name)
         if key is None:
             known = ", ".join(["socket", *_OPTIONS])
-            wrong(f"the target holds the option {name!r}; known are {known}")
+            add_problem(f"the target has the unknown option {name!r}; known options are {known}")
         elif key == "allow_public_key_retrieval":
-            settings[key] = _YES.get(text.lower(), text)
+            settings[key] = _BOOLEANS.get(text.lower(), text)
         elif key == "zstd_level":
             settings[key] = int(text) if text.isdecimal() else text
         else:
@@ -152,5 +150,5 @@ def _connect(options: Mapping[str, str], wrong: Any) -> ConnectionSettings:
         for detail in error.errors():
             name = str(detail["loc"][0]).replace("_", "-") if detail["loc"] else ""
             about = f"the target's option {name}={options[name]}: " if name else "the target: "
-            wrong(about + detail["msg"].removeprefix("Value error, "))
+            add_problem(about + detail["msg"].removeprefix("Value error, "))
         return ConnectionSettings()

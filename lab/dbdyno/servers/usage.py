@@ -7,9 +7,9 @@ in a container.
 CPU time and storage traffic: when a child is reaped, the kernel adds its values to those of its parent, so
 sums over the running processes are complete.
 
-Context switches and the wait for a CPU: the kernel keeps them per thread and drops them when the thread ends.
-A `Usage` remembers the last values of each thread, so only the usage between the last reading and the end of
-a thread is lost.
+Context switches and the wait for a CPU: the kernel counts them per thread and discards the counters when the
+thread ends. A `Usage` keeps the last values of each thread, so only the usage between the last reading and
+the end of a thread is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # Unit of the sector counts in diskstats, independent of the device's sector size.
 SECTOR_BYTES = 512
 NS = 1e9
-# Names of the context switches in a thread's status file.
+# Counters of context switches in a thread's status file, and their names here.
 _SWITCHES = {"voluntary_ctxt_switches": "voluntary", "nonvoluntary_ctxt_switches": "involuntary"}
 _IO = {
     "read_bytes": "read_bytes",
@@ -56,7 +56,7 @@ class Usage:
     _ended: list[_Thread] = field(default_factory=list)
 
     def read(self) -> dict[str, float]:
-        """Totals since the start, without values that the kernel hides; empty when the server has ended.
+        """Totals since the start, without values that dbdyno may not read; empty when the server has ended.
 
         cpu_user_s, cpu_system_s, cpu_wait_s (runnable without a CPU), context_switches with its parts
         context_switches_voluntary and context_switches_involuntary, major_faults; read_bytes and write_bytes
@@ -66,23 +66,23 @@ class Usage:
         processes = list(_tree(self.pid))
         if not processes:
             return {}
-        use: dict[str, float] = {"processes": float(len(processes))}
+        totals: dict[str, float] = {"processes": float(len(processes))}
         for pid, counters in itertools.product(processes, (_stat, _io)):
             with suppress(OSError):
                 for name, value in counters(pid).items():
-                    use[name] = use.get(name, 0.0) + value
-        return use | self.watch(processes)
+                    totals[name] = totals.get(name, 0.0) + value
+        return totals | self.watch(processes)
 
     def watch(self, processes: list[int] | None = None) -> dict[str, float]:
         """The per-thread values of `read`; call it repeatedly while threads may end."""
-        seen = dict(_threads(list(_tree(self.pid)) if processes is None else processes))
+        current = dict(_threads(list(_tree(self.pid)) if processes is None else processes))
         for number, earlier in self._last.items():
-            now = seen.get(number)
+            now = current.get(number)
             # A thread with lower counters than before is a new thread that reuses the id.
             if now is None or now.voluntary < earlier.voluntary or now.involuntary < earlier.involuntary:
                 self._ended.append(earlier)
-        self._last = seen
-        threads = [*seen.values(), *self._ended]
+        self._last = current
+        threads = [*current.values(), *self._ended]
         voluntary = sum(thread.voluntary for thread in threads)
         involuntary = sum(thread.involuntary for thread in threads)
         return {
@@ -90,7 +90,7 @@ class Usage:
             "context_switches_voluntary": float(voluntary),
             "context_switches_involuntary": float(involuntary),
             "cpu_wait_s": sum(thread.wait_ns for thread in threads) / NS,
-            "threads": float(len(seen)),
+            "threads": float(len(current)),
             "threads_ended": float(len(self._ended)),
         }
 
@@ -101,25 +101,31 @@ def host(path: Path) -> Mapping[str, float]:
     host_cpu_s, host_iowait_s, host_steal_s, host_switches; disk_reads, disk_writes, disk_read_bytes,
     disk_write_bytes if the kernel has statistics of the device.
     """
-    use: dict[str, float] = {}
+    counters: dict[str, float] = {}
     with suppress(OSError, ValueError, IndexError):
         for line in (PROC / "stat").read_text().splitlines():
             name, *fields = line.split()
             if name == "cpu":
                 user, nice, system, _, iowait, irq, softirq, steal, *_ = (int(field) for field in fields)
-                use["host_cpu_s"] = (user + nice + system + irq + softirq) / TICKS_PER_S
-                use["host_iowait_s"], use["host_steal_s"] = iowait / TICKS_PER_S, steal / TICKS_PER_S
+                counters["host_cpu_s"] = (user + nice + system + irq + softirq) / TICKS_PER_S
+                counters["host_iowait_s"], counters["host_steal_s"] = (
+                    iowait / TICKS_PER_S,
+                    steal / TICKS_PER_S,
+                )
             elif name == "ctxt":
-                use["host_switches"] = float(fields[0])
+                counters["host_switches"] = float(fields[0])
     with suppress(OSError, ValueError, IndexError):
         device = path.stat().st_dev
-        place = (str(os.major(device)), str(os.minor(device)))
+        device_number = (str(os.major(device)), str(os.minor(device)))
         for line in (PROC / "diskstats").read_text().splitlines():
             words = line.split()
-            if (words[0], words[1]) == place:
-                use |= {"disk_reads": float(words[3]), "disk_read_bytes": float(words[5]) * SECTOR_BYTES}
-                use |= {"disk_writes": float(words[7]), "disk_write_bytes": float(words[9]) * SECTOR_BYTES}
-    return use
+            if (words[0], words[1]) == device_number:
+                counters |= {"disk_reads": float(words[3]), "disk_read_bytes": float(words[5]) * SECTOR_BYTES}
+                counters |= {
+                    "disk_writes": float(words[7]),
+                    "disk_write_bytes": float(words[9]) * SECTOR_BYTES,
+                }
+    return counters
 
 
 def _tree(pid: int) -> Iterator[int]:
@@ -161,7 +167,7 @@ def _io(pid: int) -> dict[str, float]:
 def _threads(processes: list[int]) -> Iterator[tuple[int, _Thread]]:
     for pid in processes:
         with suppress(OSError):
-            for task in os.listdir(PROC / f"{pid}/task"):  # noqa: PTH208 — paths by the thousand cost.
+            for task in os.listdir(PROC / f"{pid}/task"):  # noqa: PTH208 — faster than thousands of Path objects.
                 # A thread may end between listing and reading.
                 with suppress(OSError):
                     yield int(task), _thread(f"{PROC}/{pid}/task/{task}")
@@ -169,7 +175,7 @@ def _threads(processes: list[int]) -> Iterator[tuple[int, _Thread]]:
 
 def _thread(task: str) -> _Thread:
     counts = dict.fromkeys(_SWITCHES.values(), 0)
-    with open(f"{task}/status") as file:  # noqa: PTH123 — the same.
+    with open(f"{task}/status") as file:  # noqa: PTH123 — faster than Path.open.
         for line in file:
             name, _, value = line.partition(":")
             if name in _SWITCHES:

@@ -1,9 +1,9 @@
-"""The user's commands: dbdyno runs them with a time limit and stores their output.
+"""Runs the user's commands (hooks, and the commands of a `command` server) with a time limit.
 
 A command may leave processes running, such as the server of `start`, or a process that `before_trial` starts
 and `after_trial` ends. If a command exceeds its time limit or is interrupted, dbdyno ends its whole process
-group. `during_trial` runs until dbdyno stops it and all its children; if dbdyno is killed, the kernel kills
-the command.
+group. `during_trial` runs until dbdyno stops this command and all its children; if dbdyno is killed, the
+kernel kills the command.
 
 Commands run without a shell. dbdyno removes all variables with passwords from their environment: its own,
 those of the database clients, and each variant's `password_env`.
@@ -33,7 +33,7 @@ from dbdyno.servers.server import PASSWORD_VARIABLE, ServerProblem
 OUTPUT_BYTES = 1_000_000
 # Seconds for a command to clean up after SIGTERM.
 GRACE_S = 10.0
-# Seconds for the children of `during_trial`, which got the same signal; a shell's background jobs ignore it.
+# Seconds for the children of `during_trial` to end after SIGINT, which the background jobs of a shell ignore.
 CHILDREN_S = 1.0
 
 # Environment variables from which mysql and psql read a password.
@@ -41,7 +41,7 @@ CLIENTS_VARIABLES = ("MYSQL_PWD", "PGPASSWORD")
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """How a command ended."""
 
     argv: tuple[str, ...]
@@ -57,15 +57,15 @@ class Ended:
         if self.exit_status == 0:
             return ""
         last = next((line for line in reversed((self.errors or self.output).splitlines()) if line), "")
-        how = (
+        reason = (
             f"took longer than {self.seconds:.3g} s, so dbdyno ended it"
             if self.exit_status is None
             else f"ended with exit status {self.exit_status}"
         )
-        return f"{self.argv[0]!r} {how}" + (f": {last.strip()[:300]}" if last else "")
+        return f"{self.argv[0]!r} {reason}" + (f": {last.strip()[:300]}" if last else "")
 
 
-class Running:
+class RunningCommand:
     """A running command. Its output goes to unnamed files, so it never blocks on a pipe."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Running:
         ServerProblem if the program does not exist or cannot be run.
         """
         if shutil.which(argv[0]) is None:
-            raise ServerProblem(f"the command {argv[0]!r} does not exist, or may not be run")
+            raise ServerProblem(f"the command {argv[0]!r} does not exist or is not executable")
         self._argv = tuple(argv)
         self._began = time.monotonic()
         hidden = {PASSWORD_VARIABLE, *CLIENTS_VARIABLES, *secrets}
@@ -100,27 +100,27 @@ class Running:
                     env={**kept, **facts},
                     # Ctrl-C reaches only dbdyno, which then stops the command.
                     start_new_session=True,
-                    preexec_fn=functools.partial(process.end_with, os.getpid()) if endless else None,  # noqa: PLW1509 — it only makes system calls.
+                    preexec_fn=functools.partial(process.die_with_parent, os.getpid()) if endless else None,  # noqa: PLW1509 — it only makes system calls.
                 )
             except (OSError, ValueError) as error:
-                raise _not_started(argv[0], error) from error
-            # Closed by `_ended`.
+                raise _start_failure(argv[0], error) from error
+            # `_result` closes the two files.
             stack.pop_all()
 
-    def wait(self, timeout_s: float) -> Ended:
+    def wait(self, timeout_s: float) -> CommandResult:
         """Wait until the command ends; after `timeout_s`, end it."""
-        return self._ended(self._status(timeout_s))
+        return self._result(self._status(timeout_s))
 
-    def finish(self, timeout_s: float) -> Ended:
+    def finish(self, timeout_s: float) -> CommandResult:
         """Stop the command and its children with SIGINT and wait; an end by this signal is not a failure."""
         # The process is not reaped yet, so its id is not reused, and the signal still reaches the rest of its
         # group.
-        ran = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        was_running = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         self._signal(signal.SIGINT)
         status = self._status(timeout_s)
         self._end_children()
-        stopped = ran and status in (-signal.SIGINT, 128 + signal.SIGINT)
-        return self._ended(0 if stopped else status)
+        stopped = was_running and status in (-signal.SIGINT, 128 + signal.SIGINT)
+        return self._result(0 if stopped else status)
 
     def _status(self, timeout_s: float) -> int | None:
         """The exit status; None if the command exceeded its time limit and was ended."""
@@ -136,11 +136,11 @@ class Running:
     def _end_children(self) -> None:
         """Wait for the remaining processes of the group, then send them SIGTERM, then SIGKILL."""
         try:
-            for number, patience_s in ((signal.SIGTERM, CHILDREN_S), (signal.SIGKILL, GRACE_S)):
-                deadline = time.monotonic() + patience_s
-                while (left := self._has_children()) and time.monotonic() < deadline:
+            for number, wait_s in ((signal.SIGTERM, CHILDREN_S), (signal.SIGKILL, GRACE_S)):
+                deadline = time.monotonic() + wait_s
+                while (remaining := self._has_children()) and time.monotonic() < deadline:
                     time.sleep(0.02)
-                if not left:
+                if not remaining:
                     return
                 self._signal(number)
         except BaseException:
@@ -156,7 +156,7 @@ class Running:
             return False
         except PermissionError:
             pass
-        return any(_runs_in(process, group) for process in psutil.process_iter())
+        return any(_is_running_in(process, group) for process in psutil.process_iter())
 
     def _end(self) -> None:
         self._signal(signal.SIGTERM)
@@ -170,34 +170,34 @@ class Running:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
-    def _ended(self, status: int | None) -> Ended:
+    def _result(self, status: int | None) -> CommandResult:
         seconds = time.monotonic() - self._began
-        return Ended(self._argv, status, seconds, _text(self._output), _text(self._errors))
+        return CommandResult(self._argv, status, seconds, _text(self._output), _text(self._errors))
 
 
-def _runs_in(process: psutil.Process, group: int) -> bool:
+def _is_running_in(process: psutil.Process, group: int) -> bool:
     try:
         return os.getpgid(process.pid) == group and bool(process.status() != psutil.STATUS_ZOMBIE)
     except (ProcessLookupError, psutil.Error):
         return False
 
 
-def _not_started(program: str, error: OSError | ValueError) -> ServerProblem:
+def _start_failure(program: str, error: OSError | ValueError) -> ServerProblem:
     """Why the system could not start an existing program."""
     # A ValueError means that an argument contains a zero byte.
     why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-    hint = {
+    detail = {
         errno.ENOEXEC: " (a script names its interpreter in its first line, as in #!/bin/sh)",
-        errno.ENOENT: " (the interpreter in its first line is not there)",
+        errno.ENOENT: " (the interpreter in its first line does not exist)",
     }.get(getattr(error, "errno", None) or 0, "")
-    return ServerProblem(f"the command {program!r} cannot be started: {why}{hint}")
+    return ServerProblem(f"the command {program!r} cannot be started: {why}{detail}")
 
 
 def run(
     argv: Sequence[str], facts: Mapping[str, str], timeout_s: float, secrets: Collection[str] = ()
-) -> Ended:
+) -> CommandResult:
     """Run a command until it ends. Raises ServerProblem if the program does not exist."""
-    return Running(argv, facts, secrets).wait(timeout_s)
+    return RunningCommand(argv, facts, secrets).wait(timeout_s)
 
 
 def _text(file: IO[bytes]) -> str:

@@ -2,8 +2,8 @@
 
 ::
 
-    <base>/servers/<variant>/         one server: data, temporary files, its log; gone when it is closed
-    <base>/servers/slot-<n>/          the same for the servers of a comparison, which exchange their slots
+    <base>/servers/<variant>/         data, temporary files and log of one server, until it is closed
+    <base>/servers/slot-<n>/          one slot, which the servers of a comparison use in rotation
     <base>/snapshots/<key>/           loaded data directories, kept between runs
 
 A process locks each directory that it uses (flock). The kernel releases the lock when the process ends, so
@@ -44,8 +44,8 @@ ATTEMPTS = 1000
 # `sun_path` of a unix socket has 108 bytes, including the terminating zero (unix(7)).
 SOCKET_PATH_MAX = 107
 
-# The longest socket name, which is PostgreSQL's. It is the same for all products, so that they agree on
-# whether a path is too long.
+# The longest socket name, which is PostgreSQL's. It applies to all products, so that a path is too long
+# either for all of them or for none.
 SOCKET_NAME_LONGEST = ".s.PGSQL.65535"
 
 
@@ -65,10 +65,10 @@ class Lock:
 
     def acquire(self, *, shared: bool = False, wait: bool = True) -> bool:
         """Acquire or change the lock; without `wait`, returns False if another process holds it."""
-        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         while True:
             try:
-                fcntl.flock(self._descriptor, how | (0 if wait else fcntl.LOCK_NB))
+                fcntl.flock(self._descriptor, operation | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 return False
             if self._is_current():
@@ -109,9 +109,9 @@ class Workspace:
         """
         user = server_user()
         refusals = []
-        for base in (results.absolute() / ".servers", *_elsewhere()):
+        for base in (results.absolute() / ".servers", *_fallback_directories()):
             try:
-                _make_base(base, user)
+                _create_base(base, user)
             except OSError as error:
                 refusals.append(f"{base}: {error.strerror or error}")
                 continue
@@ -135,7 +135,7 @@ class Workspace:
         """A new private directory for one server. The same name gives the same path, unless that path is in
         use.
 
-        The path is part of a server's identity, which is the same for all groups of a variant, also after a
+        A server keeps its path, which is part of its identity, in all groups of a variant, also after a
         resume.
         """
         slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()[:40] or "server"
@@ -150,7 +150,7 @@ class Workspace:
         """New private directories for the servers of one comparison, with paths of equal length.
 
         The paths are the same in every run. If another process uses one of them, all of them get a common
-        number as a prefix, since one longer path would make the slots unequal.
+        number as a prefix, because slots with paths of different length would not be equivalent.
         """
         width = len(str(count))
         for attempt in range(1, ATTEMPTS):
@@ -181,7 +181,7 @@ class Workspace:
             directory.mkdir(mode=0o700)
         except OSError as error:
             raise ServerProblem(
-                f"the directory {directory} of a server could not be made: {error.strerror}",
+                f"the server directory {directory} could not be created: {error.strerror}",
                 "free some space or choose another results directory",
                 exit_code=4,
             ) from error
@@ -195,8 +195,8 @@ class Workspace:
         if programs is None or not programs.is_dir() or self.user.may_enter(programs):
             return programs
         status = programs.stat()
-        made_of = f"{programs.resolve()} {status.st_ino} {status.st_mtime_ns}"
-        copy = self.base / "programs" / hashlib.sha256(made_of.encode()).hexdigest()[:20]
+        inputs = f"{programs.resolve()} {status.st_ino} {status.st_mtime_ns}"
+        copy = self.base / "programs" / hashlib.sha256(inputs.encode()).hexdigest()[:20]
         copy.parent.mkdir(mode=0o711, exist_ok=True)
         with self.locked(copy.with_suffix(".lock")):
             if not copy.exists():
@@ -209,9 +209,9 @@ class Workspace:
                     raise ServerProblem(
                         f"the user {self.user.name}, under whom servers run, cannot enter {programs}, and it "
                         f"could not be copied to {self.base}: {error}",
-                        "move it to where everybody may read it",
+                        "move the programs to a folder that every user can read",
                     ) from error
-                # The folder's own mode may be what denies access.
+                # The folder's own mode may have denied access.
                 unfinished.chmod(0o755)
                 unfinished.rename(copy)
         return copy
@@ -228,8 +228,8 @@ class Workspace:
         free = shutil.disk_usage(self.base).free
         if free < needed_bytes:
             raise ServerProblem(
-                f"no space left for {purpose}: it needs {megabytes(needed_bytes)}, "
-                f"{self.base} has {megabytes(free)} free",
+                f"no space left for {purpose}: it needs {format_megabytes(needed_bytes)}, "
+                f"{self.base} has {format_megabytes(free)} free",
                 "free some space, choose another results directory, or fewer or smaller tables",
                 exit_code=4,
             )
@@ -260,7 +260,7 @@ class Workspace:
             lock.release()
 
 
-def megabytes(count: int) -> str:
+def format_megabytes(count: int) -> str:
     """A number of bytes as text: "1,234 MB"."""
     return f"{count / 1e6:,.0f} MB"
 
@@ -268,12 +268,12 @@ def megabytes(count: int) -> str:
 def filesystem_of(path: Path) -> str:
     """The type of the file system that holds `path`, such as "ext4"; "" when unknown."""
     resolved = path.resolve()
-    holders = [
+    mounts = [
         (len(partition.mountpoint), partition.fstype)
         for partition in psutil.disk_partitions(all=True)
         if resolved.is_relative_to(partition.mountpoint)
     ]
-    return max(holders, default=(0, ""))[1]
+    return max(mounts, default=(0, ""))[1]
 
 
 def socket_directory(preferred: Path, user: ServerUser) -> Path:
@@ -285,13 +285,13 @@ def socket_directory(preferred: Path, user: ServerUser) -> Path:
     return short
 
 
-def _elsewhere() -> list[Path]:
+def _fallback_directories() -> list[Path]:
     """Directories outside the results directory, disk before memory; one per user."""
     name = f"dbdyno-{os.geteuid()}"
     return [Path("/var/tmp") / name, Path(tempfile.gettempdir()) / name]  # noqa: S108 — ownership is checked.
 
 
-def _make_base(base: Path, user: ServerUser) -> None:
+def _create_base(base: Path, user: ServerUser) -> None:
     base.mkdir(parents=True, exist_ok=True)
     status = base.lstat()
     # In a world-writable directory another user may have created it first.

@@ -13,25 +13,25 @@ from typing import Any, ClassVar
 from dbdyno.servers.server import ServerProblem
 
 CONNECT_TIMEOUT_S = 10
-# Maximum seconds for the answer to a statement; counting the rows of a large table takes long.
+# Maximum seconds for a statement, such as counting the rows of a large table.
 ANSWER_TIMEOUT_S = 600
 
 
-class Refused(Exception):  # noqa: N818 — the server's answer, and for who waits for a server no error.
+class ConnectFailure(Exception):  # noqa: N818 — expected while a server starts.
     """A connection that could not be made."""
 
-    def __init__(self, code: int | str, text: str, *, not_yet: bool) -> None:
+    def __init__(self, code: int | str, text: str, *, is_starting_up: bool) -> None:
         super().__init__(text)
         # The server's or the driver's error code: a number for MySQL, an SQLSTATE for PostgreSQL. 0 or ""
         # means that there is none.
         self.code = code
         self.text = text
         # Whether a starting server returns this error.
-        self.not_yet = not_yet
+        self.is_starting_up = is_starting_up
 
 
 class AdminConnection(ABC):
-    """A connection that is opened on first use, and reopened once after it was lost."""
+    """A connection that `query` opens on first use, and reopens once if it is lost."""
 
     # Exception types that the driver raises.
     errors: ClassVar[tuple[type[BaseException], ...]]
@@ -41,29 +41,29 @@ class AdminConnection(ABC):
         self._connection: Any = None
 
     def open(self) -> None:
-        """Connect now. Raises Refused."""
+        """ConnectionSettings now. Raises ConnectFailure."""
         if self._connection is None:
             try:
                 self._connection = self._connect()
             except self.errors as error:
                 code, text = self.code_and_text(error)
-                raise Refused(code, text, not_yet=self.is_not_yet(error, code)) from error
+                raise ConnectFailure(code, text, is_starting_up=self.is_starting_up(error, code)) from error
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of one statement; none for one that returns none. Raises ServerProblem."""
-        for last in (False, True):
+        """Execute one statement and return its rows, if any. Raises ServerProblem."""
+        for is_last_attempt in (False, True):
             try:
                 if self._connection is None:
                     self._connection = self._connect()
                 return self._run(sql)
             except self.errors as error:
                 code, text = self.code_and_text(error)
-                lost = self.is_lost(error, code)
-                if lost:
+                is_lost = self.is_lost(error, code)
+                if is_lost:
                     self.close()
-                if last or not lost:
+                if is_last_attempt or not is_lost:
                     raise ServerProblem(
-                        f"the server refused {shortened(sql)!r}: {text} (error {code})", exit_code=4
+                        f"the server refused {shorten_statement(sql)!r}: {text} (error {code})", exit_code=4
                     ) from error
         raise AssertionError("unreachable")
 
@@ -94,11 +94,11 @@ class AdminConnection(ABC):
 
     @staticmethod
     @abstractmethod
-    def is_not_yet(error: BaseException, code: int | str) -> bool:
+    def is_starting_up(error: BaseException, code: int | str) -> bool:
         """Whether a starting server returns this error."""
 
 
-def shortened(sql: str, length: int = 100) -> str:
-    """A statement for a message: on one line, truncated to `length`."""
+def shorten_statement(sql: str, length: int = 100) -> str:
+    """A statement for a message: on one line, truncated to `length` characters."""
     line = " ".join(sql.split())
     return line if len(line) <= length else line[: length - 1] + "…"

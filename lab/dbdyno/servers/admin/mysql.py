@@ -11,14 +11,14 @@ from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, AdminConnection
 from dbdyno.servers.admin.secure_connection import SecureConnection
 
-PLAIN = ConnectionSettings()
+DEFAULTS = ConnectionSettings()
 
 # Client error numbers after which a connection is unusable (errmsg.h of the client library).
 LOST = frozenset({0, 2000, 2006, 2013, 2055})
 
 # Client error numbers of a server that is still starting: no socket, connection refused, connection lost
 # during the greeting.
-NOT_YET = frozenset({0, 2002, 2003, 2013})
+STARTING_UP = frozenset({0, 2002, 2003, 2013})
 
 
 class MySQLAdmin(AdminConnection):
@@ -45,19 +45,17 @@ class MySQLAdmin(AdminConnection):
         return isinstance(error, OSError | pymysql.err.InterfaceError) or code in LOST
 
     @staticmethod
-    def is_not_yet(error: BaseException, code: int | str) -> bool:
+    def is_starting_up(error: BaseException, code: int | str) -> bool:
         """True for: no socket, connection refused, connection lost during the greeting."""
-        return isinstance(error, pymysql.err.Error | OSError) and code in NOT_YET
+        return isinstance(error, pymysql.err.Error | OSError) and code in STARTING_UP
 
 
-def connector(how: ConnectionSettings = PLAIN, **options: Any) -> Callable[[], Any]:
-    """A function that connects with the settings `how`, the `options` of `pymysql.connect`, and
-    time limits.
-    """
+def connector(settings: ConnectionSettings = DEFAULTS, **options: Any) -> Callable[[], Any]:
+    """A function that connects with these settings, time limits, and `options` of `pymysql.connect`."""
 
     def connect() -> Any:
         return SecureConnection(
-            how,
+            settings,
             connect_timeout=CONNECT_TIMEOUT_S,
             read_timeout=ANSWER_TIMEOUT_S,
             write_timeout=ANSWER_TIMEOUT_S,

@@ -11,7 +11,7 @@ from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, AdminConnection
 
 # libpq's messages for a server that is still starting; libpq gives no code for it.
-_NOT_YET = (
+STARTING_UP = (
     "No such file or directory",
     "Connection refused",
     "the database system is starting up",
@@ -19,9 +19,9 @@ _NOT_YET = (
     "server closed the connection unexpectedly",
 )
 
-# Over verified TLS and unix sockets a server may request the password in clear text; elsewhere only these
-# methods are allowed (docs/connections.md).
-_NEVER_IN_CLEAR = "scram-sha-256,md5,none"
+# Methods that do not reveal the password. All others are allowed only over verified TLS and unix sockets
+# (docs/connections.md).
+_METHODS_WITHOUT_CLEAR_TEXT = "scram-sha-256,md5,none"
 
 _SSL_MODES = {"disabled": "disable", "preferred": "prefer", "required": "require", "verify-ca": "verify-ca"}
 
@@ -33,11 +33,11 @@ class PostgreSQLAdmin(AdminConnection):
 
     def __init__(self, database: str, connect: Callable[[str], Any]) -> None:
         super().__init__(lambda: connect(self.database))
-        # The database that it connects to; `use` changes it.
+        # The database to connect to; `use` changes it.
         self.database = database
 
     def use(self, database: str) -> None:
-        """Use another database from now on."""
+        """Reconnect to another database at the next statement."""
         self.close()
         self.database = database
 
@@ -51,8 +51,8 @@ class PostgreSQLAdmin(AdminConnection):
         """SQLSTATE and text of an error; the SQLSTATE is empty if the error does not come from the server."""
         state = getattr(error, "sqlstate", None) or ""
         diagnostic = getattr(error, "diag", None)
-        words = getattr(diagnostic, "message_primary", None) or str(error)
-        return state, " ".join(str(words).split())
+        message = getattr(diagnostic, "message_primary", None) or str(error)
+        return state, " ".join(str(message).split())
 
     @staticmethod
     def is_lost(error: BaseException, code: int | str) -> bool:
@@ -63,33 +63,31 @@ class PostgreSQLAdmin(AdminConnection):
         return lost and (not code or str(code).startswith(("08", "57P")))
 
     @staticmethod
-    def is_not_yet(error: BaseException, code: int | str) -> bool:
+    def is_starting_up(error: BaseException, code: int | str) -> bool:
         """Decides by libpq's text."""
-        return str(code) == "57P03" or any(words in str(error) for words in _NOT_YET)
+        return str(code) == "57P03" or any(text in str(error) for text in STARTING_UP)
 
 
-def connector(how: ConnectionSettings, **options: Any) -> Callable[[str], Any]:
-    """A function that connects to a database with the settings `how`, the `options` of libpq, and time
-    limits.
-    """
+def connector(settings: ConnectionSettings, **options: Any) -> Callable[[str], Any]:
+    """A function that connects to a database with these settings, time limits, and `options` of libpq."""
 
     def connect(database: str) -> Any:
         parameters: dict[str, Any] = {
             "connect_timeout": CONNECT_TIMEOUT_S,
-            "sslmode": _SSL_MODES.get(how.tls, "verify-full"),
+            "sslmode": _SSL_MODES.get(settings.tls, "verify-full"),
             # The client detects a server that is gone, even while a long statement runs.
             "tcp_user_timeout": ANSWER_TIMEOUT_S * 1000,
         }
         for name, path in (
-            ("sslrootcert", how.tls_ca),
-            ("sslcert", how.tls_certificate),
-            ("sslkey", how.tls_key),
+            ("sslrootcert", settings.tls_ca),
+            ("sslcert", settings.tls_certificate),
+            ("sslkey", settings.tls_key),
         ):
             if path is not None:
                 parameters[name] = str(path)
         is_local = str(options.get("host", "")).startswith("/")
-        if not is_local and not how.tls.startswith("verify-"):
-            parameters["require_auth"] = _NEVER_IN_CLEAR
+        if not is_local and not settings.tls.startswith("verify-"):
+            parameters["require_auth"] = _METHODS_WITHOUT_CLEAR_TEXT
         return psycopg.connect(**{**parameters, **options, "dbname": database}, autocommit=True)
 
     return connect

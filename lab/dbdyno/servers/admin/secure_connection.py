@@ -1,7 +1,8 @@
-"""An administrative connection that protects a password as the engine does (docs/connections.md).
+"""A MySQL connection that protects the password as the engine does (docs/connections.md).
 
-PyMySQL sends a password in clear text over TLS without verification, and encrypts it with a key that any
-server may send. This class inspects each packet of a login and refuses to send one that reveals the password.
+PyMySQL itself would send a password in clear text over unverified TLS, or encrypt it with a key of an
+unverified server. This class inspects each packet of a login and refuses to send one that reveals the
+password.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ class SecureConnection(Connection):  # type: ignore[misc]
     """A connection with the settings `connect`. Its other arguments are those of `pymysql.connect`."""
 
     def __init__(self, connect: ConnectionSettings, **options: Any) -> None:
-        self._how = connect
+        self._settings = connect
         self._logging_in = False
         if connect.server_public_key is not None:
             options["server_public_key"] = connect.server_public_key.read_bytes()
         if connect.tls == "disabled" or (connect.tls == "preferred" and options.get("unix_socket")):
             options["ssl_disabled"] = True
         elif connect.tls != "preferred":
-            options["ssl"] = context(connect)
+            options["ssl"] = tls_context(connect)
         super().__init__(**options)
 
     def _request_authentication(self) -> None:
-        # The first answer would contain the password; a server that requires this plug-in requests it again.
+        # With this plug-in the first packet would contain the password. Without it, a server that requires
+        # the plug-in asks for it again, and `write_packet` inspects the answer.
         if self.__dict__.get("_auth_plugin_name") == "sha256_password":
             self._auth_plugin_name = ""
         self._logging_in = True
@@ -50,7 +52,9 @@ class SecureConnection(Connection):  # type: ignore[misc]
         if self._logging_in and self.password:
             if payload == self.password + b"\0" and not self._is_private():
                 self._refuse("the password itself", "tls=verify-ca with a tls-ca, or a unix socket")
-            if payload in KEY_REQUESTS and not (self._how.allow_public_key_retrieval or self._is_local()):
+            if payload in KEY_REQUESTS and not (
+                self._settings.allow_public_key_retrieval or self._is_local()
+            ):
                 self._refuse(
                     "the password under a key of its own",
                     "tls=verify-ca, server-public-key, or allow-public-key-retrieval",
@@ -60,7 +64,7 @@ class SecureConnection(Connection):  # type: ignore[misc]
     def _is_private(self) -> bool:
         if self.unix_socket:
             return True
-        return bool(self._secure) and self._how.tls.startswith("verify-")
+        return bool(self._secure) and self._settings.tls.startswith("verify-")
 
     def _is_local(self) -> bool:
         if self.unix_socket:
@@ -75,7 +79,7 @@ class SecureConnection(Connection):  # type: ignore[misc]
         )
 
 
-def context(connect: ConnectionSettings) -> ssl.SSLContext:
+def tls_context(connect: ConnectionSettings) -> ssl.SSLContext:
     """The TLS context for the configured mode. Raises OperationalError for files that cannot be used."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname = connect.tls == "verify-identity"

@@ -1,6 +1,6 @@
-"""Servers on the user's machines that the user's commands start, stop and restore.
+"""Servers that the user's commands start, stop and restore, and to which dbdyno connects by a URL.
 
-dbdyno connects to them by a URL; the commands call ssh, systemctl or a cloud provider's tool.
+The commands call, for example, ssh, systemctl or a cloud provider's tool.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 from dbdyno.experiment.model import ServerSpec
 from dbdyno.servers import user_commands
-from dbdyno.servers.admin.connection import Refused
+from dbdyno.servers.admin.connection import ConnectFailure
 from dbdyno.servers.kinds.remote import RemoteServer
 from dbdyno.servers.server import ServerProblem, combine_problems
 from dbdyno.servers.url import Target
 
 # Maximum seconds from the start of a server to its first answer.
-ANSWER_S_MAX = 300.0
+START_S_MAX = 300.0
 
-_LINE = re.compile(r"\s*([^\s=:]+)\s*[=:\s]\s*(.*?)\s*")
+_NAME_VALUE = re.compile(r"\s*([^\s=:]+)\s*[=:\s]\s*(.*?)\s*")
 
 
 class CommandServer(RemoteServer):
@@ -32,8 +32,8 @@ class CommandServer(RemoteServer):
     def __init__(self, target: Target, password: str, name: str, spec: ServerSpec) -> None:
         super().__init__(target, password, name, spec)
         self._commands = spec
-        # Whether the `start` command was run and `stop` was not.
-        self._up = False
+        # Whether the `start` command has run, and `stop` has not run since.
+        self._is_started = False
 
     def restore(self) -> None:
         """Stop the server, if there is a `stop` command, and run the `restore` command."""
@@ -43,27 +43,27 @@ class CommandServer(RemoteServer):
 
     def start(self) -> None:
         """Run the `start` command, and wait until the server answers."""
-        if self._commands.start and not self._up:
+        if self._commands.start and not self._is_started:
             self._run("start", self._commands.start)
-            self._up = True
+            self._is_started = True
             self._wait()
         super().start()
 
     def _wait(self) -> None:
-        deadline = time.monotonic() + ANSWER_S_MAX
+        deadline = time.monotonic() + START_S_MAX
         while True:
             try:
                 return self._admin.open()
-            except Refused as refused:
-                if not refused.not_yet:
+            except ConnectFailure as failure:
+                if not failure.is_starting_up:
                     return None
                 if time.monotonic() > deadline:
                     raise ServerProblem(
                         f"{self.variant}: the start command succeeded, but the server did not answer "
-                        f"within {ANSWER_S_MAX:g} s: {refused.text}",
-                        "look at the server's own log",
+                        f"within {START_S_MAX:g} s: {failure.text}",
+                        "look at the server's log",
                         exit_code=3,
-                    ) from refused
+                    ) from failure
             time.sleep(0.1)
 
     def stop(self, *, clean: bool) -> None:
@@ -73,12 +73,12 @@ class CommandServer(RemoteServer):
             super().stop(clean=clean)
         except ServerProblem as problem:
             problems.append(problem)
-        if self._up:
-            self._up = False
+        if self._is_started:
+            self._is_started = False
             try:
                 self._run("stop", self._commands.stop)
                 if not self._protocol.survives_restart:
-                    # The changed values are lost anyway when the server stops.
+                    # The server loses the changed values when it stops, so they need not be restored.
                     problems.clear()
             except ServerProblem as problem:
                 problems.append(problem)
@@ -88,47 +88,45 @@ class CommandServer(RemoteServer):
             raise problems[0]
 
     def _host(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
-        """The server's facts and those of the `describe` command."""
+        """The facts that the server reports, and the output of the `describe` command."""
         host = super()._host(variables)
         if not self._commands.describe:
             return host
-        return {**host, **facts(self._run("describe", self._commands.describe))}
+        return {**host, **parse_output(self._run("describe", self._commands.describe))}
 
     def process(self) -> Mapping[str, float]:
-        """The numbers that the `sample` command prints, under the names it prints; other values are
-        dropped.
-        """
+        """The numbers that the `sample` command prints, by their printed names. Other values are ignored."""
         if not self._commands.sample:
             return {}
         counts: dict[str, float] = {}
-        for name, value in facts(self._run("sample", self._commands.sample)).items():
+        for name, value in parse_output(self._run("sample", self._commands.sample)).items():
             with suppress(TypeError, ValueError, OverflowError):
                 if math.isfinite(count := float(value)):
                     counts[name] = count
         return counts
 
     def _run(self, what: str, argv: Sequence[str]) -> str:
-        known = {"DBDYNO_VARIANT": self.variant, "DBDYNO_URL": str(self._target)}
+        variables = {"DBDYNO_VARIANT": self.variant, "DBDYNO_URL": str(self._target)}
         try:
-            ended = user_commands.run(argv, known, self._commands.command_timeout_s, self.secrets)
-            failure = ended.failure()
+            result = user_commands.run(argv, variables, self._commands.command_timeout_s, self.secrets)
+            failure = result.failure()
         except ServerProblem as problem:
             failure = problem.text
         if failure:
             raise ServerProblem(
                 f"{self.variant}: the {what} command failed: {failure}",
-                f"run it yourself; it is server.{what} of the variant, and may take "
+                f"run the command yourself (server.{what} of the variant); its limit is "
                 f"{self._commands.command_timeout_s:g} s (command_timeout)",
                 exit_code=4,
             )
-        return ended.output
+        return result.output
 
 
-def facts(text: str) -> dict[str, Any]:
-    """A command's output as names and values. The output is a JSON object, or lines of a name and a value."""
+def parse_output(text: str) -> dict[str, Any]:
+    """Names and values in a command's output, which is a JSON object or lines of a name and a value."""
     try:
         value = json.loads(text)
     except ValueError:
-        matches = (_LINE.fullmatch(line) for line in text.splitlines())
+        matches = (_NAME_VALUE.fullmatch(line) for line in text.splitlines())
         return {match[1]: match[2] for match in matches if match}
     return value if isinstance(value, dict) else {"output": value}

@@ -1,8 +1,8 @@
-"""The Docker engine, through its SDK. No other file imports the SDK (extra `docker`).
+"""Runs containers through the Docker SDK. No other file imports the SDK (extra `docker`).
 
-A `Container` has the part of the interface of a child process (`subprocess.Popen`) that `process` uses. It
-never outlives this program: a guardian process removes the container when its standard input is closed, which
-happens when this program ends in any way.
+A `Container` has those methods of a child process (`subprocess.Popen`) that `process` uses. A container never
+outlives dbdyno: a guardian process removes it when its own standard input is closed, which the kernel does
+however dbdyno ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GUARDIAN = """
 import sys, time
 sys.stdin.read()
 import docker
-# A container that was being made when the end came is there a moment later.
+# A container that the engine was creating when dbdyno ended appears a moment later.
 for _ in range(100):
     try:
         docker.from_env().containers.get(sys.argv[1]).remove(force=True, v=True)
@@ -55,7 +55,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Options:
+class ContainerOptions:
     """How a container runs."""
 
     image: Image
@@ -69,8 +69,9 @@ class Options:
     cpu_limit: float | None = None
     memory_bytes: int | None = None
     open_files: int = 1024
-    # "host", or "bridge" with these ports published on loopback.
+    # "host" or "bridge".
     network: str = "host"
+    # Ports of a bridge network that are published on loopback.
     ports: tuple[int, ...] = ()
 
     def sdk_options(self) -> dict[str, Any]:
@@ -115,38 +116,39 @@ class Engine:
             self._client.ping()
         if not str(self._client.api.base_url).startswith(("http+docker://", "http://localhost")):
             raise ServerProblem(
-                f"the Docker engine is at {self._client.api.base_url}, and dbdyno shares folders with its "
-                "containers",
-                "use the engine of this machine (unset DOCKER_HOST), or run dbdyno on that engine's machine",
+                f"the Docker engine is at {self._client.api.base_url}; dbdyno needs an engine on this "
+                "machine, because it shares folders with containers",
+                "use the engine of this machine (unset DOCKER_HOST), or run dbdyno where that engine runs",
             )
 
     def image(self, name: str) -> Image:
-        """A local image by its name; nothing is pulled. Raises ServerProblem if there is no such image."""
+        """An image of the engine by its name. Raises ServerProblem if there is none; dbdyno does not pull."""
         with _sdk_errors():
             try:
                 image = self._client.images.get(name)
             except self._sdk.errors.ImageNotFound:
                 raise ServerProblem(
-                    f"there is no image {name!r} in this machine's Docker engine",
-                    f"get it first: docker pull {name} (dbdyno pulls nothing by itself), or docker import",
+                    f"the Docker engine of this machine has no image {name!r}",
+                    f"run docker pull {name} or docker import first: dbdyno pulls no images",
                 ) from None
             return Image(name, str(image.id), str(image.attrs.get("Architecture", "")))
 
     def run_script(self, image: Image, script: str) -> str:
         """The output of a shell script in a container of that image. Raises ServerProblem."""
-        options = Options(image, "asking", "0:0", network="none")
+        options = ContainerOptions(image, "programs", "0:0", network="none")
         container = self.start(options, ["/bin/sh", "-c", script])
         try:
             container.wait(ANSWER_S)
         except subprocess.TimeoutExpired:
             raise ServerProblem(
-                f"image {image.name!r} did not answer within {ANSWER_S} s", "choose an image of a server"
+                f"image {image.name!r} did not answer within {ANSWER_S} s",
+                "choose a database image",
             ) from None
         finally:
             container.remove()
         return container.output()
 
-    def start(self, options: Options, command: Sequence[str]) -> Container:
+    def start(self, options: ContainerOptions, command: Sequence[str]) -> Container:
         """Start a command in a new container. Raises ServerProblem."""
         ulimit = self._sdk.types.Ulimit(name="nofile", soft=options.open_files, hard=options.open_files)
         core = self._sdk.types.Ulimit(name="core", soft=0, hard=0)
@@ -182,18 +184,18 @@ class Guardian:
     """
 
     def __init__(self, name: str) -> None:
-        hidden = {name: value for name, value in os.environ.items() if name != PASSWORD_VARIABLE}
+        environment = {name: value for name, value in os.environ.items() if name != PASSWORD_VARIABLE}
         self._process = subprocess.Popen(
             [sys.executable, "-c", _GUARDIAN, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=hidden,
+            env=environment,
             start_new_session=True,
         )
 
     @property
-    def watches(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the guardian still runs."""
         return self._process.returncode is None
 
@@ -263,7 +265,7 @@ class Container:
 
     def output(self) -> str:
         """The container's standard output and standard error."""
-        if self._guardian.watches and self.returncode is None:
+        if self._guardian.is_running and self.returncode is None:
             with _sdk_errors():
                 return bytes(self._container.logs()).decode(errors="replace")
         return self._output.decode(errors="replace")
@@ -274,13 +276,13 @@ class Container:
             self._output = bytes(self._container.logs())
         with contextlib.suppress(_sdk().errors.NotFound):
             self._container.remove(force=True, v=True)
-        # Last, because the guardian must be able to remove the container until it is gone.
+        # Last: until the container is removed, the guardian must be able to remove it.
         self._guardian.dismiss()
 
 
 def _sdk() -> Any:
     try:
-        import docker  # noqa: PLC0415 — an extra: only who uses it needs it.
+        import docker  # noqa: PLC0415 — an optional dependency.
     except ImportError as error:
         raise ServerProblem(
             "servers of kind docker need the Python package docker, which is not installed",
@@ -299,7 +301,7 @@ def _sdk_errors() -> Iterator[None]:
         if "Error while fetching server API version" in text or "Connection aborted" in text:
             raise ServerProblem(
                 f"the Docker engine does not answer: {text[:300]}",
-                "start it (systemctl start docker), be allowed to use it (group docker), or set DOCKER_HOST",
+                "start it (systemctl start docker), join the group docker, or set DOCKER_HOST",
                 exit_code=3,
             ) from error
         raise ServerProblem(f"the Docker engine refused the request: {text[:500]}", exit_code=4) from error

@@ -1,8 +1,9 @@
-"""A private server in a container: programs of an image, on a data directory that dbdyno creates.
+"""A private server in a container, which runs the programs of an image on a data directory of dbdyno.
 
-Directory, configuration, accounts and snapshots are those of `local`. The container mounts the server's
-directory under its own path, so that all paths are the same inside and outside. The container's first process
-is the server, as an unprivileged user and without capabilities. The image's entrypoint and data are not used.
+Directory, configuration, accounts and snapshots are the same as for `local`. The container mounts the
+server's directory under its own path, so that all paths are the same inside and outside. The container's
+first process is the server, as an unprivileged user and without capabilities. The image's entrypoint and data
+are not used.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _binaries(image: Image, product: Product) -> tuple[Binaries, str]:
     servers, installers = product.programs
     script = [
         f'PATH="$PATH:{_FOLDERS}"',
-        # Only shell built-ins, because a server's image may contain no other programs.
+        # The script uses only shell built-ins, because an image may contain no other programs.
         'for folder in /usr/lib/postgresql/*/bin; do PATH="$PATH:$folder"; done',
         *(f'[ -n "$server" ] || server="$(command -v {name})"' for name in servers),
         *(f'[ -n "$install" ] || install="$(command -v {name})"' for name in installers),
@@ -50,25 +51,25 @@ def _binaries(image: Image, product: Product) -> tuple[Binaries, str]:
         '[ -z "$server" ] || "$server" --version',
     ]
     output = engine().run_script(image, "\n".join(script))
-    places = dict(re.findall(r"^(server|install)=(.*)$", output, re.MULTILINE))
+    paths = dict(re.findall(r"^(server|install)=(.*)$", output, re.MULTILINE))
     version = " ".join(line for line in output.splitlines() if not re.match(r"(server|install)=", line))
     for what, names in (("server", servers), ("install", installers)):
-        if not places.get(what):
+        if not paths.get(what):
             raise ServerProblem(
-                f"image {image.name!r} has no {product.title} server: there is no {names[0]} in it",
+                f"image {image.name!r} has no {product.title} server: it contains no {names[0]}",
                 "choose an image of that product, or correct server.product",
             )
-    if not product.is_named(version):
+    if not product.is_version_of(version):
         raise ServerProblem(
-            f"image {image.name!r} has no {product.title} server: its {places['server']} prints "
+            f"image {image.name!r} has no {product.title} server: its {paths['server']} prints "
             f"{version[:200]!r}",
             "choose an image of that product, or correct server.product",
         )
-    return Binaries(Path(places["server"]), Path(places["install"]), None, runnable=False), version
+    return Binaries(Path(paths["server"]), Path(paths["install"]), None, runnable=False), version
 
 
-def software(variant: Variant) -> str:
-    """What a variant runs: the image's content hash and the server's version. Raises ServerProblem."""
+def describe_software(variant: Variant) -> str:
+    """The content hash of a variant's image, and the version of its server. Raises ServerProblem."""
     image = engine().image(str(variant.server.image))
     return f"{image.id} {_binaries(image, PRODUCTS[str(variant.server.product)])[1]}"
 
@@ -81,7 +82,7 @@ class DockerServer(LocalServer):
         self._started: Container | None = None
         super().__init__(variant, workspace, snapshot)
 
-    def _find(self, workspace: Workspace) -> Binaries:  # noqa: ARG002 — an image's programs are in it.
+    def _find(self, workspace: Workspace) -> Binaries:  # noqa: ARG002 — the image contains the programs.
         return _binaries(self._image, self._product)[0]
 
     def _make_place(self, directory: Path, sockets: Path, port: int, admin_port: int) -> Place:
@@ -89,22 +90,22 @@ class DockerServer(LocalServer):
         if self._spec.network == "host":
             return Place(directory, socket, port, admin_port)
         # Connections come from the bridge's address; the port is published only on loopback.
-        return Place(directory, socket, port, admin_port, listens="0.0.0.0", clients="%")  # noqa: S104
+        return Place(directory, socket, port, admin_port, listen_address="0.0.0.0", client_address="%")  # noqa: S104
 
     def _spawn(self, command: Sequence[str]) -> Container:
         place, spec = self._place, self._spec
         user = self._workspace.user
-        names = place.directory / "passwd"
-        names.write_text(_passwd(user.uid, user.gid))
+        passwd = place.directory / "passwd"
+        passwd.write_text(_passwd(user.uid, user.gid))
         folders = [place.directory]
         if place.socket.parent != place.directory:
             folders.append(place.socket.parent)
-        options = containers.Options(
+        options = containers.ContainerOptions(
             self._image,
             self.variant,
             f"{user.uid}:{user.gid}",
             tuple(str(folder) for folder in folders),
-            {str(names): "/etc/passwd"},
+            {str(passwd): "/etc/passwd"},
             spec.cpus,
             spec.cpu_limit,
             None if spec.memory is None else size_bytes(spec.memory),
@@ -116,7 +117,9 @@ class DockerServer(LocalServer):
         return self._started
 
     def _log(self) -> str:
-        """The end of the log file, after the output from before the file existed."""
+        """The end of the log file, then the container's output, which has the messages from before the log
+        file.
+        """
         return super()._log() + (self._started.output() if self._started is not None else "")
 
     def _identity(self) -> dict[str, Any]:

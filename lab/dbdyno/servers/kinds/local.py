@@ -1,8 +1,8 @@
 """A private server on this machine, with its own directory, user, CPUs, ports and accounts.
 
-::
+The states of a server::
 
-    closed --restore()--> stopped, data there --start()--> up --stop()--> stopped --close()--> nothing left
+    new --restore()--> stopped, with data --start()--> running --stop()--> stopped --close()--> removed
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import psutil
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Variant
 from dbdyno.servers import ports
-from dbdyno.servers.admin.connection import AdminConnection, Refused, shortened
+from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure, shorten_statement
 from dbdyno.servers.kinds import process
 from dbdyno.servers.machine import this_machine
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.products.diagnose import diagnose
-from dbdyno.servers.products.product import Binaries, Failure, Options, Place
+from dbdyno.servers.products.product import Binaries, ConfigOptions, Failure, Place
 from dbdyno.servers.server import Address, Description, ServerProblem
 from dbdyno.servers.snapshots.copying import METHOD, copy_tree
 from dbdyno.servers.snapshots.slots import PrivateServer, Slot
@@ -37,8 +37,8 @@ from dbdyno.servers.workspace import Workspace, socket_directory
 # Name of the load's account and schema. Every server object generates a new password.
 USER = DATABASE = "dbdyno"
 
-# Maximum seconds for a start, which may recover from a crash or fill a large buffer pool, and for a clean
-# stop, which may flush it.
+# Maximum seconds for a start, in which a server may recover from a crash or fill a large buffer pool, and for
+# a clean stop, in which it may flush the buffer pool.
 START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 300.0
 KILL_TIMEOUT_S = 60.0
@@ -59,15 +59,15 @@ def _close_all() -> None:
 
 
 class LocalServer(PrivateServer):
-    """A private server of one variant. Raises ServerProblem if the variant cannot be served.
+    """A private server of one variant. `restore` copies `snapshot`, or creates an empty schema if it is None.
 
-    `snapshot` is what `restore` copies; None gives an empty schema.
+    Raises ServerProblem if the variant cannot be run.
     """
 
     def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:
         self.variant = variant.name
-        # Seconds that the last clean stop took; a variant's cost includes the time to flush.
-        self.stopped_in_s: float | None = None
+        # Seconds that the last clean stop took; the time to flush is part of a variant's cost.
+        self.stop_seconds: float | None = None
         self._spec = variant.server
         self._declared = read_declaration(variant)
         self._product = self._declared.product
@@ -78,7 +78,7 @@ class LocalServer(PrivateServer):
         self._usage: Usage | None = None
         self._admin: AdminConnection | None = None
         self._log_start = 0
-        # Letters, digits, `-` and `_` only, so that it needs no escaping in a statement.
+        # The passwords contain only letters, digits, `-` and `_`, which need no escaping in a statement.
         self._password, self._admin_password = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         directory = workspace.server_directory(variant.name)
         sockets = socket_directory(directory, workspace.user)
@@ -99,7 +99,7 @@ class LocalServer(PrivateServer):
 
     def occupy(self, slot: Slot) -> None:
         """See `PrivateServer`. A port that the variant declares does not change."""
-        assert not self.runs, "a running server cannot move"
+        assert not self.is_running, "a running server cannot move"
         self._remove_own_place()
         self._slot = slot
         port = self._declared.port or slot.port
@@ -112,7 +112,7 @@ class LocalServer(PrivateServer):
             self._workspace.discard(self._place.directory)
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """See `PrivateServer`."""
         return self._process is not None
 
@@ -142,16 +142,16 @@ class LocalServer(PrivateServer):
                 exit_code=4,
             ) from error
         if self._snapshot is None:
-            self._initialise()
+            self._create_empty_data()
 
     def _make_directory(self, path: Path) -> None:
         path.mkdir(mode=0o700)
         self._workspace.user.own(path)
 
-    def _initialise(self) -> None:
+    def _create_empty_data(self) -> None:
         """Create an empty data directory, with the options that determine the file format."""
         self._make_directory(self._place.data)
-        command = self._product.initialise(self._binaries, self._place, self._declared.init_options())
+        command = self._product.init_command(self._binaries, self._place, self._declared.init_options())
         self._launch(command)
         assert self._process is not None, "just launched"
         status = self._process.wait()
@@ -159,30 +159,30 @@ class LocalServer(PrivateServer):
         if status != 0:
             raise self._diagnose(status)
 
-    def settle(self, tables: Sequence[str]) -> None:  # noqa: ARG002 — dbdyno made all its tables.
+    def finish_background_work(self, tables: Sequence[str]) -> None:  # noqa: ARG002 — dbdyno created all tables.
         """See `Server`."""
-        self._product.settle(self._running_admin(), DATABASE)
+        self._product.finish_background_work(self._running_admin(), DATABASE)
 
     def stop_for_snapshot(self) -> None:
-        """Stop it cleanly after all background work, so that its data can be a snapshot."""
-        self.settle(())
-        self._product.before_snapshot(self._running_admin())
+        """Finish all background work and stop the server cleanly, so that its data can be a snapshot."""
+        self.finish_background_work(())
+        self._product.prepare_snapshot(self._running_admin())
         self.stop(clean=True)
 
     def give_data(self, target: Path) -> None:
         """Move the data directory of a cleanly stopped server to `target`, on the same file system."""
-        assert self._process is None, "only a stopped server's data are complete"
+        assert self._process is None, "the data are complete only when the server is stopped"
         for path in self._place.data.rglob("*"):
             names = {path.name, path.relative_to(self._place.data).parts[0]}
-            if path.is_file() and names & self._product.transient:
+            if path.is_file() and names & self._product.transient_files:
                 path.unlink()
         self._place.data.rename(target)
 
     # --- life
 
     def start(self) -> None:
-        """Start the server, wait until it answers, and run the variant's `init_sql`. Restores the data first
-        if there are none; does nothing if the server runs.
+        """Start the server, wait until it answers, and run the variant's `init_sql`. Restore the data first
+        if there are none. Does nothing if the server is running.
         """
         if self._process is not None and self._process.poll() is None:
             return
@@ -191,16 +191,16 @@ class LocalServer(PrivateServer):
         ports.require_free(self._place.port)
         ports.require_free(self._place.admin_port)
         self._write_files()
-        self._launch(self._product.command(self._binaries, self._place, self._spec.arguments))
+        self._launch(self._product.start_command(self._binaries, self._place, self._spec.arguments))
         self._admin = self._product.admin(self._place, self._admin_password)
         try:
             self._wait_until_ready(self._admin)
             if error := self._product.startup_error(self._log()):
                 raise ServerProblem(
-                    f"the server of {self.variant!r} started without something that is declared: {error}",
-                    "correct or remove it in the variant's variables, config or arguments",
+                    f"the server of {self.variant!r} started, but ignored a declared setting: {error}",
+                    "correct or remove that setting in the variant's variables, config or arguments",
                 )
-            self._product.ready(self._admin, self.address())
+            self._product.create_accounts(self._admin, self.address())
             for statement in self._spec.init_sql:
                 self._run_init_sql(statement)
         except BaseException:
@@ -210,7 +210,9 @@ class LocalServer(PrivateServer):
             self._place.init_file.unlink(missing_ok=True)
 
     def _write_files(self) -> None:
-        options = Options(self._dbdyno_options(), self._declared.config, self._declared.listed())
+        options = ConfigOptions(
+            self._dbdyno_options(), self._declared.config, self._declared.file_variables()
+        )
         files = self._product.files(self._place, options, self.address(), self._admin_password)
         for path, text in files.items():
             # A server ignores option files that every user may write to, and some of these files contain
@@ -244,21 +246,21 @@ class LocalServer(PrivateServer):
             try:
                 admin.open()
                 return
-            except Refused as refused:
+            except ConnectFailure as failure:
                 if (status := self._process.poll()) is not None:
-                    raise self._diagnose(status) from refused
-                if not refused.not_yet:
+                    raise self._diagnose(status) from failure
+                if not failure.is_starting_up:
                     raise ServerProblem(
                         f"the server of {self.variant!r} runs, but refuses dbdyno's connection: "
-                        f"{refused.text} ({refused.code})",
-                        "remove what changes accounts or logins from the variant",
-                    ) from refused
+                        f"{failure.text} ({failure.code})",
+                        "remove settings and init_sql that change accounts or logins from the variant",
+                    ) from failure
                 if time.monotonic() > deadline:
                     raise ServerProblem(
                         f"the server of {self.variant!r} did not answer within {START_TIMEOUT_S:g} s",
                         f"its log ends with: {self._log()[-300:].strip()}",
                         exit_code=4,
-                    ) from refused
+                    ) from failure
             time.sleep(0.02)
 
     def _run_init_sql(self, statement: str) -> None:
@@ -267,7 +269,7 @@ class LocalServer(PrivateServer):
         except ServerProblem as problem:
             raise ServerProblem(
                 f"init_sql of {self.variant!r}: {problem.text}",
-                f"correct {shortened(statement)!r} in the variant",
+                f"correct {shorten_statement(statement)!r} in the variant",
             ) from problem
 
     def stop(self, *, clean: bool) -> None:
@@ -285,7 +287,7 @@ class LocalServer(PrivateServer):
             timeout_s=STOP_TIMEOUT_S if clean else KILL_TIMEOUT_S,
         )
         if clean:
-            self.stopped_in_s = seconds
+            self.stop_seconds = seconds
             if (status := running.poll()) is not None and status != 0:
                 raise self._diagnose(status)
 
@@ -333,17 +335,17 @@ class LocalServer(PrivateServer):
         return self._admin
 
     def describe(self) -> Description:
-        """See `Server`. Declared settings are those of `variables`, and those options of `config` and
+        """See `Server`. `declared` has the variant's `variables`, and those options of its `config` and
         `arguments` that are also server variables. Other options, such as plug-ins to load, are left out.
         """
         variables = self.variables()
-        options = self._declared.by_name()
-        shown = {name: value for name, value in options.items() if value and name in variables}
+        options = self._declared.options()
+        effective = {name: value for name, value in options.items() if value and name in variables}
         return Description(
             product=self._product.name,
-            version=self._product.release(variables),
+            version=self._product.server_version(variables),
             identity={**self._identity(), **self._product.identity(self._running_admin(), variables)},
-            declared={**shown, **self._declared.variables},
+            declared={**effective, **self._declared.variables},
             set_by_dbdyno=self._dbdyno_options(),
             variables=variables,
             units=self._product.units(self._running_admin()),
@@ -381,7 +383,7 @@ class LocalServer(PrivateServer):
 
     def _dbdyno_options(self) -> dict[str, str]:
         """The options that dbdyno sets, without those that the experiment declares."""
-        declared = self._declared.by_name()
+        declared = self._declared.options()
         return {
             name: value
             for name, value in self._product.dbdyno_options(process.open_files_max()).items()
@@ -401,7 +403,7 @@ class LocalServer(PrivateServer):
             log,
             status,
             self._place,
-            self._declared.by_name(),
+            self._declared.options(),
             self._binaries,
             self._product.title,
             self._product.error_lines(log),

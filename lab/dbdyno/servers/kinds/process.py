@@ -1,6 +1,6 @@
-"""A server as a child process with its own user and CPUs; it never outlives dbdyno.
+"""Starts and stops a server as a child process with its own user and CPUs, which never outlives dbdyno.
 
-Linux only, like the engine: it needs parent-death signals, CPU sets and /proc.
+This module needs Linux, for parent-death signals, CPU sets and /proc.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Child(Protocol):
     pid: int
 
     def poll(self) -> int | None:
-        """Its exit status; None while it runs."""
+        """The exit status; None while the process runs."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end. Raises subprocess.TimeoutExpired."""
+        """Wait until the process ends. Raises subprocess.TimeoutExpired."""
 
     def send_signal(self, number: int, /) -> None:
-        """Send it a signal."""
+        """Send a signal to the process."""
 
     def kill(self) -> None:
         """Kill the process."""
@@ -47,7 +47,7 @@ PR_SET_PDEATHSIG = 1
 # Loaded before any fork, because a child must not import or open anything between fork and exec.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-# dbdyno later binds itself to the client's CPUs; a server without a declared CPU set must not inherit these.
+# dbdyno later binds itself to the client's CPUs, which a server without a declared CPU set must not inherit.
 _CPUS_AT_START = frozenset(os.sched_getaffinity(0))
 
 
@@ -87,7 +87,7 @@ def start(
         raise ServerProblem(
             f"server.cpus is {cpus!r}, but this machine has no CPU {format_cpus(missing)}; "
             f"it has {format_cpus(online_cpus())}",
-            "choose CPUs that exist",
+            "choose CPUs of this machine",
         )
     prepare = _before_exec(os.getpid(), requested)
     try:
@@ -112,8 +112,11 @@ def start(
         ) from error
 
 
-def end_with(parent: int) -> None:
-    """In a child before exec: let the kernel kill it when the thread of `parent` that started it ends."""
+def die_with_parent(parent: int) -> None:
+    """Called in a child before exec: the kernel then kills the child when the thread that started it ends.
+
+    `parent` is the id of the parent process; if it has already ended, the child exits.
+    """
     _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -123,7 +126,7 @@ def _before_exec(parent: int, cpus: frozenset[int]) -> Callable[[], None]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
     def prepare() -> None:
-        end_with(parent)
+        die_with_parent(parent)
         os.sched_setaffinity(0, cpus)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         # A core file of a server with a large buffer pool would fill the experiment's disk.
@@ -133,10 +136,10 @@ def _before_exec(parent: int, cpus: frozenset[int]) -> Callable[[], None]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment of a server: English messages, no secrets of the shell, and another home directory."""
-    kept = ("PATH", "LD_LIBRARY_PATH", "TZ", "TMPDIR")
+    """The environment of a server: messages are in English, and secrets of the user's shell are left out."""
+    inherited = ("PATH", "LD_LIBRARY_PATH", "TZ", "TMPDIR")
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
-    return {name: os.environ[name] for name in kept if name in os.environ} | {
+    return {name: os.environ[name] for name in inherited if name in os.environ} | {
         "PATH": path,
         "LC_ALL": "C",
         "HOME": "/",

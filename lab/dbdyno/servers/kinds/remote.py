@@ -1,4 +1,4 @@
-"""Remote servers: dbdyno connects to them by a URL and neither starts nor stops them.
+"""Remote servers, to which dbdyno connects by a URL and which it neither starts nor stops.
 
 dbdyno reads their settings. It changes only the variables in `set_global`, and restores them when a group
 ends. Load and administration both use the account of the URL.
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers.admin.connection import Refused
+from dbdyno.servers.admin.connection import ConnectFailure
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
-from dbdyno.servers.products.configuration import normal
+from dbdyno.servers.products.configuration import normalize_name
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import PASSWORD_FIX, Address, Description, Server, ServerProblem, combine_problems
 from dbdyno.servers.snapshots.snapshot import Snapshot
@@ -23,12 +23,14 @@ from dbdyno.servers.url import Target, parse_url
 from dbdyno.servers.workspace import Workspace
 
 
-def password(
+def read_password(
     file: Path | None, ask: Callable[[], str] | None, environment: Mapping[str, str] | None = None
 ) -> str:
-    """The password of a target: from the file, else from the environment, else from `ask`, else empty.
+    """The password of a target, from the first of these: `file`, the environment, `ask`. Empty if none has
+    one.
 
-    `ask` is None without a terminal. One line break at the end of the file is removed. Raises ServerProblem.
+    `ask` prompts the user; it is None without a terminal. One line break at the end of the file is removed.
+    Raises ServerProblem.
     """
     if file is not None:
         try:
@@ -49,11 +51,11 @@ def variant_password(variant: Variant) -> str:
     """The password of a variant's server, from the source that the variant names. Raises ServerProblem."""
     name = variant.server.password_env
     if name is None:
-        return password(variant.server.password_file, None)
+        return read_password(variant.server.password_file, None)
     if name not in os.environ:
         raise ServerProblem(
-            f"variant {variant.name!r}: password_env names the variable {name}, which is not set",
-            f"set it, or name a file as password_file, or leave both out and set {Address.PASSWORD_VARIABLE}",
+            f"variant {variant.name!r}: password_env is {name!r}, but this environment variable is not set",
+            f"set it, name a file as password_file, or omit both and set {Address.PASSWORD_VARIABLE}",
         )
     return os.environ[name]
 
@@ -74,7 +76,7 @@ def variant_target(variant: Variant) -> Target:
 
 
 def open_remote(url: str, password: str) -> Server:
-    """The server behind a URL; `start` connects. Raises ServerProblem for a wrong URL."""
+    """The server that a URL names, not connected yet. Raises ServerProblem for an invalid URL."""
     return RemoteServer(parse_url(url), password)
 
 
@@ -88,12 +90,12 @@ class RemoteServer(Server):
         self._spec = spec or ServerSpec(kind="remote", url=str(target))
         self._protocol = PROTOCOLS[target.protocol]
         self._admin = self._protocol.admin(target, password)
-        # Values before the run of the variables that dbdyno changed, by name.
+        # The variables that dbdyno has changed, with their former values.
         self._changed: dict[str, str] = {}
 
     @classmethod
-    def of_variant(cls, variant: Variant, _workspace: Workspace, _snapshot: Snapshot | None) -> Self:
-        """The server of a variant; no snapshot replaces its data. Raises ServerProblem."""
+    def from_variant(cls, variant: Variant, _workspace: Workspace, _snapshot: Snapshot | None) -> Self:
+        """The server of a variant. A remote server uses no snapshot. Raises ServerProblem."""
         return cls(variant_target(variant), variant_password(variant), variant.name, variant.server)
 
     def restore(self) -> None:
@@ -105,16 +107,16 @@ class RemoteServer(Server):
         """
         try:
             self._admin.open()
-        except Refused as refused:
-            raise self._protocol.refusal(
-                self._target, refused.code, refused.text, with_password=bool(self._password)
-            ) from refused
+        except ConnectFailure as failure:
+            raise self._protocol.explain_failure(
+                self._target, failure.code, failure.text, with_password=bool(self._password)
+            ) from failure
         if self._spec.set_global:
-            self._change()
+            self._set_variables()
 
-    def _change(self) -> None:
+    def _set_variables(self) -> None:
         for option, value in self._spec.variables.items():
-            name = normal(option)
+            name = normalize_name(option)
             if name in self._changed:
                 continue
             try:
@@ -123,32 +125,32 @@ class RemoteServer(Server):
                 raise ServerProblem(
                     f"{self.variant}: {name} could not be set on the server: {problem.text}",
                     problem.fix
-                    or "give the account the right to it (SYSTEM_VARIABLES_ADMIN, SUPER, ALTER SYSTEM), or "
-                    "set it yourself and leave out set_global",
+                    or "grant the account the privilege (SYSTEM_VARIABLES_ADMIN, SUPER or ALTER SYSTEM), or "
+                    "set the variable yourself and omit set_global",
                     problem.exit_code,
                 ) from problem
 
-    def _revert(self) -> list[ServerProblem]:
+    def _restore_variables(self) -> list[ServerProblem]:
         """Restore every changed variable; returns a problem for each that failed."""
-        left: list[ServerProblem] = []
+        problems: list[ServerProblem] = []
         while self._changed:
             name, before = self._changed.popitem()
             try:
                 self._protocol.revert(self._admin, name, before)
             except ServerProblem as problem:
-                was = repr(before) if before else "not set"
-                left.append(
+                former = repr(before) if before else "not set"
+                problems.append(
                     ServerProblem(
-                        f"{name} was {was} before, and dbdyno could not restore it: {problem.text}",
+                        f"{name} was {former}, and dbdyno could not restore it: {problem.text}",
                         f"set it yourself: {self._protocol.revert_sql(name, before)}",
                         exit_code=4,
                     )
                 )
-        return left
+        return problems
 
-    def settle(self, tables: Sequence[str]) -> None:
-        """Vacuum and analyse the tables, if the protocol needs it and as far as the account is allowed to."""
-        self._protocol.settle(self._admin, tables)
+    def finish_background_work(self, tables: Sequence[str]) -> None:
+        """Vacuum and analyse the tables, if the product needs this."""
+        self._protocol.finish_background_work(self._admin, tables)
 
     def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — dbdyno does not stop it.
         """Restore changed variables and disconnect; the server keeps running.
@@ -156,17 +158,17 @@ class RemoteServer(Server):
         If variables could not be restored, raises ServerProblem with the old value of each and the statement
         that restores it.
         """
-        left = self._revert()
+        problems = self._restore_variables()
         self._admin.close()
-        if left:
-            raise combine_problems(left, self.variant)
+        if problems:
+            raise combine_problems(problems, self.variant)
 
     def close(self) -> None:
-        """Same as `stop`."""
+        """Does the same as `stop`."""
         self.stop(clean=True)
 
     def address(self) -> Address:
-        """Where and how the load connects: host, database and account of the URL."""
+        """Host, database and account of the URL, with the password."""
         return Address(**vars(self._target), password=self._password)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
@@ -194,9 +196,9 @@ class RemoteServer(Server):
             origins = product.origins(self._admin)
         return Description(
             product=product.name,
-            version=product.release(variables),
+            version=product.server_version(variables),
             identity={**self._protocol.identity(self._admin, variables), "url": str(self._target)},
-            declared={normal(name): str(value) for name, value in self._spec.variables.items()},
+            declared={normalize_name(name): str(value) for name, value in self._spec.variables.items()},
             set_by_dbdyno={},
             variables=variables,
             units=product.units(self._admin),

@@ -1,6 +1,6 @@
-"""Remote servers of each protocol: facts, settings, and explanations of refused connections.
+"""What dbdyno does on a remote server, by protocol: read facts, change settings, explain failed connections.
 
-One class for each protocol, registered in `PROTOCOLS`. Facts that the account may not read are left out.
+`PROTOCOLS` has one class for each protocol. Facts that the account may not read are left out.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dbdyno.servers.admin.mysql import connector as mysql_connector
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin
 from dbdyno.servers.admin.postgresql import connector as postgresql_connector
 from dbdyno.servers.admin.secure_connection import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR
-from dbdyno.servers.products.configuration import Value, rendered
+from dbdyno.servers.products.configuration import Value, format_value
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
 from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import PASSWORD_FIX, ServerProblem
-from dbdyno.servers.url import Target, bracketed
+from dbdyno.servers.url import Target, bracket_ipv6
 
 NOT_REACHABLE = 3
 
@@ -42,34 +42,34 @@ _MYSQL_IDENTITY = (
 )
 _MYSQL_HOST = ("hostname", "version_compile_os", "version_compile_machine")
 
-# Maximum seconds until all sessions see a reloaded setting.
+# Maximum seconds until a reload of the configuration is complete.
 RELOAD_S_MAX = 10.0
 
 _SIZE = re.compile(r"([0-9]+)([KMGTPE])")
 
 
-# Why a server refuses a connection, and the fix. {user} and {database} are plain names; {user_sql} and
+# Why a connection failed, and the fix. {user} and {database} are plain names; {user_sql} and
 # {database_sql} are quoted for SQL.
-_REFUSALS = {
+_FAILURES = {
     "login": (
         "{where}: access denied for user {user} {with_or_without} a password: {text}",
         f"check user and password; {PASSWORD_FIX}",
     ),
     "database": (
         "{where} has no database {database} for user {user}: {text}",
-        "create it (CREATE DATABASE {database_sql}), grant rights on it, or name another",
+        "create the database (CREATE DATABASE {database_sql}), grant privileges on it, or name another one",
     ),
     "tls": (
         "{where}: TLS failed: {text}",
         "check tls and tls-ca, and the server's certificate: authority, dates, and the names in it",
     ),
-    "full": ("{where} has no connection left: {text}", "raise max_connections or close others"),
+    "full": ("{where} has no connection left: {text}", "raise max_connections, or close other connections"),
     "unreachable": ("{where} cannot be reached: {text}", "check host, port, and that the server runs"),
     "authentication": ("{where}: {text}", "see docs/connections.md"),
     "entry": (
         "{where} does not accept user {user} for database {database} from this address or with this kind of "
         "connection: {text}",
-        "add an entry for them to pg_hba.conf and reload the server; an entry of type hostssl requires TLS",
+        "add an entry to pg_hba.conf and reload the server; an entry of type hostssl requires TLS",
     ),
     "right": (
         "user {user} may not connect to database {database} on {where}: {text}",
@@ -79,10 +79,10 @@ _REFUSALS = {
         "{where} has a role {user} without the right to log in: {text}",
         "ALTER ROLE {user_sql} LOGIN, or name another user",
     ),
-    "refused": ("{where} refuses the connection: {text}", "look at the server's log for more"),
+    "refused": ("{where} refuses the connection: {text}", "look at the server's log for the reason"),
 }
-# By error number of the MySQL protocol.
-_MYSQL_REFUSALS = {
+# Keys of `_FAILURES` by error number of the MySQL protocol.
+_MYSQL_FAILURES = {
     1045: "login",
     1698: "login",
     1044: "database",
@@ -91,8 +91,9 @@ _MYSQL_REFUSALS = {
     CR_SSL_CONNECTION_ERROR: "tls",
     CR_AUTH_PLUGIN_CANNOT_LOAD: "authentication",
 }
-# By PostgreSQL's English text, the most specific first. A refusal in another language also begins with FATAL.
-_POSTGRESQL_REFUSALS = (
+# Keys of `_FAILURES` by PostgreSQL's English message, the most specific first. Messages in other languages
+# begin with FATAL too.
+_POSTGRESQL_FAILURES = (
     (re.compile(r"no pg_hba\.conf entry|pg_hba\.conf rejects"), "entry"),
     (re.compile(r"permission denied for database"), "right"),
     (re.compile(r"is not permitted to log in"), "role"),
@@ -109,8 +110,8 @@ class RemoteProtocol(ABC):
 
     # Whether a variable that `change` sets keeps its value when the server restarts.
     survives_restart: ClassVar[bool]
-    # Quotes the name of a database or user.
-    quote: ClassVar[str]
+    # The character that quotes the name of a database or user.
+    quote_character: ClassVar[str]
 
     @abstractmethod
     def admin(self, target: Target, password: str) -> AdminConnection:
@@ -122,38 +123,42 @@ class RemoteProtocol(ABC):
 
     @abstractmethod
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
-        """What identifies the server permanently, and `started_unix_s`, the second in which it started."""
+        """Values that identify the server permanently, and `started_unix_s`, its start time in seconds."""
 
     @abstractmethod
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
-        """What the server reports about its machine."""
+        """Facts that the server reports about its machine."""
 
-    def refusal(self, target: Target, code: int | str, text: str, *, with_password: bool) -> ServerProblem:
+    def explain_failure(
+        self, target: Target, code: int | str, text: str, *, with_password: bool
+    ) -> ServerProblem:
         """The reason for a failed connection as a message for the user."""
         facts = {
-            "where": target.unix_socket or f"{bracketed(target.host)}:{target.port}",
+            "where": target.unix_socket or f"{bracket_ipv6(target.host)}:{target.port}",
             "user": repr(target.user),
             "database": repr(target.database),
-            "user_sql": self._quoted(target.user),
-            "database_sql": self._quoted(target.database),
+            "user_sql": self._quote_name(target.user),
+            "database_sql": self._quote_name(target.database),
             "with_or_without": "with" if with_password else "without",
             "text": text,
         }
-        problem, fix = _REFUSALS[self._refusal_kind(code, text)]
+        problem, fix = _FAILURES[self._failure_kind(code, text)]
         return ServerProblem(problem.format(**facts), fix.format(**facts), NOT_REACHABLE)
 
     @abstractmethod
-    def _refusal_kind(self, code: int | str, text: str) -> str:
-        """The key of `_REFUSALS` for a driver's error."""
+    def _failure_kind(self, code: int | str, text: str) -> str:
+        """The key of `_FAILURES` for a driver's error."""
 
-    def _quoted(self, name: str) -> str:
-        return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
+    def _quote_name(self, name: str) -> str:
+        return (
+            self.quote_character
+            + name.replace(self.quote_character, 2 * self.quote_character)
+            + self.quote_character
+        )
 
     @abstractmethod
-    def settle(self, admin: AdminConnection, tables: Sequence[str]) -> None:
-        """Finish background work on freshly loaded tables as far as the account may. `tables` are names as in
-        SQL.
-        """
+    def finish_background_work(self, admin: AdminConnection, tables: Sequence[str]) -> None:
+        """Finish background work on freshly loaded tables. `tables` are their names as in SQL."""
 
     @abstractmethod
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
@@ -174,7 +179,7 @@ class RemoteMySQL(RemoteProtocol):
     """Servers of the MySQL protocol."""
 
     survives_restart = False
-    quote = "`"
+    quote_character = "`"
 
     def admin(self, target: Target, password: str) -> AdminConnection:
         """See `RemoteProtocol`."""
@@ -186,12 +191,12 @@ class RemoteMySQL(RemoteProtocol):
         return MySQLAdmin(mysql_connector(target.connect, **options))
 
     def product(self, variables: Mapping[str, str]) -> Product:
-        """Decides by the variables with version and version comment."""
+        """MariaDB or MySQL, by the variables version and version_comment."""
         text = f"{variables.get('version', '')} {variables.get('version_comment', '')}"
         return MariaDB() if "mariadb" in text.lower() else MySQL()
 
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
-        """From the server's variables; the start time is known to the second."""
+        """Server variables, and the start time, which is now minus the uptime."""
         identity: dict[str, Any] = {name: variables[name] for name in _MYSQL_IDENTITY if variables.get(name)}
         with suppress(ServerProblem):
             ((now,),) = admin.query("SELECT UNIX_TIMESTAMP()")
@@ -200,24 +205,24 @@ class RemoteMySQL(RemoteProtocol):
         return identity
 
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002
-        """From the server's variables."""
+        """Server variables about the machine."""
         return {name: variables[name] for name in _MYSQL_HOST if name in variables}
 
-    def _refusal_kind(self, code: int | str, text: str) -> str:
+    def _failure_kind(self, code: int | str, text: str) -> str:
         if "CERTIFICATE_VERIFY_FAILED" in text:
             return "tls"
-        return _MYSQL_REFUSALS.get(int(code), "unreachable")
+        return _MYSQL_FAILURES.get(int(code), "unreachable")
 
-    def settle(self, admin: AdminConnection, tables: Sequence[str]) -> None:
+    def finish_background_work(self, admin: AdminConnection, tables: Sequence[str]) -> None:
         """Does nothing: the loader has analysed its tables."""
 
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
         """Uses SET GLOBAL."""
-        pattern = _mysql_literal(name.replace("_", r"\_"))
+        pattern = _quote_mysql_string(name.replace("_", r"\_"))
         before = admin.pairs(f"SHOW GLOBAL VARIABLES LIKE {pattern}")
         if name not in before:
             raise ServerProblem(f"the server has no variable {name!r}")
-        admin.query(f"SET GLOBAL {name} = {_mysql_value(rendered(name, value))}")
+        admin.query(f"SET GLOBAL {name} = {_format_mysql_value(format_value(name, value))}")
         return before[name]
 
     def revert(self, admin: AdminConnection, name: str, before: str) -> None:
@@ -226,27 +231,27 @@ class RemoteMySQL(RemoteProtocol):
 
     def revert_sql(self, name: str, before: str) -> str:
         """A SET GLOBAL statement."""
-        return f"SET GLOBAL {name} = {_mysql_value(before)}"
+        return f"SET GLOBAL {name} = {_format_mysql_value(before)}"
 
 
-def _mysql_literal(text: str) -> str:
+def _quote_mysql_string(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _mysql_value(text: str) -> str:
+def _format_mysql_value(text: str) -> str:
     """A value for SET; sizes are converted to bytes, because SET accepts no size suffix."""
     if (size := _SIZE.fullmatch(text)) is not None:
         return str(int(size[1]) * 1024 ** ("KMGTPE".index(size[2]) + 1))
     if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) or text.upper() in {"ON", "OFF"}:
         return text
-    return _mysql_literal(text)
+    return _quote_mysql_string(text)
 
 
 class RemotePostgreSQL(RemoteProtocol):
     """Servers of PostgreSQL's protocol."""
 
     survives_restart = True
-    quote = '"'
+    quote_character = '"'
 
     def admin(self, target: Target, password: str) -> AdminConnection:
         """See `RemoteProtocol`. A unix socket is given as its file or as its folder."""
@@ -258,7 +263,7 @@ class RemotePostgreSQL(RemoteProtocol):
             options["password"] = password
         return PostgreSQLAdmin(target.database, postgresql_connector(target.connect, **options))
 
-    def product(self, variables: Mapping[str, str]) -> Product:  # noqa: ARG002 — it has one.
+    def product(self, variables: Mapping[str, str]) -> Product:  # noqa: ARG002 — the protocol has one product.
         """PostgreSQL."""
         return PostgreSQL()
 
@@ -286,32 +291,32 @@ class RemotePostgreSQL(RemoteProtocol):
         ((text,),) = admin.query("SELECT version()")
         return {"built": str(text)}
 
-    def _refusal_kind(self, code: int | str, text: str) -> str:  # noqa: ARG002 — without a connection there is none.
-        kinds = (kind for pattern, kind in _POSTGRESQL_REFUSALS if pattern.search(text))
+    def _failure_kind(self, code: int | str, text: str) -> str:  # noqa: ARG002 — there is no code.
+        kinds = (kind for pattern, kind in _POSTGRESQL_FAILURES if pattern.search(text))
         return next(kinds, "unreachable")
 
-    def settle(self, admin: AdminConnection, tables: Sequence[str]) -> None:
-        """Freeze every row of the tables, so that this work does not fall into a trial."""
+    def finish_background_work(self, admin: AdminConnection, tables: Sequence[str]) -> None:
+        """Freeze every row of the tables, so that the server does not do this work during a trial."""
         if tables:
             admin.query(f"VACUUM (FREEZE, ANALYZE) {', '.join(tables)}")
 
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
         """Uses ALTER SYSTEM and a reload; a change that needs a restart is reverted and refused."""
-        text = PostgreSQL().rendered(name, value)
-        known = admin.query(f"SELECT context FROM pg_settings WHERE name = '{name}'")
-        if not known:
+        text = PostgreSQL().format_value(name, value)
+        contexts = admin.query(f"SELECT context FROM pg_settings WHERE name = '{name}'")
+        if not contexts:
             raise ServerProblem(f"the server has no variable {name!r}")
-        if known[0][0] in ("postmaster", "internal"):
+        if contexts[0][0] in ("postmaster", "internal"):
             raise ServerProblem(
                 f"{name} cannot be changed while the server runs",
-                "set it on the server, which needs a restart",
+                "set it yourself and restart the server",
             )
         rows = admin.query(
             "SELECT setting FROM pg_file_settings WHERE sourcefile LIKE '%postgresql.auto.conf' "
             f"AND name = '{name}'"
         )
         before = str(rows[-1][0]) if rows else ""
-        admin.query(f"ALTER SYSTEM SET {name} = '{_escaped(text)}'")
+        admin.query(f"ALTER SYSTEM SET {name} = '{_escape_quotes(text)}'")
         try:
             _reload(admin)
         except ServerProblem:
@@ -331,16 +336,16 @@ class RemotePostgreSQL(RemoteProtocol):
 
 
 def _revert_sql(name: str, before: str) -> str:
-    to = f"SET {name} = '{_escaped(before)}'" if before else f"RESET {name}"
-    return f"ALTER SYSTEM {to}"
+    action = f"SET {name} = '{_escape_quotes(before)}'" if before else f"RESET {name}"
+    return f"ALTER SYSTEM {action}"
 
 
-def _escaped(text: str) -> str:
+def _escape_quotes(text: str) -> str:
     return text.replace("'", "''")
 
 
 def _reload(admin: AdminConnection) -> None:
-    """Make the server reload its configuration, and wait until it has."""
+    """Make the server reload its configuration, and wait until the reload is complete."""
     ((before,),) = admin.query("SELECT pg_conf_load_time()")
     admin.query("SELECT pg_reload_conf()")
     deadline = time.monotonic() + RELOAD_S_MAX

@@ -2,9 +2,9 @@
 
 An option file is read from top to bottom and the last value wins, so the order of its parts is:
 
-    harness limits  <  the user's own file (`config`)  <  the declared `variables`  <  where the server lives
+    dbdyno's options  <  the user's file (`config`)  <  the declared `variables`  <  paths and ports
 
-The last part (data directory, socket, port, ...) belongs to dbdyno and keeps the server private. Syntax:
+The last part (data directory, socket, port, ...) keeps the server private. Syntax:
 "Option Files" in the MariaDB knowledge base and in the MySQL reference manual.
 """
 
@@ -28,12 +28,12 @@ _BINARY_SIZE = re.compile(r"^([0-9]+)\s*([KMGTPE])iB$")
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.]*$")
 
 
-def normal(name: str) -> str:
-    """An option's name in one spelling: lower case, underscores, no leading dashes, no `loose-` prefix."""
+def normalize_name(name: str) -> str:
+    """One spelling of an option's name: lower case, underscores, no leading dashes, no `loose-` prefix."""
     return name.strip().lstrip("-").lower().replace("-", "_").removeprefix("loose_")
 
 
-def rendered(name: str, value: Value) -> str:
+def format_value(name: str, value: Value) -> str:
     """A value in the server's syntax: booleans as ON and OFF, sizes with one letter.
 
     Raises ServerProblem for a value that an option file cannot hold.
@@ -51,43 +51,43 @@ def rendered(name: str, value: Value) -> str:
     return f"{size[1]}{size[2]}" if size else value
 
 
-def quoted(value: str) -> str:
-    """A value in double quotes, so that spaces and `#` and `;` are part of it."""
+def quote_value(value: str) -> str:
+    """A value in double quotes, so that it can contain spaces, `#` and `;`."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def problems_of(variables: Mapping[str, Value], reserved: Mapping[str, str]) -> list[ServerProblem]:
-    """All errors in declared variables that can be found without a server.
+def find_problems(variables: Mapping[str, Value], reserved: Mapping[str, str]) -> list[ServerProblem]:
+    """All errors in declared variables that dbdyno can find without a server.
 
-    `reserved` contains the names that dbdyno sets itself, each with the reason.
+    `reserved` has the options that only dbdyno may set, each with the reason.
     """
     problems = []
-    seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in variables:
-        key = normal(name)
+        key = normalize_name(name)
         if not _NAME.match(key):
-            problems.append(ServerProblem(f"variables holds {name!r}, which is not a name of a variable"))
+            problems.append(ServerProblem(f"variables contains {name!r}, which is not a valid variable name"))
         elif key in reserved:
             problems.append(
                 ServerProblem(
                     f"variables.{name} cannot be declared: {reserved[key]}", "remove it from the experiment"
                 )
             )
-        elif key in seen:
+        elif key in names:
             problems.append(
                 ServerProblem(
-                    f"variables holds {seen[key]!r} and {name!r}, which are the same variable",
+                    f"variables contains {names[key]!r} and {name!r}, which are the same variable",
                     "keep one of them",
                 )
             )
-        seen[key] = name
+        names[key] = name
     return problems
 
 
 def file_options(text: str) -> dict[str, str]:
-    """The options in the server's groups of an option file, by normal name; an option without a value gives
-    "".
+    """The options in the server's groups of an option file, by normalized name; an option without a value
+    gives "".
     """
     options: dict[str, str] = {}
     group = ""
@@ -99,17 +99,17 @@ def file_options(text: str) -> dict[str, str]:
             group = line[1:-1].strip().lower()
         elif SERVER_GROUPS.match(group):
             name, _, value = line.partition("=")
-            options[normal(name)] = _without_comment(value.strip())
+            options[normalize_name(name)] = _without_comment(value.strip())
     return options
 
 
 def argument_options(arguments: Iterable[str]) -> dict[str, str]:
-    """The options of a command line, `--name=value`, by normal name; an option without a value gives ""."""
+    """The options `--name=value` of a command line, by normalized name. Without a value it is ""."""
     options: dict[str, str] = {}
     for argument in arguments:
         if argument.startswith("--"):
             name, _, value = argument.partition("=")
-            options[normal(name)] = value
+            options[normalize_name(name)] = value
     return options
 
 
@@ -119,7 +119,7 @@ def option_file(
     config: str,
     declared: Mapping[str, str],
     place: Mapping[str, str],
-    literal: Callable[[str], str] = quoted,
+    literal: Callable[[str], str] = quote_value,
     section: str = "[mysqld]",
 ) -> str:
     """The complete generated file; `literal` formats a value, `section` is the header of each group of
@@ -132,7 +132,7 @@ def option_file(
 
     lines = [
         *group("Options that dbdyno sets, equal in all variants", set_by_dbdyno),
-        *(["# Your own file (`config`), unchanged", config.rstrip(), ""] if config else []),
+        *(["# Your file (`config`), unchanged", config.rstrip(), ""] if config else []),
         *group("Options that the experiment declares", declared),
         *group("Paths and ports of this server", place),
     ]

@@ -1,4 +1,4 @@
-"""The settings that a variant declares (`variables`, `config`, `arguments`), validated, names normalised."""
+"""Reads and validates the settings that a variant declares (`variables`, `config`, `arguments`)."""
 
 from __future__ import annotations
 
@@ -13,37 +13,41 @@ from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import ServerProblem, combine_problems
 
-# All products that dbdyno can run locally.
+# The products that dbdyno can run, by name.
 PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL(), PostgreSQL())}
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """A variant's declarations. `variables` are rendered, `config` is the text of the user's file."""
+    """The declared settings of a variant.
+
+    `variables` have normalized names and values in the server's syntax; `config` is the text of the user's
+    file.
+    """
 
     product: Product
     variables: Mapping[str, str]
     config: str
     arguments: tuple[str, ...]
 
-    def by_name(self) -> dict[str, str]:
-        """Every declared option with its value, by normal name. If an option occurs more than once, the last
-        one wins, as in the server.
+    def options(self) -> dict[str, str]:
+        """Every declared option with its value, by normalized name. If an option occurs more than once, the
+        last one wins, as in the server.
         """
         from_file = {
             name: value
             for name, value in self.product.file_options(self.config).items()
-            if name not in self.product.reserved and name != "port"
+            if name not in self.product.reserved_options and name != "port"
         }
         return {**from_file, **self.variables, **configuration.argument_options(self.arguments)}
 
-    def listed(self) -> dict[str, str]:
-        """The declared variables in the form in which they are written into the generated configuration."""
-        return dict(self.product.listed(self.variables))
+    def file_variables(self) -> dict[str, str]:
+        """The declared variables that dbdyno writes into the generated configuration."""
+        return dict(self.product.file_variables(self.variables))
 
     def init_options(self) -> dict[str, str]:
         """The declared options that determine the file format."""
-        return {name: value for name, value in self.by_name().items() if name in self.product.init_options}
+        return {name: value for name, value in self.options().items() if name in self.product.init_options}
 
     @property
     def port(self) -> int | None:
@@ -57,13 +61,15 @@ def read_declaration(variant: Variant) -> Declaration:
     spec = variant.server
     assert spec.product is not None, "a server that dbdyno starts has a product"
     product = PRODUCTS[spec.product]
-    problems = configuration.problems_of(spec.variables, product.reserved)
+    problems = configuration.find_problems(spec.variables, product.reserved_options)
     for argument in spec.arguments:
-        name = configuration.normal(argument.partition("=")[0])
+        name = configuration.normalize_name(argument.partition("=")[0])
         if not argument.startswith("-"):
-            problems.append(ServerProblem(f"arguments holds {argument!r}; an argument begins with dashes"))
-        elif reason := product.reserved.get(name):
-            problems.append(ServerProblem(f"arguments cannot hold {argument!r}: {reason}", "remove it"))
+            problems.append(
+                ServerProblem(f"arguments contains {argument!r}; an argument must begin with a dash")
+            )
+        elif reason := product.reserved_options.get(name):
+            problems.append(ServerProblem(f"arguments must not contain {argument!r}: {reason}", "remove it"))
     config = ""
     if spec.config is not None:
         try:
@@ -74,7 +80,7 @@ def read_declaration(variant: Variant) -> Declaration:
     variables: dict[str, str] = {}
     for name, value in spec.variables.items():
         try:
-            variables[configuration.normal(name)] = product.rendered(name, value)
+            variables[configuration.normalize_name(name)] = product.format_value(name, value)
         except ServerProblem as problem:
             problems.append(problem)
     port = variables.get("port", "1")

@@ -1,6 +1,7 @@
-"""Why a server did not start or why it died, as a message for the user.
+"""Explains from its log why a server did not start or why it died.
 
-Each product has its own patterns (`Product.patterns`); this file has the explanations that products share.
+Each product has its own patterns (`Product.patterns`); this file has the explanations that all products
+share.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ def diagnose(failure: Failure, patterns: Patterns) -> ServerProblem:
     )
 
 
-def unknown(names: Sequence[str], known: Collection[str], failure: Failure) -> ServerProblem:
+def unknown_names(names: Sequence[str], known: Collection[str], failure: Failure) -> ServerProblem:
     """Names that the server does not know, each with the most similar known name, if any."""
     parts = []
     for name in names:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-        parts.append(f"{name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
+        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+        parts.append(f"{name!r}" + (f" (did you mean {similar[0]!r}?)" if similar else ""))
     word = "variable" if len(parts) == 1 else "variables"
     return ServerProblem(
         f"this {failure.title} server does not know the {word} {', '.join(parts)}",
-        "correct or remove it in the variant's variables, config or arguments",
+        "correct or remove the setting in the variant's variables, config or arguments",
     )
 
 
@@ -52,11 +53,11 @@ def refused_value(failure: Failure, name: str, value: str, fix: str = "") -> Ser
     """A value that the server does not accept for a variable."""
     return ServerProblem(
         f"this {failure.title} server refuses the value {value!r} for {name!r}",
-        fix or "see its manual for the accepted values",
+        fix or "see the server's manual for the accepted values",
     )
 
 
-def listed(failure: Failure, *arguments: str) -> str:
+def list_options(failure: Failure, *arguments: str) -> str:
     """The options that the server's program lists when called with `arguments`; empty if the call fails."""
     if not failure.binaries.runnable:
         return ""
@@ -73,7 +74,7 @@ def listed(failure: Failure, *arguments: str) -> str:
     return answer.stdout
 
 
-def message(text: str, fix: str) -> Explanation:
+def explanation(text: str, fix: str) -> Explanation:
     """An explanation whose text needs only the groups of its pattern, and {title}, the product's name."""
 
     def explain(match: re.Match[str], failure: Failure) -> ServerProblem:
@@ -82,9 +83,9 @@ def message(text: str, fix: str) -> Explanation:
     return explain
 
 
-def port_taken(_: re.Match[str], failure: Failure) -> ServerProblem:
+def port_in_use(_: re.Match[str], failure: Failure) -> ServerProblem:
     """Another program uses the port."""
-    return ports.taken(failure.place.port)
+    return ports.port_in_use(failure.place.port)
 
 
 def disk_full(_: re.Match[str], failure: Failure) -> ServerProblem:
@@ -97,10 +98,10 @@ def disk_full(_: re.Match[str], failure: Failure) -> ServerProblem:
     )
 
 
-def denied(_: re.Match[str], failure: Failure) -> ServerProblem:
+def permission_denied(_: re.Match[str], failure: Failure) -> ServerProblem:
     """The server's user has no permission for a file."""
     return ServerProblem(
         f"the {failure.title} server, which runs as {failure.user}, may not read or write a file: "
         + "; ".join(failure.errors[:2]),
-        "let that user read what the experiment names, or choose another results directory",
+        "give that user access to the files that the experiment names, or choose another results directory",
     )

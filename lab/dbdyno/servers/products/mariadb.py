@@ -24,10 +24,10 @@ class MariaDB(MySQLFamily):
     name = "mariadb"
     title = "MariaDB"
     version_mark = "MariaDB"
-    transient = frozenset({"ib_buffer_pool", "ibtmp1", "server.pid"})
+    transient_files = frozenset({"ib_buffer_pool", "ibtmp1", "server.pid"})
     programs = (("mariadbd", "mysqld"), ("mariadb-install-db", "mysql_install_db"))
 
-    reserved: ClassVar[Mapping[str, str]] = {**MySQLFamily.reserved, "extra_port": PRIVATE}
+    reserved_options: ClassVar[Mapping[str, str]] = {**MySQLFamily.reserved_options, "extra_port": PRIVATE}
 
     init_options = frozenset(
         {
@@ -47,7 +47,7 @@ class MariaDB(MySQLFamily):
     )
 
     # Loading need not be durable, because an interrupted snapshot is discarded.
-    neutral: ClassVar[Mapping[str, str | int]] = {
+    loading_options: ClassVar[Mapping[str, str | int]] = {
         "innodb_buffer_pool_size": "512M",
         "innodb_flush_log_at_trx_commit": 0,
         # With MariaDB's default, 1, LOAD DATA holds a table's AUTO-INC lock until it ends, so parallel
@@ -58,21 +58,21 @@ class MariaDB(MySQLFamily):
 
     def binaries(self, basedir: Path | None) -> Binaries:
         """Finds `mariadbd` and `mariadb-install-db`, also under their old names."""
-        fix = f"install the Debian package {PACKAGE}, or name a folder with MariaDB as server.basedir"
+        fix = f"install the Debian package {PACKAGE}, or set server.basedir to a folder that contains MariaDB"
         server, install = programs.find_both(self.title, self.programs, basedir, fix)
         # MariaDB's default base directory is the parent of the program's folder.
         options = () if basedir is None else (f"--basedir={server.parent.parent}",)
-        return Binaries(server, install, basedir, programs.loader(basedir), options)
+        return Binaries(server, install, basedir, programs.loader_command(basedir), options)
 
     def dbdyno_options(self, open_files: int) -> Mapping[str, str]:
-        """Also reserves connections that the load cannot use."""
+        """Those of `MySQLFamily`, and connections that the load cannot use."""
         return {**super().dbdyno_options(open_files), "extra_max_connections": "10"}
 
     def placement(self, place: Place) -> dict[str, str]:
-        """Adds a port that the load does not use."""
+        """Those of `MySQLFamily`, and a port that the load does not use."""
         return {**super().placement(place), "extra_port": str(place.admin_port)}
 
-    def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
+    def init_command(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
         """`mariadb-install-db` with the options that determine the file format."""
         return [
             str(binaries.install),
@@ -88,10 +88,10 @@ class MariaDB(MySQLFamily):
             *command_options(options),
         ]
 
-    def prologue(self, load: Address) -> Sequence[str]:
+    def first_statements(self, load: Address) -> Sequence[str]:
         """Remove the accounts of a new data directory, which have no passwords."""
-        kept = f"'mariadb.sys', '{ADMIN_USER}', '{load.user}'"
-        return [f"DELETE FROM mysql.global_priv WHERE User NOT IN ({kept})", "FLUSH PRIVILEGES"]
+        needed = f"'mariadb.sys', '{ADMIN_USER}', '{load.user}'"
+        return [f"DELETE FROM mysql.global_priv WHERE User NOT IN ({needed})", "FLUSH PRIVILEGES"]
 
     def account_statements(self, account: str, password: str) -> Sequence[str]:
         """See `MySQLFamily`."""
@@ -102,7 +102,7 @@ class MariaDB(MySQLFamily):
         return {"host": "127.0.0.1", "port": place.admin_port}
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
-        """Where settings come from, read from information_schema."""
+        """From information_schema."""
         return admin.pairs(
             "SELECT LOWER(VARIABLE_NAME), LOWER(GLOBAL_VALUE_ORIGIN) FROM "
             "information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', '')"

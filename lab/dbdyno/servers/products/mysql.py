@@ -15,7 +15,7 @@ from dbdyno.servers.products.product import Binaries, Place
 from dbdyno.servers.server import Address
 from dbdyno.servers.sources import programs
 
-# Folders of an unpacked root that contain libraries besides the C library.
+# Folders of an unpacked root with libraries of MySQL itself.
 PRIVATE_LIBRARIES = ("usr/lib/mysql/private",)
 
 
@@ -25,14 +25,14 @@ class MySQL(MySQLFamily):
     name = "mysql"
     title = "MySQL"
     version_mark = " Ver "
-    transient = frozenset({"ib_buffer_pool", "ibtmp1", "mysql.sock.lock", "#innodb_temp"})
+    transient_files = frozenset({"ib_buffer_pool", "ibtmp1", "mysql.sock.lock", "#innodb_temp"})
     programs = (("mysqld",), ("mysqld",))
 
-    reserved: ClassVar[Mapping[str, str]] = {
-        **MySQLFamily.reserved,
+    reserved_options: ClassVar[Mapping[str, str]] = {
+        **MySQLFamily.reserved_options,
         "admin_address": "dbdyno administers a private server through its unix socket",
-        "initialize": "dbdyno makes the data directory itself",
-        "initialize_insecure": "dbdyno makes the data directory itself",
+        "initialize": "dbdyno creates the data directory itself",
+        "initialize_insecure": "dbdyno creates the data directory itself",
     }
 
     init_options = frozenset(
@@ -51,27 +51,31 @@ class MySQL(MySQLFamily):
 
     # Loading need not be durable, because an interrupted snapshot is discarded. A binary log of the loading
     # would be copied together with the data for every trial.
-    neutral: ClassVar[Mapping[str, str | int]] = {
+    loading_options: ClassVar[Mapping[str, str | int]] = {
         "innodb_buffer_pool_size": "512M",
         "innodb_flush_log_at_trx_commit": 0,
         "disable_log_bin": "ON",
     }
 
-    def is_named(self, version: str) -> bool:
-        """MySQL prints no product name; MariaDB prints its own."""
-        return super().is_named(version) and "MariaDB" not in version
+    def is_version_of(self, version: str) -> bool:
+        """MySQL prints no product name, but MariaDB does."""
+        return super().is_version_of(version) and "MariaDB" not in version
 
     def binaries(self, basedir: Path | None) -> Binaries:
         """Finds `mysqld` in a package, a vendor's tarball, or an unpacked root of another system."""
         fix = (
-            "install MySQL, or name the folder of an unpacked one as server.basedir (scripts/mysql-root DIR "
-            "makes one)"
+            "install MySQL, or set server.basedir to the folder of an unpacked MySQL (scripts/mysql-root DIR "
+            "creates one)"
         )
         server, _ = programs.find_both(self.title, self.programs, basedir, fix)
         if basedir is None:
             return Binaries(server, server, None)
         return Binaries(
-            server, server, basedir, programs.loader(basedir, PRIVATE_LIBRARIES), tuple(_places(server))
+            server,
+            server,
+            basedir,
+            programs.loader_command(basedir, PRIVATE_LIBRARIES),
+            tuple(_path_options(server)),
         )
 
     def placement(self, place: Place) -> dict[str, str]:
@@ -84,7 +88,7 @@ class MySQL(MySQLFamily):
             "loose_mysqlx": "OFF",
         }
 
-    def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
+    def init_command(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
         """`mysqld --initialize-insecure`. It creates root without a password; the first start removes this
         account.
         """
@@ -99,7 +103,7 @@ class MySQL(MySQLFamily):
             *command_options(options),
         ]
 
-    def prologue(self, load: Address) -> Sequence[str]:  # noqa: ARG002 — root is the only account.
+    def first_statements(self, load: Address) -> Sequence[str]:  # noqa: ARG002 — root is the only account.
         """Keep the accounts out of the binary log, and remove root, which has no password."""
         return ["SET SESSION sql_log_bin = 0", "DROP USER IF EXISTS 'root'@'localhost'"]
 
@@ -117,17 +121,15 @@ class MySQL(MySQLFamily):
         return {"unix_socket": str(place.socket)}
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
-        """Where settings come from, read from performance_schema, which has this even if it is disabled."""
+        """From performance_schema, which has this table even if it is disabled."""
         return admin.pairs(
             "SELECT VARIABLE_NAME, LOWER(VARIABLE_SOURCE) FROM performance_schema.variables_info "
             "WHERE VARIABLE_SOURCE <> 'COMPILED'"
         )
 
 
-def _places(server: Path) -> Sequence[str]:
-    """The options for a server in another folder than its compiled-in one; all paths derive from the
-    program's path.
-    """
+def _path_options(server: Path) -> Sequence[str]:
+    """Options with the paths of a server that is not in its compiled-in folder."""
     base = server.parent.parent
     plugins = [base / name for name in ("lib/mysql/plugin", "lib/plugin") if (base / name).is_dir()]
     shares = [base / name for name in ("share/mysql", "share") if (base / name / "charsets").is_dir()]

@@ -1,4 +1,4 @@
-"""Option file and administrative SQL of private servers, common to MariaDB and MySQL."""
+"""The options and administrative SQL that MariaDB and MySQL have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.products import configuration, error_log
-from dbdyno.servers.products.product import Binaries, Options, Place, Product
+from dbdyno.servers.products.product import Binaries, ConfigOptions, Place, Product
 from dbdyno.servers.server import Address
 
 PRIVATE = "dbdyno gives every private server its own"
@@ -25,7 +25,7 @@ class MySQLFamily(Product):
 
     protocol: ClassVar[str] = "mysql"
 
-    reserved: ClassVar[Mapping[str, str]] = {
+    reserved_options: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("datadir", "tmpdir", "socket", "pid_file", "log_error", "init_file"), PRIVATE),
         **dict.fromkeys(
             ("innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory"), PRIVATE
@@ -33,7 +33,7 @@ class MySQLFamily(Product):
         "bind_address": "a private server listens on loopback only",
         "skip_networking": "the load and the administration need the network interface of loopback",
         "user": "dbdyno chooses an account without privileges",
-        "basedir": "it belongs one level up, as server.basedir",
+        "basedir": "declare server.basedir instead",
         "skip_grant_tables": "the load runs as an ordinary account",
     }
 
@@ -42,7 +42,7 @@ class MySQLFamily(Product):
     error_lines = staticmethod(error_log.error_lines)
 
     def dbdyno_options(self, open_files: int) -> Mapping[str, str]:
-        """Enough connections and statements for any load level, as far as the limit of open files allows."""
+        """Enough connections and prepared statements for any load, within the limit of open files."""
         connections = min(8192, open_files // 3)
         tables = min(4000, (open_files - connections - 200) // 3)
         return {
@@ -58,7 +58,9 @@ class MySQLFamily(Product):
             "skip_name_resolve": "ON",
         }
 
-    def files(self, place: Place, options: Options, load: Address, admin_password: str) -> Mapping[Path, str]:
+    def files(
+        self, place: Place, options: ConfigOptions, load: Address, admin_password: str
+    ) -> Mapping[Path, str]:
         """The generated option file, and the statements of its `init_file`."""
         text = configuration.option_file(
             set_by_dbdyno=options.set_by_dbdyno,
@@ -75,7 +77,7 @@ class MySQLFamily(Product):
     def placement(self, place: Place) -> dict[str, str]:
         """The options that keep the server private: its directories, socket and ports.
 
-        Messages from before the server has read `log_error` go to standard error, which is the same file.
+        `log_error` is also the file of the server's standard error.
         """
         return {
             "datadir": str(place.data),
@@ -83,7 +85,7 @@ class MySQLFamily(Product):
             "socket": str(place.socket),
             "pid_file": str(place.directory / "server.pid"),
             "log_error": str(place.log),
-            "bind_address": place.listens,
+            "bind_address": place.listen_address,
             "port": str(place.port),
             "init_file": str(place.init_file),
         }
@@ -95,15 +97,15 @@ class MySQLFamily(Product):
         The load's account has rights only on its own schema, so no privilege (such as TP_CONNECTION_ADMIN)
         lets it bypass a thread pool.
         """
-        statements = [*self.prologue(load), f"CREATE DATABASE IF NOT EXISTS `{load.database}`"]
+        statements = [*self.first_statements(load), f"CREATE DATABASE IF NOT EXISTS `{load.database}`"]
         accounts = ((ADMIN_USER, admin_password, "*.*"), (load.user, load.password, f"`{load.database}`.*"))
-        for (user, password, scope), host in itertools.product(accounts, ("localhost", place.clients)):
+        for (user, password, scope), host in itertools.product(accounts, ("localhost", place.client_address)):
             account = f"'{user}'@'{host}'"
             statements += [*self.account_statements(account, password), f"GRANT ALL ON {scope} TO {account}"]
         return statements
 
     @abstractmethod
-    def prologue(self, load: Address) -> Sequence[str]:
+    def first_statements(self, load: Address) -> Sequence[str]:
         """Statements that run before the first account is created."""
 
     @abstractmethod
@@ -112,21 +114,21 @@ class MySQLFamily(Product):
 
     @abstractmethod
     def admin_address(self, place: Place) -> Mapping[str, Any]:
-        """How the administrator connects: arguments of `pymysql.connect`."""
+        """The address of the administrator's connection, as arguments of `pymysql.connect`."""
 
     def admin(self, place: Place, password: str) -> AdminConnection:
         """See `Product`. The connection is encrypted if the server requires that."""
         options = {**self.admin_address(place), "user": ADMIN_USER, "password": password}
         return MySQLAdmin(connector(ConnectionSettings(tls="preferred"), **options))
 
-    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
+    def start_command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
         """See `Product`. The server reads only the generated file."""
         return [*binaries.command(), f"--defaults-file={place.option_file}", *binaries.options, *arguments]
 
-    def ready(self, admin: AdminConnection, load: Address) -> None:
+    def create_accounts(self, admin: AdminConnection, load: Address) -> None:
         """Does nothing: the statements of `init_file` create schema and account."""
 
-    def settle(self, admin: AdminConnection, database: str) -> None:
+    def finish_background_work(self, admin: AdminConnection, database: str) -> None:
         """Update the statistics of every table."""
         tables = admin.query(
             f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
@@ -134,8 +136,8 @@ class MySQLFamily(Product):
         for (table,) in tables:
             admin.query(f"ANALYZE TABLE `{database}`.`{table}`")
 
-    def before_snapshot(self, admin: AdminConnection) -> None:
-        """Make the clean stop complete the purge and merge all buffered changes."""
+    def prepare_snapshot(self, admin: AdminConnection) -> None:
+        """Make a clean stop complete the purge and merge all buffered changes."""
         admin.query("SET GLOBAL innodb_fast_shutdown = 0")
 
     def status(self, admin: AdminConnection) -> Mapping[str, str]:
@@ -151,7 +153,7 @@ class MySQLFamily(Product):
         return {name: variables[name] for name in ("server_uuid",) if name in variables}
 
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
-        """From table statistics, which ANALYZE updated after loading."""
+        """The sum of the table statistics, which ANALYZE updated after loading."""
         ((size,),) = admin.query(
             "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES "
             f"WHERE TABLE_SCHEMA = '{database}'"
@@ -164,5 +166,5 @@ class MySQLFamily(Product):
 
 
 def command_options(options: Mapping[str, str]) -> list[str]:
-    """Options of an option file in the form of command-line arguments."""
+    """Options as command-line arguments."""
     return [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]

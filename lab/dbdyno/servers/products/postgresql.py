@@ -17,22 +17,23 @@ from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
 from dbdyno.servers.products import postgresql_errors
-from dbdyno.servers.products.configuration import Value, normal, option_file
-from dbdyno.servers.products.product import Binaries, Options, Place, Product
+from dbdyno.servers.products.configuration import Value, normalize_name, option_file
+from dbdyno.servers.products.product import Binaries, ConfigOptions, Place, Product
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.sources import programs
 
 PACKAGE = "postgresql"
 
 ADMIN_USER = "dbdyno_admin"
-# The database that initdb makes for administration.
-MAINTENANCE = "postgres"
+# The database that initdb creates for administration.
+MAINTENANCE_DATABASE = "postgres"
 
 _PRIVATE = "dbdyno gives every private server its own"
 
-# Views of counters with one row, and counters that are summed over all rows of a view.
-_SINGLE_ROWS = ("pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal")
-_SUMS = {
+# Views with one row of counters.
+_ONE_ROW_VIEWS = ("pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal")
+# Counters that are summed over all rows of a view.
+_SUMMED_COUNTERS = {
     "pg_stat_user_tables": (
         "seq_scan", "seq_tup_read", "idx_scan", "idx_tup_fetch", "n_tup_ins", "n_tup_upd", "n_tup_del",
         "n_tup_hot_upd", "n_live_tup", "n_dead_tup", "vacuum_count", "autovacuum_count",
@@ -50,7 +51,7 @@ class PostgreSQL(Product):
     programs = (("postgres",), ("initdb",))
     version_mark = "PostgreSQL"
     version_variable = "server_version"
-    transient = frozenset({"postmaster.pid", "postmaster.opts", "pg_stat_tmp"})
+    transient_files = frozenset({"postmaster.pid", "postmaster.opts", "pg_stat_tmp"})
     # Signals for a fast and for an immediate shutdown; SIGTERM would wait until all clients disconnect.
     stop_signal = signal.SIGINT
     kill_signal = signal.SIGQUIT
@@ -58,7 +59,7 @@ class PostgreSQL(Product):
     patterns = postgresql_errors.PATTERNS
     error_lines = staticmethod(postgresql_errors.error_lines)
 
-    reserved: ClassVar[Mapping[str, str]] = {
+    reserved_options: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
             ("data_directory", "config_file", "hba_file", "ident_file", "external_pid_file"), _PRIVATE
         ),
@@ -75,7 +76,7 @@ class PostgreSQL(Product):
 
     # Loading need not be durable, because an interrupted snapshot is discarded. Commits stay synchronous:
     # VACUUM marks a page as all-visible only after the commits on it have been flushed to the WAL.
-    neutral: ClassVar[Mapping[str, str | int]] = {
+    loading_options: ClassVar[Mapping[str, str | int]] = {
         "shared_buffers": "512MB",
         "fsync": "off",
         "maintenance_work_mem": "256MB",
@@ -85,18 +86,18 @@ class PostgreSQL(Product):
 
     def binaries(self, basedir: Path | None) -> Binaries:
         """Finds `postgres` and `initdb`: on PATH, in Debian's folder for each version, or in `basedir`."""
-        fix = f"install the Debian package {PACKAGE}, or name a folder with PostgreSQL as server.basedir"
+        fix = f"install the Debian package {PACKAGE}, or set server.basedir to a folder with PostgreSQL"
         server, install = programs.find_both(
             self.title, self.programs, basedir, fix, _versions(basedir or Path("/"))
         )
         # Both programs find their files relative to their real path.
-        return Binaries(server.resolve(), install.resolve(), basedir, programs.loader(basedir))
+        return Binaries(server.resolve(), install.resolve(), basedir, programs.loader_command(basedir))
 
     def socket_name(self, port: int) -> str:
         """PostgreSQL's clients take a folder and a port, and build this name themselves."""
         return f".s.PGSQL.{port}"
 
-    def rendered(self, name: str, value: Value) -> str:
+    def format_value(self, name: str, value: Value) -> str:
         """Booleans as on and off; units are PostgreSQL's (kB, MB, GB, ms, s, min)."""
         text = ("on" if value else "off") if isinstance(value, bool) else str(value)
         if any(character in text for character in "\n\r\0"):
@@ -113,18 +114,25 @@ class PostgreSQL(Product):
             match = re.match(r"\s*([A-Za-z_][\w.]*)\s*(?:=|\s)\s*('(?:[^']|'')*'|[^#\s]*)", raw)
             if match and match[1].lower() not in ("include", "include_dir", "include_if_exists"):
                 value = match[2]
-                options[normal(match[1])] = value[1:-1].replace("''", "'") if value[:1] == "'" else value
+                unquoted = value[1:-1].replace("''", "'") if value[:1] == "'" else value
+                options[normalize_name(match[1])] = unquoted
         return options
 
     def dbdyno_options(self, open_files: int) -> Mapping[str, str]:
-        """Enough connections for most load levels; each one uses shared memory even if it is never opened."""
+        """Enough connections for most loads; each one uses shared memory even if it is never opened."""
         return {
             "max_connections": str(min(1000, open_files // 3)),
-            # A crash must not be hidden by a restart.
+            # A restart must not hide a crash.
             "restart_after_crash": "off",
         }
 
-    def files(self, place: Place, options: Options, load: Address, admin_password: str) -> Mapping[Path, str]:  # noqa: ARG002
+    def files(
+        self,
+        place: Place,
+        options: ConfigOptions,
+        load: Address,
+        admin_password: str,  # noqa: ARG002
+    ) -> Mapping[Path, str]:
         """postgresql.conf, pg_hba.conf and pg_ident.conf. The administrator connects through the unix socket
         and is identified by the system account, the load by its password; pg_hba.conf rejects all others.
         """
@@ -133,10 +141,10 @@ class PostgreSQL(Product):
             config=options.config,
             declared=options.declared,
             place=self._placement(place),
-            literal=_literal,
+            literal=_quote_string,
             section="",
         )
-        where = "all" if place.clients == "%" else f"{place.clients}/32"
+        where = "all" if place.client_address == "%" else f"{place.client_address}/32"
         lines = [
             f"local all {ADMIN_USER} peer map=dbdyno",
             f"local {load.database} {load.user} scram-sha-256",
@@ -145,7 +153,7 @@ class PostgreSQL(Product):
         return {
             place.option_file: text,
             _hba(place): "".join(f"{line}\n" for line in lines),
-            _ident(place): f"dbdyno {_quoted_word(_system_account())} {ADMIN_USER}\n",
+            _ident(place): f"dbdyno {_quote_identifier(_system_account())} {ADMIN_USER}\n",
         }
 
     @staticmethod
@@ -157,13 +165,13 @@ class PostgreSQL(Product):
             "external_pid_file": str(place.directory / "server.pid"),
             "unix_socket_directories": str(place.socket.parent),
             "unix_socket_permissions": "0700" if place.socket.parent == place.directory else "0777",
-            "listen_addresses": place.listens,
+            "listen_addresses": place.listen_address,
             "port": str(place.port),
             "log_destination": "stderr",
             "logging_collector": "off",
         }
 
-    def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
+    def init_command(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
         """`initdb` with UTF-8 and collation C, unless the experiment declares others."""
         command = [
             *binaries.loader,
@@ -182,22 +190,22 @@ class PostgreSQL(Product):
             command.append(f"--wal-segsize={options['wal_segment_size'].upper().removesuffix('MB')}")
         return command
 
-    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
+    def start_command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
         """See `Product`. The server reads the generated file, and the values that ALTER SYSTEM writes into
         the data directory.
         """
         return [*binaries.command(), "-D", str(place.data), f"--config-file={place.option_file}", *arguments]
 
-    def listed(self, options: Mapping[str, str]) -> Mapping[str, str]:
+    def file_variables(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """The declared variables without the options of initdb, which postgresql.conf cannot contain."""
         return {name: value for name, value in options.items() if name not in self.init_options}
 
-    def admin(self, place: Place, password: str) -> AdminConnection:  # noqa: ARG002 — the system's account is known.
+    def admin(self, place: Place, password: str) -> AdminConnection:  # noqa: ARG002 — `peer` needs no password.
         """Uses the unix socket; superuser_reserved_connections keeps a connection free."""
         options = {"host": str(place.socket.parent), "port": place.port, "user": ADMIN_USER}
-        return PostgreSQLAdmin(MAINTENANCE, connector(ConnectionSettings(), **options))
+        return PostgreSQLAdmin(MAINTENANCE_DATABASE, connector(ConnectionSettings(), **options))
 
-    def ready(self, admin: AdminConnection, load: Address) -> None:
+    def create_accounts(self, admin: AdminConnection, load: Address) -> None:
         """Create the load's role, with a new password for this start, and its database; then use that
         database.
         """
@@ -206,16 +214,16 @@ class PostgreSQL(Product):
         for setting in ("log_statement = 'none'", "log_min_duration_statement = -1", "log_duration = off"):
             admin.query(f"SET {setting}")
         admin.query("SET log_min_error_statement = 'panic'")
-        known = admin.query(f"SELECT 1 FROM pg_roles WHERE rolname = '{load.user}'")
-        verb = "ALTER" if known else "CREATE"
+        roles = admin.query(f"SELECT 1 FROM pg_roles WHERE rolname = '{load.user}'")
+        verb = "ALTER" if roles else "CREATE"
         admin.query("SET password_encryption = 'scram-sha-256'")
         admin.query(f"{verb} ROLE {load.user} LOGIN NOSUPERUSER PASSWORD '{load.password}'")
         if not admin.query(f"SELECT 1 FROM pg_database WHERE datname = '{load.database}'"):
             admin.query(f"CREATE DATABASE {load.database} OWNER {load.user}")
         admin.use(load.database)
 
-    def settle(self, admin: AdminConnection, database: str) -> None:  # noqa: ARG002 — the connection is to it.
-        """Freeze every row and write all data to disk, so that this work does not fall into a trial."""
+    def finish_background_work(self, admin: AdminConnection, database: str) -> None:  # noqa: ARG002 — `admin` is connected to it.
+        """Freeze every row and write all data to disk, so that no trial includes this work."""
         admin.query("VACUUM (FREEZE, ANALYZE)")
         admin.query("CHECKPOINT")
 
@@ -227,27 +235,27 @@ class PostgreSQL(Product):
             str(row[0])
             for row in admin.query("SELECT viewname FROM pg_views WHERE schemaname = 'pg_catalog'")
         }
-        parts = [
+        queries = [
             f"SELECT '{view}.' || j.key, j.value FROM {view} v, jsonb_each_text(to_jsonb(v)) j"
-            for view in _SINGLE_ROWS
+            for view in _ONE_ROW_VIEWS
             if view in present
         ]
-        parts.append(
+        queries.append(
             "SELECT 'pg_stat_database.' || j.key, j.value "
             "FROM pg_stat_database v, jsonb_each_text(to_jsonb(v)) j "
             "WHERE v.datname = current_database()"
         )
-        parts += [
+        queries += [
             f"SELECT '{view}.{column}', COALESCE(SUM({column}), 0)::text FROM {view}"
-            for view, columns in _SUMS.items()
+            for view, columns in _SUMMED_COUNTERS.items()
             if view in present
             for column in columns
         ]
-        parts.append(
+        queries.append(
             "SELECT 'pg_stat_activity.client_backends', COUNT(*)::text FROM pg_stat_activity "
             "WHERE backend_type = 'client backend'"
         )
-        return admin.pairs(" UNION ALL ".join(parts))
+        return admin.pairs(" UNION ALL ".join(queries))
 
     def variables(self, admin: AdminConnection) -> Mapping[str, str]:
         """Every setting with its unit, as SHOW displays it."""
@@ -258,9 +266,7 @@ class PostgreSQL(Product):
         return admin.pairs("SELECT name, unit FROM pg_settings WHERE unit IS NOT NULL")
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
-        """Where each setting that differs from its default comes from, and which settings wait for
-        a restart.
-        """
+        """See `Product`; also tells which settings wait for a restart."""
         return admin.pairs(
             "SELECT name, source || CASE WHEN pending_restart THEN ', pending restart' ELSE '' END "
             "FROM pg_settings WHERE source <> 'default' OR pending_restart"
@@ -284,16 +290,16 @@ def _versions(root: Path) -> list[str]:
     return [str(path.relative_to(root)) for path in folders]
 
 
-def _literal(value: str) -> str:
+def _quote_string(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _quoted_word(text: str) -> str:
+def _quote_identifier(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
 def _system_account() -> str:
-    """The name of this process's user, which `peer` authentication compares."""
+    """The system account of this process, which `peer` authentication requires."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError as error:

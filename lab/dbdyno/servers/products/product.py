@@ -1,7 +1,6 @@
-"""A database product: what differs between products when dbdyno runs a private server.
+"""The interface of a database product, which `kinds.local` uses to run private servers of any product.
 
-Each product's module implements `Product`; `PRODUCTS` in `declaration` lists them. `kinds.local` uses this
-interface to start, copy and stop the servers of all products.
+Each product has a module with a class that implements `Product`; `PRODUCTS` in `declaration` lists them.
 """
 
 from __future__ import annotations
@@ -29,9 +28,10 @@ class Place:
     port: int
     # A second port that the load does not use; 0 if the product has none.
     admin_port: int
-    # The address that the server listens on, and the address from which its clients connect ("%" for any).
-    listens: str = "127.0.0.1"
-    clients: str = "127.0.0.1"
+    # The address that the server listens on.
+    listen_address: str = "127.0.0.1"
+    # The address from which its clients connect; "%" means any.
+    client_address: str = "127.0.0.1"
 
     @property
     def data(self) -> Path:
@@ -45,7 +45,7 @@ class Place:
 
     @property
     def option_file(self) -> Path:
-        """The generated configuration."""
+        """The generated configuration file."""
         return self.directory / "server.cnf"
 
     @property
@@ -67,9 +67,10 @@ class Binaries:
     install: Path
     # The folder that the user declared; None for programs installed on this machine.
     basedir: Path | None
-    # Command that starts the programs of an unpacked root: the dynamic loader of that root. Empty elsewhere.
+    # The dynamic loader that must start the programs of an unpacked root, with its arguments; empty
+    # elsewhere.
     loader: tuple[str, ...] = ()
-    # Options without which these programs do not find their own files.
+    # Options that tell these programs where their own files are.
     options: tuple[str, ...] = ()
     # Whether the programs can run directly on this machine; those of an image cannot.
     runnable: bool = True
@@ -81,20 +82,20 @@ class Binaries:
 
 @dataclass(frozen=True)
 class Failure:
-    """What is known about a server that did not start or that died."""
+    """Facts about a server that did not start or that died."""
 
     # The end of the log, since this start.
     log: str
     exit_status: int | None
     place: Place
-    # The options that the experiment declares, by normal name.
+    # The options that the experiment declares, by normalized name.
     declared: Mapping[str, str]
     binaries: Binaries
     # The product's name in messages.
     title: str = "MariaDB"
-    # The lines of the log that are errors.
+    # The error lines of the log.
     errors: Sequence[str] = ()
-    # The system account that the server runs under.
+    # The system account under which the server runs.
     user: str = ""
 
 
@@ -104,7 +105,7 @@ Patterns = Sequence[tuple[re.Pattern[str], Explanation]]
 
 
 @dataclass(frozen=True)
-class Options:
+class ConfigOptions:
     """The options of a generated configuration, in order of precedence: a later group overrides an earlier
     one.
     """
@@ -130,22 +131,22 @@ class Product(ABC):
     # Signal for a clean stop, and signal for a stop after which the data are discarded.
     stop_signal: ClassVar[int] = signal.SIGTERM
     kill_signal: ClassVar[int] = signal.SIGKILL
-    # Options that dbdyno sets itself, each with the reason; a variant must not declare them.
-    reserved: ClassVar[Mapping[str, str]]
+    # Options that only dbdyno may set, each with the reason; a variant must not declare them.
+    reserved_options: ClassVar[Mapping[str, str]]
     # Options that determine the data files; a variant that sets one needs its own snapshot.
     init_options: ClassVar[frozenset[str]]
-    # Settings under which snapshots are loaded, the same for all variants.
-    neutral: ClassVar[Mapping[str, str | int]]
+    # Settings of the server that loads a snapshot, the same for all variants.
+    loading_options: ClassVar[Mapping[str, str | int]]
     # Explanations of failed starts, by patterns in the server's log.
     patterns: ClassVar[Patterns]
     # Arguments with which the server's program prints its version.
     version_arguments: ClassVar[Sequence[str]] = ("--version",)
-    # A part of that output that no other product prints.
+    # Text in that output that only this product prints.
     version_mark: ClassVar[str]
     # The variable with the version of a running server.
     version_variable: ClassVar[str] = "version"
     # Files and folders of a data directory that the next start creates again.
-    transient: ClassVar[frozenset[str]]
+    transient_files: ClassVar[frozenset[str]]
 
     @abstractmethod
     def binaries(self, basedir: Path | None) -> Binaries:
@@ -171,33 +172,31 @@ class Product(ABC):
                 f"{binaries.server} cannot be run: {error}", "check server.basedir"
             ) from error
         text = " ".join(answer.stdout.replace(str(binaries.server), binaries.server.name).split())
-        if answer.returncode != 0 or not self.is_named(text):
+        if answer.returncode != 0 or not self.is_version_of(text):
             raise ServerProblem(
                 f"{binaries.server} is not a {self.title} server: it prints "
                 f"{(text or answer.stderr.strip())[:200]!r}",
-                f"name a folder that holds {self.title} as server.basedir, or another product",
+                f"set server.basedir to a folder that contains {self.title}, or change server.product",
             )
         return text
 
-    def is_named(self, version: str) -> bool:
+    def is_version_of(self, version: str) -> bool:
         """Whether a version line belongs to a server of this product."""
         return self.version_mark in version
 
-    def socket_name(self, port: int) -> str:  # noqa: ARG002 — only PostgreSQL's depends on the port.
+    def socket_name(self, port: int) -> str:  # noqa: ARG002 — only PostgreSQL needs the port.
         """The file name of the unix socket."""
         return "server.sock"
 
-    def rendered(self, name: str, value: configuration.Value) -> str:
-        """A declared value in the server's syntax. Raises ServerProblem for a value that a file
-        cannot hold.
-        """
-        return configuration.rendered(name, value)
+    def format_value(self, name: str, value: configuration.Value) -> str:
+        """A declared value in the server's syntax. Raises ServerProblem if the syntax cannot express it."""
+        return configuration.format_value(name, value)
 
     def file_options(self, text: str) -> dict[str, str]:
-        """The options of the user's configuration file, by normal name."""
+        """The options of the user's configuration file, by normalized name."""
         return configuration.file_options(text)
 
-    def listed(self, options: Mapping[str, str]) -> Mapping[str, str]:
+    def file_variables(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """The declared variables that go into the generated file."""
         return options
 
@@ -206,33 +205,35 @@ class Product(ABC):
         """Limits and switches that dbdyno sets, for a process that may open that many files."""
 
     @abstractmethod
-    def files(self, place: Place, options: Options, load: Address, admin_password: str) -> Mapping[Path, str]:
+    def files(
+        self, place: Place, options: ConfigOptions, load: Address, admin_password: str
+    ) -> Mapping[Path, str]:
         """The files that dbdyno writes before each start: the configuration, with the server's directories
         and ports, and the statements or rules for accounts.
         """
 
     @abstractmethod
-    def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
+    def init_command(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
         """The command that creates an empty data directory."""
 
     @abstractmethod
-    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
+    def start_command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
         """The command that starts the server."""
 
     @abstractmethod
     def admin(self, place: Place, password: str) -> AdminConnection:
-        """An administrative connection that the load does not compete with."""
+        """An administrative connection that works even if the load uses all other connections."""
 
     @abstractmethod
-    def ready(self, admin: AdminConnection, load: Address) -> None:
-        """Create the load's schema and account on a new server, unless a file of `files` has done this."""
+    def create_accounts(self, admin: AdminConnection, load: Address) -> None:
+        """Create the load's schema and account, unless a file of `files` has created them."""
 
     @abstractmethod
-    def settle(self, admin: AdminConnection, database: str) -> None:
+    def finish_background_work(self, admin: AdminConnection, database: str) -> None:
         """Finish background work on freshly loaded data, such as statistics and purge."""
 
-    def before_snapshot(self, admin: AdminConnection) -> None:  # noqa: B027 — not every product needs it.
-        """Prepare the clean stop after which a snapshot is taken."""
+    def prepare_snapshot(self, admin: AdminConnection) -> None:  # noqa: B027 — not every product needs it.
+        """Change settings so that a clean stop completes all background work."""
 
     @abstractmethod
     def status(self, admin: AdminConnection) -> Mapping[str, str]:
@@ -242,28 +243,28 @@ class Product(ABC):
     def variables(self, admin: AdminConnection) -> Mapping[str, str]:
         """Effective settings by name, complete."""
 
-    def units(self, admin: AdminConnection) -> Mapping[str, str]:  # noqa: ARG002 — most settings are numbers of one.
-        """Units of settings whose values are written without one, by name."""
+    def units(self, admin: AdminConnection) -> Mapping[str, str]:  # noqa: ARG002 — only PostgreSQL reports units.
+        """Units of settings whose values are plain numbers, by name."""
         return {}
 
-    def origins(self, admin: AdminConnection) -> Mapping[str, str]:  # noqa: ARG002 — not every server says.
-        """Where settings that differ from their defaults come from, by name."""
+    def origins(self, admin: AdminConnection) -> Mapping[str, str]:  # noqa: ARG002 — optional.
+        """The source of each setting that differs from its default, such as a file, by name."""
         return {}
 
-    def release(self, variables: Mapping[str, str]) -> str:
+    def server_version(self, variables: Mapping[str, str]) -> str:
         """The version of the running server."""
         return variables.get(self.version_variable, "")
 
     @abstractmethod
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:
-        """What identifies the data permanently, if the product has that."""
+        """Values that identify the data permanently, if the product has any."""
 
     @abstractmethod
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
         """Bytes of a database, indexes included, as the server reports them."""
 
-    def startup_error(self, log: str) -> str:  # noqa: ARG002 — not every server starts without it.
-        """An error in the log of a server that started without something that the variant declares; empty if
+    def startup_error(self, log: str) -> str:  # noqa: ARG002 — optional.
+        """The error in the log of a server that started but ignored a declared setting; empty if there is
         none.
         """
         return ""
@@ -271,4 +272,4 @@ class Product(ABC):
     @staticmethod
     @abstractmethod
     def error_lines(log: str) -> list[str]:
-        """The lines of a log that are errors, in order, without time stamps."""
+        """The error lines of a log in order, without time stamps."""

@@ -1,1 +1,1 @@
-"""Snapshots of loaded data, and slots (directory and ports) that servers use in rotation."""
+"""Snapshots of loaded data, and slots (a directory and ports) that servers use in rotation."""

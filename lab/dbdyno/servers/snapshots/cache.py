@@ -1,16 +1,17 @@
-"""Loaded data directories, created once and shared by all variants that can open them.
+"""The cache of loaded data directories (snapshots), each shared by all variants that can open it.
 
-The server of a snapshot loads its data under neutral settings, settles, and stops cleanly, so that every
-restored copy starts from the same bytes. The key of a snapshot is a hash of its inputs: product, version,
+To create a snapshot, dbdyno starts a server with the settings `Product.loading_options`, loads the data,
+finishes all background work and stops the server cleanly, so that every restored copy starts from the same
+bytes. The key of a snapshot is a hash of its inputs: product, version,
 options that determine the file format, the data's specification and seed. An incomplete snapshot has another
 name, so an interrupted build is never used.
 
 ::
 
-    snapshots/<key>/snapshot.json    what made it, and its size
+    snapshots/<key>/snapshot.json    the inputs of the key, and the size
     snapshots/<key>/data/            the data directory
-    snapshots/<key>.lock             held shared while in use, exclusively while it is made or removed
-    snapshots/<key>.unfinished/      being made
+    snapshots/<key>.lock             locked shared by users, exclusively to create or remove the snapshot
+    snapshots/<key>.unfinished/      a snapshot under construction
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 
 import dbdyno
 from dbdyno.experiment.model import Experiment, ScriptWorkload, ServerSpec, Variant, Workload
-from dbdyno.servers.kinds.docker import DockerServer, software
+from dbdyno.servers.kinds.docker import DockerServer, describe_software
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import Server
@@ -38,10 +39,10 @@ from dbdyno.servers.workspace import Lock, Workspace
 FORMAT = 1
 
 # Number of snapshots kept, including the current one.
-KEPT = 4
+SNAPSHOTS_MAX = 4
 
-# Bytes, rounded up, of a row of the OLTP tables with its index entries, and of an empty data directory with
-# logs.
+# Upper estimates in bytes: a row of the OLTP tables with its index entries, and an empty data directory with
+# its logs.
 ROW_BYTES = 300
 EMPTY_BYTES = 300_000_000
 
@@ -62,44 +63,44 @@ class Snapshots:
         load: Callable[[Server], None],
         report: Report = lambda _: None,
     ) -> Snapshot:
-        """The snapshot that `variant` uses for `workload`: from the cache, or created now.
+        """The snapshot that `variant` uses for `workload`; it is created if the cache does not have it.
 
-        To create one, dbdyno starts a server under neutral settings, and `load(server)` fills its schema. If
+        To create a snapshot, dbdyno starts a server, and `load(server)` fills its schema. If
         `load` raises an exception, it is passed on and the snapshot is discarded. `report` receives a short
         text for each slow step. Raises ServerProblem.
         """
-        made_of = self._made_of(experiment, workload, variant)
-        key = _key(made_of)
+        inputs = self._list_inputs(experiment, workload, variant)
+        key = _key(inputs)
         lock = Lock(self._workspace.snapshots / f"{key}.lock")
         try:
             if not lock.acquire(shared=True, wait=False):
-                report("waiting for another dbdyno that makes the same data")
+                report("waiting for another dbdyno process that loads the same data")
                 lock.acquire(shared=True)
-            if (found := self._found(key, lock)) is not None:
-                return found
+            if (snapshot := self._open_cached(key, lock)) is not None:
+                return snapshot
             lock.acquire()
-            if (found := self._found(key, lock)) is not None:
-                return found
-            self._make(made_of, variant, workload.rows, load, report)
-            snapshot = self._found(key, lock)
-            assert snapshot is not None, "a snapshot that was just made is there"
+            if (snapshot := self._open_cached(key, lock)) is not None:
+                return snapshot
+            self._build(inputs, variant, workload.rows, load, report)
+            snapshot = self._open_cached(key, lock)
+            assert snapshot is not None, "just created"
             return snapshot
         except BaseException:
             lock.release()
             raise
 
-    def holds(self, experiment: Experiment, workload: Workload, variant: Variant) -> bool:
+    def has(self, experiment: Experiment, workload: Workload, variant: Variant) -> bool:
         """Whether the snapshot for `obtain` exists. Another process may create or remove it afterwards."""
-        key = _key(self._made_of(experiment, workload, variant))
+        key = _key(self._list_inputs(experiment, workload, variant))
         return (self._workspace.snapshots / key / "snapshot.json").exists()
 
-    def _made_of(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
+    def _list_inputs(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
         declaration = read_declaration(variant)
         product = declaration.product
         users = {}
         if isinstance(workload, ScriptWorkload):
-            # A script's `prepare` may use the number of users; for a bundled workload it is the number of
-            # tables.
+            # The data of a script may depend on the number of users, which its `prepare` can read. The data
+            # of a bundled workload depend on the number of tables instead, which `workload.data()` has.
             users = {"users": max(point.connections for point in experiment.load.points())}
         return {
             "format": FORMAT,
@@ -111,7 +112,7 @@ class Snapshots:
             "seed": experiment.design.seed,
         }
 
-    def _found(self, key: str, lock: Lock) -> Snapshot | None:
+    def _open_cached(self, key: str, lock: Lock) -> Snapshot | None:
         directory = self._workspace.snapshots / key
         try:
             manifest = json.loads((directory / "snapshot.json").read_text())
@@ -126,23 +127,23 @@ class Snapshots:
             key, directory / "data", manifest["bytes"], manifest["made_of"], manifest["method"], lock
         )
 
-    def _make(
+    def _build(
         self,
-        made_of: Mapping[str, Any],
+        inputs: Mapping[str, Any],
         variant: Variant,
         rows: int,
         load: Callable[[Server], None],
         report: Report,
     ) -> None:
-        key = _key(made_of)
+        key = _key(inputs)
         self._workspace.require_space(rows * ROW_BYTES + EMPTY_BYTES, f"a snapshot of {rows:,} rows")
         unfinished = self._workspace.snapshots / f"{key}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         with closing(_KINDS[variant.server.kind](_neutral(variant), self._workspace, None)) as server:
-            report("making an empty data directory")
+            report("creating an empty data directory")
             server.restore()
             server.start()
-            report(f"loading {rows:,} rows" if rows else "making the data")
+            report(f"loading {rows:,} rows" if rows else "creating the data")
             load(server)
             report("flushing / waiting for background writes")
             server.stop_for_snapshot()
@@ -150,7 +151,7 @@ class Snapshots:
             try:
                 server.give_data(unfinished / "data")
                 sync_tree(unfinished)
-                manifest = {"made_of": made_of, "bytes": tree_bytes(unfinished / "data"), "method": METHOD}
+                manifest = {"made_of": inputs, "bytes": tree_bytes(unfinished / "data"), "method": METHOD}
                 _write(unfinished / "snapshot.json", json.dumps(manifest, indent=1))
                 unfinished.rename(self._workspace.snapshots / key)
             finally:
@@ -163,7 +164,7 @@ class Snapshots:
         manifests = list(self._workspace.snapshots.glob("*/snapshot.json"))
         complete = [path for path in manifests if path.parent.suffix != ".unfinished"]
         complete.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        old = [path.parent for path in complete[KEPT:]]
+        old = [path.parent for path in complete[SNAPSHOTS_MAX:]]
         for directory in [*old, *self._workspace.snapshots.glob("*.unfinished")]:
             lock = Lock(self._workspace.snapshots / f"{directory.stem}.lock")
             if lock.acquire(wait=False):
@@ -173,7 +174,7 @@ class Snapshots:
             lock.release()
 
 
-# The servers that can make a snapshot, by kind.
+# The kinds of servers that can create snapshots.
 _KINDS: Mapping[str, type[LocalServer]] = {"local": LocalServer, "docker": DockerServer}
 
 
@@ -182,22 +183,22 @@ def _software(variant: Variant) -> str:
     ServerProblem.
     """
     if variant.server.kind == "docker":
-        return software(variant)
+        return describe_software(variant)
     product = read_declaration(variant).product
     return product.version(product.binaries(variant.server.basedir))
 
 
-def _key(made_of: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:20]
+def _key(inputs: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def _neutral(variant: Variant) -> Variant:
     """The variant that loads the data: the same software and file format, without the variant's tuning."""
     declaration = read_declaration(variant)
     spec = variant.server
-    kept = {name: getattr(spec, name) for name in ("kind", "product", "basedir", "image", "network")}
-    settings: Mapping[str, Any] = {**declaration.product.neutral, **declaration.init_options()}
-    return Variant(name="snapshot", server=ServerSpec(**kept, variables=dict(settings)))
+    shared = {name: getattr(spec, name) for name in ("kind", "product", "basedir", "image", "network")}
+    settings: Mapping[str, Any] = {**declaration.product.loading_options, **declaration.init_options()}
+    return Variant(name="snapshot", server=ServerSpec(**shared, variables=dict(settings)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,8 +1,9 @@
-"""Full copies of data directories: every byte is written, synced, and evicted from the page cache.
+"""Copies data directories in full: every byte is written, synced, and evicted from the page cache.
 
 After a sparse or reflinked copy, the first writes of a trial would pay for allocation. An unsynced copy would
-be written back during the trial. With a cached copy, a variant with buffered reads would start warm and one
-with O_DIRECT cold. `sendfile` writes holes as zeros and never shares blocks (`copy_file_range` may).
+be written back during the trial. With a copy in the page cache, a variant that uses buffered reads would
+start warm, and a variant that uses O_DIRECT would start cold. `sendfile` writes holes as zeros and never
+shares blocks (`copy_file_range` may).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def copy_tree(source: Path, target: Path, user: ServerUser) -> int:
         elif path.is_file():
             written += _copy_file(path, copy)
             user.own(copy)
-    # Innermost first: a directory changes its owner only when all files in it are complete.
+    # Innermost first: a directory gets its new owner only when all files in it are complete.
     for directory in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
         _sync_directory(directory)
         user.own(directory)
@@ -48,7 +49,7 @@ def sync_tree(directory: Path) -> None:
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)
             try:
-                _settle(descriptor)
+                _sync_and_evict(descriptor)
             finally:
                 os.close(descriptor)
         elif path.is_dir():
@@ -69,9 +70,9 @@ def _copy_file(source: Path, target: Path) -> int:
             while done < size:
                 count = os.sendfile(writing, reading, done, min(CHUNK_BYTES, size - done))
                 if count == 0:
-                    raise OSError(f"{source} became shorter while it was copied")
+                    raise OSError(f"{source} shrank while it was copied")
                 done += count
-            _settle(writing)
+            _sync_and_evict(writing)
         finally:
             os.close(writing)
     finally:
@@ -79,7 +80,7 @@ def _copy_file(source: Path, target: Path) -> int:
     return size
 
 
-def _settle(descriptor: int) -> None:
+def _sync_and_evict(descriptor: int) -> None:
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 

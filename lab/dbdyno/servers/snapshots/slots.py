@@ -1,9 +1,8 @@
-"""Slots: equivalent directories and ports that the servers of a comparison use in rotation, block by block.
-
-A slot is a directory, two ports and the path of a socket. The disk blocks of a file, the length of its path
+"""Slots: sets of a directory, two ports and a socket path that the servers of a comparison use in rotation.
+ The disk blocks of a file, the length of its path
 and the hash of a port can make a server faster or slower. If a variant kept one slot during the whole run,
-this effect would be attributed to the variant. Rotation turns it into noise, which the confidence interval
-includes.
+this effect would be attributed to the variant. As the variants change their slots from block to block, the
+effect becomes noise, which the confidence interval includes.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ class PrivateServer(Server):
 
     @property
     @abstractmethod
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the server was started and not stopped since."""
 
     @abstractmethod
     def occupy(self, slot: Slot) -> None:
-        """Move the stopped server to an empty slot, without its data; `restore` copies them there."""
+        """Move the stopped server, without its data, to an empty slot; `restore` then copies the data."""
 
     @abstractmethod
     def place(self) -> Mapping[str, Any]:
-        """The server's datadir, socket and port, by the names of `Description.identity`."""
+        """The server's datadir, socket and port, under the names that `Description.identity` has for them."""
 
 
 class Slots:
@@ -58,7 +57,7 @@ class Slots:
 
     def __init__(self, workspace: Workspace, count: int, declared_ports: Collection[int] = ()) -> None:
         """Raises ServerProblem if there are no free names or ports."""
-        self._tenants: dict[int, PrivateServer] = {}
+        self._occupants: dict[int, PrivateServer] = {}
         used = set(declared_ports)
         slots = []
         for directory in workspace.slot_directories(count):
@@ -81,16 +80,16 @@ class Slots:
         """
         if not isinstance(server, PrivateServer):
             return {}
-        others = [tenant for tenant in self._tenants.values() if tenant is not server]
-        assert not any(tenant.runs for tenant in others), "only one server of a comparison runs at a time"
-        if self._tenants.get(number) is not server:
-            for former, tenant in list(self._tenants.items()):
-                if tenant is server:
-                    del self._tenants[former]
+        others = [occupant for occupant in self._occupants.values() if occupant is not server]
+        assert not any(occupant.is_running for occupant in others), "only one server runs at a time"
+        if self._occupants.get(number) is not server:
+            for former, occupant in list(self._occupants.items()):
+                if occupant is server:
+                    del self._occupants[former]
                     self._workspace.renew(self._slots[former].directory)
             self._workspace.renew(self._slots[number].directory)
             server.occupy(self._slots[number])
-            self._tenants[number] = server
+            self._occupants[number] = server
         return server.place()
 
     def close(self) -> None:

@@ -13,13 +13,13 @@ from dbdyno.servers.workspace import Lock
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A loaded data directory at rest. It cannot be removed while this object is open."""
+    """A loaded data directory that no server uses. Other processes cannot remove it until `close`."""
 
     key: str
     data: Path
     bytes: int
     # The inputs of the key's hash: product, version, options, data and seed.
-    made_of: Mapping[str, Any]
+    inputs: Mapping[str, Any]
     method: str = METHOD
     _lock: Lock | None = field(default=None, repr=False, compare=False)
 

@@ -1,1 +1,1 @@
-"""Finding the programs of a server."""
+"""Finds the programs of a server."""
