@@ -246,4 +246,4 @@ def _stop(text: str, fix: str, evidence: Mapping[str, Any], subject: str) -> Fin
     return Finding("P03", "stop", text, evidence, subject, fix=fix)
 
 
-CHECK = Check("P03", "Identity", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)
+CHECK = Check("P03", "Each variant keeps its server", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)

@@ -125,4 +125,4 @@ def _findings(
         )
 
 
-CHECK = Check("P07", "Capacity at the highest load", frozenset({Moment.DESIGN, Moment.READY}), find)
+CHECK = Check("P07", "Limits suffice for the highest load", frozenset({Moment.DESIGN, Moment.READY}), find)

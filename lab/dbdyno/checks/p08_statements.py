@@ -202,4 +202,6 @@ def _aggregates(sql: str, dialect: Dialect) -> bool:
     return tree is not None and tree.find(exp.AggFunc, exp.Group, exp.Distinct) is not None
 
 
-CHECK = Check("P08", "What statements do", frozenset({Moment.DESIGN, Moment.READY}), find)
+CHECK = Check(
+    "P08", "Statements use indexes and are deterministic", frozenset({Moment.DESIGN, Moment.READY}), find
+)

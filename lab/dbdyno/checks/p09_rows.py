@@ -225,4 +225,4 @@ class _StatementRunner:
         return int(root["Actual Rows"]), round(examined)
 
 
-CHECK = Check("P09", "Row counts match the expected counts", frozenset({Moment.READY}), find)
+CHECK = Check("P09", "Statements return the expected rows", frozenset({Moment.READY}), find)

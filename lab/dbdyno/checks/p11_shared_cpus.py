@@ -140,4 +140,6 @@ def _cpu_s(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-CHECK = Check("P11", "Shared CPUs", frozenset({Moment.DESIGN, Moment.READY}), find)
+CHECK = Check(
+    "P11", "Load generator and server have separate CPUs", frozenset({Moment.DESIGN, Moment.READY}), find
+)

@@ -59,4 +59,4 @@ def _cache_bytes(description: Description) -> int:
     return int(number(description.variables.get(name, "")) or Decimal(0))
 
 
-CHECK = Check("P14", "Data and cache", frozenset({Moment.READY}), find)
+CHECK = Check("P14", "Data are clearly smaller or larger than the cache", frozenset({Moment.READY}), find)

@@ -129,4 +129,4 @@ def _warn(text: str, fix: str, subject: str = "", **evidence: object) -> Finding
     return Finding(code="P15", level="warn", text=text, evidence=evidence, subject=subject, fix=fix)
 
 
-CHECK = Check("P15", "Design audit", frozenset({Moment.DESIGN}), find)
+CHECK = Check("P15", "The design supports a verdict", frozenset({Moment.DESIGN}), find)

@@ -86,4 +86,4 @@ def _count_other_differences(experiment: Experiment, variant: Variant) -> int:
     )
 
 
-CHECK = Check("P17", "The declared difference takes effect", frozenset({Moment.READY}), find)
+CHECK = Check("P17", "Declared differences take effect", frozenset({Moment.READY}), find)

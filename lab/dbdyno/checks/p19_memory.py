@@ -104,4 +104,4 @@ def _gib(size: int) -> str:
     return f"{size / 1024**3:.2f} GiB"
 
 
-CHECK = Check("P19", "Memory", frozenset({Moment.DESIGN, Moment.READY}), find)
+CHECK = Check("P19", "Caches fit into memory", frozenset({Moment.DESIGN, Moment.READY}), find)
