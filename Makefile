@@ -17,8 +17,8 @@ BIN := .venv/bin
 ENGINE := $(BIN)/dbdyno-engine
 COMPAT := $(BIN)/dbdyno-compat
 FUZZ_SECONDS ?= 600
-# Tests that do not measure time run in parallel; all others run alone.
-SHARING := $(wildcard $(addprefix tests/end_to_end/test_,sysbench_*.py slap.py hostile_*.py login*.py same_statements.py \
+# End-to-end tests that do not measure time, so they can run in parallel. The others run one after the other.
+PARALLEL_TESTS := $(wildcard $(addprefix tests/end_to_end/test_,sysbench_*.py slap.py hostile_*.py login*.py same_statements.py \
 	servers_*.py loading.py generated_tables.py replay.py sql_workload.py refusals.py transcripts.py checks_live.py \
 	mysql_server.py postgresql_engine.py))
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
@@ -33,11 +33,11 @@ build: $(ENGINE) .stamps/lab ## put dbdyno, dbdyno-engine and dbdyno-compat into
 demo: build packages-servers ## build, then compare MariaDB's thread pool with one thread per connection
 	@$(BIN)/dbdyno compare examples/mariadb-thread-pool.toml --profile quick
 
-# A release build takes longer than all of it, so programs that are there are used as they are.
-quick: .stamps/lab $(if $(wildcard $(ENGINE) $(COMPAT)),,build) ## check the changed part: formats, linters, types and its unit tests, in seconds
+# A release build takes longer than all these checks, so existing programs are not built again.
+quick: .stamps/lab $(if $(wildcard $(ENGINE) $(COMPAT)),,build) ## check the changed part in seconds: formats, linters, types, unit tests
 	@scripts/quick
 
-check: build ## everything that needs no database server: formats, linters, types, unit tests
+check: build ## run all checks that need no database server: formats, linters, types, unit tests
 	@scripts/rust-toolchain check
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
@@ -49,15 +49,15 @@ check: build ## everything that needs no database server: formats, linters, type
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 
-test: check packages-servers packages-peers mysql mariadb-plugins docker ## check, then the end-to-end tests on real servers
-	$(BIN)/pytest $(SHARING) --numprocesses=2 --dist=loadfile --quiet
-	$(BIN)/pytest tests/end_to_end $(SHARING:%=--ignore=%) --durations=15
+test: check packages-servers packages-peers mysql mariadb-plugins docker ## run check, then the end-to-end tests on real servers
+	$(BIN)/pytest $(PARALLEL_TESTS) --numprocesses=2 --dist=loadfile --quiet
+	$(BIN)/pytest tests/end_to_end $(PARALLEL_TESTS:%=--ignore=%) --durations=15
 
-test-long: build ## too long for CI: every promise of the verdict by simulation, a minute of fuzzing per target
+test-long: build ## run tests too long for CI: the verdict's guarantees by simulation, a minute of fuzzing per target
 	$(BIN)/python -m benchmarks.truth
 	$(MAKE) fuzz FUZZ_SECONDS=60
 
-bench: build packages-servers packages-peers mysql ## dbdyno against its peers, side by side
+bench: build packages-servers packages-peers mysql ## compare dbdyno with sysbench and the slap clients
 	@cargo build --quiet --release --locked --package dbdyno-bare-loop
 	$(BIN)/python benchmarks/engine/ceiling.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine --output benchmarks/results.md
@@ -69,10 +69,10 @@ bench: build packages-servers packages-peers mysql ## dbdyno against its peers, 
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/generated.py --output benchmarks/results.md
 
-bench-truth: build ## measure every promise of the verdict by simulation, and write docs/why-believe-it.md
+bench-truth: build ## check the verdict's guarantees by simulation, and write docs/why-believe-it.md
 	$(BIN)/python -m benchmarks.truth --output docs/why-believe-it.md
 
-bench-examples: build packages-servers mysql docker ## the quick profile of every example, with its verdicts
+bench-examples: build packages-servers mysql docker ## run the quick profile of every example and print the verdicts
 	$(BIN)/python -m benchmarks.examples
 
 fuzz: rust-toolchain packages-fuzz ## fuzz the code that reads a server's bytes, FUZZ_SECONDS=600 for each target
@@ -85,10 +85,10 @@ docs: build ## generate the schemas from the code
 	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
 	$(BIN)/python -m dbdyno.store.schemas schema
 
-lock: ## choose new versions of the Python packages
+lock: ## upgrade the locked versions of the Python packages
 	@scripts/lock --upgrade
 
-clean: ## remove build files, keep the results
+clean: ## remove build files, but keep the results
 	rm -rf .venv .stamps .servers target
 
 # Cargo decides what to compile; a binary is replaced only if it differs.
@@ -120,11 +120,11 @@ rust-toolchain:
 packages-servers:
 	@scripts/debian-packages servers
 
-# Every distribution packages MariaDB, but not a current MySQL, which is unpacked for the tests.
+# Distributions package MariaDB, but no current MySQL, so scripts/mysql-root unpacks one for the tests.
 mysql:
 	@scripts/mysql-root .servers/mysql-9.7
 
-# Docker for the tests, and an image without a registry.
+# Docker, and a container image for the tests that needs no image registry.
 docker:
 	@scripts/debian-packages docker
 	scripts/docker-image .servers/docker-mariadb.tar

@@ -1,9 +1,9 @@
-"""Records the seeds of the fuzz targets: what real servers answer to the engine, one file per kind of answer.
+"""Records the seeds of the fuzz targets: real servers' answers to the engine, one file per kind of answer.
 
     .venv/bin/python -m fuzz.record_seeds
 
-The engine talks to a MariaDB and a MySQL through a proxy that keeps what the server sent, split where the
-client spoke. Files that are there already are kept: they may be findings.
+The engine connects to a MariaDB and a MySQL through a proxy, which records the requests and answers of
+each connection. Existing files are kept, because they may be inputs that have revealed a bug.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace
 
 SEEDS = Path(__file__).parent / "seeds"
-# A larger answer teaches a fuzzer nothing that a smaller one does not.
+# A larger answer does not let the fuzzer reach more code than a small one.
 SEED_BYTES_MAX = 3000
 
 COM_PREPARE = 0x16
@@ -37,88 +37,103 @@ PREPARED, DATA_REQUEST, NO_END_MARKERS, KEEP_ROWS = 1, 2, 4, 8
 
 
 @dataclass
-class Talk:
-    """One connection: what the client said, and what the server said to it."""
+class RecordedConnection:
+    """The requests of one connection, each with the server's answer."""
 
-    # The server speaks first.
-    turns: list[tuple[bytearray, bytearray]] = field(default_factory=lambda: [(bytearray(), bytearray())])
+    # The first answer is the greeting, to an empty request.
+    exchanges: list[tuple[bytearray, bytearray]] = field(default_factory=lambda: [(bytearray(), bytearray())])
 
-    def client(self, content: bytes) -> None:
-        """The client has spoken; a new turn begins when the server had answered."""
-        if self.turns[-1][1]:
-            self.turns.append((bytearray(), bytearray()))
-        self.turns[-1][0].extend(content)
+    def add_request(self, content: bytes) -> None:
+        """Adds bytes of a request. If the last request has an answer, a new request begins."""
+        if self.exchanges[-1][1]:
+            self.exchanges.append((bytearray(), bytearray()))
+        self.exchanges[-1][0].extend(content)
 
 
 @contextmanager
-def proxy(port: int) -> Iterator[tuple[int, list[Talk]]]:
-    """A proxy on loopback to `port` of loopback: its own port, and what went through it."""
-    talks: list[Talk] = []
-    over = threading.Event()
+def proxy(port: int) -> Iterator[tuple[int, list[RecordedConnection]]]:
+    """Runs a loopback proxy to `port`. Yields the proxy's port and the list of recorded connections."""
+    connections: list[RecordedConnection] = []
+    stopped = threading.Event()
 
-    def carry(client: socket.socket, talk: Talk) -> None:
+    def forward(client: socket.socket, connection: RecordedConnection) -> None:
         with client, socket.create_connection(("127.0.0.1", port)) as server:
-            while not over.is_set():
+            while not stopped.is_set():
                 for ready in select.select([client, server], [], [], 0.05)[0]:
                     content = ready.recv(1 << 16)
                     if not content:
                         return
                     if ready is client:
-                        talk.client(content)
+                        connection.add_request(content)
                         server.sendall(content)
                     else:
-                        talk.turns[-1][1].extend(content)
+                        connection.exchanges[-1][1].extend(content)
                         client.sendall(content)
 
     def listen(listener: socket.socket) -> None:
-        while not over.is_set():
+        while not stopped.is_set():
             if select.select([listener], [], [], 0.05)[0]:
-                talks.append(Talk())
-                threading.Thread(target=carry, args=(listener.accept()[0], talks[-1]), daemon=True).start()
+                connections.append(RecordedConnection())
+                threading.Thread(
+                    target=forward, args=(listener.accept()[0], connections[-1]), daemon=True
+                ).start()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=listen, args=(listener,), daemon=True)
         thread.start()
         try:
-            yield listener.getsockname()[1], talks
+            yield listener.getsockname()[1], connections
         finally:
-            over.set()
+            stopped.set()
             thread.join()
 
 
-def keep(target: str, name: str, seed: bytes) -> None:
-    """Write a seed, unless there is one of that name."""
+def write_seed(target: str, name: str, seed: bytes) -> None:
+    """Writes a seed, unless the file exists or the seed is too large."""
     path = SEEDS / target / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if len(seed) <= SEED_BYTES_MAX and not path.exists():
         path.write_bytes(seed)
 
 
-def split(product: str, talk: Talk) -> None:
-    """The seeds of one plain connection: the login, and a seed per kind of answer."""
-    # A command is numbered 0; everything before the first one is the login.
+def write_seeds(product: str, connection: RecordedConnection) -> None:
+    """Writes the seeds of one uncompressed connection: its login, and one seed per kind of answer."""
+    # The packet of a command has sequence number 0; all requests before the first command are the login.
     begin = next(
-        (place for place, (asked, _) in enumerate(talk.turns) if place > 1 and asked[3:4] == b"\0"), 0
+        (
+            index
+            for index, (request, _) in enumerate(connection.exchanges)
+            if index > 1 and request[3:4] == b"\0"
+        ),
+        0,
     )
-    # Switches: no compression, at an address far away whose key may be asked for.
-    login = b"".join(bytes(answer) for _, answer in talk.turns[: begin or len(talk.turns)])
-    keep("login", f"{product}-{'login' if begin else 'refused'}-{len(login)}", b"\x0c" + login)
-    for place, (asked, answer) in enumerate(talk.turns[begin:] if begin else [], begin):
-        if len(asked) < 5 or not answer:
+    # Switches: no compression, a server on another machine, and the client may request its key.
+    login = b"".join(
+        bytes(answer) for _, answer in connection.exchanges[: begin or len(connection.exchanges)]
+    )
+    write_seed("login", f"{product}-{'login' if begin else 'refused'}-{len(login)}", b"\x0c" + login)
+    for index, (request, answer) in enumerate(connection.exchanges[begin:] if begin else [], begin):
+        if len(request) < 5 or not answer:
             continue
-        if asked[3] != 0:  # The data of a LOAD DATA LOCAL go on numbering.
-            keep("skim", f"{product}-loaded", bytes([NO_END_MARKERS, 6]) + bytes(answer))
+        if request[3] != 0:  # The data of a LOAD DATA LOCAL continue the sequence numbers.
+            write_seed("skim", f"{product}-loaded", bytes([NO_END_MARKERS, 6]) + bytes(answer))
             continue
         if answer[4] == 0xFB:
-            segments = [bytes(answer), bytes(talk.turns[place + 1][1])]
-            keep("session", f"{product}-load-data", b"\0" + in_segments(segments))
-        elif asked[4] == COM_PREPARE and bytes(asked[5:]).startswith(b"SELECT"):
-            executed = [bytes(answer) for request, answer in talk.turns if request[4:5] == b"\x17"]
-            keep("session", f"{product}-prepared", b"\1" + in_segments([bytes(answer), *executed[1:3]]))
-        elif asked[4] == 0x03:
-            what = b"\2" if bytes(asked[5:]).startswith(b"SELECT") else b"\3"
-            keep("session", f"{product}-asked-{what[0]}", what + in_segments([bytes(answer), bytes(answer)]))
-        command, sql = asked[4], bytes(asked[5:]).decode(errors="replace")
+            segments = [bytes(answer), bytes(connection.exchanges[index + 1][1])]
+            write_seed("session", f"{product}-load-data", b"\0" + encode_segments(segments))
+        elif request[4] == COM_PREPARE and bytes(request[5:]).startswith(b"SELECT"):
+            executed = [bytes(answer) for sent, answer in connection.exchanges if sent[4:5] == b"\x17"]
+            write_seed(
+                "session", f"{product}-prepared", b"\1" + encode_segments([bytes(answer), *executed[1:3]])
+            )
+        elif request[4] == 0x03:
+            selector = b"\2" if bytes(request[5:]).startswith(b"SELECT") else b"\3"
+            write_seed(
+                "session",
+                f"{product}-query-{selector[0]}",
+                selector + encode_segments([bytes(answer), bytes(answer)]),
+            )
+        command, sql = request[4], bytes(request[5:]).decode(errors="replace")
         first, second = ([*sql.split(), "", ""])[:2]
         if command == 0x17:
             kind = f"execute-{'rows' if answer[4] not in (0, 0xFF) else 'ok'}"
@@ -132,31 +147,33 @@ def split(product: str, talk: Talk) -> None:
             switches |= DATA_REQUEST
         elif command == 0x03 and first == "SELECT":
             switches |= KEEP_ROWS
-            keep("fields", f"{product}-{kind}", rows_of(bytes(answer)))
+            write_seed("fields", f"{product}-{kind}", first_row(bytes(answer)))
         if answer[4] == 0xFF:
             kind += "-error"
-            keep("fields", f"{product}-{kind}", bytes(answer[4:]))
+            write_seed("fields", f"{product}-{kind}", bytes(answer[4:]))
         name = "".join(letter for letter in kind if letter.isalnum() or letter == "-")
-        keep("skim", f"{product}-{name}", bytes([switches, 6]) + bytes(answer))
+        write_seed("skim", f"{product}-{name}", bytes([switches, 6]) + bytes(answer))
 
 
-def split_frames(product: str, compression: str, talk: Talk) -> None:
-    """The seeds of one compressed connection: the first answers after the login, which is not compressed."""
-    login = next((place for place, (_, answer) in enumerate(talk.turns) if answer[4:7] == b"\0\0\0"), 0)
-    for place, (_, answer) in enumerate(talk.turns[login + 1 : login + 40]):
+def write_frame_seeds(product: str, compression: str, connection: RecordedConnection) -> None:
+    """Writes the seeds of one compressed connection: the first answers after the uncompressed login."""
+    login = next(
+        (index for index, (_, answer) in enumerate(connection.exchanges) if answer[4:7] == b"\0\0\0"), 0
+    )
+    for index, (_, answer) in enumerate(connection.exchanges[login + 1 : login + 40]):
         seed = bytes([compression == "zstd", 30]) + bytes(answer)
-        # An answer that was worth compressing, and a few of the short ones.
-        if (place < 3 and answer) or bytes(answer[4:7]) != b"\0\0\0":
-            keep("frames", f"{product}-{compression}-{len(answer) // 50 * 50}", seed)
+        # The compressed answers, and the first three uncompressed ones.
+        if (index < 3 and answer) or bytes(answer[4:7]) != b"\0\0\0":
+            write_seed("frames", f"{product}-{compression}-{len(answer) // 50 * 50}", seed)
 
 
-def in_segments(segments: list[bytes]) -> bytes:
-    """As engine/wire/tests/parsers/session.rs takes them."""
+def encode_segments(segments: list[bytes]) -> bytes:
+    """The input of engine/wire/tests/parsers/session.rs: each segment after its length in two bytes."""
     return b"".join(len(segment).to_bytes(2, "little") + segment for segment in segments)
 
 
 def packets(answer: bytes) -> list[bytes]:
-    """The payloads of an answer."""
+    """The payloads of the packets in an answer."""
     payloads = []
     while answer:
         length = int.from_bytes(answer[:3], "little")
@@ -165,7 +182,7 @@ def packets(answer: bytes) -> list[bytes]:
     return payloads
 
 
-def rows_of(answer: bytes) -> bytes:
+def first_row(answer: bytes) -> bytes:
     """The first row of a result without end markers, or the last packet."""
     payloads = packets(answer)
     columns = payloads[0][0]
@@ -173,7 +190,7 @@ def rows_of(answer: bytes) -> bytes:
 
 
 def plan(address: Address, **changes: Any) -> dict[str, Any]:
-    """A tenth of a second of oltp_read_write."""
+    """A plan that runs oltp_read_write for 0.1 s."""
     return {
         "schema": 1,
         "target": address.target(),
@@ -186,32 +203,32 @@ def plan(address: Address, **changes: Any) -> dict[str, Any]:
 
 
 def record(product: str, address: Address) -> None:
-    """Record everything one server says to the engine."""
-    with proxy(address.port) as (port, talks):
-        through = replace(address, port=port)
-        environment = through.environment()
+    """Runs the engine against one server, and writes the seeds."""
+    with proxy(address.port) as (port, connections):
+        proxied = replace(address, port=port)
+        environment = proxied.environment()
         for command in COMMANDS:
-            Engine().run(command, plan(through), environment)
-        text = plan(through)["workload"] | {"statements": "text"}
-        # Without tables: errors.
-        Engine().run("run", plan(through, workload=text), environment)
-        Engine().run("run", plan(through), environment)
-        Engine().run("run", plan(through), dict.fromkeys(environment, "wrong"))
-    for talk in talks:
-        split(product, talk)
+            Engine().run(command, plan(proxied), environment)
+        text = plan(proxied)["workload"] | {"statements": "text"}
+        # After cleanup the tables do not exist, so the server answers with errors.
+        Engine().run("run", plan(proxied, workload=text), environment)
+        Engine().run("run", plan(proxied), environment)
+        Engine().run("run", plan(proxied), dict.fromkeys(environment, "wrong"))
+    for connection in connections:
+        write_seeds(product, connection)
     for compression in ("zlib", "zstd") if product == "mysql" else ("zlib",):
-        with proxy(address.port) as (port, talks):
-            through = replace(address, port=port)
-            compressed = plan(through)
+        with proxy(address.port) as (port, connections):
+            proxied = replace(address, port=port)
+            compressed = plan(proxied)
             compressed["target"]["compression"] = {"zstd": {"level": 3}} if compression == "zstd" else "zlib"
             for command in COMMANDS:
-                Engine().run(command, compressed, through.environment())
-        for talk in talks:
-            split_frames(product, compression, talk)
+                Engine().run(command, compressed, proxied.environment())
+        for connection in connections:
+            write_frame_seeds(product, compression, connection)
 
 
 def main() -> None:
-    """Record MariaDB and MySQL."""
+    """Records the seeds of MariaDB and MySQL."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-seeds-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o711)
         with closing(Workspace.open(Path(folder))) as workspace:

@@ -1,7 +1,7 @@
 //! Fuzzes `parsers::skim`.
 #![no_main]
 
-#[allow(dead_code)] // A target uses one of them.
+#[allow(dead_code)] // A target uses only one of the modules.
 #[path = "../../engine/wire/tests/parsers/mod.rs"]
 mod parsers;
 

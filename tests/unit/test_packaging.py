@@ -118,7 +118,7 @@ def test_who_is_not_root_is_told_what_to_install(package_script: Path, tools: Pa
     program(tools, "id", "echo 1000")
     answer = run(package_script, "build", path=str(tools))
     assert answer.returncode == 1
-    assert "Missing here: gone lost." in answer.stderr
+    assert "Missing packages: gone lost." in answer.stderr
     assert "sudo apt-get install --no-install-recommends gone lost" in answer.stderr
     assert run(package_script, "servers", path=str(tools)).returncode == 0
 
@@ -144,7 +144,7 @@ def test_a_machine_without_debian_is_told_how_to_get_mysql(tools: Path, tmp_path
     answer = run(script, str(place), path=str(tools))
     assert answer.returncode == 1
     assert "apt-get is not installed" in answer.stderr
-    assert f"so that there is {place}/bin/mysqld" in answer.stderr
+    assert f"so that {place}/bin/mysqld exists" in answer.stderr
     assert not place.exists()
     # What is there already is taken as it is, and a folder with something else in it is not touched.
     (place / "bin").mkdir(parents=True)
@@ -164,7 +164,7 @@ def test_apt_without_lists_or_network_says_so(tools: Path, tmp_path: Path) -> No
     place = tmp_path / "servers" / "mysql"
     unlisted = run(script, str(place), path=str(tools))
     assert unlisted.returncode == 1
-    assert "apt knows no Debian mirror here" in unlisted.stderr
+    assert "apt has no Debian mirror" in unlisted.stderr
     program(
         tools,
         "apt-get",

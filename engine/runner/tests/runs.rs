@@ -1,4 +1,4 @@
-//! Runs without a server: limits of events and time, marks, and the options of programs that embed the engine.
+//! Tests of runs without a server: event and time limits, marks, and the options of programs that embed the engine.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use dbdyno_schema::plan::Distribution;
 use dbdyno_schema::record::{End, EndReason, Interval, LoadingStep, PhaseName, PhaseTotals};
 use serde_json::{Value, json};
 
-/// What came out of a run.
-struct Ran {
+/// The records of a run and why it ended.
+struct FinishedRun {
     reason: EndReason,
     records: Vec<Record>,
 }
 
-impl Sink for Ran {
+impl Sink for FinishedRun {
     fn record(&mut self, record: &Record) -> bool {
         self.records.push(record.clone());
         true
     }
 }
 
-impl Ran {
+impl FinishedRun {
     fn end(&self) -> &End {
         match self.records.last() {
             Some(Record::End(end)) => end,
@@ -47,7 +47,7 @@ impl Ran {
     }
 }
 
-/// 8 connections whose statements take `answer_us`, with `changes` to the plan.
+/// A run of 8 connections whose statements take `answer_us` microseconds, with `changes` to the plan.
 fn spec(answer_us: u64, changes: &Value, options: Options) -> RunSpec {
     let mut plan = json!({
         "schema": 1,
@@ -65,14 +65,14 @@ fn spec(answer_us: u64, changes: &Value, options: Options) -> RunSpec {
     spec
 }
 
-fn run_to_end(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd, spec: &RunSpec) -> Ran {
+fn run_to_end(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd, spec: &RunSpec) -> FinishedRun {
     let (_control, inbox) = dbdyno_runner::channel();
-    let mut ran = Ran { reason: EndReason::Done, records: Vec::new() };
+    let mut ran = FinishedRun { reason: EndReason::Done, records: Vec::new() };
     ran.reason = work(spec, inbox, &mut ran).reason;
     ran
 }
 
-fn run(answer_us: u64, changes: &Value, options: Options) -> Ran {
+fn run(answer_us: u64, changes: &Value, options: Options) -> FinishedRun {
     run_to_end(dbdyno_runner::run, &spec(answer_us, changes, options))
 }
 
@@ -82,7 +82,7 @@ fn counting_last_events() -> Options {
 
 #[test]
 fn the_last_events_are_counted_and_end_the_run() {
-    // An event takes 300 ms, and the limit comes at 400: the second one of each user ends after it.
+    // An event takes 300 ms and the time limit is 400 ms, so the second event of each user ends after the limit.
     let phases = json!({"measure_us": 400_000, "drain_us": u64::MAX});
     let report = json!({"interval_us": 150_000, "tick_us": 0});
     let ran = run(300_000, &json!({"phases": phases, "report": report}), counting_last_events());
@@ -91,15 +91,15 @@ fn the_last_events_are_counted_and_end_the_run() {
     assert_eq!((totals.counts.events, totals.accounting.unfinished), (16, 0));
     let intervals = ran.intervals();
     let ends: Vec<u64> = intervals.iter().map(|interval| interval.end_us).collect();
-    // The run ends with the last event, some time after 600 ms, and intervals go on until then.
+    // The run ends with the last event, some time after 600 ms, and so does the last interval.
     assert_eq!(ends[..4], [150_000, 300_000, 450_000, 600_000]);
     assert!(*ends.last().unwrap() >= 600_000 && totals.end_us == *ends.last().unwrap());
-    assert_eq!(intervals[2].users_active, 8, "nobody has left before the last event");
+    assert_eq!(intervals[2].users_active, 8, "no user has ended before its last event");
     assert_eq!(intervals.last().unwrap().users_active, 0);
 }
 
 #[test]
-fn events_that_do_not_end_are_given_up() {
+fn a_forced_shutdown_does_not_wait_for_events() {
     let phases = json!({"measure_us": 100_000, "drain_us": 150_000});
     let ran = run(5_000_000, &json!({"phases": phases}), counting_last_events());
     assert_eq!(ran.reason, EndReason::ForcedShutdown);
@@ -120,7 +120,7 @@ fn an_open_loop_finishes_its_last_events_too() {
 }
 
 #[test]
-fn a_queue_that_must_not_overflow_ends_the_run() {
+fn an_overflow_of_the_queue_ends_the_run_with_the_option_abort() {
     let load = json!({"connections": 2, "shape": {"poisson": {"rate_per_s": 50_000.0}}, "queue_limit": 100});
     let options = Options { queue_overflow: QueueOverflow::Abort, ..Options::default() };
     let ran = run(5000, &json!({"load": load}), options);
@@ -129,7 +129,7 @@ fn a_queue_that_must_not_overflow_ends_the_run() {
 }
 
 #[test]
-fn users_and_buckets_are_counted_where_they_are_asked_for() {
+fn users_and_buckets_are_counted_if_the_options_request_it() {
     let scale = LogScale::new(1024, 0.001, 100_000.0);
     let extra_counts = ExtraCounts { log_buckets: Some(scale), users: true };
     let phases = json!({"measure_us": 0, "events": 100});
@@ -147,13 +147,18 @@ fn users_and_buckets_are_counted_where_they_are_asked_for() {
     let mut added = Vec::new();
     ran.intervals().iter().for_each(|interval| merge_counts(&mut added, &interval.log_buckets));
     assert_eq!(added, totals.log_buckets);
-    // Two rules of counting, one median: apart by half a bucket of each at most.
+    // The medians of the two histograms differ by at most half a bucket of each.
     let median_ms = scale.percentile(&totals.log_buckets, 50.0);
     assert!((median_ms / (totals.percentiles_us.unwrap().p50.value_us / 1000.0) - 1.0).abs() < 0.012);
 
-    // The last interval ends with the phase and tells of the users; those before it hold no mark.
-    let told: Vec<usize> = ran.intervals().iter().map(|interval| interval.users.len()).collect();
-    assert!(told.split_last().is_some_and(|(last, rest)| *last == 8 && rest.iter().all(|&users| users == 0)));
+    // The last interval ends with the phase and has the totals of the users; other intervals have them only at marks.
+    let users_per_interval: Vec<usize> =
+        ran.intervals().iter().map(|interval| interval.users.len()).collect();
+    assert!(
+        users_per_interval
+            .split_last()
+            .is_some_and(|(last, rest)| *last == 8 && rest.iter().all(|&users| users == 0))
+    );
     assert_eq!(ran.intervals().last().unwrap().users, end.users);
 
     let plain = run(5000, &json!({"phases": {"measure_us": 50_000}}), Options::default());
@@ -170,9 +175,9 @@ fn without_a_server_answers_may_be_empty() {
 
 /// Tables of five rows, with an index.
 #[derive(Debug)]
-struct Plain;
+struct EmbeddedTables;
 
-impl TableStatements for Plain {
+impl TableStatements for EmbeddedTables {
     fn rows(&self) -> u64 {
         5
     }
@@ -200,7 +205,7 @@ impl TableStatements for Plain {
 }
 
 #[test]
-fn every_step_is_told_of_tables_of_another_form() {
+fn every_step_on_tables_of_an_embedding_program_is_reported() {
     type Command = fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd;
     let steps = |command: Command, tables: Option<Arc<dyn TableStatements>>| {
         let changes = json!({"workload": {"name": "oltp_read_only", "options": {"tables": 2}}});
@@ -216,15 +221,15 @@ fn every_step_is_told_of_tables_of_another_form() {
         let tables = ["sbtest1", "sbtest2"].into_iter();
         tables.flat_map(|table| begun.iter().map(|&step| (step, table.to_owned(), 10))).collect::<Vec<_>>()
     };
-    let making = [LoadingStep::Creating, LoadingStep::Filling, LoadingStep::Indexing];
-    assert_eq!(steps(dbdyno_runner::prepare, Some(Arc::new(Plain))), of(&making));
-    assert_eq!(steps(dbdyno_runner::prewarm, Some(Arc::new(Plain))), of(&[LoadingStep::Prewarming]));
-    assert_eq!(steps(dbdyno_runner::cleanup, Some(Arc::new(Plain))), of(&[LoadingStep::Dropping]));
+    let prepare_steps = [LoadingStep::Creating, LoadingStep::Filling, LoadingStep::Indexing];
+    assert_eq!(steps(dbdyno_runner::prepare, Some(Arc::new(EmbeddedTables))), of(&prepare_steps));
+    assert_eq!(steps(dbdyno_runner::prewarm, Some(Arc::new(EmbeddedTables))), of(&[LoadingStep::Prewarming]));
+    assert_eq!(steps(dbdyno_runner::cleanup, Some(Arc::new(EmbeddedTables))), of(&[LoadingStep::Dropping]));
     assert_eq!(steps(dbdyno_runner::prepare, None), []);
 }
 
 #[test]
-fn connections_may_be_renewed_within_the_event_that_wears_them_out() {
+fn connections_are_renewed_before_the_next_event_or_within_the_last() {
     let load = json!({"connections": 1, "reconnect_every": 5});
     let changes = json!({"phases": {"measure_us": 0, "events": 100}, "load": load, "client": {"workers": 1}});
     for (renewal, renewed) in [(Renewal::WithinLastEvent, 20), (Renewal::BeforeNextEvent, 19)] {
@@ -234,7 +239,7 @@ fn connections_may_be_renewed_within_the_event_that_wears_them_out() {
 }
 
 #[test]
-fn as_many_events_are_counted_as_were_asked_for() {
+fn the_event_limit_is_the_number_of_counted_events() {
     for workers in [1, 2, 3] {
         let changes = json!({"phases": {"measure_us": 0, "events": 1001}, "client": {"workers": workers}});
         let ran = run(1000, &changes, Options::default());
@@ -249,8 +254,8 @@ fn as_many_events_are_counted_as_were_asked_for() {
 }
 
 #[test]
-fn a_run_without_a_pause_counts_its_events_too() {
-    // Statements that answer at once, fewer events than users, and one user alone.
+fn the_event_limit_holds_without_response_times() {
+    // More events than users, fewer events than users, and a single user.
     for (connections, events) in [(8, 5000), (8, 3), (1, 1)] {
         let phases = json!({"measure_us": 0, "events": events});
         let load = json!({"connections": connections});
@@ -260,10 +265,10 @@ fn a_run_without_a_pause_counts_its_events_too() {
 }
 
 #[test]
-fn events_of_the_warm_up_are_not_among_the_planned() {
+fn the_event_limit_excludes_the_warm_up() {
     let phases = json!({"warmup_us": 100_000, "measure_us": 0, "events": 50});
     let ran = run(10_000, &json!({"phases": phases}), Options::default());
-    // Those under way when the measurement begins end in it.
+    // Events that begin in the warm-up and end in the measurement count in the measurement.
     let carried = ran.end().phases[&PhaseName::Warmup].accounting.unfinished;
     assert!(ran.end().phases[&PhaseName::Warmup].counts.events > 0);
     assert_eq!(ran.measured().counts.events, 50 + carried);
@@ -308,7 +313,7 @@ fn collected_rows_are_sent_and_counted_before_the_end() {
     let workload = json!({"name": "bulk_insert"});
     let ran = run(0, &json!({"phases": phases, "workload": workload}), Options::default());
     let counts = &ran.measured().counts;
-    // One statement of each user that has collected a row; who those are is up to the scheduler.
+    // One statement of each user that has collected a row; the scheduler decides how many users have.
     assert_eq!(counts.events, 100);
     assert!((1..=8).contains(&counts.writes), "{counts:?}");
 }

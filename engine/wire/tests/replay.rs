@@ -1,6 +1,6 @@
-//! Replays the seeds of the fuzz targets: real packets of real servers, and every input that once was a finding.
+//! Runs the fuzz targets on their seeds: recorded packets of real servers, and inputs that have revealed a bug.
 //!
-//! Each seed is also cut off at every length and changed in a few places, always the same ones.
+//! Each seed is also truncated at every length and changed at 200 pseudo-random positions.
 
 #![allow(clippy::disallowed_methods)] // A test reads files.
 
@@ -8,30 +8,31 @@ mod parsers;
 
 use std::path::Path;
 
-/// Longest seed that is cut off at every length.
-const CUT_MAX: usize = 512;
+/// Maximum bytes of a seed that is truncated at every length. For a longer seed, only the lengths below this are tested.
+const TRUNCATED_MAX: usize = 512;
 
 fn replay(target: &str, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert!(paths.len() >= 3, "{} holds {} seeds", folder.display(), paths.len());
+    assert!(paths.len() >= 3, "{} has {} seeds", folder.display(), paths.len());
     for path in paths {
         let seed = std::fs::read(&path).unwrap();
         check(&seed);
-        for length in 0..seed.len().min(CUT_MAX) {
+        for length in 0..seed.len().min(TRUNCATED_MAX) {
             check(&seed[..length]);
         }
-        for (place, flip) in changes(seed.len()) {
+        for (position, flip) in changes(seed.len()) {
             let mut changed = seed.clone();
-            changed[place] ^= flip;
+            changed[position] ^= flip;
             check(&changed);
         }
     }
 }
 
-/// Where to change a seed of that length, and which bits: a small linear congruential sequence (Knuth's MMIX).
+/// The positions at which to change a seed of `length` bytes, and the bits to flip there: a linear congruential sequence
+/// (Knuth's MMIX).
 fn changes(length: usize) -> impl Iterator<Item = (usize, u8)> {
     let mut state = length as u64;
     let mut next = move || {

@@ -1,4 +1,4 @@
-//! The contents of packets: the message of an error, and the columns of a row.
+//! The content of packets: the message of an error, and the columns of a row.
 //!
 //! Input: the payload of a packet.
 
@@ -9,12 +9,12 @@ use dbdyno_wire::scripted::{RowEncoding, Rows};
 /// Reads the input as an error packet and as a row.
 ///
 /// # Panics
-/// When a server's words could drive a terminal or are long, or when a row gives back more than it holds.
+/// If a server message is too long or has control characters, or if the columns of a row have more bytes than the row.
 pub fn check(payload: &[u8]) {
     if let WireError::Server { state, message, .. } = server_error(payload) {
-        for words in [state, message] {
-            assert!(words.chars().count() <= 512);
-            assert!(!words.chars().any(char::is_control), "{words:?}");
+        for text in [state, message] {
+            assert!(text.chars().count() <= 512);
+            assert!(!text.chars().any(char::is_control), "{text:?}");
         }
     }
     for encoding in [RowEncoding::LengthEncoded, RowEncoding::Counted] {

@@ -1,6 +1,6 @@
-//! A whole login against a server that says anything: greeting, other methods, keys, compression.
+//! A complete MySQL login with a server that sends the input: greeting, other authentication methods, keys, compression.
 //!
-//! Input: a byte of switches, then all that the server says.
+//! Input: a byte of switches, then all bytes that the server sends.
 
 use dbdyno_schema::plan::Compression;
 use dbdyno_wire::Connection;
@@ -10,7 +10,8 @@ use super::server;
 /// Logs in.
 ///
 /// # Panics
-/// When the password is heard as it is over what is not private, or the session tells what no terminal should see.
+/// If the client sends the password in clear text to another machine without TLS, or if a server message in the session has
+/// control characters.
 pub fn check(input: &[u8]) {
     let [switches, bytes @ ..] = input else { return };
     let compression = match switches & 3 {
@@ -18,17 +19,20 @@ pub fn check(input: &[u8]) {
         2 => Compression::Zstd { level: 3 },
         _ => Compression::None,
     };
-    let is_far = switches & 4 != 0;
+    let is_remote = switches & 4 != 0;
     let connector = server::connector(server::PASSWORD, compression, switches & 8 != 0);
-    let (heard, version) = server::run(async {
-        let (client, server) = server::saying(bytes);
-        let connected = connector.connect_over(client, &server::address(is_far)).await;
-        // The connection is closed here, so that what was heard has an end.
+    let (received, version) = server::run(async {
+        let (client, server) = server::send_input(bytes);
+        let connected = connector.connect_over(client, &server::address(is_remote)).await;
+        // Dropping the connection closes the client's end, which `read_received` requires.
         let version = connected.map(|connection| connection.session().server_version.clone());
-        (server::heard(server), version)
+        (server::read_received(server), version)
     });
     let secret = server::PASSWORD.as_bytes();
-    assert!(!is_far || !heard.windows(secret.len()).any(|piece| piece == secret), "the password was heard");
+    assert!(
+        !is_remote || !received.windows(secret.len()).any(|piece| piece == secret),
+        "the password was received"
+    );
     match version {
         Ok(version) => {
             assert!(version.chars().count() <= 512 && !version.chars().any(char::is_control), "{version:?}");

@@ -1,4 +1,4 @@
-//! What the fuzz targets in fuzz/ do with an input, one module each. The ordinary tests replay their seeds.
+//! The code of the fuzz targets in fuzz/, one module per target; `postgres` has two. `tests/replay.rs` runs it on the seeds.
 
 pub mod fields;
 pub mod frames;

@@ -1,4 +1,4 @@
-//! PostgreSQL's messages: answers in pieces of any size, and a whole login against a server that says anything.
+//! PostgreSQL: answers in pieces of any size, and a complete session with a server that sends the input.
 
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::postgres::skim::{Answer, ExpectedAnswer, Skimmer};
@@ -7,20 +7,20 @@ use dbdyno_wire::{Connection, Value, WireError};
 
 use super::server;
 
-/// What became of an answer.
+/// The result of reading an answer.
 #[derive(Debug, PartialEq)]
 enum End {
-    /// It was complete, with these rows kept.
+    /// The complete answer and the rows kept.
     Complete(Answer, Rows),
-    /// More was to come.
-    Open,
+    /// The answer is incomplete.
+    Incomplete,
     Failed(WireError),
 }
 
-/// Feeds an answer whole, in pieces and byte by byte. Input: a byte of switches, the size of a piece less one, the answer.
+/// Reads an answer byte by byte and in pieces. Input: a byte of switches, the size of a piece minus 1, then the answer.
 ///
 /// # Panics
-/// When the three differ, or more is kept than was fed.
+/// If the results differ, or if more bytes are kept than the input has.
 pub fn skim(input: &[u8]) {
     let [switches, size, bytes @ ..] = input else { return };
     let expect = match switches & 3 {
@@ -36,10 +36,10 @@ pub fn skim(input: &[u8]) {
         }
         feed(skim, bytes, size)
     };
-    let whole = feed(1);
-    let other = feed(usize::from(*size) + 1);
-    assert_eq!(whole, other, "pieces of {}", usize::from(*size) + 1);
-    if let End::Complete(answer, rows) = whole {
+    let by_byte = feed(1);
+    let in_pieces = feed(usize::from(*size) + 1);
+    assert_eq!(by_byte, in_pieces, "pieces of {}", usize::from(*size) + 1);
+    if let End::Complete(answer, rows) = by_byte {
         assert!(answer.outcome.rows <= bytes.len() as u64 || !answer.outcome.returns_rows);
         assert!(rows.bytes.len() <= bytes.len());
     }
@@ -50,30 +50,31 @@ fn feed(mut skim: Skimmer, bytes: &[u8], size: usize) -> End {
         match skim.feed(piece) {
             Err(error) => return End::Failed(error),
             Ok(Some(mut answer)) => {
-                answer.outcome.bytes = 0; // How much was read by then depends on the piece.
+                answer.outcome.bytes = 0; // This number depends on the size of the pieces.
                 return End::Complete(answer, skim.take_rows());
             }
             Ok(None) => {}
         }
     }
-    End::Open
+    End::Incomplete
 }
 
-/// Logs in and asks. Input: a byte of switches, then all that the server says.
+/// Logs in and executes statements. Input: a byte of switches, then all bytes that the server sends.
 ///
 /// # Panics
-/// When the password is heard as it is over what is not private, or the session tells what no terminal should see.
+/// If the client sends the password in clear text to another machine without TLS, or if a server message in the session has
+/// control characters.
 pub fn session(input: &[u8]) {
     let [switches, bytes @ ..] = input else { return };
-    let is_far = switches & 1 != 0;
+    let is_remote = switches & 1 != 0;
     let connector = PostgresConnector { options: server::options(server::PASSWORD) };
-    let (heard, told) = server::run(async {
-        let (client, server) = server::saying(bytes);
-        let told = match connector.connect_over(client, &server::address(is_far)).await {
+    let (received, message) = server::run(async {
+        let (client, server) = server::send_input(bytes);
+        let message = match connector.connect_over(client, &server::address(is_remote)).await {
             Err(error) => error.to_string(),
             Ok(mut connection) => {
                 let version = connection.session().server_version.clone();
-                // Any error will do; what counts is that it is one.
+                // Every error is allowed; a panic is not.
                 if connection.prepare("SELECT ?", &[Type::Int]).await.is_ok() {
                     let _ = connection.execute(0, &[Value::Int(1)]).await;
                 }
@@ -81,10 +82,13 @@ pub fn session(input: &[u8]) {
                 version
             }
         };
-        (server::heard(server), told)
+        (server::read_received(server), message)
     });
     let secret = server::PASSWORD.as_bytes();
-    assert!(!is_far || !heard.windows(secret.len()).any(|piece| piece == secret), "the password was heard");
-    assert!(!told.contains(server::PASSWORD), "{told}");
-    assert!(!told.chars().any(char::is_control), "{told:?}");
+    assert!(
+        !is_remote || !received.windows(secret.len()).any(|piece| piece == secret),
+        "the password was received"
+    );
+    assert!(!message.contains(server::PASSWORD), "{message}");
+    assert!(!message.chars().any(char::is_control), "{message:?}");
 }

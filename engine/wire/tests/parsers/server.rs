@@ -1,4 +1,4 @@
-//! A server made of bytes: the other end of a socket pair, which says what the input holds and notes what it hears.
+//! A simulated server: one end of a socket pair, which sends the bytes of an input and records what the client sends.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
-/// The password that must not be heard.
+/// The password that the client must not send in clear text.
 pub const PASSWORD: &str = "canary-Kj4Z9-q7Wm";
 
 thread_local! {
@@ -20,12 +20,12 @@ thread_local! {
         RefCell::new(Builder::new_current_thread().enable_all().build().expect("a runtime needs three descriptors"));
 }
 
-/// Runs `work` to its end on this thread's event loop.
+/// Runs `work` on this thread's event loop and returns its result.
 pub fn run<T>(work: impl Future<Output = T>) -> T {
     RUNTIME.with_borrow(|runtime| runtime.block_on(work))
 }
 
-/// Options of one session with the server at the other end.
+/// Options of one session with the simulated server.
 pub fn options(password: &str) -> SessionOptions {
     SessionOptions {
         addresses: Vec::new(),
@@ -38,7 +38,7 @@ pub fn options(password: &str) -> SessionOptions {
     }
 }
 
-/// A connector for one session with the server at the other end.
+/// A connector for one session with the simulated server.
 pub fn connector(
     password: &str,
     compression: Compression,
@@ -54,39 +54,40 @@ pub fn connector(
     }
 }
 
-/// The client's end of a pair whose other end says all of `bytes` and then nothing more, and that other end.
-pub fn saying(bytes: &[u8]) -> (UnixStream, StdStream) {
+/// Creates a socket pair and sends `bytes` from the server's end, whose stream then ends. Returns the client's end and the
+/// server's end.
+pub fn send_input(bytes: &[u8]) -> (UnixStream, StdStream) {
     let (client, mut server) = StdStream::pair().expect("a socket pair");
     io::Write::write_all(&mut server, bytes).expect("an input fits into a socket's buffer");
-    server.shutdown(std::net::Shutdown::Write).expect("it is open");
-    client.set_nonblocking(true).expect("a socket can");
+    server.shutdown(std::net::Shutdown::Write).expect("the socket is open");
+    client.set_nonblocking(true).expect("a socket supports this");
     (UnixStream::from_std(client).expect("inside an event loop"), server)
 }
 
-/// Everything that a client, which has gone by now, has said.
-pub fn heard(mut server: StdStream) -> Vec<u8> {
-    let mut heard = Vec::new();
-    server.read_to_end(&mut heard).expect("it was on this machine");
-    heard
+/// All bytes that the client has sent. The client must have closed its end.
+pub fn read_received(mut server: StdStream) -> Vec<u8> {
+    let mut received = Vec::new();
+    server.read_to_end(&mut received).expect("a socket on this machine does not fail");
+    received
 }
 
-/// Says one segment after the other, each when the client had time to speak; then listens until the client goes.
-pub async fn say_in_turn(mut server: UnixStream, segments: Vec<Vec<u8>>) {
-    let mut ears = [0; 4096];
+/// Sends one segment after the other, and lets the client send between them; then reads until the client closes.
+pub async fn send_segments(mut server: UnixStream, segments: Vec<Vec<u8>>) {
+    let mut ignored = [0; 4096];
     for segment in segments {
         if server.write_all(&segment).await.is_err() {
             return;
         }
         for _ in 0..3 {
             tokio::task::yield_now().await;
-            while server.try_read(&mut ears).is_ok_and(|count| count > 0) {}
+            while server.try_read(&mut ignored).is_ok_and(|count| count > 0) {}
         }
     }
     let _ = server.shutdown().await;
-    while server.read(&mut ears).await.is_ok_and(|count| count > 0) {}
+    while server.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
 }
 
-/// As an address that is not on this machine, or as one that is.
-pub fn address(is_far: bool) -> Address {
-    if is_far { Address::Tcp("192.0.2.1".into(), 3306) } else { Address::Unix("/nowhere".into()) }
+/// The address of the simulated server as the client sees it: on another machine if `is_remote`, otherwise a unix socket.
+pub fn address(is_remote: bool) -> Address {
+    if is_remote { Address::Tcp("192.0.2.1".into(), 3306) } else { Address::Unix("/nowhere".into()) }
 }

@@ -1,7 +1,8 @@
-//! What a session does with anything a server says after a sound login: LOAD DATA LOCAL with its two answers, a
-//! prepare and an execution, rows that are kept.
+//! A MySQL session after a correct login, with a server that sends the input: LOAD DATA LOCAL, a prepared statement, a
+//! result whose rows are kept, or statements sent as text.
 //!
-//! Input: which of these, then segments, each after its length in two bytes; the client may speak between them.
+//! Input: a byte that selects one of these, then segments, each preceded by its length in two bytes. The client can send
+//! between two segments.
 
 use dbdyno_schema::plan::Compression;
 use dbdyno_wire::bulk::BulkLoad;
@@ -13,23 +14,23 @@ use tokio::net::UnixStream;
 
 use super::server;
 
-/// What MariaDB 10.11 says to a client that it lets in, and its OK.
-const WELCOME: &[u8] = b"\x0a5.5.5-10.11.6-MariaDB\0\x07\0\0\0abcdefgh\0\xfe\xf7\x2d\x02\0\xff\x81\x15\
+/// The greeting of MariaDB 10.11, and the OK that ends its login.
+const GREETING: &[u8] = b"\x0a5.5.5-10.11.6-MariaDB\0\x07\0\0\0abcdefgh\0\xfe\xf7\x2d\x02\0\xff\x81\x15\
     \0\0\0\0\0\0\x1d\0\0\0ijklmnopqrst\0mysql_native_password\0";
 const OK: &[u8] = b"\0\0\0\x02\0\0\0";
-/// Rows that a LOAD DATA sends.
+/// Number of rows that the LOAD DATA sends.
 const ROWS: usize = 1000;
 
-/// Logs in and asks.
+/// Logs in and executes the selected statements.
 ///
 /// # Panics
-/// When more rows are sent than asked for.
+/// If a LOAD DATA succeeds without sending all rows.
 pub fn check(input: &[u8]) {
-    let [what, rest @ ..] = input else { return };
-    let mut welcome = Vec::new();
-    write_packet(&mut welcome, 0, |out| out.extend_from_slice(WELCOME));
-    write_packet(&mut welcome, 2, |out| out.extend_from_slice(OK));
-    let mut segments = vec![welcome];
+    let [selector, rest @ ..] = input else { return };
+    let mut login = Vec::new();
+    write_packet(&mut login, 0, |out| out.extend_from_slice(GREETING));
+    write_packet(&mut login, 2, |out| out.extend_from_slice(OK));
+    let mut segments = vec![login];
     let mut rest = rest;
     while let [low, high, more @ ..] = rest {
         let length = usize::from(u16::from_le_bytes([*low, *high])).min(more.len());
@@ -39,19 +40,19 @@ pub fn check(input: &[u8]) {
     }
     let connector = server::connector("", Compression::None, false);
     server::run(async {
-        let (client, other) = UnixStream::pair().expect("a socket pair");
-        let ask = async {
+        let (client, server_end) = UnixStream::pair().expect("a socket pair");
+        let client_task = async {
             let mut connection =
-                connector.connect_over(client, &server::address(false)).await.expect("a sound login");
-            // Any error will do; what counts is that it is one.
-            let _ = ask(&mut connection, *what).await;
+                connector.connect_over(client, &server::address(false)).await.expect("a correct login");
+            // Every error is allowed; a panic is not.
+            let _ = execute(&mut connection, *selector).await;
         };
-        tokio::join!(ask, server::say_in_turn(other, segments));
+        tokio::join!(client_task, server::send_segments(server_end, segments));
     });
 }
 
-async fn ask(connection: &mut MysqlConnection, what: u8) -> Result<(), WireError> {
-    match what % 4 {
+async fn execute(connection: &mut MysqlConnection, selector: u8) -> Result<(), WireError> {
+    match selector % 4 {
         0 => {
             let mut sent = 0;
             let rows = |out: &mut Vec<u8>, _most: usize| {

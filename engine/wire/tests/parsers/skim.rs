@@ -1,29 +1,28 @@
-//! An answer, in pieces of any size: what the skimmer says must not depend on where the network cut it.
+//! MySQL answers in pieces of any size: the result of reading must not depend on how the network divides an answer.
 //!
-//! Input: a byte of switches, the size of a piece less one, then the answer.
+//! Input: a byte of switches, the size of a piece minus 1, then the answer.
 
 use dbdyno_wire::WireError;
 use dbdyno_wire::mysql::skim::{Answer, ExpectedAnswer, Skimmer};
 use dbdyno_wire::scripted::{ResultSet, Rows};
 
-/// Bytes that one read of a socket can fetch.
-const READ: usize = 64 * 1024;
+/// Maximum bytes of one read of a socket.
+const READ_MAX: usize = 64 * 1024;
 
-/// What became of an answer.
+/// The result of reading an answer.
 #[derive(Debug, PartialEq)]
 enum End {
-    /// It was complete, with these rows kept, and these results where there were several.
+    /// The complete answer, the rows kept, and the results if there are several.
     Complete(Answer, Rows, Vec<ResultSet>),
-    /// More was to come.
-    Open,
-    /// The error, and for an error of the server's own its words.
+    /// The answer is incomplete.
+    Incomplete,
     Failed(WireError),
 }
 
-/// Feeds the input whole, in pieces of the size it says, and byte by byte.
+/// Reads the answer at once, in pieces of the given size, and byte by byte.
 ///
 /// # Panics
-/// When the three differ, or more is kept than was fed.
+/// If the three results differ, or if more bytes are kept than the input has.
 pub fn check(input: &[u8]) {
     let [switches, size, bytes @ ..] = input else { return };
     let expect = match switches & 3 {
@@ -36,24 +35,24 @@ pub fn check(input: &[u8]) {
         let skim = if switches & 8 != 0 { skim.keep_rows() } else { skim };
         skim.track_result_sets(switches & 16 != 0)
     };
-    let whole = feed(skim(), bytes, READ);
-    assert_eq!(feed(skim(), bytes, usize::from(*size) + 1), whole, "pieces of {}", usize::from(*size) + 1);
-    assert_eq!(feed(skim(), bytes, 1), whole, "byte by byte");
-    if let End::Complete(answer, rows, parts) = whole {
-        assert_ne!(parts.len(), 1, "one result is not told as several");
-        if answer.outcome.returns_rows && !parts.is_empty() {
-            let returned = parts.iter().filter(|part| part.returns_rows).map(|part| part.rows);
+    let at_once = feed(skim(), bytes, READ_MAX);
+    assert_eq!(feed(skim(), bytes, usize::from(*size) + 1), at_once, "pieces of {}", usize::from(*size) + 1);
+    assert_eq!(feed(skim(), bytes, 1), at_once, "byte by byte");
+    if let End::Complete(answer, rows, results) = at_once {
+        assert_ne!(results.len(), 1, "a list with a single result");
+        if answer.outcome.returns_rows && !results.is_empty() {
+            let returned = results.iter().filter(|result| result.returns_rows).map(|result| result.rows);
             assert_eq!(returned.sum::<u64>(), answer.outcome.rows);
         }
-        assert!(parts.iter().all(|part| part.first_row <= rows.ends.len()));
-        assert!(parts.is_sorted_by_key(|part| part.first_row));
+        assert!(results.iter().all(|result| result.first_row <= rows.ends.len()));
+        assert!(results.is_sorted_by_key(|result| result.first_row));
         assert_eq!(answer.outcome.bytes, bytes.len() as u64);
         assert!(answer.outcome.rows <= bytes.len() as u64 || !answer.outcome.returns_rows);
         assert!(rows.bytes.len() <= bytes.len());
     }
-    let mut bounded = skim().limit_bytes(bytes.len() as u64 / 2);
+    let mut limited = skim().limit_bytes(bytes.len() as u64 / 2);
     if !bytes.is_empty() {
-        assert!(!matches!(bounded.feed(bytes), Ok(Some(_))), "an answer beyond its bound");
+        assert!(!matches!(limited.feed(bytes), Ok(Some(_))), "an answer that exceeds its limit");
     }
 }
 
@@ -62,16 +61,16 @@ fn feed(mut skim: Skimmer, bytes: &[u8], size: usize) -> End {
     while let Some(piece) = pieces.next() {
         match skim.feed(piece) {
             Err(error) => return End::Failed(error),
-            // As a session does, which has asked for one answer only.
+            // A session has requested only one answer, so it fails too.
             Ok(Some(_)) if pieces.next().is_some() => {
                 return End::Failed(WireError::Protocol("bytes after the end of an answer".into()));
             }
             Ok(Some(answer)) => {
-                let parts = skim.take_result_sets();
-                return End::Complete(answer, skim.into_rows(), parts);
+                let results = skim.take_result_sets();
+                return End::Complete(answer, skim.into_rows(), results);
             }
             Ok(None) => {}
         }
     }
-    End::Open
+    End::Incomplete
 }
