@@ -29,7 +29,7 @@ ENGINE = {
 COMPAT = {
     "sysbench": {"schema", "runner"},
     "slap": {"schema", "runner", "sysbench"},
-    "builtin": {"schema", "random", "load", "metrics", "sysbench"},
+    "builtin": {"schema", "random", "load", "metrics", "runner", "sysbench"},
     "lua": {*ENGINE, "sysbench"} - {"workload", "cli"},
     "compat": {*ENGINE, "sysbench", "slap", "builtin", "lua"},
 }

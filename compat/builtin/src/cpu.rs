@@ -1,4 +1,4 @@
-//! `cpu`: prime numbers by trial division.
+//! `cpu`: counts prime numbers by trial division.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use dbdyno_random::Rng;
 use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
 use dbdyno_sysbench::report::{TestReport, Totals};
 
-use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
+use crate::test::{ConfiguredTest, IoCounts, LogMessage, Parameters, Runner, SharedState, Test, TestError};
 
 pub struct Cpu;
 
@@ -16,17 +16,17 @@ impl Test for Cpu {
         "cpu"
     }
 
-    fn declared(&self) -> Vec<OptionDefinition> {
+    fn option_definitions(&self) -> Vec<OptionDefinition> {
         vec![OptionDefinition::new(
             "cpu-max-prime",
             Kind::Int,
             Some("10000"),
-            "an event counts the primes below this",
+            "each event counts the primes below this number",
         )]
     }
 
     fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError> {
-        match parameters.options.int("cpu_max_prime")? {
+        match parameters.values.int("cpu_max_prime")? {
             limit if limit > 0 => Ok(Box::new(Primes { limit: limit as u64 })),
             limit => Err(TestError::fatal(format!("Invalid value of cpu-max-prime: {limit}."))),
         }
@@ -39,18 +39,18 @@ struct Primes {
 }
 
 impl ConfiguredTest for Primes {
-    fn mode_lines(&self) -> Vec<Line> {
+    fn header_lines(&self) -> Vec<LogMessage> {
         vec![
-            Line::info("Doing CPU performance benchmark\n"),
-            Line::notice(format!("Prime numbers limit: {}\n", self.limit)),
+            LogMessage::info("Doing CPU performance benchmark\n"),
+            LogMessage::notice(format!("Prime numbers limit: {}\n", self.limit)),
         ]
     }
 
-    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>> {
+    fn create_shared_state(&self) -> Result<Arc<dyn SharedState>, Vec<LogMessage>> {
         Ok(Arc::new(*self))
     }
 
-    fn report(&self, totals: &Totals, _work: Work) -> TestReport {
+    fn report(&self, totals: &Totals, _io: IoCounts) -> TestReport {
         let rate = totals.rate(totals.events);
         TestReport {
             total: vec!["CPU speed:".into(), format!("    events per second: {rate:8.2}")],
@@ -60,22 +60,22 @@ impl ConfiguredTest for Primes {
     }
 }
 
-impl OpenTest for Primes {
-    fn runner(self: Arc<Self>, _thread: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
+impl SharedState for Primes {
+    fn create_runner(self: Arc<Self>, _thread: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<LogMessage>> {
         Ok(Box::new(*self))
     }
 }
 
 impl Runner for Primes {
-    fn event(&mut self) -> Result<Work, Vec<Line>> {
-        // Keeps the compiler from removing the unused result, or from computing it once.
-        black_box(count(black_box(self.limit)));
-        Ok(Work::default())
+    fn execute_event(&mut self) -> Result<IoCounts, Vec<LogMessage>> {
+        // Without `black_box` the compiler could remove the computation, or compute it once for all events.
+        black_box(count_primes(black_box(self.limit)));
+        Ok(IoCounts::default())
     }
 }
 
 /// Counts the primes from 3 up to `limit` - 1, by trying every divisor up to the square root.
-fn count(limit: u64) -> u64 {
+fn count_primes(limit: u64) -> u64 {
     let mut primes = 0;
     for candidate in 3..limit {
         let root = (candidate as f64).sqrt();
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn primes_are_counted() {
-        // Primes up to 10, 100, 1000 and 10000 are 4, 25, 168 and 1229; 2 is not looked at.
-        let counted = [1, 3, 4, 10, 100, 1000, 10_000].map(count);
+        // Primes up to 10, 100, 1000 and 10000 are 4, 25, 168 and 1229; the test does not count 2.
+        let counted = [1, 3, 4, 10, 100, 1000, 10_000].map(count_primes);
         assert_eq!(counted, [0, 0, 1, 3, 24, 167, 1228]);
-        // A square is found by its root.
-        assert_eq!(count(122) - count(121), 0);
+        // 121 = 11 * 11: the square root itself is tried as a divisor.
+        assert_eq!(count_primes(122) - count_primes(121), 0);
     }
 }

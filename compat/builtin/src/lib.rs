@@ -1,11 +1,9 @@
-//! sysbench's built-in tests: what a machine can do without a database.
+//! sysbench's built-in tests: they measure CPU, memory, threads, locks and files, without a database.
 //!
 //! ```text
-//!  Test ──configure──▶ ConfiguredTest ──open──▶ OpenTest ──runner──▶ Runner   one per thread
-//!                                                                      ▲
-//!                                               run: threads, clock, ──┘──▶ Records
+//!  Test ──▶ ConfiguredTest ──▶ SharedState ──▶ Runner, one per thread ──▶ run ──▶ records
 //! ```
-//! A test defines an event and its report; [`mod@run`] starts and counts the events of all tests.
+//! A test defines its event and its report; [`mod@run`] starts and counts the events of every test.
 //! Each user is an operating system thread, because these tests measure threads; in database workloads, many users
 //! share one event loop.
 //!
@@ -24,12 +22,12 @@ pub mod fileio;
 mod lock;
 pub mod memory;
 pub mod mutex;
+mod opaque_step;
 pub mod run;
-mod step;
 pub mod test;
 pub mod threads;
 
-pub use test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
+pub use test::{ConfiguredTest, IoCounts, LogMessage, Parameters, Runner, SharedState, Test, TestError};
 
 /// The tests, in sysbench's order.
 pub const TESTS: [&dyn Test; 5] =

@@ -1,4 +1,4 @@
-//! The C library's locks, which the `threads` and `mutex` tests measure. Other locks spin before they wait or wake waiters in
+//! The C library's locks, which the `threads` and `mutex` tests measure. Other locks spin before they wait, or wake waiters in
 //! another order, so their results could not be compared with sysbench's.
 #![allow(unsafe_code)] // Functions of the C library.
 
@@ -22,18 +22,18 @@ impl Locks {
     }
 
     #[inline]
-    pub(crate) fn get(&self, number: usize) -> &Lock {
-        &self.0[number]
+    pub(crate) fn get(&self, index: usize) -> &Lock {
+        &self.0[index]
     }
 }
 
 impl Lock {
-    /// Runs `work` while holding the lock. `work` must not panic.
+    /// Calls `action` while holding the lock. `action` must not panic.
     #[inline]
-    pub(crate) fn hold(&self, work: impl FnOnce()) {
+    pub(crate) fn hold(&self, action: impl FnOnce()) {
         // SAFETY: the mutex is initialised, has not moved since, and this thread does not hold it.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
-        work();
+        action();
         // SAFETY: this thread holds it.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
@@ -53,17 +53,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thread_at_a_time() {
+    fn only_one_thread_holds_a_lock() {
         let (locks, counter) = (Locks::new(2), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..10_000 {
-                        // No single step: without the lock some of them would be lost.
+                        // Not atomic: without the lock, some increments would be lost.
                         locks.get(1).hold(|| {
-                            let seen = counter.load(Ordering::Relaxed);
+                            let count = counter.load(Ordering::Relaxed);
                             std::hint::spin_loop();
-                            counter.store(seen + 1, Ordering::Relaxed);
+                            counter.store(count + 1, Ordering::Relaxed);
                         });
                     }
                 });

@@ -7,8 +7,8 @@ use dbdyno_random::Rng;
 use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
 
 use crate::lock::Locks;
-use crate::step::step;
-use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
+use crate::opaque_step::opaque_step;
+use crate::test::{ConfiguredTest, IoCounts, LogMessage, Parameters, Runner, SharedState, Test, TestError};
 
 pub struct Mutexes;
 
@@ -17,25 +17,25 @@ impl Test for Mutexes {
         "mutex"
     }
 
-    fn declared(&self) -> Vec<OptionDefinition> {
-        let row = |name, default, help| OptionDefinition::new(name, Kind::Int, Some(default), help);
+    fn option_definitions(&self) -> Vec<OptionDefinition> {
+        let option = |name, default, help| OptionDefinition::new(name, Kind::Int, Some(default), help);
         vec![
-            row("mutex-num", "4096", "number of locks"),
-            row("mutex-locks", "50000", "locks that each thread takes in sequence"),
-            row("mutex-loops", "10000", "empty steps before each of them"),
+            option("mutex-num", "4096", "number of locks"),
+            option("mutex-locks", "50000", "number of times that a thread takes a lock"),
+            option("mutex-loops", "10000", "empty loop iterations before each lock"),
         ]
     }
 
     fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError> {
-        let number = parameters.options.int("mutex_num")?;
+        let number = parameters.values.int("mutex_num")?;
         if number <= 0 {
             return Err(TestError::fatal(format!("Invalid value for mutex-num: {number}")));
         }
-        let count = |name| parameters.options.int(name).map(|value| value.max(0) as u32);
+        let non_negative = |name| parameters.values.int(name).map(|value| value.max(0) as u32);
         Ok(Box::new(Options {
             number: number as usize,
-            locks: count("mutex_locks")?,
-            loops: count("mutex_loops")?,
+            locks: non_negative("mutex_locks")?,
+            loops: non_negative("mutex_loops")?,
         }))
     }
 }
@@ -48,54 +48,54 @@ struct Options {
 }
 
 impl ConfiguredTest for Options {
-    fn mode_lines(&self) -> Vec<Line> {
-        vec![Line::info("Doing mutex performance test")]
+    fn header_lines(&self) -> Vec<LogMessage> {
+        vec![LogMessage::info("Doing mutex performance test")]
     }
 
-    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>> {
+    fn create_shared_state(&self) -> Result<Arc<dyn SharedState>, Vec<LogMessage>> {
         let locks = Locks::new(self.number);
-        Ok(Arc::new(Shared { options: *self, locks, counter: AtomicU64::new(0) }))
+        Ok(Arc::new(LockState { options: *self, locks, counter: AtomicU64::new(0) }))
     }
 }
 
-struct Shared {
+struct LockState {
     options: Options,
     locks: Locks,
     /// Each thread increments it while it holds one of the locks.
     counter: AtomicU64,
 }
 
-impl OpenTest for Shared {
-    fn counts_events(&self) -> bool {
+impl SharedState for LockState {
+    fn uses_event_limit(&self) -> bool {
         false
     }
 
-    fn runner(self: Arc<Self>, _thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
-        Ok(Box::new(LocksRunner { shared: self, rng, done: false }))
+    fn create_runner(self: Arc<Self>, _thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<LogMessage>> {
+        Ok(Box::new(MutexRunner { shared: self, rng, is_done: false }))
     }
 }
 
 /// Runs one event per thread.
-struct LocksRunner {
-    shared: Arc<Shared>,
+struct MutexRunner {
+    shared: Arc<LockState>,
     rng: Rng,
-    done: bool,
+    is_done: bool,
 }
 
-impl Runner for LocksRunner {
-    fn next(&mut self) -> bool {
-        !std::mem::replace(&mut self.done, true)
+impl Runner for MutexRunner {
+    fn prepare_event(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_done, true)
     }
 
-    fn event(&mut self) -> Result<Work, Vec<Line>> {
-        let Shared { options, locks, counter } = &*self.shared;
+    fn execute_event(&mut self) -> Result<IoCounts, Vec<LogMessage>> {
+        let LockState { options, locks, counter } = &*self.shared;
         for _ in 0..options.locks {
             let lock = locks.get(self.rng.below(locks.len() as u64) as usize);
-            (0..options.loops).for_each(|_| step());
+            (0..options.loops).for_each(|_| opaque_step());
             // Atomic, because threads may hold different locks; it costs no more than a plain number.
             lock.hold(|| counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed));
         }
-        Ok(Work::default())
+        Ok(IoCounts::default())
     }
 }
 
@@ -104,14 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_has_one_event_that_takes_every_lock_it_should() {
+    fn a_thread_takes_all_its_locks_in_one_event() {
         let options = Options { number: 5, locks: 1000, loops: 3 };
         let shared =
-            Arc::new(Shared { options, locks: Locks::new(options.number), counter: AtomicU64::new(0) });
-        let mut taker = LocksRunner { shared: Arc::clone(&shared), rng: Rng::new(1, &[]), done: false };
-        assert!(taker.next());
-        taker.event().unwrap();
-        assert!(!taker.next());
+            Arc::new(LockState { options, locks: Locks::new(options.number), counter: AtomicU64::new(0) });
+        let mut runner = MutexRunner { shared: Arc::clone(&shared), rng: Rng::new(1, &[]), is_done: false };
+        assert!(runner.prepare_event());
+        runner.execute_event().unwrap();
+        assert!(!runner.prepare_event());
         assert_eq!(shared.counter.load(Ordering::Relaxed), 1000);
     }
 }

@@ -9,14 +9,14 @@ use dbdyno_sysbench::registry::Registry;
 use dbdyno_sysbench::report::{TestReport, Totals};
 use dbdyno_sysbench::settings::Settings;
 
-/// A line of the log. The log adds the prefix for its level.
+/// A message for the log, which adds the prefix of its level.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LogMessage {
     pub level: Level,
     pub text: String,
 }
 
-impl Line {
+impl LogMessage {
     pub fn fatal(text: impl Into<String>) -> Self {
         Self { level: Level::Fatal, text: text.into() }
     }
@@ -37,19 +37,19 @@ impl Line {
 /// Why a command of a test fails; the exit code is 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TestError {
-    /// One line for standard error, without a log prefix, for example about an invalid number.
+    /// One line for standard error, for example about an invalid number. It does not go through the log.
     Usage(String),
-    Log(Vec<Line>),
-    /// A required option is missing. The message is a fatal line, followed by the list of the test's options.
-    Missing(String),
-    /// The test does not have the command.
-    NoCommand,
+    Log(Vec<LogMessage>),
+    /// A required option is missing. The list of the test's options follows this fatal message.
+    MissingOption(String),
+    /// The test does not implement the command.
+    UnsupportedCommand,
 }
 
 impl TestError {
-    /// An error that consists of one fatal line.
+    /// An error with one fatal message.
     pub fn fatal(text: impl Into<String>) -> Self {
-        TestError::Log(vec![Line::fatal(text)])
+        TestError::Log(vec![LogMessage::fatal(text)])
     }
 }
 
@@ -59,16 +59,17 @@ impl From<String> for TestError {
     }
 }
 
-impl From<Vec<Line>> for TestError {
-    fn from(lines: Vec<Line>) -> Self {
-        TestError::Log(lines)
+impl From<Vec<LogMessage>> for TestError {
+    fn from(messages: Vec<LogMessage>) -> Self {
+        TestError::Log(messages)
     }
 }
 
 #[derive(Clone, Copy)]
 pub struct Parameters<'a> {
-    /// Tests read integers by names with underscores, because sysbench's messages show those names.
-    pub options: &'a Registry,
+    /// The values of the options. Tests read integers by names with underscores, because sysbench's messages show
+    /// those names.
+    pub values: &'a Registry,
     pub settings: &'a Settings,
     pub seed: u64,
 }
@@ -78,66 +79,72 @@ pub trait Test: Sync {
     /// The test's name on the command line.
     fn name(&self) -> &'static str;
 
-    fn declared(&self) -> Vec<OptionDefinition>;
+    fn option_definitions(&self) -> Vec<OptionDefinition>;
 
     fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError>;
 
     /// Creates the files of the test.
-    fn prepare(&self, _parameters: Parameters<'_>, _log: &mut dyn FnMut(Line)) -> Result<(), TestError> {
-        Err(TestError::NoCommand)
+    fn prepare(
+        &self,
+        _parameters: Parameters<'_>,
+        _log: &mut dyn FnMut(LogMessage),
+    ) -> Result<(), TestError> {
+        Err(TestError::UnsupportedCommand)
     }
 
     /// Removes the files that [`Test::prepare`] created.
-    fn cleanup(&self, _parameters: Parameters<'_>, _log: &mut dyn FnMut(Line)) -> Result<(), TestError> {
-        Err(TestError::NoCommand)
+    fn cleanup(
+        &self,
+        _parameters: Parameters<'_>,
+        _log: &mut dyn FnMut(LogMessage),
+    ) -> Result<(), TestError> {
+        Err(TestError::UnsupportedCommand)
     }
 }
 
 /// A test whose options are known.
 pub trait ConfiguredTest: Send + Sync {
-    /// Lines that describe the settings, printed before a run.
-    fn mode_lines(&self) -> Vec<Line> {
+    /// Messages that describe the settings, printed before a run.
+    fn header_lines(&self) -> Vec<LogMessage> {
         Vec::new()
     }
 
-    /// Creates the state that all threads share.
-    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>>;
+    fn create_shared_state(&self) -> Result<Arc<dyn SharedState>, Vec<LogMessage>>;
 
-    fn report(&self, _tally: &Totals, _work: Work) -> TestReport {
+    fn report(&self, _tally: &Totals, _io: IoCounts) -> TestReport {
         TestReport::default()
     }
 }
 
 /// The state of a test that all threads of a run share.
-pub trait OpenTest: Send + Sync {
+pub trait SharedState: Send + Sync {
     /// Whether `--events` limits the run; otherwise the test ends itself.
-    fn counts_events(&self) -> bool {
+    fn uses_event_limit(&self) -> bool {
         true
     }
 
-    /// Called by the thread that uses the runner.
-    fn runner(self: Arc<Self>, thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>>;
+    /// Creates the runner of a thread. That thread calls this function.
+    fn create_runner(self: Arc<Self>, thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<LogMessage>>;
 }
 
-/// The work of one thread. An error ends the run without a report.
+/// Executes the events of one thread. An error ends the run without a report.
 pub trait Runner {
-    /// Chooses the next event; returns false if there is none. The event's latency does not include this call.
-    fn next(&mut self) -> bool {
+    /// Prepares the next event; returns false if there is none. The event's latency does not include this call.
+    fn prepare_event(&mut self) -> bool {
         true
     }
 
-    fn event(&mut self) -> Result<Work, Vec<Line>>;
+    fn execute_event(&mut self) -> Result<IoCounts, Vec<LogMessage>>;
 
-    /// Completes work that is pending after the last event, such as asynchronous requests. This does not count as an
-    /// event.
-    fn finish(&mut self) -> Result<Work, Vec<Line>> {
-        Ok(Work::default())
+    /// Completes the requests that are pending after the last event. This does not count as an event.
+    fn finish(&mut self) -> Result<IoCounts, Vec<LogMessage>> {
+        Ok(IoCounts::default())
     }
 }
 
-/// What a thread has done: numbers of reads, writes and syncs, and bytes.
+/// The I/O of an event or of a period: numbers of calls and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct IoCounts {
     pub reads: u64,
     pub writes: u64,
     /// Number of fsync and fdatasync calls.
@@ -146,14 +153,14 @@ pub struct Work {
     pub written_bytes: u64,
 }
 
-/// The text for a failed system call, in sysbench's format.
-pub(crate) fn errno(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let message = text.split(" (os error").next().unwrap_or_default();
+/// The error of a failed system call, in sysbench's format.
+pub(crate) fn errno_text(error: &std::io::Error) -> String {
+    let error_text = error.to_string();
+    let message = error_text.split(" (os error").next().unwrap_or_default();
     format!("errno = {} ({message})", error.raw_os_error().unwrap_or(0))
 }
 
-impl std::ops::AddAssign for Work {
+impl std::ops::AddAssign for IoCounts {
     fn add_assign(&mut self, other: Self) {
         let Self { reads, writes, syncs, read_bytes, written_bytes } = other;
         self.reads += reads;

@@ -1,5 +1,5 @@
-//! `dbdyno-compat`: command lines of sysbench, mysqlslap and mariadb-slap on dbdyno's engine. The program's name or its
-//! first argument selects the emulated program. `dbdyno-compat` also has the commands of `dbdyno-engine`, for plans
+//! `dbdyno-compat`: accepts the command lines of sysbench, mysqlslap and mariadb-slap, and runs them on dbdyno's engine.
+//! The program's name or its first argument selects the emulated program. `dbdyno-compat` also has the commands of `dbdyno-engine`, for plans
 //! whose workload is a Lua script.
 
 // Besides `engine/cli`, this is the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
@@ -20,14 +20,14 @@ use system::PROGRAM;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    if let Some((program, rest)) = emulated(&arguments) {
+    if let Some((program, rest)) = emulated_program(&arguments) {
         return if program == dbdyno_sysbench::NAME {
             sysbench::main(&rest)
         } else {
             slap::main(&program, &rest)
         };
     }
-    if let Some(command) = workload::command_of(&arguments) {
+    if let Some(command) = workload::find_command(&arguments) {
         return workload::main(command);
     }
     if arguments.len() == 2 && arguments[1] == "describe" {
@@ -38,20 +38,22 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     eprintln!(
-        "{PROGRAM}: start it as sysbench, mysqlslap or mariadb-slap, or with one of these names as the first argument; \
-         or with prepare, prewarm, run, cleanup or describe, and a plan whose workload is a Lua script on standard input"
+        "{PROGRAM}: no program or command is given. Start it under the name sysbench, mysqlslap or mariadb-slap, or with one of \
+         these names as the first argument. Or start it with prepare, prewarm, run, cleanup or describe, and pass a plan \
+         whose workload is a Lua script on standard input"
     );
     USAGE.into()
 }
 
 /// Returns the program to emulate, named by this process's name or by its first argument, and the arguments after that
 /// name.
-fn emulated(arguments: &[OsString]) -> Option<(String, Vec<String>)> {
-    let named = |argument: &OsString| {
+fn emulated_program(arguments: &[OsString]) -> Option<(String, Vec<String>)> {
+    let program_name = |argument: &OsString| {
         let name = Path::new(argument).file_name()?.to_str()?;
         [dbdyno_sysbench::NAME, "mysqlslap", "mariadb-slap"].contains(&name).then(|| name.to_owned())
     };
-    let (at, program) = arguments.iter().take(2).map(named).enumerate().find(|(_, name)| name.is_some())?;
-    let rest = arguments[at + 1..].iter().map(|argument| argument.to_string_lossy().into_owned());
+    let (index, program) =
+        arguments.iter().take(2).map(program_name).enumerate().find(|(_, name)| name.is_some())?;
+    let rest = arguments[index + 1..].iter().map(|argument| argument.to_string_lossy().into_owned());
     Some((program?, rest.collect()))
 }

@@ -1,4 +1,4 @@
-//! Functions that all emulated programs use.
+//! Exit codes, files and environment variables for all emulated programs.
 
 use std::process::ExitCode;
 
@@ -13,8 +13,9 @@ pub(crate) fn fail(text: &str) -> ExitCode {
     FAILED.into()
 }
 
-/// Number of event loops: `requested`, or one per four CPUs, because the server often runs on the same machine.
-pub(crate) fn workers(requested: u32) -> u32 {
+/// Number of event loops: `requested`, or if that is 0, one per four CPUs, because the server often runs on the same
+/// machine.
+pub(crate) fn event_loops(requested: u32) -> u32 {
     if requested > 0 {
         return requested;
     }
@@ -22,7 +23,10 @@ pub(crate) fn workers(requested: u32) -> u32 {
     cpus.div_ceil(4).clamp(1, 64)
 }
 
-/// Reads a file, or returns the system's error message as perror(3) prints it.
+/// Reads a file.
+///
+/// # Errors
+/// The system's error message, as perror(3) prints it.
 pub(crate) fn read_text(path: &str) -> Result<String, String> {
     let bytes = std::fs::read(path)
         .map_err(|error| error.to_string().split(" (os error").next().unwrap_or_default().to_owned())?;

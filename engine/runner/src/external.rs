@@ -6,12 +6,15 @@
 //! asks its [`WorkerState`] when its next event is due, and reports the result. [`run_command`] writes the records of a
 //! command without measurements.
 
+pub use crate::clock::unix_us;
 pub use crate::command::run_command;
 pub use crate::connector::{AnyConnector, connector};
 pub use crate::control::{CoordinatorLink, Signal, WorkerReady};
 pub use crate::coordinator::run_workers;
 pub use crate::failure::{error_code, is_lost, is_retried};
-pub use crate::machine::{raise_open_files, release_memory, thread_cpu, thread_run_queue_wait};
+pub use crate::machine::{
+    memory_peak_bytes, process_cpu, raise_open_files, release_memory, thread_cpu, thread_run_queue_wait,
+};
 pub use crate::session::OPENING_MAX;
 pub use crate::worker_context::{WorkerContext, run_worker, spawn_user};
 pub use crate::worker_state::{UserId, WorkerState};

@@ -60,7 +60,8 @@ pub fn thread_cpu() -> Duration {
     read_cpu_clock(ClockId::ThreadCPUTime)
 }
 
-pub(crate) fn process_cpu() -> Duration {
+/// The CPU time of this process.
+pub fn process_cpu() -> Duration {
     read_cpu_clock(ClockId::ProcessCPUTime)
 }
 
@@ -78,7 +79,7 @@ pub fn thread_run_queue_wait() -> Duration {
 }
 
 /// Peak resident memory of the process (VmHWM) in bytes; 0 if the kernel does not report it.
-pub(crate) fn memory_peak_bytes() -> u64 {
+pub fn memory_peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     let kib: Option<u64> = line.and_then(|line| line.split_ascii_whitespace().nth(1)?.parse().ok());

@@ -1,4 +1,5 @@
-//! Linux's native asynchronous I/O, which sysbench uses too. No crate offers it, and many containers forbid `io_uring`.
+//! Asynchronous I/O by Linux's `io_submit`, which sysbench uses too. No crate offers these calls, and many containers
+//! forbid `io_uring`.
 #![allow(unsafe_code)] // System calls with pointers.
 
 use std::io;
@@ -7,6 +8,7 @@ use std::io;
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Iocb {
+    /// The number of bytes, shifted left by one bit; the lowest bit is set for a write.
     data: u64,
     key_and_flags: [u32; 2],
     opcode: u16,
@@ -33,8 +35,8 @@ struct IoEvent {
 const PREAD: u16 = 0;
 const PWRITE: u16 = 1;
 
-/// The requests of one thread.
-pub(super) struct Queue {
+/// The pending requests of one thread.
+pub(super) struct AioQueue {
     context: libc::c_ulong,
     pending: usize,
     events: Vec<IoEvent>,
@@ -42,20 +44,20 @@ pub(super) struct Queue {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Completion {
-    pub(super) writes: bool,
+    pub(super) is_write: bool,
     pub(super) bytes: u64,
     pub(super) is_complete: bool,
 }
 
-fn check(result: libc::c_long) -> io::Result<usize> {
+fn to_result(result: libc::c_long) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-impl Queue {
+impl AioQueue {
     pub(super) fn new(backlog: usize) -> io::Result<Self> {
         let mut context: libc::c_ulong = 0;
         // SAFETY: the kernel writes the context's number to the pointer's target.
-        check(unsafe { libc::syscall(libc::SYS_io_setup, backlog as libc::c_long, &raw mut context) })?;
+        to_result(unsafe { libc::syscall(libc::SYS_io_setup, backlog as libc::c_long, &raw mut context) })?;
         Ok(Self { context, pending: 0, events: vec![IoEvent::default(); backlog] })
     }
 
@@ -64,34 +66,34 @@ impl Queue {
     }
 
     /// # Safety
-    /// Until `wait` has returned the request or the queue is dropped, `buffer` must stay valid. The buffer of a write
-    /// must also stay unchanged.
+    /// `buffer` must stay valid, and the buffer of a write also unchanged, until `wait` has returned the request or the
+    /// queue is dropped.
     pub(super) unsafe fn submit(
         &mut self,
-        (file, at): (i32, u64),
+        (file, offset): (i32, u64),
         buffer: *mut u8,
         bytes: usize,
-        writes: bool,
+        is_write: bool,
     ) -> io::Result<()> {
         let mut request = Iocb {
-            data: (bytes as u64) << 1 | u64::from(writes),
-            opcode: if writes { PWRITE } else { PREAD },
+            data: (bytes as u64) << 1 | u64::from(is_write),
+            opcode: if is_write { PWRITE } else { PREAD },
             file: file as u32,
             buffer: buffer as u64,
             bytes: bytes as u64,
-            offset: at as i64,
+            offset: offset as i64,
             ..Iocb::default()
         };
         let mut list = [&raw mut request];
         // SAFETY: the kernel copies the request from the list; the caller guarantees the buffer.
-        check(unsafe {
+        to_result(unsafe {
             libc::syscall(libc::SYS_io_submit, self.context, 1 as libc::c_long, list.as_mut_ptr())
         })?;
         self.pending += 1;
         Ok(())
     }
 
-    /// Waits until at least `min` requests have completed, and returns all that have.
+    /// Waits until at least `min` requests have completed, and returns all completed requests.
     pub(super) fn wait(&mut self, min: usize) -> io::Result<Vec<Completion>> {
         let (min, max) = (min.min(self.pending), self.events.len());
         let timeout: *const libc::timespec = std::ptr::null();
@@ -108,21 +110,21 @@ impl Queue {
                     timeout,
                 )
             };
-            match check(result) {
+            match to_result(result) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => break result?,
             }
         };
         self.pending -= completed;
-        let done = |event: &IoEvent| {
+        let completion = |event: &IoEvent| {
             let bytes = event.data >> 1;
-            Completion { writes: event.data & 1 == 1, bytes, is_complete: event.result == bytes as i64 }
+            Completion { is_write: event.data & 1 == 1, bytes, is_complete: event.result == bytes as i64 }
         };
-        Ok(self.events[..completed].iter().map(done).collect())
+        Ok(self.events[..completed].iter().map(completion).collect())
     }
 }
 
-impl Drop for Queue {
+impl Drop for AioQueue {
     fn drop(&mut self) {
         // SAFETY: the context is this queue's. The kernel waits for pending requests, so no buffer is used afterwards.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };

@@ -1,11 +1,11 @@
-//! The options of `fileio`, and the lines that print them before a run.
+//! The options of `fileio`, and the messages that describe them before a run.
 
 use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
 use dbdyno_sysbench::registry::Registry;
 
 use super::checksum::TRAILER_BYTES;
-use crate::test::{Line, Parameters, TestError};
+use crate::test::{LogMessage, Parameters, TestError};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -23,7 +23,7 @@ impl Mode {
         matches!(self, Mode::RandomRead | Mode::RandomWrite | Mode::RandomMixed)
     }
 
-    pub(super) fn writes(self) -> bool {
+    pub(super) fn has_writes(self) -> bool {
         !matches!(self, Mode::SeqRead | Mode::RandomRead)
     }
 }
@@ -52,18 +52,20 @@ pub(super) struct Options {
     pub(super) block_bytes: u64,
     pub(super) mode: Mode,
     pub(super) io_mode: IoMode,
+    /// Maximum number of concurrent requests of a thread in I/O mode async.
     pub(super) backlog: usize,
     pub(super) flags: Flags,
-    /// Requests between two syncs of all files; 0 for never.
+    /// Number of requests between two syncs of all files; 0 for never.
     pub(super) sync_every: u64,
     /// Whether to sync a file after every write to it.
-    pub(super) sync_all: bool,
+    pub(super) sync_each_write: bool,
     /// Whether every thread syncs all files when it ends.
-    pub(super) sync_end: bool,
-    /// Whether to sync by fdatasync instead of fsync.
-    pub(super) data_only: bool,
+    pub(super) sync_at_end: bool,
+    /// Whether to call fdatasync instead of fsync.
+    pub(super) use_fdatasync: bool,
     /// Maximum number of blocks in a sequential request; 0 and 1 both mean one block.
     pub(super) merged_blocks: u64,
+    /// Number of reads per write in mode rndrw.
     pub(super) rw_ratio: f64,
     pub(super) validate: bool,
     /// The maximum number of events in the run.
@@ -74,62 +76,76 @@ pub(super) struct Options {
     pub(super) seed: u64,
 }
 
-/// The command; only `run` requires a test mode.
+/// Why the options are read; only a run requires a test mode.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Run,
-    Files,
+    /// The commands `prepare` and `cleanup`.
+    ManageFiles,
 }
 
-pub(super) fn declared() -> Vec<OptionDefinition> {
-    let row = |name, kind, default, help| OptionDefinition::new(name, kind, default, help);
+pub(super) fn option_definitions() -> Vec<OptionDefinition> {
+    let option = |name, kind, default, help| OptionDefinition::new(name, kind, default, help);
     use Kind::{Bool, Double, Int, List, Size, String};
     vec![
-        row("file-num", Int, Some("128"), "number of files"),
-        row("file-block-size", Int, Some("16384"), "bytes of a request"),
-        row("file-total-size", Size, Some("2G"), "total size of the files"),
-        row("file-test-mode", String, None, "operation {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}"),
-        row("file-io-mode", String, Some("sync"), "I/O mode {sync,async,mmap}"),
-        row("file-async-backlog", Int, Some("128"), "concurrent requests of a thread, with async"),
-        row("file-extra-flags", List, Some(""), "flags for opening the files {sync,dsync,direct}"),
-        row("file-fsync-freq", Int, Some("100"), "requests between two syncs of all files; 0 for never"),
-        row("file-fsync-all", Bool, Some("off"), "sync a file after every write to it"),
-        row("file-fsync-end", Bool, Some("on"), "sync all files at the end"),
-        row("file-fsync-mode", String, Some("fsync"), "function for syncing {fsync, fdatasync}"),
-        row(
+        option("file-num", Int, Some("128"), "number of files"),
+        option("file-block-size", Int, Some("16384"), "bytes per request"),
+        option("file-total-size", Size, Some("2G"), "total size of the files"),
+        option("file-test-mode", String, None, "operation {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}"),
+        option("file-io-mode", String, Some("sync"), "I/O mode {sync,async,mmap}"),
+        option(
+            "file-async-backlog",
+            Int,
+            Some("128"),
+            "maximum concurrent requests of a thread, in I/O mode async",
+        ),
+        option("file-extra-flags", List, Some(""), "flags for opening the files {sync,dsync,direct}"),
+        option(
+            "file-fsync-freq",
+            Int,
+            Some("100"),
+            "number of requests between two syncs of all files; 0 for never",
+        ),
+        option("file-fsync-all", Bool, Some("off"), "sync a file after every write to it"),
+        option("file-fsync-end", Bool, Some("on"), "sync all files at the end"),
+        option("file-fsync-mode", String, Some("fsync"), "function for syncing {fsync, fdatasync}"),
+        option(
             "file-merged-requests",
             Int,
             Some("0"),
-            "maximum blocks of a sequential request; 0 for no merging",
+            "maximum number of blocks in a sequential request; 0 for no merging",
         ),
-        row("file-rw-ratio", Double, Some("1.5"), "reads for each write, with rndrw"),
+        option("file-rw-ratio", Double, Some("1.5"), "number of reads per write, in test mode rndrw"),
     ]
 }
 
 impl Options {
     /// Reads the options in the order in which sysbench checks them.
     pub(super) fn read(parameters: Parameters<'_>, purpose: Purpose) -> Result<Self, TestError> {
-        let Parameters { options: values, settings, seed } = parameters;
+        let Parameters { values, settings, seed } = parameters;
         let files = values.int("file_num")?;
         if files <= 0 {
             return Err(TestError::fatal(format!("Invalid value for file-num: {files}")));
         }
         let total_bytes = values.size("file-total-size");
         if total_bytes == 0 {
-            let text = values.string("file-total-size").unwrap_or("(null)");
-            return Err(TestError::fatal(format!("Invalid value for file-total-size: {text}")));
+            let value = values.string("file-total-size").unwrap_or("(null)");
+            return Err(TestError::fatal(format!("Invalid value for file-total-size: {value}")));
         }
-        let mode =
-            if purpose == Purpose::Run { mode(values.string("file-test-mode"))? } else { Mode::default() };
-        let flags = flags(values.list("file-extra-flags"))?;
-        let io_mode = io_mode(values.string("file-io-mode").unwrap_or_default())?;
-        let merged_blocks = non_negative(values, "file-merged-requests")?;
+        let mode = if purpose == Purpose::Run {
+            parse_mode(values.string("file-test-mode"))?
+        } else {
+            Mode::default()
+        };
+        let flags = parse_flags(values.list("file-extra-flags"))?;
+        let io_mode = parse_io_mode(values.string("file-io-mode").unwrap_or_default())?;
+        let merged_blocks = non_negative_int(values, "file-merged-requests")?;
         let block_bytes = values.size("file-block-size");
         if block_bytes == 0 || block_bytes > i32::MAX as u64 {
             return Err(TestError::fatal(format!("Invalid value for file-block-size: {block_bytes}.")));
         }
-        let sync_every = non_negative(values, "file-fsync-freq")?;
-        let data_only = match values.string("file-fsync-mode").unwrap_or_default() {
+        let sync_every = non_negative_int(values, "file-fsync-freq")?;
+        let use_fdatasync = match values.string("file-fsync-mode").unwrap_or_default() {
             "fsync" => false,
             "fdatasync" => true,
             other => return Err(TestError::fatal(format!("Invalid fsync mode: {other}."))),
@@ -152,9 +168,9 @@ impl Options {
             backlog: backlog.max(0) as usize,
             flags,
             sync_every,
-            sync_all: values.bool("file-fsync-all"),
-            sync_end: values.bool("file-fsync-end") && !values.bool("file-fsync-all"),
-            data_only,
+            sync_each_write: values.bool("file-fsync-all"),
+            sync_at_end: values.bool("file-fsync-end") && !values.bool("file-fsync-all"),
+            use_fdatasync,
             merged_blocks,
             rw_ratio,
             validate: settings.validate,
@@ -163,16 +179,15 @@ impl Options {
             compat: settings.compat,
             seed,
         };
-        options.problem(purpose).map_or(Ok(options), |problem| Err(TestError::fatal(problem)))
+        options.find_conflict(purpose).map_or(Ok(options), |error| Err(TestError::fatal(error)))
     }
 
-    /// Returns the error for a combination of options that sysbench accepts although the run fails later with a less
-    /// clear message.
-    fn problem(&self, purpose: Purpose) -> Option<String> {
+    /// Returns the error of options that sysbench accepts together although the run then fails with a less clear message.
+    fn find_conflict(&self, purpose: Purpose) -> Option<String> {
         let Self { file_bytes, block_bytes, files, total_bytes, .. } = *self;
         if purpose == Purpose::Run && file_bytes == 0 {
             return Some(format!(
-                "Invalid value for file-total-size: {total_bytes} bytes are less than one for each of {files} files"
+                "Invalid value for file-total-size: {total_bytes} bytes are less than one byte for each of {files} files"
             ));
         }
         if !self.validate {
@@ -191,43 +206,42 @@ impl Options {
         })
     }
 
-    /// Maximum bytes of a request.
+    /// Maximum number of bytes in a request.
     pub(super) fn request_bytes(&self) -> usize {
         self.block_bytes.saturating_mul(self.merged_blocks.max(1)).min(self.file_bytes.max(self.block_bytes))
             as usize
     }
 
-    /// The line that lists the flags, with the trailing space that sysbench prints.
-    pub(super) fn flags_line(&self) -> Line {
+    /// The message that lists the flags, with the trailing space that sysbench prints.
+    pub(super) fn flags_message(&self) -> LogMessage {
         let Flags { sync, dsync, direct } = self.flags;
-        let named = [(sync, "sync "), (dsync, "dsync "), (direct, "directio")];
-        let text: String = named.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+        let names = [(sync, "sync "), (dsync, "dsync "), (direct, "directio")];
+        let text: String = names.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
         let text = if text.is_empty() { "(none)".into() } else { text };
-        Line::notice(format!("Extra file open flags: {text}"))
+        LogMessage::notice(format!("Extra file open flags: {text}"))
     }
 
-    /// Lines that describe the settings, printed before a run.
-    pub(super) fn mode_lines(&self) -> Vec<Line> {
+    pub(super) fn header_lines(&self) -> Vec<LogMessage> {
         let mut lines = vec![
-            format!("{} files, {} each", self.files, size(self.file_bytes)),
+            format!("{} files, {} each", self.files, format_size(self.file_bytes)),
             // May be less than --file-total-size.
-            format!("{} total file size", size(self.file_bytes * self.files as u64)),
-            format!("Block size {}", size(self.block_bytes)),
+            format!("{} total file size", format_size(self.file_bytes * self.files as u64)),
+            format!("Block size {}", format_size(self.block_bytes)),
         ];
         if self.merged_blocks > 0 {
-            let merged = size(self.block_bytes * self.merged_blocks);
+            let merged = format_size(self.block_bytes * self.merged_blocks);
             lines.push(format!("Merging requests up to {merged} for sequential IO."));
         }
         if self.mode.is_random() {
             lines.push(format!("Number of IO requests: {}", self.events));
             lines.push(format!("Read/Write ratio for combined random IO test: {:2.2}", self.rw_ratio));
         }
-        if self.sync_all {
+        if self.sync_each_write {
             lines.push("Calling fsync() after each write operation.".into());
         } else if self.sync_every > 0 {
             lines.push(format!("Periodic FSYNC enabled, calling fsync() each {} requests.", self.sync_every));
         }
-        if self.sync_end {
+        if self.sync_at_end {
             lines.push("Calling fsync() at the end of test, Enabled.".into());
         }
         lines.push(match self.io_mode {
@@ -247,11 +261,11 @@ impl Options {
             Mode::RandomMixed => "random r/w",
         };
         lines.push(format!("Doing {name} test"));
-        std::iter::once(self.flags_line()).chain(lines.into_iter().map(Line::notice)).collect()
+        std::iter::once(self.flags_message()).chain(lines.into_iter().map(LogMessage::notice)).collect()
     }
 }
 
-fn mode(name: Option<&str>) -> Result<Mode, TestError> {
+fn parse_mode(name: Option<&str>) -> Result<Mode, TestError> {
     match name {
         Some("seqwr") => Ok(Mode::SeqWrite),
         Some("seqrewr") => Ok(Mode::SeqRewrite),
@@ -260,11 +274,11 @@ fn mode(name: Option<&str>) -> Result<Mode, TestError> {
         Some("rndwr") => Ok(Mode::RandomWrite),
         Some("rndrw") => Ok(Mode::RandomMixed),
         Some(other) => Err(TestError::fatal(format!("Invalid IO operations mode: {other}."))),
-        None => Err(TestError::Missing("Missing required argument: --file-test-mode".into())),
+        None => Err(TestError::MissingOption("Missing required argument: --file-test-mode".into())),
     }
 }
 
-fn io_mode(name: &str) -> Result<IoMode, TestError> {
+fn parse_io_mode(name: &str) -> Result<IoMode, TestError> {
     match name {
         "sync" => Ok(IoMode::Sync),
         "async" => Ok(IoMode::Async),
@@ -273,7 +287,7 @@ fn io_mode(name: &str) -> Result<IoMode, TestError> {
     }
 }
 
-fn flags(names: &[String]) -> Result<Flags, TestError> {
+fn parse_flags(names: &[String]) -> Result<Flags, TestError> {
     let mut flags = Flags::default();
     for name in names {
         match name.as_str() {
@@ -286,13 +300,13 @@ fn flags(names: &[String]) -> Result<Flags, TestError> {
     Ok(flags)
 }
 
-fn non_negative(values: &Registry, name: &str) -> Result<u64, TestError> {
+fn non_negative_int(values: &Registry, name: &str) -> Result<u64, TestError> {
     let number = values.int(&name.replace('-', "_"))?;
     u64::try_from(number).map_err(|_| TestError::fatal(format!("Invalid value for {name}: {number}.")))
 }
 
-/// At most five significant digits, in the largest unit in which the value is at least 1.
-pub(super) fn size(bytes: u64) -> String {
+/// Formats a size with at most five significant digits, in the largest unit in which the value is at least 1.
+pub(super) fn format_size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let power = (1..units.len()).rev().find(|&power| bytes >= 1 << (10 * power)).unwrap_or(0);
     let value = bytes as f64 / 1024f64.powi(power as i32);
@@ -306,9 +320,9 @@ pub(super) fn size(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    /// As sysbench 1.0.20 prints them.
+    /// The texts are those of sysbench 1.0.20.
     #[test]
-    fn sizes_have_five_digits() {
+    fn sizes_have_at_most_five_digits() {
         let printed = [
             (0, "0B"),
             (16 << 10, "16KiB"),
@@ -321,12 +335,12 @@ mod tests {
             (1023, "1023B"),
         ];
         for (bytes, text) in printed {
-            assert_eq!(size(bytes), text);
+            assert_eq!(format_size(bytes), text);
         }
     }
 
     #[test]
-    fn lines_before_a_run() {
+    fn messages_before_a_run() {
         let options = Options {
             files: 2,
             file_bytes: 64 << 10,
@@ -335,12 +349,12 @@ mod tests {
             mode: Mode::RandomMixed,
             flags: Flags { sync: true, direct: true, dsync: false },
             sync_every: 100,
-            sync_end: true,
+            sync_at_end: true,
             rw_ratio: 1.5,
             events: 3,
             ..Options::default()
         };
-        let lines: Vec<_> = options.mode_lines().into_iter().map(|line| line.text).collect();
+        let lines: Vec<_> = options.header_lines().into_iter().map(|line| line.text).collect();
         assert_eq!(
             lines,
             [

@@ -1,6 +1,6 @@
 //! Executes one thread's requests.
 
-use std::io;
+use std::io::Error;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
@@ -8,17 +8,17 @@ use std::sync::{Arc, PoisonError};
 use dbdyno_random::Rng;
 use memmap2::MmapMut;
 
-use super::aio::Queue;
+use super::aio::AioQueue;
 use super::checksum::{self, Mismatch};
 use super::files::page_aligned;
 use super::open_files::OpenFiles;
 use super::options::IoMode;
-use super::requests::{Request, Span};
-use crate::test::{Line, Runner, Work, errno};
+use super::request_sequence::{ByteRange, Request};
+use crate::test::{IoCounts, LogMessage, Runner, errno_text};
 
 /// Fields drop in this order: the queue first, because the kernel may still use the buffer.
 pub(super) struct FileRunner {
-    queue: Option<Queue>,
+    queue: Option<AioQueue>,
     buffer: MmapMut,
     shared: Arc<OpenFiles>,
     rng: Rng,
@@ -26,171 +26,176 @@ pub(super) struct FileRunner {
 }
 
 impl FileRunner {
-    pub(super) fn new(shared: Arc<OpenFiles>, rng: Rng) -> Result<Self, Vec<Line>> {
+    pub(super) fn new(shared: Arc<OpenFiles>, rng: Rng) -> Result<Self, Vec<LogMessage>> {
         let options = &shared.options;
-        let queue = (options.io_mode == IoMode::Async).then(|| Queue::new(options.backlog)).transpose();
-        let queue =
-            queue.map_err(|error| vec![Line::fatal(format!("io_queue_init() failed! {}", errno(&error)))])?;
+        let queue = (options.io_mode == IoMode::Async).then(|| AioQueue::new(options.backlog)).transpose();
+        let queue = queue.map_err(|error| {
+            vec![LogMessage::fatal(format!("io_queue_init() failed! {}", errno_text(&error)))]
+        })?;
         let buffer = page_aligned(options.request_bytes())?;
         Ok(Self { queue, buffer, shared, rng, request: Request::Sync { file: 0 } })
     }
 
-    fn read(&mut self, span: Span) -> Result<Work, Vec<Line>> {
+    fn read(&mut self, range: ByteRange) -> Result<IoCounts, Vec<LogMessage>> {
         let shared = Arc::clone(&self.shared);
-        // Without the lock a reader could see a half-written block.
+        // Without the lock, a reader could read a half-written block.
         let _guard =
-            shared.guards.get(span.file).map(|guard| guard.read().unwrap_or_else(PoisonError::into_inner));
+            shared.file_locks.get(range.file).map(|lock| lock.read().unwrap_or_else(PoisonError::into_inner));
         if self.queue.is_some() {
-            let work = self.submit(span, false)?;
-            self.check(span)?;
-            return Ok(work);
+            let io = self.submit(range, false)?;
+            self.validate(range)?;
+            return Ok(io);
         }
-        let buffer = &mut self.buffer[..span.bytes];
-        match shared.maps.get(span.file) {
-            Some(map) => map.read(span.at, buffer),
+        let buffer = &mut self.buffer[..range.bytes];
+        match shared.mappings.get(range.file) {
+            Some(map) => map.read(range.offset, buffer),
             None => {
-                let read = shared.files[span.file].read_at(buffer, span.at);
-                shared.check_complete("read", span, read)?;
+                let read = shared.files[range.file].read_at(buffer, range.offset);
+                shared.check_complete("read", range, read)?;
             }
         }
-        self.check(span)?;
-        Ok(Work { reads: 1, read_bytes: span.bytes as u64, ..Work::default() })
+        self.validate(range)?;
+        Ok(IoCounts { reads: 1, read_bytes: range.bytes as u64, ..IoCounts::default() })
     }
 
-    fn write(&mut self, span: Span) -> Result<Work, Vec<Line>> {
+    fn write(&mut self, range: ByteRange) -> Result<IoCounts, Vec<LogMessage>> {
         let shared = Arc::clone(&self.shared);
-        let _guard =
-            shared.guards.get(span.file).map(|guard| guard.write().unwrap_or_else(PoisonError::into_inner));
+        let _guard = shared
+            .file_locks
+            .get(range.file)
+            .map(|lock| lock.write().unwrap_or_else(PoisonError::into_inner));
         if shared.options.validate {
             let block = shared.options.block_bytes as usize;
-            for (number, bytes) in self.buffer[..span.bytes].chunks_mut(block).enumerate() {
-                checksum::fill_block(bytes, span.at + (number * block) as u64, &mut self.rng);
+            for (number, bytes) in self.buffer[..range.bytes].chunks_mut(block).enumerate() {
+                checksum::fill_block(bytes, range.offset + (number * block) as u64, &mut self.rng);
             }
         }
-        let mut work = if self.queue.is_some() {
-            self.submit(span, true)?
+        let mut io = if self.queue.is_some() {
+            self.submit(range, true)?
         } else {
-            let buffer = &self.buffer[..span.bytes];
-            match shared.maps.get(span.file) {
-                Some(map) => map.write(span.at, buffer),
+            let buffer = &self.buffer[..range.bytes];
+            match shared.mappings.get(range.file) {
+                Some(map) => map.write(range.offset, buffer),
                 None => {
-                    let written = shared.files[span.file].write_at(buffer, span.at);
-                    shared.check_complete("write", span, written)?;
+                    let written = shared.files[range.file].write_at(buffer, range.offset);
+                    shared.check_complete("write", range, written)?;
                 }
             }
-            Work { writes: 1, written_bytes: span.bytes as u64, ..Work::default() }
+            IoCounts { writes: 1, written_bytes: range.bytes as u64, ..IoCounts::default() }
         };
-        if shared.options.sync_all {
-            work += self.wait_for_all()?;
-            work += shared.sync(span.file)?;
+        if shared.options.sync_each_write {
+            io += self.wait_for_all()?;
+            io += shared.sync(range.file)?;
         }
-        Ok(work)
+        Ok(io)
     }
 
-    /// Submits a request; if the backlog is full, waits for one to complete.
+    /// Submits a request. If the backlog is full, waits until one request has completed.
     #[allow(unsafe_code)] // The kernel uses the buffer until the request completes.
-    fn submit(&mut self, span: Span, writes: bool) -> Result<Work, Vec<Line>> {
-        let Some(queue) = &mut self.queue else { return Ok(Work::default()) };
+    fn submit(&mut self, range: ByteRange, is_write: bool) -> Result<IoCounts, Vec<LogMessage>> {
+        let Some(queue) = &mut self.queue else { return Ok(IoCounts::default()) };
         let options = &self.shared.options;
-        let file = self.shared.files[span.file].as_raw_fd();
+        let file = self.shared.files[range.file].as_raw_fd();
         let buffer = self.buffer.as_mut_ptr();
         // SAFETY: the buffer outlives the queue and is as long as the longest request. Concurrent reads may overwrite
-        // each other's bytes, which is harmless: only `check` uses the bytes, and with validation only one request is
+        // each other's bytes, which is harmless: only `validate` uses the bytes, and with validation only one request is
         // pending.
-        let submitted = unsafe { queue.submit((file, span.at), buffer, span.bytes, writes) };
-        submitted.map_err(|error| vec![failed(writes, Some(&error))])?;
-        // The caller checks the block next, so its read must complete first.
+        let submitted = unsafe { queue.submit((file, range.offset), buffer, range.bytes, is_write) };
+        submitted.map_err(|error| vec![aio_error(is_write, Some(&error))])?;
+        // The caller validates the block next, so the read must complete first.
         let limit = if options.validate { 1 } else { options.backlog };
-        if queue.pending() < limit { Ok(Work::default()) } else { self.wait(1) }
+        if queue.pending() < limit { Ok(IoCounts::default()) } else { self.wait(1) }
     }
 
-    fn wait(&mut self, min: usize) -> Result<Work, Vec<Line>> {
-        let Some(queue) = &mut self.queue else { return Ok(Work::default()) };
-        let completed = queue.wait(min);
-        let completed = completed
-            .map_err(|error| vec![Line::fatal(format!("io_getevents() failed! {}", errno(&error)))])?;
-        let mut work = Work::default();
-        for done in completed {
-            if !done.is_complete {
-                return Err(vec![failed(done.writes, None)]);
+    fn wait(&mut self, min_requests: usize) -> Result<IoCounts, Vec<LogMessage>> {
+        let Some(queue) = &mut self.queue else { return Ok(IoCounts::default()) };
+        let completions = queue.wait(min_requests);
+        let completions = completions.map_err(|error| {
+            vec![LogMessage::fatal(format!("io_getevents() failed! {}", errno_text(&error)))]
+        })?;
+        let mut io = IoCounts::default();
+        for completion in completions {
+            if !completion.is_complete {
+                return Err(vec![aio_error(completion.is_write, None)]);
             }
-            work += if done.writes {
-                Work { writes: 1, written_bytes: done.bytes, ..Work::default() }
+            io += if completion.is_write {
+                IoCounts { writes: 1, written_bytes: completion.bytes, ..IoCounts::default() }
             } else {
-                Work { reads: 1, read_bytes: done.bytes, ..Work::default() }
+                IoCounts { reads: 1, read_bytes: completion.bytes, ..IoCounts::default() }
             };
         }
-        Ok(work)
+        Ok(io)
     }
 
-    fn wait_for_all(&mut self) -> Result<Work, Vec<Line>> {
-        let mut work = Work::default();
-        while let Some(pending) = self.queue.as_ref().map(Queue::pending).filter(|&pending| pending > 0) {
-            work += self.wait(pending)?;
+    fn wait_for_all(&mut self) -> Result<IoCounts, Vec<LogMessage>> {
+        let mut io = IoCounts::default();
+        while let Some(pending) = self.queue.as_ref().map(AioQueue::pending).filter(|&pending| pending > 0) {
+            io += self.wait(pending)?;
         }
-        Ok(work)
+        Ok(io)
     }
 
-    /// Validates the checksums of the blocks if `--validate` is on.
-    fn check(&self, span: Span) -> Result<(), Vec<Line>> {
+    /// Validates the checksums of the blocks in the buffer if `--validate` is on.
+    fn validate(&self, range: ByteRange) -> Result<(), Vec<LogMessage>> {
         let options = &self.shared.options;
         if !options.validate {
             return Ok(());
         }
         let block = options.block_bytes as usize;
-        for (number, read) in self.buffer[..span.bytes].chunks(block).enumerate() {
-            let at = span.at + (number * block) as u64;
-            checksum::check(read, at).map_err(|mismatch| mismatch_lines(mismatch, span.file, at))?;
+        for (number, read) in self.buffer[..range.bytes].chunks(block).enumerate() {
+            let offset = range.offset + (number * block) as u64;
+            checksum::validate_block(read, offset)
+                .map_err(|mismatch| mismatch_messages(mismatch, range.file, offset))?;
         }
         Ok(())
     }
 }
 
-fn failed(writes: bool, error: Option<&io::Error>) -> Line {
-    let what = if writes { "write" } else { "read" };
-    let why = error.map(|error| format!(" {}", errno(error))).unwrap_or_default();
-    Line::fatal(format!("Asynchronous {what} failed!{why}"))
+fn aio_error(is_write: bool, error: Option<&Error>) -> LogMessage {
+    let call = if is_write { "write" } else { "read" };
+    let cause = error.map(|error| format!(" {}", errno_text(error))).unwrap_or_default();
+    LogMessage::fatal(format!("Asynchronous {call} failed!{cause}"))
 }
 
-fn mismatch_lines(mismatch: Mismatch, file: usize, at: u64) -> Vec<Line> {
-    let (what, values) = match mismatch {
+fn mismatch_messages(mismatch: Mismatch, file: usize, offset: u64) -> Vec<LogMessage> {
+    let (problem, values) = match mismatch {
         Mismatch::Checksum { calculated, stored } => (
-            format!("Checksum mismatch in block with offset: {at}"),
+            format!("Checksum mismatch in block with offset: {offset}"),
             format!("    Calculated value: 0x{calculated:x}    Stored value: 0x{stored:x}"),
         ),
         Mismatch::Offset { stored } => (
             "Offset mismatch in block:".to_owned(),
-            format!("   Actual offset: {at}    Stored offset: {stored}"),
+            format!("   Actual offset: {offset}    Stored offset: {stored}"),
         ),
     };
-    let last = format!("Validation failed on file {file}, block offset {at}, exiting...");
-    [what, values, last].map(Line::fatal).into()
+    let conclusion = format!("Validation failed on file {file}, block offset {offset}, exiting...");
+    [problem, values, conclusion].map(LogMessage::fatal).into()
 }
 
 impl Runner for FileRunner {
-    fn next(&mut self) -> bool {
+    fn prepare_event(&mut self) -> bool {
         let mut requests = self.shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
         self.request = requests.next(&mut self.rng);
         true
     }
 
-    fn event(&mut self) -> Result<Work, Vec<Line>> {
+    fn execute_event(&mut self) -> Result<IoCounts, Vec<LogMessage>> {
         match self.request {
-            Request::Read(span) => self.read(span),
-            Request::Write(span) => self.write(span),
+            Request::Read(range) => self.read(range),
+            Request::Write(range) => self.write(range),
             Request::Sync { file } => self.shared.sync(file),
         }
     }
 
     /// Waits for pending requests before the final sync.
-    fn finish(&mut self) -> Result<Work, Vec<Line>> {
-        let mut work = self.wait_for_all()?;
+    fn finish(&mut self) -> Result<IoCounts, Vec<LogMessage>> {
+        let mut io = self.wait_for_all()?;
         let options = &self.shared.options;
-        if options.sync_end && options.mode.writes() {
+        if options.sync_at_end && options.mode.has_writes() {
             for file in 0..options.files {
-                work += self.shared.sync(file)?;
+                io += self.shared.sync(file)?;
             }
         }
-        Ok(work)
+        Ok(io)
     }
 }

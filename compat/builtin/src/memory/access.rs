@@ -1,7 +1,7 @@
-//! An event: one pass over a block, word by word.
+//! Executes an event: one pass over a block, word by word.
 //!
-//! Words are relaxed atomics: threads may share them, an access costs no more than a plain one, and the compiler neither
-//! merges nor removes it.
+//! Words are relaxed atomics, so that threads may share them. A relaxed access costs no more than a plain one, and the
+//! compiler neither merges nor removes it.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use dbdyno_random::key::Keys;
 use dbdyno_schema::plan::Distribution;
 
 use super::block::Block;
-use crate::step::step;
-use crate::test::{Line, Runner, Work};
+use crate::opaque_step::opaque_step;
+use crate::test::{IoCounts, LogMessage, Runner};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -32,10 +32,12 @@ pub(super) enum Order {
 
 impl Order {
     /// Random positions in a block, with the distribution of `--rand-type`.
-    pub(super) fn random(keys: &Distribution, block_bytes: u64) -> Self {
-        match keys {
+    pub(super) fn random(distribution: &Distribution, block_bytes: u64) -> Self {
+        match distribution {
             Distribution::Uniform => Order::Uniform,
-            keys => Order::Distribution(Keys::new(keys, 0, block_bytes / size_of::<AtomicU64>() as u64 - 1)),
+            other => {
+                Order::Distribution(Keys::new(other, 0, block_bytes / size_of::<AtomicU64>() as u64 - 1))
+            }
         }
     }
 }
@@ -50,7 +52,7 @@ pub(super) struct MemoryRunner {
 }
 
 impl Runner for MemoryRunner {
-    fn next(&mut self) -> bool {
+    fn prepare_event(&mut self) -> bool {
         match &mut self.events_left {
             None => true,
             Some(0) => false,
@@ -61,54 +63,56 @@ impl Runner for MemoryRunner {
         }
     }
 
-    fn event(&mut self) -> Result<Work, Vec<Line>> {
+    fn execute_event(&mut self) -> Result<IoCounts, Vec<LogMessage>> {
         let words = self.block.words();
         let (operation, rng) = (self.operation, &mut self.rng);
         match &self.order {
-            Order::Sequential => sequential(operation, words),
-            // Floating point, as in sysbench, because its cost is part of the work. `unit` is below 1, so the index is
-            // below the length.
-            Order::Uniform => at_random(operation, words, || (rng.unit() * words.len() as f64) as usize),
-            Order::Distribution(keys) => at_random(operation, words, || keys.draw(rng) as usize),
+            Order::Sequential => access_in_order(operation, words),
+            // As in sysbench, the index is computed in floating point, because events measure this cost too. `unit`
+            // is below 1, so the index is below the length.
+            Order::Uniform => {
+                access_at_random(operation, words, || (rng.unit() * words.len() as f64) as usize)
+            }
+            Order::Distribution(keys) => access_at_random(operation, words, || keys.draw(rng) as usize),
         }
-        Ok(Work::default())
+        Ok(IoCounts::default())
     }
 }
 
-fn sequential(operation: Operation, words: &[AtomicU64]) {
+fn access_in_order(operation: Operation, words: &[AtomicU64]) {
     match operation {
-        Operation::Write => write(words),
-        Operation::Read => read(words),
-        Operation::None => walk(words),
+        Operation::Write => write_all(words),
+        Operation::Read => read_all(words),
+        Operation::None => visit_all(words),
     }
 }
 
-fn write(words: &[AtomicU64]) {
+fn write_all(words: &[AtomicU64]) {
     words.iter().for_each(|word| {
         word.store(0, Ordering::Relaxed);
-        step();
+        opaque_step();
     });
 }
 
-fn read(words: &[AtomicU64]) {
+fn read_all(words: &[AtomicU64]) {
     // Keeps the compiler from removing the reads.
-    black_box(words.iter().fold(0, |seen, word| seen ^ word.load(Ordering::Relaxed)));
+    black_box(words.iter().fold(0, |result, word| result ^ word.load(Ordering::Relaxed)));
 }
 
-/// The loop of `read` and `write`, without the access.
-fn walk(words: &[AtomicU64]) {
-    words.iter().for_each(|_| step());
+/// The loop of `read_all` and `write_all`, without the access.
+fn visit_all(words: &[AtomicU64]) {
+    words.iter().for_each(|_| opaque_step());
 }
 
 /// Accesses as many words as the block has, at the positions that `index` returns.
 #[inline]
-fn at_random(operation: Operation, words: &[AtomicU64], mut index: impl FnMut() -> usize) {
+fn access_at_random(operation: Operation, words: &[AtomicU64], mut index: impl FnMut() -> usize) {
     let mut next = || &words[index()];
     let count = words.len();
     match operation {
         Operation::Write => (0..count).for_each(|_| next().store(0, Ordering::Relaxed)),
         Operation::Read => {
-            black_box((0..count).fold(0, |seen, _| seen ^ next().load(Ordering::Relaxed)));
+            black_box((0..count).fold(0, |result, _| result ^ next().load(Ordering::Relaxed)));
         }
         Operation::None => (0..count).for_each(|_| {
             black_box(next());
@@ -121,26 +125,26 @@ mod tests {
     use super::*;
 
     fn runner(operation: Operation, order: Order, events_left: Option<u64>) -> MemoryRunner {
-        let block = Arc::new(Block::new(1024, false).unwrap_or_else(|why| panic!("{why}")));
+        let block = Arc::new(Block::new(1024, false).unwrap_or_else(|error| panic!("{error}")));
         MemoryRunner { block, operation, order, events_left, rng: Rng::new(1, &[]) }
     }
 
     #[test]
-    fn writes_touch_words_and_reads_leave_them() {
+    fn writes_change_words_and_reads_do_not() {
         let zeros = |runner: &MemoryRunner| {
             runner.block.words().iter().filter(|word| word.load(Ordering::Relaxed) == 0).count()
         };
         let mut all = runner(Operation::Write, Order::Sequential, None);
-        all.event().unwrap();
+        all.execute_event().unwrap();
         assert_eq!(zeros(&all), 128);
         let mut some = runner(Operation::Write, Order::Uniform, None);
-        some.event().unwrap();
+        some.execute_event().unwrap();
         // 128 draws from 128 words hit 81 of them on average, give or take 5.
         assert!((55..110).contains(&zeros(&some)), "{}", zeros(&some));
         for operation in [Operation::Read, Operation::None] {
             for order in [Order::Sequential, Order::Uniform] {
                 let mut none = runner(operation, order, None);
-                none.event().unwrap();
+                none.execute_event().unwrap();
                 assert_eq!(zeros(&none), 0);
             }
         }
@@ -148,10 +152,10 @@ mod tests {
 
     #[test]
     fn positions_follow_the_distribution() {
-        // All but about one in a million draws select the first word.
+        // With this exponent, all random numbers but about one in a million select the first word.
         let keys = Distribution::Zipfian { exponent: 20.0 };
         let mut hot = runner(Operation::Write, Order::random(&keys, 1024), None);
-        hot.event().unwrap();
+        hot.execute_event().unwrap();
         let touched: Vec<usize> =
             (0..128).filter(|&at| hot.block.words()[at].load(Ordering::Relaxed) == 0).collect();
         assert!(touched.contains(&0) && touched.len() < 8, "{touched:?}");
@@ -159,8 +163,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_its_share_of_events() {
+    fn a_thread_stops_after_its_share_of_events() {
         let mut runner = runner(Operation::Read, Order::Sequential, Some(2));
-        assert_eq!([runner.next(), runner.next(), runner.next()], [true, true, false]);
+        assert_eq!(
+            [runner.prepare_event(), runner.prepare_event(), runner.prepare_event()],
+            [true, true, false]
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! `memory`: blocks of memory read or written, word by word.
+//! `memory`: reads or writes blocks of memory, word by word.
 //!
 //! # Layout
 //! - [`Memory`], `Options`: the options and the report.
-//! - `block`: allocation. `access`: an event.
+//! - `block`: allocates a block. `access`: executes an event.
 
 mod access;
 mod block;
@@ -14,7 +14,7 @@ use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
 use dbdyno_sysbench::report::{TestReport, Totals};
 
-use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
+use crate::test::{ConfiguredTest, IoCounts, LogMessage, Parameters, Runner, SharedState, Test, TestError};
 use access::{MemoryRunner, Operation, Order};
 use block::Block;
 
@@ -28,45 +28,50 @@ impl Test for Memory {
         "memory"
     }
 
-    fn declared(&self) -> Vec<OptionDefinition> {
+    fn option_definitions(&self) -> Vec<OptionDefinition> {
         use Kind::{Bool, Size, String};
-        let row = |name, kind, default, help| OptionDefinition::new(name, kind, Some(default), help);
+        let option = |name, kind, default, help| OptionDefinition::new(name, kind, Some(default), help);
         vec![
-            row("memory-block-size", Size, "1K", "bytes of an event, a power of two"),
-            row("memory-total-size", Size, "100G", "total bytes of the run; 0 for no limit"),
-            row("memory-scope", String, "global", "one block for all threads, or one each {global,local}"),
-            row("memory-hugetlb", Bool, "off", "allocate the blocks in huge pages"),
-            row("memory-oper", String, "write", "operation on each word {read, write, none}"),
-            row("memory-access-mode", String, "seq", "order of the words {seq,rnd}"),
+            option("memory-block-size", Size, "1K", "bytes per event, a power of two"),
+            option("memory-total-size", Size, "100G", "bytes to read or write in the run; 0 for no limit"),
+            option(
+                "memory-scope",
+                String,
+                "global",
+                "global: one block for all threads; local: one block per thread {global,local}",
+            ),
+            option("memory-hugetlb", Bool, "off", "allocate the blocks in huge pages"),
+            option("memory-oper", String, "write", "operation on each word {read, write, none}"),
+            option("memory-access-mode", String, "seq", "sequential or random order of the words {seq,rnd}"),
         ]
     }
 
     fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError> {
-        let Parameters { options: values, settings, .. } = parameters;
-        let invalid = |name: &str| {
+        let Parameters { values, settings, .. } = parameters;
+        let invalid_value = |name: &str| {
             let value = values.string(name).unwrap_or("(null)");
             TestError::fatal(format!("Invalid value for {name}: {value}"))
         };
         let block_bytes = values.size("memory-block-size");
         if block_bytes < size_of::<u64>() as u64 || !block_bytes.is_power_of_two() {
-            return Err(invalid("memory-block-size"));
+            return Err(invalid_value("memory-block-size"));
         }
         let is_local = match values.string("memory-scope") {
             Some("global") => false,
             Some("local") => true,
-            _ => return Err(invalid("memory-scope")),
+            _ => return Err(invalid_value("memory-scope")),
         };
         let operation = match values.string("memory-oper") {
             Some("write") => Operation::Write,
             Some("read") => Operation::Read,
             Some("none") => Operation::None,
-            _ => return Err(invalid("memory-oper")),
+            _ => return Err(invalid_value("memory-oper")),
         };
         let order = match values.string("memory-access-mode") {
             Some("seq") => Order::Sequential,
             Some("rnd") if settings.compat == Compat::V11 => Order::random(&settings.keys, block_bytes),
             Some("rnd") => Order::Uniform,
-            _ => return Err(invalid("memory-access-mode")),
+            _ => return Err(invalid_value("memory-access-mode")),
         };
         let total_bytes = values.size("memory-total-size");
         let mut options = Options {
@@ -95,12 +100,15 @@ struct Options {
 }
 
 impl Options {
-    fn allocate(&mut self, huge: bool) -> Result<(), Vec<Line>> {
+    fn allocate(&mut self, use_huge_pages: bool) -> Result<(), Vec<LogMessage>> {
         let count = if self.is_local { self.threads } else { 1 };
         for number in 0..count {
-            let which = if self.is_local { format!(" for thread #{number}") } else { String::new() };
-            let block = Block::new(self.block_bytes, huge).map_err(|why| {
-                vec![Line::fatal(why), Line::fatal(format!("Failed to allocate buffer{which}!"))]
+            let owner = if self.is_local { format!(" for thread #{number}") } else { String::new() };
+            let block = Block::new(self.block_bytes, use_huge_pages).map_err(|error| {
+                vec![
+                    LogMessage::fatal(error),
+                    LogMessage::fatal(format!("Failed to allocate buffer{owner}!")),
+                ]
             })?;
             self.blocks.push(Arc::new(block));
         }
@@ -108,13 +116,13 @@ impl Options {
     }
 
     /// Number of events of each thread; `None` for no limit.
-    fn events_each(&self) -> Option<u64> {
+    fn events_per_thread(&self) -> Option<u64> {
         (self.total_bytes > 0).then(|| self.total_bytes / self.block_bytes / u64::from(self.threads))
     }
 }
 
 impl ConfiguredTest for Options {
-    fn mode_lines(&self) -> Vec<Line> {
+    fn header_lines(&self) -> Vec<LogMessage> {
         let operation = match self.operation {
             Operation::Read => "read",
             Operation::Write => "write",
@@ -128,19 +136,19 @@ impl ConfiguredTest for Options {
             format!("  operation: {operation}"),
             format!("  scope: {scope}\n"),
         ];
-        lines.into_iter().map(Line::notice).collect()
+        lines.into_iter().map(LogMessage::notice).collect()
     }
 
-    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>> {
-        Ok(Arc::new(Blocks {
+    fn create_shared_state(&self) -> Result<Arc<dyn SharedState>, Vec<LogMessage>> {
+        Ok(Arc::new(SharedBlocks {
             blocks: self.blocks.clone(),
             operation: self.operation,
             order: self.order.clone(),
-            events_each: self.events_each(),
+            events_per_thread: self.events_per_thread(),
         }))
     }
 
-    fn report(&self, totals: &Totals, _work: Work) -> TestReport {
+    fn report(&self, totals: &Totals, _io: IoCounts) -> TestReport {
         let (events, rate) = (totals.events, totals.rate(totals.events));
         let block_mib = self.block_bytes as f64 / MIB;
         let mib_rate = rate * block_mib;
@@ -158,24 +166,24 @@ impl ConfiguredTest for Options {
     }
 }
 
-struct Blocks {
+struct SharedBlocks {
     blocks: Vec<Arc<Block>>,
     operation: Operation,
     order: Order,
-    events_each: Option<u64>,
+    events_per_thread: Option<u64>,
 }
 
-impl OpenTest for Blocks {
-    fn counts_events(&self) -> bool {
+impl SharedState for SharedBlocks {
+    fn uses_event_limit(&self) -> bool {
         false
     }
 
-    fn runner(self: Arc<Self>, thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
+    fn create_runner(self: Arc<Self>, thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<LogMessage>> {
         Ok(Box::new(MemoryRunner {
             block: Arc::clone(&self.blocks[thread as usize % self.blocks.len()]),
             operation: self.operation,
             order: self.order.clone(),
-            events_left: self.events_each,
+            events_left: self.events_per_thread,
             rng,
         }))
     }
@@ -199,16 +207,16 @@ mod tests {
     }
 
     #[test]
-    fn the_total_is_shared_among_the_threads() {
-        assert_eq!(options(1024, 1 << 20, 3).events_each(), Some(341));
-        assert_eq!(options(1 << 20, 1 << 20, 2).events_each(), Some(0));
-        assert_eq!(options(1024, 0, 2).events_each(), None);
+    fn the_threads_share_the_total_size() {
+        assert_eq!(options(1024, 1 << 20, 3).events_per_thread(), Some(341));
+        assert_eq!(options(1 << 20, 1 << 20, 2).events_per_thread(), Some(0));
+        assert_eq!(options(1024, 0, 2).events_per_thread(), None);
     }
 
     #[test]
     fn reports() {
         let totals = Totals { end_us: 2_000_000, events: 4096, ..Totals::default() };
-        let report = |options: &Options| options.report(&totals, Work::default());
+        let report = |options: &Options| options.report(&totals, IoCounts::default());
         let mut options = options(1024, 100 << 30, 1);
         assert_eq!(report(&options).interval.unwrap(), "2.00 MiB/sec");
         assert_eq!(
@@ -217,7 +225,7 @@ mod tests {
         );
         options.operation = Operation::None;
         assert_eq!(report(&options).total.len(), 1);
-        let lines: Vec<_> = options.mode_lines().into_iter().map(|line| line.text).collect();
+        let lines: Vec<_> = options.header_lines().into_iter().map(|line| line.text).collect();
         assert_eq!(
             lines[1..],
             ["  block size: 1KiB", "  total size: 102400MiB", "  operation: none", "  scope: global\n"]

@@ -1,35 +1,36 @@
-//! Messages to the conductor, from the caller and from the threads.
+//! Messages to the coordinator, from the caller and from the threads.
 
 use std::sync::mpsc::{Receiver, Sender};
 
 use dbdyno_load::Nanos;
 use dbdyno_schema::record::EndReason;
 
-use crate::test::Line;
+use crate::test::LogMessage;
 
-/// A message to the conductor.
+/// A message to the coordinator.
 pub(super) enum Message {
     /// The caller stops the run.
     Stop(EndReason),
-    Ready,
-    Left(Nanos),
+    ThreadReady,
+    /// A thread has ended at this time of the run.
+    ThreadEnded(Nanos),
     QueueFull,
-    Failed(Vec<Line>),
+    ThreadFailed(Vec<LogMessage>),
 }
 
-/// Sends the caller's stop command to a run.
+/// The caller's handle for stopping a run.
 #[derive(Clone)]
 pub struct Control(pub(super) Sender<Message>);
 
 impl Control {
-    /// Ends a run early; the run still writes its reports.
+    /// Stops the run early. The run still writes its last records.
     pub fn stop(&self, reason: EndReason) {
-        // The run may have ended already.
+        // Sending fails if the run has ended already.
         let _ = self.0.send(Message::Stop(reason));
     }
 }
 
-/// Receives the messages of exactly one run.
+/// The receiver of the messages of one run.
 pub struct Inbox {
     pub(super) messages: Receiver<Message>,
     pub(super) sender: Sender<Message>,

@@ -8,7 +8,7 @@ use dbdyno_load::timeline::Timeline;
 use dbdyno_metrics::{ClosedSpans, Event, ExtraCounts, Recorder};
 use dbdyno_schema::record::UserTotals;
 
-use crate::test::Work;
+use crate::test::IoCounts;
 
 /// The index of the only user of a thread's recorder.
 const USER: usize = 0;
@@ -17,32 +17,37 @@ const USER: usize = 0;
 #[repr(align(128))]
 pub(super) struct Meter {
     counters: Mutex<Counters>,
-    /// Due time of the current event plus 1, in nanoseconds; 0 between events. The conductor reads it without the lock.
-    begun: AtomicU64,
+    /// Due time of the current event in nanoseconds, plus 1; 0 between events. The coordinator reads it without the lock.
+    current_due_plus_1: AtomicU64,
 }
 
 /// The counters that the lock of a meter protects.
 pub(super) struct Counters {
     recorder: Recorder,
-    /// Reads, writes and bytes since the last closed span.
-    work: Work,
-    closed: Vec<ThreadSpan>,
+    /// I/O since the last closed span.
+    io: IoCounts,
+    closed_spans: Vec<ThreadSpan>,
     /// Whether the recorder knows the start of the current event.
-    registered: bool,
+    is_start_recorded: bool,
 }
 
 /// A span that the meter of one thread has closed.
 pub(super) struct ThreadSpan {
     pub(super) bound: Nanos,
     pub(super) closed: ClosedSpans,
-    pub(super) work: Work,
+    pub(super) io: IoCounts,
 }
 
 impl Meter {
     pub(super) fn new(timeline: &Timeline, extra_counts: &ExtraCounts, number: u64, open_loop: bool) -> Self {
         let recorder = Recorder::new(timeline.clone(), 0, open_loop).counting(extra_counts, &[number]);
-        let counters = Counters { recorder, work: Work::default(), closed: Vec::new(), registered: false };
-        Self { counters: Mutex::new(counters), begun: AtomicU64::new(0) }
+        let counters = Counters {
+            recorder,
+            io: IoCounts::default(),
+            closed_spans: Vec::new(),
+            is_start_recorded: false,
+        };
+        Self { counters: Mutex::new(counters), current_due_plus_1: AtomicU64::new(0) }
     }
 
     fn counters(&self) -> MutexGuard<'_, Counters> {
@@ -53,26 +58,26 @@ impl Meter {
     pub(super) fn begin(&self, due: Nanos) {
         // Relaxed ordering is enough: the lock in `end` orders this store, and `close` may see the store some
         // nanoseconds late.
-        self.begun.store(due + 1, Ordering::Relaxed);
+        self.current_due_plus_1.store(due + 1, Ordering::Relaxed);
     }
 
     #[inline]
-    pub(super) fn end(&self, event: Event, work: Work) {
+    pub(super) fn end(&self, event: Event, io: IoCounts) {
         let mut counters = self.counters();
         counters.advance(event.end);
-        if !std::mem::take(&mut counters.registered) {
+        if !std::mem::take(&mut counters.is_start_recorded) {
             counters.recorder.begin(USER, event.due);
         }
         counters.recorder.event(USER, event);
-        counters.work += work;
-        self.begun.store(0, Ordering::Relaxed);
+        counters.io += io;
+        self.current_due_plus_1.store(0, Ordering::Relaxed);
     }
 
-    /// Ends the thread at `now` and adds the work of [`Runner::finish`](crate::test::Runner::finish).
-    pub(super) fn leave(&self, now: Nanos, work: Work) {
+    /// Records that the thread ends at `now`. `io` is the I/O of [`Runner::finish`](crate::test::Runner::finish).
+    pub(super) fn end_thread(&self, now: Nanos, io: IoCounts) {
         let mut counters = self.counters();
         counters.advance(now);
-        counters.work += work;
+        counters.io += io;
         counters.recorder.leave(now);
     }
 
@@ -93,13 +98,13 @@ impl Meter {
     /// last call.
     fn take_closed(&self, update: impl FnOnce(&mut Counters)) -> Vec<ThreadSpan> {
         let mut counters = self.counters();
-        let begun = self.begun.load(Ordering::Relaxed);
-        if begun != 0 && !counters.registered {
-            counters.registered = true;
-            counters.recorder.begin(USER, begun - 1);
+        let due_plus_1 = self.current_due_plus_1.load(Ordering::Relaxed);
+        if due_plus_1 != 0 && !counters.is_start_recorded {
+            counters.is_start_recorded = true;
+            counters.recorder.begin(USER, due_plus_1 - 1);
         }
         update(&mut counters);
-        std::mem::take(&mut counters.closed)
+        std::mem::take(&mut counters.closed_spans)
     }
 
     /// The thread's number and totals.
@@ -120,8 +125,8 @@ impl Counters {
     fn close(&mut self, now: Nanos) {
         self.recorder.advance(now);
         for (bound, closed) in self.recorder.take_closed_spans() {
-            // All work belongs to the first span: `end` closes spans before it adds the work of an event.
-            self.closed.push(ThreadSpan { bound, closed, work: std::mem::take(&mut self.work) });
+            // All I/O belongs to the first span: `end` closes spans before it adds the I/O of an event.
+            self.closed_spans.push(ThreadSpan { bound, closed, io: std::mem::take(&mut self.io) });
         }
     }
 }
@@ -135,7 +140,7 @@ mod tests {
 
     const MS: Nanos = 1_000_000;
 
-    /// 300 ms in intervals of 100 ms.
+    /// The meter of a run of 300 ms with intervals of 100 ms.
     fn meter() -> Meter {
         let phases = Phases { warmup_us: 0, measure_us: 300_000, events: None, drain_us: u64::MAX };
         let report = Report { interval_us: 100_000, tick_us: 0, ..Report::default() };
@@ -146,39 +151,39 @@ mod tests {
 
     fn event(meter: &Meter, start: Nanos, end: Nanos) {
         meter.begin(start);
-        meter.end(Event { due: start, start, end }, Work { reads: 1, ..Work::default() });
+        meter.end(Event { due: start, start, end }, IoCounts { reads: 1, ..IoCounts::default() });
     }
 
-    fn seen(spans: &[ThreadSpan]) -> Vec<(Nanos, u64, u64, u64)> {
-        let row = |part: &ThreadSpan| {
-            let span = part.closed.interval.as_ref().unwrap();
-            (part.bound / MS, span.counts.events, part.work.reads, span.in_flight)
+    fn summarize(spans: &[ThreadSpan]) -> Vec<(Nanos, u64, u64, u64)> {
+        let summary = |thread: &ThreadSpan| {
+            let span = thread.closed.interval.as_ref().unwrap();
+            (thread.bound / MS, span.counts.events, thread.io.reads, span.in_flight)
         };
-        spans.iter().map(row).collect()
+        spans.iter().map(summary).collect()
     }
 
     #[test]
-    fn work_is_counted_in_the_span_in_which_its_event_ended() {
+    fn io_is_counted_in_the_span_in_which_its_event_ended() {
         let meter = meter();
         event(&meter, 10 * MS, 50 * MS);
         event(&meter, 60 * MS, 250 * MS);
-        assert_eq!(seen(&meter.close(250 * MS)), [(100, 1, 1, 0), (200, 0, 0, 0)]);
-        meter.leave(260 * MS, Work { reads: 5, ..Work::default() });
-        assert_eq!(seen(&meter.end_run(270 * MS)), [(270, 1, 6, 0)]);
+        assert_eq!(summarize(&meter.close(250 * MS)), [(100, 1, 1, 0), (200, 0, 0, 0)]);
+        meter.end_thread(260 * MS, IoCounts { reads: 5, ..IoCounts::default() });
+        assert_eq!(summarize(&meter.end_run(270 * MS)), [(270, 1, 6, 0)]);
         let totals = meter.totals();
         assert_eq!((totals[0].0, totals[0].1.events, totals[0].1.busy_us), (7, 2, 230_000.0));
     }
 
     #[test]
-    fn an_event_under_way_is_seen_from_outside() {
+    fn an_unfinished_event_is_counted_as_in_flight() {
         let meter = meter();
         meter.begin(10 * MS);
-        assert_eq!(seen(&meter.close(100 * MS)), [(100, 0, 0, 1)]);
-        assert_eq!(seen(&meter.close(200 * MS)), [(200, 0, 0, 1)]);
-        meter.end(Event { due: 10 * MS, start: 10 * MS, end: 240 * MS }, Work::default());
+        assert_eq!(summarize(&meter.close(100 * MS)), [(100, 0, 0, 1)]);
+        assert_eq!(summarize(&meter.close(200 * MS)), [(200, 0, 0, 1)]);
+        meter.end(Event { due: 10 * MS, start: 10 * MS, end: 240 * MS }, IoCounts::default());
         meter.begin(245 * MS);
         let last = meter.end_run(250 * MS);
-        assert_eq!(seen(&last), [(250, 1, 0, 1)]);
+        assert_eq!(summarize(&last), [(250, 1, 0, 1)]);
         let accounting = &last[0].closed.phase.as_ref().unwrap().accounting;
         assert_eq!((accounting.due, accounting.done, accounting.unfinished), (2, 1, 1));
     }

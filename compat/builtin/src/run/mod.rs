@@ -1,32 +1,33 @@
-//! A run of any test: threads, phases, intervals, rate and limits.
+//! Runs a test: starts its threads, applies phases, intervals, rate and limits, and writes the records.
 //!
 //! ```text
 //!  Control ──▶ Inbox ◀──messages── thread 0: Runner, Meter
 //!                │                 thread 1: Runner, Meter
-//!            conductor ──closes every Meter when an interval ends──┘
+//!           coordinator ──closes every Meter when an interval ends──┘
 //!                │
 //!                ▼
-//!             Records, IntervalWork
+//!             records, IntervalIoCounts
 //! ```
-//! When an interval or a phase ends, the conductor closes a span: it takes the counts of every meter. A thread locks
-//! its meter only when an event ends, so a long event does not delay an interval.
+//! A span is an interval, or the part of an interval that lies in one phase. When a span ends, the coordinator takes the
+//! counts of every meter. A thread locks its meter only when an event ends, so a long event does not delay an interval.
 //!
 //! # Layout
-//! - [`RunSpec`], [`run()`], `conductor`: start the threads and write the records.
-//! - `thread`: runs events. `meter`: counts them. `queue`: arrivals at a rate.
-//! - `records`: merges the threads' spans. [`IntervalWork`]: read and written bytes, which records do not distinguish.
+//! - [`RunSpec`], [`run()`], `coordinator`: start the threads and write the records.
+//! - `thread`: executes events. `meter`: counts them. `arrival_queue`: events that arrive at a rate.
+//! - `record_builder`: merges the spans of all threads into records. [`IntervalIoCounts`]: reads, writes and their bytes
+//!   for each interval.
 
-mod conductor;
+mod arrival_queue;
 mod control;
-mod interval_work;
+mod coordinator;
+mod interval_io_counts;
 mod meter;
-mod queue;
-mod records;
+mod record_builder;
 mod thread;
 
-pub use conductor::run;
 pub use control::{Control, Inbox, channel};
-pub use interval_work::IntervalWork;
+pub use coordinator::run;
+pub use interval_io_counts::IntervalIoCounts;
 
 use dbdyno_load::Nanos;
 use dbdyno_metrics::ExtraCounts;
@@ -36,13 +37,13 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     pub threads: u32,
-    /// A run ends when every thread has ended, so events that are unfinished at the time limit still count.
+    /// The run ends when every thread has ended, so events that are in progress at the time limit still count.
     pub phases: Phases,
     pub report: Report,
     pub extra_counts: ExtraCounts,
     /// Arrivals per second with exponentially distributed gaps (open loop); 0 for a closed loop.
     pub rate_per_s: f64,
-    /// Maximum number of events that may wait for a thread; one more ends the run.
+    /// Maximum number of events that wait for a thread. If more events wait, the run ends.
     pub queue_limit: usize,
     pub seed: u64,
 }

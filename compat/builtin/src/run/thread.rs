@@ -1,4 +1,4 @@
-//! A thread of the run.
+//! A thread of the run: executes events until a limit is reached.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -10,127 +10,126 @@ use dbdyno_metrics::Event;
 use dbdyno_random::Rng;
 
 use super::Clock;
+use super::arrival_queue::ArrivalQueue;
 use super::control::Message;
 use super::meter::Meter;
-use super::queue::Queue;
-use crate::test::{Line, OpenTest, Runner};
+use crate::test::{LogMessage, Runner, SharedState};
 
-/// How often a thread that waits for an arrival checks for the end of the run.
-const NAP: Duration = Duration::from_millis(50);
+/// How often a thread that waits for an arrival checks whether the run has ended.
+const STOP_POLL: Duration = Duration::from_millis(50);
 
-/// Shared by all threads and the conductor.
-pub(super) struct Shared {
-    pub(super) test: Arc<dyn OpenTest>,
+/// The state that all threads and the coordinator share.
+pub(super) struct RunState {
+    pub(super) test: Arc<dyn SharedState>,
     pub(super) meters: Vec<Meter>,
-    pub(super) queue: Option<Queue>,
+    pub(super) queue: Option<ArrivalQueue>,
     pub(super) limits: Limits,
-    pub(super) gate: Gate,
+    pub(super) gate: StartGate,
     pub(super) messages: Sender<Message>,
     pub(super) seed: u64,
 }
 
-/// The limits after which no event may start.
+/// The limits of the run. After a limit is reached, no event starts.
 pub(super) struct Limits {
-    /// End of the warm-up.
-    pub(super) measured_from: Nanos,
-    /// The time limit.
-    pub(super) time: Nanos,
-    /// Maximum events after the warm-up; `u64::MAX` for no limit.
-    pub(super) events: u64,
-    /// Number of events that have begun after the warm-up.
-    pub(super) begun: AtomicU64,
-    /// Whether the run ends early.
-    pub(super) over: AtomicBool,
+    /// Start of the measurement.
+    pub(super) measure_start: Nanos,
+    pub(super) time_limit: Nanos,
+    /// Maximum number of events after the warm-up; `u64::MAX` for no limit.
+    pub(super) event_limit: u64,
+    /// Number of events that have started after the warm-up.
+    pub(super) events_started: AtomicU64,
+    /// Whether the run was stopped early.
+    pub(super) is_stopped: AtomicBool,
 }
 
 impl Limits {
-    pub(super) fn is_full(&self) -> bool {
-        self.begun.load(Ordering::Relaxed) >= self.events
+    pub(super) fn is_event_limit_reached(&self) -> bool {
+        self.events_started.load(Ordering::Relaxed) >= self.event_limit
     }
 
-    fn is_over(&self, now: Nanos) -> bool {
-        now >= self.time || self.over.load(Ordering::Relaxed)
+    fn has_ended(&self, now: Nanos) -> bool {
+        now >= self.time_limit || self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Counts an event that is about to start; returns false if a limit forbids it.
-    fn admits(&self, now: Nanos) -> bool {
-        self.events == u64::MAX
-            || now < self.measured_from
-            || self.begun.fetch_add(1, Ordering::Relaxed) < self.events
+    /// Counts an event before it starts; returns false if the event limit is reached.
+    fn count_event(&self, now: Nanos) -> bool {
+        self.event_limit == u64::MAX
+            || now < self.measure_start
+            || self.events_started.fetch_add(1, Ordering::Relaxed) < self.event_limit
     }
 }
 
-/// Threads wait at the gate until the clock starts.
+/// Holds the threads back until the clock of the run starts.
 #[derive(Default)]
-pub(super) struct Gate {
+pub(super) struct StartGate {
     start: Mutex<Option<Clock>>,
-    opened: Condvar,
+    changed: Condvar,
 }
 
-impl Gate {
-    pub(super) fn open(&self) -> Clock {
+impl StartGate {
+    pub(super) fn start_clock(&self) -> Clock {
         let start = Clock::starting_now();
         *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(start);
-        self.opened.notify_all();
+        self.changed.notify_all();
         start
     }
 
-    fn pass(&self) -> Clock {
+    fn wait_for_start(&self) -> Clock {
         let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match *start {
                 Some(start) => return start,
-                None => start = self.opened.wait(start).unwrap_or_else(PoisonError::into_inner),
+                None => start = self.changed.wait(start).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
 }
 
-pub(super) fn thread(shared: &Shared, number: u32) {
-    let rng = Rng::new(shared.seed, &[u64::from_be_bytes(*b"runners "), u64::from(number)]);
-    let last = match Arc::clone(&shared.test).runner(number, rng) {
+pub(super) fn run_thread(run: &RunState, number: u32) {
+    let rng = Rng::new(run.seed, &[u64::from_be_bytes(*b"runners "), u64::from(number)]);
+    let last = match Arc::clone(&run.test).create_runner(number, rng) {
         Ok(mut runner) => {
-            // Sending fails only if the conductor has returned.
-            let _ = shared.messages.send(Message::Ready);
-            let clock = shared.gate.pass();
-            run(shared, &shared.meters[number as usize], clock, runner.as_mut())
+            // Sending fails only if the coordinator has returned.
+            let _ = run.messages.send(Message::ThreadReady);
+            let clock = run.gate.wait_for_start();
+            execute_test(run, &run.meters[number as usize], clock, runner.as_mut())
         }
-        Err(lines) => Message::Failed(lines),
+        Err(messages) => Message::ThreadFailed(messages),
     };
-    let _ = shared.messages.send(last);
+    let _ = run.messages.send(last);
 }
 
-fn run(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Message {
-    let finished = run_events(shared, meter, clock, runner).and_then(|()| runner.finish());
-    match finished {
-        Ok(work) => {
+fn execute_test(run: &RunState, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Message {
+    let result = execute_events(run, meter, clock, runner).and_then(|()| runner.finish());
+    match result {
+        Ok(io) => {
             let now = clock.now();
-            meter.leave(now, work);
-            Message::Left(now)
+            meter.end_thread(now, io);
+            Message::ThreadEnded(now)
         }
-        Err(lines) => Message::Failed(lines),
+        Err(messages) => Message::ThreadFailed(messages),
     }
 }
 
-/// Runs events until a limit is reached or the test ends the run.
-fn run_events(
-    shared: &Shared,
+/// Executes events until a limit is reached or the test has no more events.
+fn execute_events(
+    run: &RunState,
     meter: &Meter,
     clock: Clock,
     runner: &mut dyn Runner,
-) -> Result<(), Vec<Line>> {
-    let Shared { limits, queue, .. } = shared;
-    let counts = shared.test.counts_events();
+) -> Result<(), Vec<LogMessage>> {
+    let RunState { limits, queue, .. } = run;
+    let uses_event_limit = run.test.uses_event_limit();
     if queue.is_some() {
         // The default timer slack would make each sleep up to 50 µs longer.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     }
     let mut now = clock.now();
-    while !limits.is_over(now) && (!counts || limits.admits(now)) {
+    while !limits.has_ended(now) && (!uses_event_limit || limits.count_event(now)) {
         let mut arrival = None;
         if let Some(queue) = queue {
             let Some(due) = queue.take(now) else {
-                let _ = shared.messages.send(Message::QueueFull);
+                let _ = run.messages.send(Message::QueueFull);
                 break;
             };
             if !sleep_until(due, clock, limits) {
@@ -138,15 +137,15 @@ fn run_events(
             }
             arrival = Some(due);
         }
-        if !runner.next() {
+        if !runner.prepare_event() {
             break;
         }
         let start = clock.now();
         let due = arrival.unwrap_or(start);
         meter.begin(due);
-        let work = runner.event()?;
+        let io = runner.execute_event()?;
         now = clock.now();
-        meter.end(Event { due, start, end: now }, work);
+        meter.end(Event { due, start, end: now }, io);
     }
     Ok(())
 }
@@ -155,19 +154,19 @@ fn run_events(
 fn sleep_until(due: Nanos, clock: Clock, limits: &Limits) -> bool {
     loop {
         let now = clock.now();
-        if limits.is_over(now) {
+        if limits.has_ended(now) {
             return false;
         }
         if now >= due {
             return true;
         }
-        std::thread::sleep(Duration::from_nanos(due.min(limits.time) - now).min(NAP));
+        std::thread::sleep(Duration::from_nanos(due.min(limits.time_limit) - now).min(STOP_POLL));
     }
 }
 
-impl Shared {
-    /// Ends the run for all threads, after their current events.
+impl RunState {
+    /// Stops all threads after their current events.
     pub(super) fn stop(&self) {
-        self.limits.over.store(true, Ordering::Relaxed);
+        self.limits.is_stopped.store(true, Ordering::Relaxed);
     }
 }

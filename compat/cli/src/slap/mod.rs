@@ -1,10 +1,10 @@
 //! The drop-in for mysqlslap and mariadb-slap: their command lines, reports and exit codes, executed by dbdyno's
 //! engine.
 //!
-//! - [`conduct`]: executes the steps on a server. [`printed`]: prints them for `--only-print`.
+//! - [`benchmark`]: executes the steps on a server. [`printed`]: prints them for `--only-print`.
 //! - [`password`]: reads the password. [`output`]: writes reports.
 
-mod conduct;
+mod benchmark;
 mod output;
 mod password;
 mod printed;
@@ -76,7 +76,7 @@ fn execute(program: &str, arguments: &[String]) -> Result<ExitCode, UsageError> 
         return printed::print_all(&settings, output);
     }
     let password = password::read(&values)?;
-    conduct::Conductor::open(program, settings, target, password, output)?.run()
+    benchmark::Benchmark::open(program, settings, target, password, output)?.run()
 }
 
 fn information(values: &OptionValues, flavour: Flavour) -> Option<String> {

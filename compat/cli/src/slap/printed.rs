@@ -7,7 +7,7 @@ use dbdyno_slap::report::{Labels, Round, Times};
 use dbdyno_slap::rounds::{self, PARTS, PRINTED_KEY, STATEMENTS, Step};
 use dbdyno_slap::settings::Settings;
 
-use super::conduct::system;
+use super::benchmark::system;
 use super::output::{Output, print};
 use crate::system::FAILED;
 

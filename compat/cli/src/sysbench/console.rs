@@ -13,18 +13,18 @@ use signal_hook::consts::SIGPIPE;
 
 use crate::output;
 
-/// Standard output, once [`reserve_output`] has reserved it for machine-readable reports.
-static REPORTS: OnceLock<File> = OnceLock::new();
+/// Standard output, after [`reserve_output`] has reserved it for machine-readable reports.
+static REPORT_OUTPUT: OnceLock<File> = OnceLock::new();
 
-/// Reserves standard output for [`report`]; everything else goes to standard error.
+/// Reserves standard output for [`print_report`]; all other output goes to standard error.
 pub(super) fn reserve_output() -> io::Result<()> {
-    let _ = REPORTS.set(output::take()?);
+    let _ = REPORT_OUTPUT.set(output::reserve()?);
     Ok(())
 }
 
-pub(super) fn report(text: &str) {
-    match REPORTS.get() {
-        Some(mut output) => check_pipe(output.write_all(text.as_bytes())),
+pub(super) fn print_report(text: &str) {
+    match REPORT_OUTPUT.get() {
+        Some(mut output) => exit_on_closed_pipe(output.write_all(text.as_bytes())),
         None => print(text),
     }
 }
@@ -43,20 +43,20 @@ impl Console {
         self.write(|log| log.line(level, text));
     }
 
-    /// Calls `write` with the log and prints the text that it returns.
-    pub(super) fn write(&self, write: impl FnOnce(&mut Log) -> String) {
+    /// Calls `format` with the log and prints the text that `format` returns.
+    pub(super) fn write(&self, format: impl FnOnce(&mut Log) -> String) {
         let mut log = self.lock();
-        print(&write(&mut log));
+        print(&format(&mut log));
     }
 
-    /// Prints a warning that sysbench does not have to standard error, unless the log level hides warnings.
+    /// Prints a warning of dbdyno to standard error, unless the log level hides warnings.
     pub(super) fn warn(&self, warning: &Warning) {
         if self.lock().shows(Level::Warning) {
             eprintln!("{}\n  {}", warning.text, warning.fix);
         }
     }
 
-    /// Writes to standard output at any log level.
+    /// Prints to standard output, whatever the log level is.
     pub(super) fn print(&self, text: &str) {
         let _lock = self.lock();
         print(text);
@@ -67,22 +67,22 @@ impl Console {
     }
 }
 
-/// Prints and flushes. On a closed pipe the process dies of SIGPIPE, which Rust ignores by default.
+/// Prints and flushes. If the pipe is closed, SIGPIPE ends the process; Rust ignores this signal by default.
 pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
-    check_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    exit_on_closed_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
-fn check_pipe(result: io::Result<()>) {
+fn exit_on_closed_pipe(result: io::Result<()>) {
     if result.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
     }
 }
 
-/// Declares the options of a test, and prints the notes that this adds to the command line.
-pub(super) fn declare(line: &mut CommandLine, declared: &[OptionDefinition]) -> Result<(), String> {
-    let printed = line.notes.len();
-    line.declare(declared)?;
-    line.notes[printed..].iter().for_each(|note| eprintln!("{note}"));
+/// Adds the options of a test to the command line, and prints the notes that this causes.
+pub(super) fn declare(command_line: &mut CommandLine, options: &[OptionDefinition]) -> Result<(), String> {
+    let printed = command_line.notes.len();
+    command_line.declare(options)?;
+    command_line.notes[printed..].iter().for_each(|note| eprintln!("{note}"));
     Ok(())
 }

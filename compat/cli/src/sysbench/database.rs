@@ -1,4 +1,4 @@
-//! Turns the database options into a plan and its secrets.
+//! Converts the database options into a plan and its secrets.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use dbdyno_sysbench::plan::{self, TestKind};
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{Compat, pgsql, problems};
 
-use crate::system::{env_var, workers};
+use crate::system::{env_var, event_loops};
 use dbdyno_cli::input;
 
 pub(super) enum PlanError {
-    /// A FATAL line, which sysbench logs when it starts its database driver.
+    /// A message at level FATAL, which sysbench logs when it starts its database driver.
     Driver(String),
     /// A line for standard error.
     Other(String),
@@ -25,27 +25,27 @@ pub(super) enum PlanError {
     Plan(String),
 }
 
-pub(super) fn spec(
+pub(super) fn run_spec(
     kind: TestKind<'_>,
-    line: &CommandLine,
+    command_line: &CommandLine,
     settings: &Settings,
 ) -> Result<RunSpec, PlanError> {
-    let mut registry = Cow::Borrowed(&line.registry);
+    let mut registry = Cow::Borrowed(&command_line.registry);
     if settings.driver == Driver::Pgsql {
         pgsql::apply_env_vars(registry.to_mut(), env_var);
     }
-    let workers = workers(settings.workers);
+    let workers = event_loops(settings.workers);
     // The default number of event loops is at most the number of users.
     let workers = if settings.workers > 0 { workers } else { workers.min(settings.threads) };
     let plan = plan::plan(kind, &registry, settings, seed(settings), workers);
     let mut plan = plan.map_err(|error| match error {
-        OptionError::Fatal(line) => PlanError::Driver(line),
-        OptionError::Usage(line) | OptionError::Plain(line) => PlanError::Other(line),
+        OptionError::Fatal(text) => PlanError::Driver(text),
+        OptionError::Usage(text) | OptionError::Plain(text) => PlanError::Other(text),
     })?;
     match settings.driver {
-        Driver::Mysql if settings.compat == Compat::V10 => mysql_files(&mut plan.target),
+        Driver::Mysql if settings.compat == Compat::V10 => set_mysql_files(&mut plan.target),
         Driver::Mysql => {}
-        Driver::Pgsql => libpq_files(&mut plan.target),
+        Driver::Pgsql => set_libpq_files(&mut plan.target),
     }
     let replace_plan_keys =
         |problem: &str| problems::replace_plan_keys(problem, settings.driver == Driver::Pgsql);
@@ -56,20 +56,22 @@ pub(super) fn spec(
     let mut secrets =
         input::secrets(&plan).map_err(|problem| PlanError::Other(replace_plan_keys(&problem)))?;
     secrets.password = match settings.driver {
-        Driver::Mysql => line.registry.string("mysql-password").map(Into::into),
-        Driver::Pgsql => line.registry.string("pgsql-password").map(Into::into).or(env_var("PGPASSWORD")),
+        Driver::Mysql => command_line.registry.string("mysql-password").map(Into::into),
+        Driver::Pgsql => {
+            command_line.registry.string("pgsql-password").map(Into::into).or(env_var("PGPASSWORD"))
+        }
     }
     .unwrap_or_default();
     Ok(RunSpec { options: plan::options(&plan, &registry), ..RunSpec::new(plan, secrets) })
 }
 
-/// Sets the certificate files that libpq would use: those named by its environment variables, or else those in
+/// Sets the certificate files that libpq would use. Its environment variables name them; by default they are in
 /// ~/.postgresql.
-fn libpq_files(target: &mut Target) {
+fn set_libpq_files(target: &mut Target) {
     let Target::Postgresql { tls, .. } = target else { return };
     let find = |name: &str, file: &str| {
         let default = || Some(Path::new(&env_var("HOME")?).join(".postgresql").join(file));
-        existing(env_var(name).map(PathBuf::from).or_else(default)?)
+        path_of_existing_file(env_var(name).map(PathBuf::from).or_else(default)?)
     };
     if tls.mode.verifies() {
         tls.ca = find("PGSSLROOTCERT", "root.crt");
@@ -82,11 +84,10 @@ fn libpq_files(target: &mut Target) {
     }
 }
 
-/// Sets the certificate files of `--mysql-ssl` in sysbench 1.0, which reads files with fixed names from the working
-/// directory.
-fn mysql_files(target: &mut Target) {
+/// Sets the certificate files of `--mysql-ssl`: sysbench 1.0 reads files with fixed names from the working directory.
+fn set_mysql_files(target: &mut Target) {
     let Target::Mysql { tls, .. } = target else { return };
-    let find = |name: &str| existing(Path::new(".").join(name));
+    let find = |name: &str| path_of_existing_file(Path::new(".").join(name));
     if tls.mode == TlsMode::Disabled {
         return;
     }
@@ -98,7 +99,7 @@ fn mysql_files(target: &mut Target) {
     }
 }
 
-fn existing(path: PathBuf) -> Option<String> {
+fn path_of_existing_file(path: PathBuf) -> Option<String> {
     path.is_file().then(|| path.to_string_lossy().into_owned())
 }
 

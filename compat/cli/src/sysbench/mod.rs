@@ -1,9 +1,9 @@
-//! The drop-in for sysbench: its command line, output and exit codes, executed by dbdyno's engine.
+//! The drop-in for sysbench: accepts its command line, runs the test on dbdyno's engine, and prints sysbench's output.
 //!
-//! - [`builtin`]: cpu, memory, threads, mutex and fileio.
+//! - [`builtin`]: the tests cpu, memory, threads, mutex and fileio.
 //! - [`native`]: the bundled database workloads, without Lua.
 //! - [`script`]: Lua scripts.
-//! - [`database`]: the plan of native workloads and scripts. [`reporting`]: records as reports. [`console`]: standard output.
+//! - [`database`]: the plan of a database workload. [`reporting`]: prints reports. [`console`]: standard output.
 
 mod builtin;
 mod console;
@@ -28,66 +28,71 @@ pub(crate) use self::console::print;
 use crate::system::{FAILED, fail, read_text};
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
-    let line = match commandline::read(arguments, &read_text) {
-        Ok(line) => line,
+    let command_line = match commandline::read(arguments, &read_text) {
+        Ok(command_line) => command_line,
         Err(usage) => return fail(&usage),
     };
-    if line.registry.bool("help") {
-        return succeed(&help::general(line.compat));
+    if command_line.registry.bool("help") {
+        return print_and_succeed(&help::general(command_line.compat));
     }
-    if line.registry.bool("version") {
-        return succeed(&format!("{NAME} {}\n", line.compat.version()));
+    if command_line.registry.bool("version") {
+        return print_and_succeed(&format!("{NAME} {}\n", command_line.compat.version()));
     }
-    if reports_for_programs(&line)
+    if is_machine_readable(&command_line)
         && let Err(error) = console::reserve_output()
     {
         return fail(&format!("cannot reserve standard output for reports: {error}"));
     }
-    line.notes.iter().for_each(|note| eprintln!("{note}"));
-    let settings = match Settings::read(&line.registry, line.compat) {
+    command_line.notes.iter().for_each(|note| eprintln!("{note}"));
+    let settings = match Settings::read(&command_line.registry, command_line.compat) {
         Ok(settings) => settings,
-        Err(error) => return report(&error),
+        Err(error) => return report_error(&error),
     };
     let console = Console::new(&settings);
     settings.warnings.iter().for_each(|warning| console.log(Level::Warning, warning));
-    console.log(Level::Notice, header(line.compat).trim_end_matches('\n'));
+    console.log(Level::Notice, header(command_line.compat).trim_end_matches('\n'));
     console.log(Level::Notice, "");
-    test(line, settings, console, arguments)
+    run_test(command_line, settings, console, arguments)
 }
 
-/// Whether the run writes machine-readable reports (JSON or CSV) to standard output.
-fn reports_for_programs(line: &CommandLine) -> bool {
-    let format = line.registry.string("report-format");
-    line.command.as_deref() == Some("run") && matches!(format, Some("json" | "csv"))
+/// Whether the run writes its reports as JSON or CSV.
+fn is_machine_readable(command_line: &CommandLine) -> bool {
+    let format = command_line.registry.string("report-format");
+    command_line.command.as_deref() == Some("run") && matches!(format, Some("json" | "csv"))
 }
 
-fn test(line: CommandLine, settings: Settings, console: Console, arguments: &[String]) -> ExitCode {
-    let name = line.test.clone().unwrap_or_default();
+fn run_test(
+    command_line: CommandLine,
+    settings: Settings,
+    console: Console,
+    arguments: &[String],
+) -> ExitCode {
+    let name = command_line.test.clone().unwrap_or_default();
     if let Some(test) = dbdyno_builtin::test(&name) {
-        return builtin::test(line, settings, console, test);
+        return builtin::test(command_line, settings, console, test);
     }
     match oltp::NATIVE.iter().find(|(native, _)| *native == name) {
-        Some(&(_, workload)) if is_native(&line, &settings, &name, workload) => {
-            native::test(line, settings, console, workload)
+        Some(&(_, workload)) if is_native(&command_line, &settings, &name, workload) => {
+            native::test(command_line, settings, console, workload)
         }
         _ => {
             let argv = std::iter::once(NAME.to_owned()).chain(arguments.iter().cloned()).collect();
-            script::test(line, settings, console, argv)
+            script::test(command_line, settings, console, argv)
         }
     }
 }
 
-/// Whether the engine runs the workload without Lua. It does not with `--lua`, if a user's file replaces the bundled
-/// script, or with options that only the script supports.
-fn is_native(line: &CommandLine, settings: &Settings, name: &str, workload: WorkloadName) -> bool {
+/// Whether the engine runs the workload without Lua. Lua runs it if `--lua` is set, if a user's file replaces the bundled
+/// script, or if only the script supports the options.
+fn is_native(command_line: &CommandLine, settings: &Settings, name: &str, workload: WorkloadName) -> bool {
     let has_script = || Path::new(SHARE_DIR).join(format!("{name}.lua")).is_file();
-    !line.registry.bool("lua")
-        && !is_shadowed(name)
-        && (native::is_supported(line.clone(), settings, workload) || !has_script())
+    !command_line.registry.bool("lua")
+        && !has_user_file(name)
+        && (native::is_supported(command_line.clone(), settings, workload) || !has_script())
 }
 
 /// Whether Lua would find a user's file before the bundled script with that name.
-fn is_shadowed(name: &str) -> bool {
+fn has_user_file(name: &str) -> bool {
     let is_file = |path: &str| Path::new(path).is_file();
     if is_file(name) {
         return true;
@@ -99,12 +104,12 @@ fn is_shadowed(name: &str) -> bool {
     before_share.any(|template| is_file(&template.replace('?', name)))
 }
 
-fn succeed(text: &str) -> ExitCode {
+fn print_and_succeed(text: &str) -> ExitCode {
     print(text);
     ExitCode::SUCCESS
 }
 
-fn report(error: &OptionError) -> ExitCode {
+fn report_error(error: &OptionError) -> ExitCode {
     match error {
         OptionError::Usage(text) => eprintln!("{text}"),
         OptionError::Plain(text) => print(&format!("{text}\n")),

@@ -1,4 +1,4 @@
-//! Reports the records of a run in the requested format.
+//! Reports a run in the requested format, from its records.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -29,13 +29,13 @@ pub(super) struct Reporting<'a> {
     reader: Reader,
     test: TestReporter<'a>,
     /// Whether reports count statements. If `script` is set, the script decides this instead.
-    pub(super) database: bool,
+    pub(super) uses_database: bool,
     /// The script, whose hooks may replace reports.
     pub(super) script: Option<Rc<dyn Script>>,
-    /// Stops the run; called on Ctrl-C.
+    /// Stops the run on Ctrl-C.
     stop: Option<Box<dyn FnOnce(EndReason) + Send>>,
-    /// Dropped when the users are ready, which ends the wait in [`Self::expect_users`].
-    starting: Option<Sender<()>>,
+    /// Dropped when the users are ready, which ends the check of [`Self::limit_start_time`].
+    start_guard: Option<Sender<()>>,
     warnings: Vec<Warning>,
 }
 
@@ -51,27 +51,27 @@ impl<'a> Reporting<'a> {
             settings,
             reader: Reader::new(settings, dry_run),
             test,
-            database: true,
+            uses_database: true,
             script: None,
             stop: None,
-            starting: None,
+            start_guard: None,
             warnings: Vec::new(),
         }
     }
 
-    /// Lets Ctrl-C stop the run once its users have started; before that, Ctrl-C ends the process without a report.
-    pub(super) fn stopped_by(self, stop: impl FnOnce(EndReason) + Send + 'static) -> Self {
+    /// Lets Ctrl-C call `stop` after the users have started. Before that, Ctrl-C ends the process without a report.
+    pub(super) fn on_interrupt(self, stop: impl FnOnce(EndReason) + Send + 'static) -> Self {
         Self { stop: Some(Box::new(stop)), ..self }
     }
 
-    /// Ends the process if the users are not ready in time. The check has its own thread, because a script may block
-    /// the others.
-    pub(super) fn expect_users(&mut self) {
-        let (ready, waiting) = channel();
-        self.starting = Some(ready);
+    /// Ends the process if the users are not ready in time. The check has its own thread, because a script may block the
+    /// other threads.
+    pub(super) fn limit_start_time(&mut self) {
+        let (guard, is_ready) = channel();
+        self.start_guard = Some(guard);
         let (console, seconds) = (self.console.clone(), self.settings.init_timeout_s);
         std::thread::spawn(move || {
-            if waiting.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout) {
+            if is_ready.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout) {
                 let text = format!("Worker threads failed to initialize within {seconds} seconds!");
                 console.log(Level::Fatal, &text);
                 std::process::exit(FORCED.into());
@@ -79,8 +79,8 @@ impl<'a> Reporting<'a> {
         });
     }
 
-    fn begin(&mut self) {
-        self.starting = None;
+    fn start_measurement(&mut self) {
+        self.start_guard = None;
         if let Some(stop) = self.stop.take() {
             signals::stop_on_interrupt(stop);
         }
@@ -89,17 +89,19 @@ impl<'a> Reporting<'a> {
     fn report(&self, progress: &Progress) {
         match self.settings.format {
             Format::Text => {}
-            Format::Json => console::report(&json::line(self.settings, self.test, &self.warnings, progress)),
-            Format::Csv => console::report(&csv::lines(self.settings, self.test, progress)),
+            Format::Json => {
+                console::print_report(&json::line(self.settings, self.test, &self.warnings, progress))
+            }
+            Format::Csv => console::print_report(&csv::lines(self.settings, self.test, progress)),
         }
         self.report_text(progress);
     }
 
-    /// Prints a warning that sysbench does not have only to a terminal, so that programs that read the output do not
-    /// get it. Warnings about the script itself are always printed.
+    /// Prints a warning that sysbench does not have if standard error is a terminal, so that programs that read the output
+    /// do not receive it. A warning about a script that blocks is always printed.
     fn warn(&mut self, warning: &Warning) {
-        let is_known = self.warnings.iter().any(|known| known.code == warning.code);
-        if !is_known && (warning.code == SCRIPT_BLOCKS || io::stderr().is_terminal()) {
+        let is_repeated = self.warnings.iter().any(|earlier| earlier.code == warning.code);
+        if !is_repeated && (warning.code == SCRIPT_BLOCKS || io::stderr().is_terminal()) {
             self.console.warn(warning);
         }
         self.warnings.push(warning.clone());
@@ -107,21 +109,21 @@ impl<'a> Reporting<'a> {
 
     /// Prints sysbench's report, or calls the script's hook for that report.
     fn report_text(&self, progress: &Progress) {
-        let database = self.script.as_ref().map_or(self.database, |script| script.uses_database());
-        let text = Text { settings: self.settings, database, test: self.test };
+        let uses_database = self.script.as_ref().map_or(self.uses_database, |script| script.uses_database());
+        let text = Text { settings: self.settings, database: uses_database, test: self.test };
         let print = || self.console.write(|log| text.progress(progress, log));
         let Some(script) = &self.script else { return print() };
         let result = match progress {
             Progress::Interval(totals) if script.has_report(Report::Interval) => {
-                script.report(Report::Interval, &self.stat(totals, false))
+                script.report(Report::Interval, &self.script_stat(totals, false))
             }
             Progress::Checkpoint(totals) if script.has_report(Report::Final) => {
                 self.console.write(|log| text.checkpoint_head(totals, log));
-                script.report(Report::Checkpoint, &self.stat(totals, true))
+                script.report(Report::Checkpoint, &self.script_stat(totals, true))
             }
             Progress::Ended(outcome) if outcome.has_figures() && script.has_report(Report::Final) => {
                 self.console.write(|log| text.before_last(outcome, log));
-                script.report(Report::Final, &self.stat(&outcome.last, true))
+                script.report(Report::Final, &self.script_stat(&outcome.last, true))
             }
             _ => {
                 if matches!(progress, Progress::Ended(_)) {
@@ -136,8 +138,8 @@ impl<'a> Reporting<'a> {
         }
     }
 
-    /// The argument of a report hook; times in seconds.
-    fn stat(&self, totals: &Totals, cumulative: bool) -> Stat {
+    /// The argument of the script's report hook; times in seconds.
+    fn script_stat(&self, totals: &Totals, cumulative: bool) -> Stat {
         let percent = self.settings.percentiles.first();
         let [min_s, mean_s, max_s, sum_s] = totals.latency_ms().map(|ms| ms / 1e3);
         Stat {
@@ -157,8 +159,8 @@ impl<'a> Reporting<'a> {
     }
 }
 
-/// Prints the options before the users start.
-pub(super) fn announce(console: &Console, settings: &Settings) {
+/// Prints the settings before the users start.
+pub(super) fn print_settings(console: &Console, settings: &Settings) {
     settings.announcement().iter().for_each(|line| console.log(Level::Notice, line));
     console.log(Level::Notice, "Initializing worker threads...\n");
 }
@@ -167,14 +169,14 @@ impl Sink for Reporting<'_> {
     fn record(&mut self, record: &Record) -> bool {
         match record {
             Record::Hello(_) => {
-                announce(self.console, self.settings);
-                self.expect_users();
+                print_settings(self.console, self.settings);
+                self.limit_start_time();
             }
-            Record::Phase(_) => self.begin(),
+            Record::Phase(_) => self.start_measurement(),
             Record::Warning(warning) => self.warn(warning),
             Record::End(end) => {
                 generator::warnings(end).iter().for_each(|warning| self.warn(warning));
-                self.starting = None;
+                self.start_guard = None;
                 signals::stop_handling();
             }
             _ => {}
@@ -185,7 +187,7 @@ impl Sink for Reporting<'_> {
 }
 
 /// The exit code of a run. After Ctrl-C, the process ends itself by SIGINT, so that the calling shell sees the signal.
-pub(super) fn code(reason: EndReason) -> ExitCode {
+pub(super) fn exit_code(reason: EndReason) -> ExitCode {
     match reason {
         EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => ExitCode::SUCCESS,
         EndReason::ForcedShutdown => FORCED.into(),
@@ -197,11 +199,11 @@ pub(super) fn code(reason: EndReason) -> ExitCode {
     }
 }
 
-/// Prints why a script's command failed.
-pub(super) fn failed(console: &Console, failure: &LuaFailure) -> ExitCode {
+/// Prints why a script's command failed, and returns the exit code.
+pub(super) fn report_failure(console: &Console, failure: &LuaFailure) -> ExitCode {
     match failure {
         LuaFailure::ReturnedFalse => {}
-        LuaFailure::Usage(line) => eprintln!("{line}"),
+        LuaFailure::Usage(text) => eprintln!("{text}"),
         other => console.log(Level::Fatal, &other.to_string()),
     }
     FAILED.into()

@@ -1,4 +1,4 @@
-//! Lua scripts: their commands, and their view of the command line.
+//! Runs the commands of Lua scripts, and gives scripts access to the command line.
 
 use std::io::{IsTerminal, Read};
 use std::path::Path;
@@ -24,7 +24,7 @@ use dbdyno_sysbench::{Compat, NAME, help};
 
 use super::console::Console;
 use super::database::{self, PlanError};
-use super::reporting::{Reporting, code, failed};
+use super::reporting::{Reporting, exit_code, report_failure};
 use crate::system::{FAILED, fail};
 
 /// The chunk name of a script from standard input.
@@ -32,10 +32,10 @@ const STDIN: &str = "stdin";
 
 /// A script's access to the command line and the log, shared by all threads.
 struct Host {
-    line: Mutex<CommandLine>,
+    command_line: Mutex<CommandLine>,
     console: Console,
-    /// The options that the script declares; `None` until a command has read them.
-    declared: Mutex<Option<Vec<OptionDefinition>>>,
+    /// The options of the script; `None` until a command has read them.
+    options: Mutex<Option<Vec<OptionDefinition>>>,
     argv: Vec<String>,
     command: Option<String>,
     path: Option<String>,
@@ -46,7 +46,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Host {
-    fn fatal(&self, text: &str) -> ExitCode {
+    fn fail(&self, text: &str) -> ExitCode {
         self.log(Level::Fatal, text);
         FAILED.into()
     }
@@ -65,24 +65,24 @@ impl ScriptHost for Host {
         self.console.warn(warning);
     }
 
-    fn read_options(&self, declared: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
-        let mut line = lock(&self.line);
-        if declared.is_none() && line.compat == Compat::V10 {
-            line.declare_unknown();
+    fn read_options(&self, options: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
+        let mut command_line = lock(&self.command_line);
+        if options.is_none() && command_line.compat == Compat::V10 {
+            command_line.declare_unknown();
         }
-        line.declare(declared.unwrap_or_default())?;
-        *lock(&self.declared) = declared.map(<[_]>::to_vec);
-        line.registry.values()
+        command_line.declare(options.unwrap_or_default())?;
+        *lock(&self.options) = options.map(<[_]>::to_vec);
+        command_line.registry.values()
     }
 
     fn options(&self) -> Vec<(String, Value)> {
-        lock(&self.line).registry.values().unwrap_or_default()
+        lock(&self.command_line).registry.values().unwrap_or_default()
     }
 
-    fn print_options(&self, declared: &[OptionDefinition]) {
+    fn print_options(&self, options: &[OptionDefinition]) {
         // As in sysbench, the options are known only after a command has read them.
-        if lock(&self.declared).is_some() {
-            self.console.print(&format!("{}\n", help::listed(declared)));
+        if lock(&self.options).is_some() {
+            self.console.print(&format!("{}\n", help::listed(options)));
         }
     }
 
@@ -100,51 +100,60 @@ impl ScriptHost for Host {
 }
 
 /// Runs a command of the script that the command line names.
-pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv: Vec<String>) -> ExitCode {
-    let ScriptFile { source, name, path } = match find(line.test.as_deref(), &console) {
+pub(super) fn test(
+    command_line: CommandLine,
+    settings: Settings,
+    console: Console,
+    argv: Vec<String>,
+) -> ExitCode {
+    let ScriptFile { source, name, path } = match find_script(command_line.test.as_deref(), &console) {
         Ok(file) => file,
         Err(error) => return fail(&error),
     };
-    let from_stdin = path.is_none();
-    let test = line.test.clone().unwrap_or_default();
-    let (spec, driver_error) = match spec(&name, &line, &settings) {
+    let is_stdin = path.is_none();
+    let test = command_line.test.clone().unwrap_or_default();
+    let (spec, driver_error) = match run_spec(&name, &command_line, &settings) {
         Ok(spec) => spec,
         Err(error) => return fail(&error),
     };
     let one_thread_per_user = settings.one_thread_per_user;
-    let mut program = program(&line.registry, &settings, source, &name);
+    let mut program = program(&command_line.registry, &settings, source, &name);
     program.database.driver_error = driver_error;
     let host = Arc::new(Host {
-        command: line.command.clone(),
+        command: command_line.command.clone(),
         console,
-        declared: Mutex::default(),
+        options: Mutex::default(),
         argv,
         path,
-        line: Mutex::new(line),
+        command_line: Mutex::new(command_line),
     });
     let setup = ScriptSetup { spec, program, host: host.clone(), one_thread_per_user };
     let script = match run::load(setup) {
         Ok(script) => script,
         Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{test}' not found")) => {
             let text = format!("Cannot find benchmark '{test}': no such built-in test, file or module");
-            return host.fatal(&text);
+            return host.fail(&text);
         }
-        Err(failure) => return host.fatal(&failure.to_string()),
+        Err(failure) => return host.fail(&failure.to_string()),
     };
     match host.command.clone() {
-        Some(command) if !from_stdin => LoadedScript { host, script, settings, name }.run(&command),
+        Some(command) if !is_stdin => LoadedScript { host, script, settings, name }.run(&command),
         _ => ExitCode::SUCCESS,
     }
 }
 
-/// Describes the run of a script. The second value is the driver's error, if any; it matters only if the script opens a
+/// Returns the specification of the run, and the driver's error, if any. The error matters only if the script opens a
 /// connection.
-fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec, Option<String>), String> {
+fn run_spec(
+    name: &str,
+    command_line: &CommandLine,
+    settings: &Settings,
+) -> Result<(RunSpec, Option<String>), String> {
     let kind = TestKind::Script(name);
-    let (spec, driver_error) = match database::spec(kind, line, settings) {
+    let (spec, driver_error) = match database::run_spec(kind, command_line, settings) {
         Err(PlanError::Driver(message)) => {
             let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
-            (database::spec(kind, &as_dry_run(line), &settings), Some(message))
+            (database::run_spec(kind, &to_dry_run(command_line), &settings), Some(message))
         }
         spec => (spec, None),
     };
@@ -154,9 +163,9 @@ fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec,
     }
 }
 
-/// Changes the command line to a dry run, which needs no driver.
-fn as_dry_run(line: &CommandLine) -> CommandLine {
-    let mut line = line.clone();
+/// Returns the command line of a dry run, which needs no driver.
+fn to_dry_run(command_line: &CommandLine) -> CommandLine {
+    let mut command_line = command_line.clone();
     for (name, value) in [
         ("db-driver", "mysql"),
         ("db-ps-mode", "auto"),
@@ -164,12 +173,13 @@ fn as_dry_run(line: &CommandLine) -> CommandLine {
         ("mysql-ignore-errors", ""),
         ("db-ignore-errors", ""),
     ] {
-        let _known = line.registry.set(name, Some(value));
+        // sysbench 1.0 does not have all of these options.
+        let _ = command_line.registry.set(name, Some(value));
     }
-    line
+    command_line
 }
 
-/// Where a script was found.
+/// The source of a script.
 struct ScriptFile {
     source: Source,
     /// The script's name in messages.
@@ -178,8 +188,8 @@ struct ScriptFile {
     path: Option<String>,
 }
 
-/// Finds the file or the module of a script. Without a name, or for `-`, reads standard input.
-fn find(test: Option<&str>, console: &Console) -> Result<ScriptFile, String> {
+/// Finds the file or the module of a script. Without a name, or if it is `-`, reads the script from standard input.
+fn find_script(test: Option<&str>, console: &Console) -> Result<ScriptFile, String> {
     let Some(test) = test.filter(|test| *test != "-") else {
         let mut stdin = std::io::stdin();
         if stdin.is_terminal() {
@@ -199,7 +209,7 @@ fn find(test: Option<&str>, console: &Console) -> Result<ScriptFile, String> {
 }
 
 /// Whether the command of `--luajit-cmd` switches the compiler on or off; `None` for other commands.
-fn jit_switch(command: &str) -> Option<bool> {
+fn parse_jit_switch(command: &str) -> Option<bool> {
     match command {
         "on" => Some(true),
         "off" => Some(false),
@@ -225,7 +235,7 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
         random: random_settings(registry, &settings.keys, database::seed(settings)),
         percentile: settings.percentiles.first().copied().unwrap_or_default(),
         threads: settings.threads,
-        jit: match registry.string("luajit-cmd").and_then(jit_switch).or(settings.jit) {
+        jit: match registry.string("luajit-cmd").and_then(parse_jit_switch).or(settings.jit) {
             None => Jit::Auto,
             Some(true) => Jit::On,
             Some(false) => Jit::Off,
@@ -235,12 +245,12 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
             prepared: registry.string("db-ps-mode") != Some("disable"),
             dry_run: settings.driver == Driver::Mysql && registry.bool("mysql-dry-run"),
             driver_error: None,
-            server_names: settings.servers.iter().map(|(_, words)| words.clone()).collect(),
+            server_names: settings.servers.iter().map(|(_, name)| name.clone()).collect(),
         },
     }
 }
 
-/// The settings of `sysbench.rand`. Options that the emulated version does not have get sysbench's defaults.
+/// The settings of `sysbench.rand`, with sysbench's defaults for options that the emulated version does not have.
 pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u64) -> RandomSettings {
     let non_negative = |name: &str, default: u32| match registry.kind(name) {
         Some(_) => registry.int(name).map_or(default, |value| value.max(0) as u32),
@@ -261,7 +271,7 @@ pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u6
     }
 }
 
-/// A loaded script, with what its commands need.
+/// A loaded script, and the settings of its commands.
 struct LoadedScript {
     host: Arc<Host>,
     script: Rc<dyn Script>,
@@ -272,22 +282,22 @@ struct LoadedScript {
 impl LoadedScript {
     fn run(self, command: &str) -> ExitCode {
         if let Err(failure) = self.script.read_options() {
-            return failed(&self.host.console, &failure);
+            return report_failure(&self.host.console, &failure);
         }
         if let Some(kind) = self.script.command(command) {
             if kind == CommandKind::Parallel && self.settings.threads > 1 {
                 self.host.log(Level::Notice, "Initializing worker threads...\n");
             }
-            return self.done(self.script.run_command(command));
+            return self.finish(self.script.run_command(command));
         }
         match command {
             "run" => self.measure(),
             "help" | "prepare" | "cleanup" if self.script.has_function(command) => {
-                self.done(self.script.call(command))
+                self.finish(self.script.call(command))
             }
-            "help" if lock(&self.host.declared).is_some() => {
-                let declared = lock(&self.host.declared).clone().unwrap_or_default();
-                self.host.console.print(&help::test_options(&self.name, &declared));
+            "help" if lock(&self.host.options).is_some() => {
+                let options = lock(&self.host.options).clone().unwrap_or_default();
+                self.host.console.print(&help::test_options(&self.name, &options));
                 ExitCode::SUCCESS
             }
             "help" | "prepare" | "cleanup" => {
@@ -297,21 +307,21 @@ impl LoadedScript {
         }
     }
 
-    fn done(&self, result: Result<(), LuaFailure>) -> ExitCode {
+    fn finish(&self, result: Result<(), LuaFailure>) -> ExitCode {
         match result {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failed(&self.host.console, &failure),
+            Err(failure) => report_failure(&self.host.console, &failure),
         }
     }
 
     fn measure(&self) -> ExitCode {
         let (control, inbox) = dbdyno_runner::channel();
         let reporting = Reporting::new(&self.host.console, &self.settings, &no_test, false);
-        let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
+        let mut reporting = reporting.on_interrupt(move |reason| control.stop(reason));
         reporting.script = Some(Rc::clone(&self.script));
-        let ended = self.script.run(inbox, &mut reporting);
+        let end = self.script.run(inbox, &mut reporting);
         // Lua states may print while they are closed, so close them before the process exits.
         drop(reporting);
-        code(ended.reason)
+        exit_code(end.reason)
     }
 }

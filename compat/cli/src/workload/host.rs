@@ -1,4 +1,4 @@
-//! A script's access to the plan. The script prints to standard error, because standard output is reserved for the
+//! Gives a script access to the plan. The script prints to standard error, because standard output is reserved for
 //! records.
 
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::options;
 use crate::sysbench::script::{module_paths, random_settings};
 use crate::system::PROGRAM;
 
-/// The percentile in a script's own reports: sysbench's default.
+/// The percentile that the script's report hooks receive: sysbench's default.
 const PERCENTILE: f64 = 95.0;
 
 /// A script's access to the plan, shared by all threads.
@@ -33,7 +33,7 @@ impl PlanHost {
         let options = script.options.iter().map(|(name, value)| format!("--{name}={value}"));
         let program = [PROGRAM.to_owned(), script.path.clone()];
         let argv = program.into_iter().chain(options).chain([command.to_owned()]).collect();
-        let registry = Mutex::new(options::registry_of(plan));
+        let registry = Mutex::new(options::plan_registry(plan));
         Self { script: script.clone(), registry, argv, command }
     }
 
@@ -62,9 +62,10 @@ impl ScriptHost for PlanHost {
         eprintln!("{}\n  {}", warning.text, warning.fix);
     }
 
-    fn read_options(&self, declared: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
+    fn read_options(&self, definitions: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
         let mut registry = self.registry();
-        options::assign(&mut registry, declared, &self.script).map_err(|problems| problems.join("\n  "))?;
+        options::set_script_options(&mut registry, definitions, &self.script)
+            .map_err(|errors| errors.join("\n  "))?;
         registry.values()
     }
 
@@ -72,8 +73,8 @@ impl ScriptHost for PlanHost {
         self.registry().values().unwrap_or_default()
     }
 
-    fn print_options(&self, declared: &[OptionDefinition]) {
-        declared.iter().for_each(|option| eprintln!("  --{}", option.name));
+    fn print_options(&self, options: &[OptionDefinition]) {
+        options.iter().for_each(|option| eprintln!("  --{}", option.name));
     }
 
     fn argv(&self) -> &[String] {
@@ -89,7 +90,7 @@ impl ScriptHost for PlanHost {
     }
 }
 
-/// The script, with the interface of sysbench 1.0.
+/// The script's program, with the interface of sysbench 1.0.
 pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
     let ModulePaths { path, cpath } = module_paths();
     let name = Path::new(&script.path).file_name().map_or("".into(), |name| name.to_string_lossy());
@@ -102,12 +103,12 @@ pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
         version: version.into(),
         version_string: format!("sysbench {version}"),
         compat: Compat::V10,
-        random: random_settings(&options::registry_of(plan), &plan.workload.keys, plan.seed),
+        random: random_settings(&options::plan_registry(plan), &plan.workload.keys, plan.seed),
         percentile: PERCENTILE,
         threads: plan.load.connections,
         jit: Jit::Auto,
         database: Database {
-            driver: options::driver(&plan.target).into(),
+            driver: options::driver_name(&plan.target).into(),
             prepared: plan.workload.statements == StatementMode::Prepared,
             dry_run: false,
             driver_error: None,
@@ -116,7 +117,7 @@ pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
     }
 }
 
-/// The servers' names in messages.
+/// The names of the servers in messages.
 fn server_names(target: &Target) -> Vec<String> {
     let name = |endpoint: &Endpoint| match endpoint {
         Endpoint::Tcp { host, port } => format!("host '{host}', port {port}"),

@@ -1,6 +1,6 @@
-//! Plans whose workload is a Lua script: the commands, records and exit codes of `dbdyno-engine`.
+//! Executes plans whose workload is a Lua script, with the commands, records and exit codes of `dbdyno-engine`.
 //!
-//! - [`host`]: the script's access to the plan. [`options`]: the script's options.
+//! - [`host`]: gives the script access to the plan. [`options`]: the options that the script reads.
 
 mod host;
 mod options;
@@ -47,7 +47,7 @@ impl Command {
     }
 }
 
-pub(crate) fn command_of(arguments: &[OsString]) -> Option<Command> {
+pub(crate) fn find_command(arguments: &[OsString]) -> Option<Command> {
     let [_, argument] = arguments else { return None };
     let all = [Command::Prepare, Command::Prewarm, Command::Run, Command::Cleanup];
     all.into_iter().find(|command| argument == command.name())
@@ -55,7 +55,7 @@ pub(crate) fn command_of(arguments: &[OsString]) -> Option<Command> {
 
 /// Runs a command with the plan on standard input.
 pub(crate) fn main(command: Command) -> ExitCode {
-    let records = match output::take() {
+    let records = match output::reserve() {
         Ok(records) => records,
         Err(error) => {
             eprintln!("{PROGRAM}: cannot reserve standard output for records: {error}");
@@ -64,37 +64,37 @@ pub(crate) fn main(command: Command) -> ExitCode {
     };
     command::with_plan(PROGRAM, &mut JsonLines::new(records), |spec, inbox, sink| match command {
         Command::Run => run(spec, inbox, sink),
-        _ => do_command(spec, &inbox, sink, command),
+        _ => run_other_command(spec, &inbox, sink, command),
     })
 }
 
 /// Prints the description of the plan on standard input. The script is not loaded, so its statements and tables are unknown.
 pub(crate) fn describe() -> ExitCode {
-    command::describe(PROGRAM, |plan| own_script(plan).map(|_| ()))
+    command::describe(PROGRAM, |plan| script_workload(plan).map(|_| ()))
 }
 
-fn own_script(plan: &Plan) -> Result<&ScriptWorkload, String> {
+fn script_workload(plan: &Plan) -> Result<&ScriptWorkload, String> {
     plan.workload.own_script().ok_or_else(|| {
         "dbdyno-compat runs only plans with a Lua script; run this plan with dbdyno-engine".to_owned()
     })
 }
 
-/// Runs the script's chunk and reads its options.
+/// Executes the script's file and reads the options that it defines.
 ///
 /// # Errors
-/// The reason why the plan cannot be used.
+/// Why the plan cannot be used.
 fn load(spec: &RunSpec, command: Command) -> Result<Rc<dyn Script>, String> {
     let plan = &*spec.plan;
-    let script = own_script(plan)?;
+    let script = script_workload(plan)?;
     let setup = ScriptSetup {
         spec: spec.clone(),
         program: host::program(plan, script),
         host: Arc::new(PlanHost::new(plan, script, command.name())),
         one_thread_per_user: None,
     };
-    let unusable = |failure: LuaFailure| format!("the plan is not usable:\n  {failure}");
-    let script = run::load(setup).map_err(unusable)?;
-    script.read_options().map_err(unusable)?;
+    let to_error = |failure: LuaFailure| format!("the plan is not usable:\n  {failure}");
+    let script = run::load(setup).map_err(to_error)?;
+    script.read_options().map_err(to_error)?;
     Ok(script)
 }
 
@@ -102,35 +102,35 @@ fn load(spec: &RunSpec, command: Command) -> Result<Rc<dyn Script>, String> {
 fn run(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, String> {
     let script = load(spec, Command::Run)?;
     if spec.plan.prewarm == Prewarm::Scan
-        && let Err(failed) = with_script(spec, &inbox, Command::Prewarm)
+        && let Err(error) = run_on_thread(spec, &inbox, Command::Prewarm)
     {
-        return Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| Err(failed)));
+        return Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| Err(error)));
     }
-    let mut records = Records { sink, started: false };
-    let ended = script.run(inbox, &mut records);
-    if records.started {
-        return Ok(ended);
+    let mut records = ForwardingSink { sink, has_records: false };
+    let end = script.run(inbox, &mut records);
+    if records.has_records {
+        return Ok(end);
     }
     // The script failed before the first record: in `init`, or because it has no event().
-    let failure = ended.failure.unwrap_or_default();
-    Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
+    let failure = end.failure.unwrap_or_default();
+    Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| Err((end.reason, failure))))
 }
 
-/// Forwards records, and remembers whether there were any, so that the caller knows if it must write the first one.
-struct Records<'a> {
+/// Forwards records, and remembers whether there were any. If there were none, the caller writes the first record.
+struct ForwardingSink<'a> {
     sink: &'a mut dyn Sink,
-    started: bool,
+    has_records: bool,
 }
 
-impl Sink for Records<'_> {
+impl Sink for ForwardingSink<'_> {
     fn record(&mut self, record: &Record) -> bool {
-        self.started = true;
+        self.has_records = true;
         self.sink.record(record)
     }
 }
 
 /// Runs a command of the script other than `run`.
-fn do_command(
+fn run_other_command(
     spec: &RunSpec,
     inbox: &Inbox,
     sink: &mut dyn Sink,
@@ -139,27 +139,27 @@ fn do_command(
     let script = load(spec, command)?;
     let mut plan = Plan::clone(&spec.plan);
     if script.command(command.name()) == Some(CommandKind::Parallel) {
-        // The command's users load the data, so their number is the number of streams.
+        // The users of the command load the data, so there is one user per loading stream.
         plan.load.connections = plan.loading.streams;
     }
     drop(script);
     let spec = RunSpec { plan: Arc::new(plan), ..spec.clone() };
-    Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| with_script(&spec, inbox, command)))
+    Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| run_on_thread(&spec, inbox, command)))
 }
 
-/// Loads the script and runs its command on another thread, so that a stop command ends the process even while the
+/// Loads the script and runs its command on another thread, so that the process can end on a stop command while the
 /// script waits.
-fn with_script(spec: &RunSpec, inbox: &Inbox, command: Command) -> Result<(), (EndReason, Failure)> {
-    let (sender, done) = channel();
+fn run_on_thread(spec: &RunSpec, inbox: &Inbox, command: Command) -> Result<(), (EndReason, Failure)> {
+    let (sender, results) = channel();
     let spec = spec.clone();
     std::thread::spawn(move || {
-        let result = load(&spec, command).and_then(|script| call(&*script, command));
+        let result = load(&spec, command).and_then(|script| call_command(&*script, command));
         // The receiver is dropped only when the process exits.
         let _ = sender.send(result);
     });
     let failure = |text: String| Failure { text, ..Failure::default() };
     loop {
-        match done.recv_timeout(STOP_POLL) {
+        match results.recv_timeout(STOP_POLL) {
             Ok(result) => return result.map_err(|text| (EndReason::ScriptError, failure(text))),
             Err(RecvTimeoutError::Disconnected) => {
                 let text = format!("the script's {} ended in a panic", command.name());
@@ -173,8 +173,8 @@ fn with_script(spec: &RunSpec, inbox: &Inbox, command: Command) -> Result<(), (E
     }
 }
 
-/// Calls the script's command, a function. A script without `prepare` needs no `cleanup` either.
-fn call(script: &dyn Script, command: Command) -> Result<(), String> {
+/// Calls the script's function for the command. A script without `prepare` needs no `cleanup` either.
+fn call_command(script: &dyn Script, command: Command) -> Result<(), String> {
     let has = |name: &str| script.command(name).is_some() || script.has_function(name);
     let name = command.name();
     let result = match command {

@@ -1,5 +1,5 @@
-//! The options that a script sees. The values of sysbench's options come from the plan, those of the script's options
-//! from `workload.script.options`.
+//! The options that a script reads. The plan gives the values of sysbench's options, and `workload.script.options` the
+//! values of the script's options.
 
 use dbdyno_schema::plan::{
     Constant, Distribution, Endpoint, Plan, Poisson, ScriptOption, ScriptWorkload, Shape, StatementMode,
@@ -13,25 +13,25 @@ const KEY: &str = "workload.script.options";
 const SECOND_US: u64 = 1_000_000;
 
 /// The name that sysbench gives to the target's driver.
-pub(super) fn driver(target: &Target) -> &'static str {
+pub(super) fn driver_name(target: &Target) -> &'static str {
     if target.is_postgresql() { "pgsql" } else { "mysql" }
 }
 
-/// sysbench's options with the plan's values. The plan does not contain the password.
-pub(super) fn registry_of(plan: &Plan) -> Registry {
+/// Creates a registry of sysbench's options with the plan's values. The plan does not contain the password.
+pub(super) fn plan_registry(plan: &Plan) -> Registry {
     let mut registry = Registry::new(Compat::V10);
     let mut set = |name: &str, value: String| {
-        let known = registry.set(name, Some(&value));
-        debug_assert!(known.is_ok(), "{name}");
+        let result = registry.set(name, Some(&value));
+        debug_assert!(result.is_ok(), "{name}");
     };
-    let clamped = |value: u64| value.min(i32::MAX as u64).to_string();
-    set("threads", clamped(plan.load.connections.into()));
-    set("events", clamped(plan.phases.events.unwrap_or_default()));
-    set("time", clamped(plan.phases.measure_us.div_ceil(SECOND_US)));
-    set("rate", clamped(rate(&plan.load.shape)));
-    set("report-interval", clamped(plan.report.interval_us / SECOND_US));
+    let to_int = |value: u64| value.min(i32::MAX as u64).to_string();
+    set("threads", to_int(plan.load.connections.into()));
+    set("events", to_int(plan.phases.events.unwrap_or_default()));
+    set("time", to_int(plan.phases.measure_us.div_ceil(SECOND_US)));
+    set("rate", to_int(rate_per_s(&plan.load.shape)));
+    set("report-interval", to_int(plan.report.interval_us / SECOND_US));
     set("rand-seed", (plan.seed & i32::MAX as u64).to_string());
-    set("db-driver", driver(&plan.target).into());
+    set("db-driver", driver_name(&plan.target).into());
     let prepared = plan.workload.statements == StatementMode::Prepared;
     set("db-ps-mode", if prepared { "auto" } else { "disable" }.into());
     let distribution = match plan.workload.keys {
@@ -57,7 +57,7 @@ pub(super) fn registry_of(plan: &Plan) -> Registry {
         Target::Mysql { endpoints, user, database, .. } => {
             set("mysql-user", user.clone());
             set("mysql-db", database.clone());
-            let (hosts, ports, sockets) = addresses(endpoints);
+            let (hosts, ports, sockets) = join_addresses(endpoints);
             set("mysql-host", hosts);
             set("mysql-port", ports);
             set("mysql-socket", sockets);
@@ -80,7 +80,7 @@ pub(super) fn registry_of(plan: &Plan) -> Registry {
 }
 
 /// Events per second in an open loop; 0 in a closed loop.
-fn rate(shape: &Shape) -> u64 {
+fn rate_per_s(shape: &Shape) -> u64 {
     match shape {
         Shape::Constant(Constant { rate_per_s }) | Shape::Poisson(Poisson { rate_per_s }) => {
             *rate_per_s as u64
@@ -89,7 +89,8 @@ fn rate(shape: &Shape) -> u64 {
     }
 }
 
-fn addresses(endpoints: &[Endpoint]) -> (String, String, String) {
+/// Returns the hosts, the ports and the sockets, each as a comma-separated list.
+fn join_addresses(endpoints: &[Endpoint]) -> (String, String, String) {
     let (mut hosts, mut ports, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
     for endpoint in endpoints {
         match endpoint {
@@ -103,28 +104,29 @@ fn addresses(endpoints: &[Endpoint]) -> (String, String, String) {
     (hosts.join(","), ports.join(","), sockets.join(","))
 }
 
-/// Declares the script's options and sets them from the plan. A script without declarations, as was usual before
+/// Declares the script's options and sets them from the plan. A script that defines no options, as was usual before
 /// sysbench 1.0, accepts any option.
 ///
 /// # Errors
-/// All invalid options, each as one sentence.
-pub(super) fn assign(
+/// One sentence for each invalid option.
+pub(super) fn set_script_options(
     registry: &mut Registry,
-    declared: Option<&[OptionDefinition]>,
+    definitions: Option<&[OptionDefinition]>,
     script: &ScriptWorkload,
 ) -> Result<(), Vec<String>> {
-    let same = |one: &str, other: &str| one.replace('-', "_") == other.replace('-', "_");
-    let mut problems = Vec::new();
-    let options = declared.unwrap_or_default();
-    let own: Vec<_> = script.options.keys().map(|name| registry.kind(name).is_some()).collect();
+    let is_same = |one: &str, other: &str| one.replace('-', "_") == other.replace('-', "_");
+    let mut errors = Vec::new();
+    let options = definitions.unwrap_or_default();
+    let are_sysbench_options: Vec<_> =
+        script.options.keys().map(|name| registry.kind(name).is_some()).collect();
     options.iter().for_each(|option| registry.declare(option.clone()));
-    for ((name, value), is_sysbench_option) in script.options.iter().zip(own) {
-        let problem = match options.iter().find(|option| same(&option.name, name)) {
-            Some(option) => mismatch(option.kind, value),
+    for ((name, value), is_sysbench_option) in script.options.iter().zip(are_sysbench_options) {
+        let error = match options.iter().find(|option| is_same(&option.name, name)) {
+            Some(option) => check_kind(option.kind, value),
             None if is_sysbench_option => {
                 Some("is a sysbench option, not one of the script: set it in the rest of the plan".into())
             }
-            None if declared.is_none() => {
+            None if definitions.is_none() => {
                 let default = Some(value.to_string());
                 registry.declare(OptionDefinition {
                     name: name.clone(),
@@ -140,19 +142,19 @@ pub(super) fn assign(
                 Some(format!("is not an option of the script; it declares {known}"))
             }
         };
-        match problem {
-            Some(problem) => problems.push(format!("{KEY}.{name} {problem}")),
+        match error {
+            Some(error) => errors.push(format!("{KEY}.{name} {error}")),
             None => {
                 let result = registry.set(name, Some(&value.to_string()));
                 debug_assert!(result.is_ok(), "{name}");
             }
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The error for an option of this kind if it cannot have this value.
-fn mismatch(kind: Kind, value: &ScriptOption) -> Option<String> {
+/// Returns an error if an option of this kind cannot have this value.
+fn check_kind(kind: Kind, value: &ScriptOption) -> Option<String> {
     use ScriptOption::{Integer, Number, Switch, Text};
     let expected = match (kind, value) {
         (Kind::Bool, Switch(_))

@@ -14,10 +14,10 @@ use dbdyno_slap::rounds::{self, PARTS, STATEMENTS, Step};
 use dbdyno_slap::settings::Settings;
 
 use super::output::{Output, print};
-use crate::system::{FAILED, workers};
+use crate::system::{FAILED, event_loops};
 use dbdyno_cli::input;
 
-pub(super) struct Conductor {
+pub(super) struct Benchmark {
     program: String,
     settings: Settings,
     target: Target,
@@ -29,7 +29,7 @@ pub(super) struct Conductor {
     times: Times,
 }
 
-impl Conductor {
+impl Benchmark {
     /// Checks every plan and opens the main connection.
     pub(super) fn open(
         program: &str,
@@ -40,7 +40,8 @@ impl Conductor {
     ) -> Result<Self, UsageError> {
         let failed = |text: String| UsageError { text: format!("{program}: {text}"), code: FAILED };
         let sample_keys = ["1".to_owned()];
-        let plan_of = |clients| plan(&settings, &target, clients, &sample_keys, workers(settings.workers));
+        let plan_of =
+            |clients| plan(&settings, &target, clients, &sample_keys, event_loops(settings.workers));
         for &clients in settings.concurrencies.iter().filter(|&&clients| settings.per_client(clients) > 0) {
             let problems = plan_of(clients).problems();
             if !problems.is_empty() {
@@ -55,7 +56,7 @@ impl Conductor {
         let main = main
             .map_err(|failure| failed(format!("Error when connecting to server: {}", message(&failure))))?;
         let program = program.to_owned();
-        let mut conductor = Self {
+        let mut benchmark = Self {
             program,
             settings,
             target,
@@ -65,10 +66,10 @@ impl Conductor {
             keys: Vec::new(),
             times: Times::default(),
         };
-        if let Some(sql) = conductor.settings.init_command.clone() {
-            conductor.send(&sql)?;
+        if let Some(sql) = benchmark.settings.init_command.clone() {
+            benchmark.send(&sql)?;
         }
-        Ok(conductor)
+        Ok(benchmark)
     }
 
     pub(super) fn run(mut self) -> Result<ExitCode, UsageError> {
@@ -140,7 +141,7 @@ impl Conductor {
             ));
         }
         let settings = &self.settings;
-        let plan = plan(settings, &self.target, clients, &self.keys, workers(settings.workers));
+        let plan = plan(settings, &self.target, clients, &self.keys, event_loops(settings.workers));
         let mut round = RoundSink::default();
         // Nothing sends a stop command: a signal ends the process, as it ends mysqlslap.
         let (_control, inbox) = dbdyno_runner::channel();
