@@ -88,12 +88,14 @@ def ticks(plan: Plan, generator: np.random.Generator, tau_s: float, shocks: str)
 def recording(plan: Plan, events: NDArray[np.float64]) -> Recording:
     """The records of a trial, as far as window and drift read them."""
     measure_us, end_us = round(plan.warmup_s * 1e6), round(plan.recorded_s * 1e6)
+    phases: Any = {"measure": {"start_us": measure_us, "end_us": end_us}}
+    intervals: Any = [
+        {"phase": "measure", "start_us": at_us} for at_us in range(measure_us, end_us, 10 * TICK_US)
+    ]
     return Recording(
         ticks=[(TICK_US * (index + 1), int(count)) for index, count in enumerate(events)],
-        intervals=[
-            {"phase": "measure", "start_us": at_us} for at_us in range(measure_us, end_us, 10 * TICK_US)
-        ],
-        end={"phases": {"measure": {"start_us": measure_us, "end_us": end_us}}},
+        intervals=intervals,
+        end={"reason": "time-limit", "phases": phases},
     )
 
 

@@ -11,6 +11,9 @@ from pydantic.dataclasses import dataclass
 
 Level = Literal["stop", "warn", "note"]
 
+# A JSON object whose keys are not fixed: they depend on the check, the server or the machine.
+FreeForm = Mapping[str, Any]
+
 # The most severe first.
 LEVELS: tuple[Level, ...] = ("stop", "warn", "note")
 
@@ -26,7 +29,7 @@ class Finding:
     the report."""
     text: str
     """The fact with its figures and its limit, then the consequence."""
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: FreeForm = field(default_factory=dict)
     """The figures behind the text, for programs; the keys depend on the check."""
     subject: str = ""
     """The variant it is about; empty for the experiment as a whole."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.end_to_end.comparing import Comparing, environment, refused
@@ -99,7 +100,8 @@ def test_containers_are_compared_and_gone_afterwards(
     assert len(trials) == 4
     snapshots = set()
     for trial in trials:
-        server, identity = trial.server, trial.server["identity"]
+        server: Any = trial.server
+        identity = server["identity"]
         assert trial.done
         assert identity["image"] == IMAGE
         assert identity["image_id"].startswith("sha256:")
@@ -144,7 +146,7 @@ def test_a_container_may_have_a_network_of_its_own(comparing: Comparing, engine:
     networks = {}
     for trial in comparing.newest().trials():
         assert trial.done
-        server = trial.server
+        server: Any = trial.server
         networks[trial.meta["variant"]] = server["identity"]["network"], server["variables"]["bind_address"]
         end = next(record["data"] for record in trial.records() if record["type"] == "end")
         assert end["phases"]["measure"]["events"] > 0
@@ -190,7 +192,7 @@ def test_postgresql_runs_in_a_container(results: Path, engine: DockerEngine) -> 
     assert answer.returncode == 0, answer.stderr
     assert len(answer.stdout.splitlines()) == 2
     (trial,) = comparing.newest().trials()
-    server = trial.server
+    server: Any = trial.server
     assert trial.done
     assert server["product"] == "postgresql"
     assert server["identity"]["system_identifier"]

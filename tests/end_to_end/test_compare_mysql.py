@@ -69,7 +69,7 @@ def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
     trials = run.trials()
     assert len(trials) == 4
     for trial in trials:
-        server = trial.server
+        server: Any = trial.server
         pooled = trial.meta["variant"] == "pool"
         assert trial.done
         assert server["product"] == "mysql"

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.end_to_end.comparing import Comparing, environment
@@ -64,7 +65,7 @@ def test_settings_are_compared(results: Path, state: str) -> None:
     trials = comparing.newest().trials()
     assert len(trials) == 4
     for trial in trials:
-        server = trial.server
+        server: Any = trial.server
         slow = trial.meta["variant"] == "plain"
         assert trial.done
         assert server["product"] == "postgresql"
@@ -116,8 +117,8 @@ def test_rows_are_inserted_in_bulk(results: Path) -> None:
     assert len(trials) == 2
     for trial in trials:
         before, after = (
-            int(trial.server[f"status_{when}"]["pg_stat_database.tup_inserted"])
-            for when in ("before", "after")
+            int(status["pg_stat_database.tup_inserted"])
+            for status in (trial.server["status_before"], trial.server["status_after"])
         )
         assert after > before
         end = next(record["data"] for record in trial.records() if record["type"] == "end")

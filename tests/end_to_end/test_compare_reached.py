@@ -106,7 +106,7 @@ def test_two_endpoints_are_compared_and_left_as_they_were(
     trials = comparing.newest().trials()
     assert len(trials) == 4
     for trial in trials:
-        server = trial.server
+        server: Any = trial.server
         assert trial.done
         assert server["identity"]["url"] == url(pair[trial.meta["variant"] == "other"])
         assert server["identity"]["started_unix_s"] > 1e9

@@ -12,7 +12,7 @@ import copy
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -320,7 +320,7 @@ def _totals(parts: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _server(trial: Trial, plan: Experiment, making: Making) -> Mapping[str, Any]:
+def _server(trial: Trial, plan: Experiment, making: Making) -> Any:
     declared = {key: str(value) for key, value in plan.variant(trial.variant).server.variables.items()}
     version = _VERSIONS[making.product]
     own = {

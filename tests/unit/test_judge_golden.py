@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -12,8 +13,18 @@ from dbdyno.judge.figures import figures, interval_events
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import windows
 from dbdyno.store import StoredTrial
+from dbdyno.store.records import End, EngineWarning, Generator, Interval, PhaseTotals, Sums
 
 EXAMPLES = Path(__file__).parents[2] / "schema" / "examples"
+
+# The schema's names of the types of the lab's records.
+TYPES = {
+    int: "integer",
+    float: "number",
+    str: "string",
+    int | None: ["integer", "null"],
+    float | None: ["number", "null"],
+}
 
 
 def recorded(name: str) -> Recording:
@@ -52,9 +63,10 @@ def test_a_real_stream_is_complete_and_consistent(tmp_path: Path, name: str) -> 
 def test_percentiles_are_the_engines_own(name: str) -> None:
     recording = recorded(name)
     (window,) = windows([recording], automatic=False)
-    found = figures(recording, window)
+    found, percentiles = figures(recording, window), recording.measure["percentiles_us"]
     for key, figure in (("p50", "p50"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99.9", "p999")):
-        told = recording.measure["percentiles_us"][key]
+        assert percentiles is not None
+        told = percentiles[key]
         assert getattr(found, f"latency_{figure}_us") == pytest.approx(told["value_us"])
         assert (f"latency_{figure}_us" in found.censored) == told["censored"]
 
@@ -90,3 +102,16 @@ def test_a_complete_stream_of_a_failed_trial_does_not_count(tmp_path: Path) -> N
         "the lab's own words",
         "harness",
     )
+
+
+def test_the_types_of_the_records_are_those_of_the_schema() -> None:
+    definitions = json.loads((EXAMPLES.parent / "events.schema.json").read_text())["$defs"]
+    schema = {name: one["properties"] for name, one in definitions.items() if "properties" in one}
+    for kind in (Generator, Interval, PhaseTotals, End, EngineWarning):
+        properties = schema[kind.__name__.removeprefix("Engine")]
+        for key, hint in get_type_hints(kind).items():
+            if hint in TYPES and "type" in properties[key]:
+                assert properties[key]["type"] == TYPES[hint], f"{kind.__name__}: {key}"
+    totals = {key for key, value in schema["PhaseTotals"].items() if value.get("type") == "integer"}
+    assert Sums.__annotations__.keys() == totals - {"start_us", "end_us"}
+    assert {value["type"] for value in schema["Accounting"].values()} == {"integer"}

@@ -333,8 +333,8 @@ def test_transactions_between_two_instants() -> None:
 def test_no_costs_without_edges_or_transactions() -> None:
     assert costs({}, [(100, 5)], 0) == {}
     assert costs({"edges": None}, [(100, 5)], 0) == {}
-    silent = {"unix_us": 5, "status": {}, "process": {}, "host": {}, "waits": {}}
-    assert costs({"edges": {"begin": silent, "end": silent, "own": {}}}, [(100, 5)], 0) == {}
+    silent: Any = {"unix_us": 5, "status": {}, "process": {}, "host": {}, "waits": {}}
+    assert costs({"edges": {"begin": silent, "end": silent, "own": {}, "foreign": None}}, [(100, 5)], 0) == {}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Vari
 from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed, schedule
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.run.repeating import Repeats, plan_repeats
+from dbdyno.server_record import EdgesRecord, ForeignProcess, ForeignRecord
 from dbdyno.store import Run
 
 
@@ -25,14 +26,14 @@ def experiment(blocks: int = 8, **design: Any) -> Experiment:
     )
 
 
-def load(share: float, steal: float = 0.0, **processes: float) -> dict[str, Any]:
-    named = [{"name": name, "share": part} for name, part in processes.items()]
+def load(share: float, steal: float = 0.0, **processes: float) -> ForeignRecord:
+    named = [ForeignProcess(name=name, share=part) for name, part in processes.items()]
     return {"share": share, "steal": steal, "cpus": "0-1", "processes": named}
 
 
-def store(run: Run, trial: Trial, foreign: dict[str, Any] | None, failed_by: str | None = None) -> None:
+def store(run: Run, trial: Trial, foreign: ForeignRecord | None, failed_by: str | None = None) -> None:
     with run.begin(trial, {"schema": 1}) as writer:
-        edges = None if foreign is None else {"begin": {}, "end": {}, "own": {}, "foreign": foreign}
+        edges = None if foreign is None else EdgesRecord(foreign=foreign)
         writer.server({"edges": edges})
         if failed_by is None:
             writer.finish("done", reason=None)
@@ -40,7 +41,7 @@ def store(run: Run, trial: Trial, foreign: dict[str, Any] | None, failed_by: str
             writer.finish("failed", reason="gone", failed_by=failed_by)
 
 
-def finished(folder: Path, given: Experiment, busy: dict[int, dict[str, Any]]) -> Run:
+def finished(folder: Path, given: Experiment, busy: dict[int, ForeignRecord]) -> Run:
     """A run whose planned trials have ended; one trial of each block in `busy` met that load."""
     run = Run.create(folder, given, b"")
     for trial in schedule(given):
@@ -153,7 +154,7 @@ def test_the_experiment_may_switch_repeats_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("again", [load(0.0), load(0.8, rustc=0.8)], ids=["quiet", "disturbed too"])
-def test_a_repeat_replaces_its_block_whatever_it_met(tmp_path: Path, again: dict[str, Any]) -> None:
+def test_a_repeat_replaces_its_block_whatever_it_met(tmp_path: Path, again: ForeignRecord) -> None:
     given = experiment()
     run = finished(tmp_path, given, {2: load(0.37, cc1plus=0.35)})
     for trial in planned(given, run).trials:
@@ -202,8 +203,7 @@ def test_steal_and_what_cannot_be_seen_have_names() -> None:
         {"name": "steal", "share": 0.15},
     ]
     assert repeats.describe_processes([]) == "processes that dbdyno cannot see"
-    small = [{"name": "cron", "share": 0.02}, {"name": "sshd", "share": 0.01}]
-    assert repeats.describe_processes(small) == "cron 2 %"
+    assert repeats.describe_processes(load(0.0, cron=0.02, sshd=0.01)["processes"]) == "cron 2 %"
 
 
 def test_trials_without_a_share_disturb_nothing(tmp_path: Path) -> None:

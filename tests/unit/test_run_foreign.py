@@ -15,6 +15,7 @@ import pytest
 
 from dbdyno.experiment.model import Client, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.run.foreign import ForeignMeter, meter
+from dbdyno.server_record import ForeignRecord
 from dbdyno.servers import usage
 from dbdyno.servers.kinds.process import online_cpus, server_cpus
 from dbdyno.servers.server import Description
@@ -71,7 +72,7 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
     return made
 
 
-def measured(meter: ForeignMeter, proc: Proc, change: Any) -> dict[str, Any]:
+def measured(meter: ForeignMeter, proc: Proc, change: Any) -> ForeignRecord:
     begin = meter.read()
     proc.at_s += 10.0
     change()

@@ -95,5 +95,6 @@ def test_the_foreign_load_is_kept_where_an_edge_is_not(seen: int, measure_us: in
     assert found.unread
     assert kept is not None
     assert kept.keys() == {"foreign"}
+    assert kept["foreign"] is not None
     assert 0.0 <= kept["foreign"]["share"] <= 1.0
     assert costs({"edges": kept}, [(100, 5)], 0) == {}

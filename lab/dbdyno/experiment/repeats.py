@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dbdyno.experiment.schedule import Trial
+from dbdyno.server_record import ForeignProcess, ForeignRecord, ServerRecord
 
 # CPU time of other processes, as a share of the CPUs that server and client use, that disturbs a trial.
 FOREIGN_LIMIT = 0.10
@@ -76,12 +76,13 @@ def repeat_blocks(trials: Sequence[Trial], blocks: Iterable[int]) -> list[Trial]
     return added
 
 
-def read_foreign_load(server: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def read_foreign_load(server: ServerRecord) -> ForeignRecord | None:
     """The foreign load in a trial's server.json; None if it is unknown."""
-    return (server.get("edges") or {}).get("foreign")
+    edges = server.get("edges")
+    return edges.get("foreign") if edges else None
 
 
-def largest_processes(loads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def largest_processes(loads: Iterable[ForeignRecord]) -> list[ForeignProcess]:
     """The process names in the foreign loads of several trials, each with its largest share, in descending
     order.
 
@@ -89,15 +90,14 @@ def largest_processes(loads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
     """
     shares: dict[str, float] = {}
     for load in loads:
-        parts = [*load["processes"], {"name": "steal", "share": load["steal"]}]
-        for part in parts:
+        for part in (*load["processes"], ForeignProcess(name="steal", share=load["steal"])):
             if part["share"] > 0:
                 shares[part["name"]] = max(part["share"], shares.get(part["name"], 0.0))
     largest_first = sorted(shares.items(), key=lambda item: -item[1])
     return [{"name": name, "share": share} for name, share in largest_first[:NAMED_MAX]]
 
 
-def describe_processes(processes: Sequence[Mapping[str, Any]]) -> str:
+def describe_processes(processes: Sequence[ForeignProcess]) -> str:
     """For example "cc1plus 35 %, rustc 12 %". Only the first one if the others are small."""
     if not processes:
         return "processes that dbdyno cannot see"

@@ -6,9 +6,9 @@ import bisect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dbdyno.explain.measures import BY_KEY, PAGE_KIB, Measure, counter, sampled, wait
+from dbdyno.server_record import CountersRecord, EdgesRecord, ServerRecord
 
 KIB = 1024.0
 # Measure -> the samples of processes and machine that it adds up, and the factor to its unit.
@@ -64,11 +64,11 @@ class Cost:
         return (self.counted + self.measure.quantum / 2.0) / self.transactions
 
 
-def costs(server: Mapping[str, Any], ticks: Sequence[tuple[int, int]], start_unix_us: int) -> dict[str, Cost]:
+def costs(server: ServerRecord, ticks: Sequence[tuple[int, int]], start_unix_us: int) -> dict[str, Cost]:
     """Every measure of one trial, by key; empty if the readings are missing or no transaction ended between
     them.
 
-    `server` is server.json. `ticks` are the engine's: end in microseconds since the start of the run, and
+    `ticks` are the engine's: end in microseconds since the start of the run, and
     transactions that ended in the tick. The run started at `start_unix_us`.
     """
     edges = server.get("edges")
@@ -100,7 +100,7 @@ def between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -
     return until(last_us) - until(first_us)
 
 
-def _resources(begin: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
+def _resources(begin: CountersRecord, end: CountersRecord) -> Iterator[tuple[Measure, float]]:
     before, after = ({**edge["host"], **edge["process"]} for edge in (begin, end))
     both = before.keys() & after.keys()
     for key, (names, factor) in _RAW.items():
@@ -116,7 +116,7 @@ def _resources(begin: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[tup
             yield sampled(name), after[name] - before[name]
 
 
-def _counters(edges: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
+def _counters(edges: EdgesRecord) -> Iterator[tuple[Measure, float]]:
     before, after, own = edges["begin"]["status"], edges["end"]["status"], edges.get("own", {})
     for name, text in after.items():
         measure = counter(name)
@@ -127,7 +127,7 @@ def _counters(edges: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
             yield measure, max(0.0, last - first - own.get(name, 0.0))
 
 
-def _waits(begin: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
+def _waits(begin: CountersRecord, end: CountersRecord) -> Iterator[tuple[Measure, float]]:
     for name, (_, seconds) in end["waits"].items():
         # Waiting for the next request is not work.
         if not name.startswith("idle"):

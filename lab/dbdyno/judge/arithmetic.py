@@ -10,30 +10,16 @@ without pauses, throughput times mean latency is the number of connections (Litt
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from operator import itemgetter
 
 from dbdyno.judge.recording import Recording
+from dbdyno.store.records import PhaseTotals, Sums
 
 # Maximum relative deviation of throughput times latency from the number of connections.
 LITTLE_TOLERANCE = 0.03
 # Maximum relative deviation of a phase from its planned length.
 ELAPSED_TOLERANCE = 0.01
-
-# Counters whose totals are the sums over the intervals.
-_SUMMED = (
-    "events",
-    "reads",
-    "writes",
-    "other",
-    "rows",
-    "bytes",
-    "retries",
-    "reconnects",
-    "late",
-    "dropped",
-    "row_count_mismatches",
-)
 
 
 def find_contradictions(recording: Recording) -> list[str]:
@@ -42,13 +28,12 @@ def find_contradictions(recording: Recording) -> list[str]:
 
 
 def _sums(recording: Recording) -> Iterator[str]:
-    phases: Mapping[str, Mapping[str, Any]] = (recording.end or {})["phases"]
-    for name, totals in phases.items():
+    for name, totals in recording.phases.items():
         parts = [interval for interval in recording.intervals if interval["phase"] == name]
-        for key in _SUMMED:
-            added = sum(int(part[key]) for part in parts)
-            if added != totals[key]:
-                yield f"the intervals of {name} contain {added} {key}, its totals {totals[key]}"
+        for key in Sums.__annotations__:
+            value = itemgetter(key)
+            if (added := sum(map(value, parts))) != value(totals):
+                yield f"the intervals of {name} contain {added} {key}, its totals {value(totals)}"
         errors: Counter[str] = Counter()
         for part in parts:
             errors.update(part["errors"])
@@ -60,30 +45,29 @@ def _sums(recording: Recording) -> Iterator[str]:
             yield f"{name} has {counted} latencies for {totals['events']} transactions"
 
 
-def _accounts(name: str, totals: Mapping[str, Any]) -> Iterator[str]:
+def _accounts(name: str, totals: PhaseTotals) -> Iterator[str]:
     """Whether every scheduled transaction is counted once: as done, failed, dropped or unfinished."""
     accounts = totals["accounting"]
-    total = sum(int(accounts[key]) for key in ("done", "failed", "dropped", "unfinished"))
+    total = sum(accounts[key] for key in ("done", "failed", "dropped", "unfinished"))
     if total != accounts["due"]:
         yield f"{accounts['due']} transactions were scheduled in {name}, but {total} are accounted for"
-    cut_off = [count for key in ("drained_us", "censored_us") for _, count in totals.get(key, ())]
-    left = int(accounts["dropped"]) + int(accounts["unfinished"])
+    cut_off = [count for _, count in (*totals.get("drained_us", ()), *totals.get("censored_us", ()))]
+    left = accounts["dropped"] + accounts["unfinished"]
     if cut_off and sum(cut_off) != left:
         yield f"{name} has {left} dropped or unfinished transactions, but latencies of {sum(cut_off)}"
 
 
 def _statements(recording: Recording) -> Iterator[str]:
-    kinds = recording.hello["statements"]
-    per_event = sum(int(kind["per_event"]) for kind in kinds)
+    per_event = recording.statements
     measure = recording.measure
     if per_event == 0:
         return
-    executed = sum(int(measure[kind]) for kind in ("reads", "writes", "other"))
-    expected = int(measure["events"]) * per_event
+    executed = measure["reads"] + measure["writes"] + measure["other"]
+    expected = measure["events"] * per_event
     # A part of the statements of a transaction at the start or end is outside the measurement. Retried and
     # failed transactions add statements, among them ROLLBACK.
-    extra = int(measure["retries"]) + int(measure["accounting"]["failed"]) + int(measure["reconnects"])
-    allowed = int(recording.hello["plan"]["load"]["connections"]) * per_event + extra * (per_event + 1)
+    extra = measure["retries"] + measure["accounting"]["failed"] + measure["reconnects"]
+    allowed = recording.plan["load"]["connections"] * per_event + extra * (per_event + 1)
     if abs(executed - expected) > allowed:
         yield (
             f"{executed} statements for {measure['events']} transactions of {per_event} statements each "
@@ -97,18 +81,19 @@ def _little(recording: Recording) -> Iterator[str]:
         # Latencies do not include pauses, and failed transactions have no latency.
         return
     length_us = measure["end_us"] - measure["start_us"]
-    connections = int(recording.hello["plan"]["load"]["connections"])
+    connections = recording.plan["load"]["connections"]
     # The phase in which a transaction ends has its whole latency. So subtract the part before the
     # measurement, and add the time of transactions that were in progress at its end.
-    before = (recording.end or {})["phases"].get("warmup", {}).get("accounting", {}).get("unfinished_us", 0)
-    inside_us = float(measure["latency_sum_us"]) - before + measure["accounting"]["unfinished_us"]
+    warmup = recording.phases.get("warmup")
+    before_us = warmup["accounting"]["unfinished_us"] if warmup else 0
+    inside_us = measure["latency_sum_us"] - before_us + measure["accounting"]["unfinished_us"]
     busy = inside_us / length_us
     if abs(busy - connections) > connections * LITTLE_TOLERANCE:
         yield f"throughput times mean latency is {busy:.2f}, but there were {connections} connections"
 
 
 def _elapsed(recording: Recording) -> Iterator[str]:
-    measure, planned_us = recording.measure, int(recording.hello["plan"]["phases"]["measure_us"])
+    measure, planned_us = recording.measure, recording.plan["phases"]["measure_us"]
     elapsed_us = measure["end_us"] - measure["start_us"]
     if abs(elapsed_us - planned_us) > planned_us * ELAPSED_TOLERANCE:
         yield f"the measurement took {elapsed_us / 1e6:.3f} s but {planned_us / 1e6:.3f} s were planned"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, costs
@@ -17,6 +16,7 @@ from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import drift, windows
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import MeasuredTrial, Point, ScheduleEntry, Window
+from dbdyno.store.records import EngineWarning
 
 # Errors that `figures` raises for incomplete records.
 _INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
@@ -40,7 +40,7 @@ class Evidence:
     costs: dict[int, dict[str, Cost]] = field(default_factory=dict)
     # Why the counters from which costs are computed were not read; "" if they were.
     unread: dict[int, str] = field(default_factory=dict)
-    warnings: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
+    warnings: dict[int, list[EngineWarning]] = field(default_factory=dict)
     # Why earlier attempts of a trial gave no result.
     attempts: dict[int, list[str]] = field(default_factory=dict)
 
@@ -96,8 +96,7 @@ def _measure_group(
             evidence.trials.append(MeasuredTrial(entry, "not run", "not-run"))
             continue
         recording = read(trial.records())
-        totals = (recording.end or {}).get("phases", {}).get("measure", {})
-        evidence.warnings[entry.index] = [*recording.warnings, *generator_delays(totals)]
+        evidence.warnings[entry.index] = [*recording.warnings, *generator_delays(recording)]
         if attempts := trial.attempts:
             evidence.attempts[entry.index] = [str(one.meta.get("reason") or "failed") for one in attempts]
         failed = failure(trial, recording)
@@ -153,7 +152,7 @@ def _measure(
         failure=None,
         figures=trial_figures,
         window=window,
-        warmup_end_us=int(recording.measure["start_us"]),
+        warmup_end_us=recording.measure["start_us"],
         seconds=interval_events(recording),
         drift=drift(recording, window),
         foreign=foreign,

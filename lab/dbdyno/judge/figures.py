@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, Literal
 
 from dbdyno.judge.recording import Recording
 from dbdyno.stats.histogram import Percentile, merge, percentile
 from dbdyno.store.measured import Figures, Window
+from dbdyno.store.records import Interval, Span
 
 MICROSECONDS = 1_000_000.0
 # The metrics that verdicts compare.
@@ -26,28 +27,28 @@ PERCENTILES = {
 def figures(recording: Recording, window: Window) -> Figures:
     """The figures of a window. Raises KeyError, TypeError or ValueError if the records are incomplete."""
     parts = _parts(recording, window)
-    events = sum(int(part["events"]) for part in parts)
+    events = sum(part["events"] for part in parts)
     errors: Counter[str] = Counter()
     for part in parts:
         errors.update(part["errors"])
-    low_us = min(float(part["latency_min_us"]) for part in parts if part["latency_min_us"] is not None)
-    high_us = max(float(part["latency_max_us"]) for part in parts if part["latency_max_us"] is not None)
+    low_us = min(low for part in parts if (low := part["latency_min_us"]) is not None)
+    high_us = max(high for part in parts if (high := part["latency_max_us"]) is not None)
     latencies = _latencies(recording, parts, low_us, high_us)
     intervals = _intervals(recording, window)
     return Figures(
         events=events,
         throughput=events / (window.length_us / MICROSECONDS),
-        latency_mean_us=sum(float(part["latency_sum_us"]) for part in parts) / events,
+        latency_mean_us=sum(part["latency_sum_us"] for part in parts) / events,
         latency_min_us=low_us,
         **{name: one.value_us for name, one in latencies.items()},
         censored=tuple(name for name, one in latencies.items() if one.censored),
         errors=dict(sorted(errors.items())),
         error_classes=merge_classes(part.get("error_classes", {}) for part in parts),
         errors_per_1000=sum(errors.values()) / events * 1000.0,
-        dropped=sum(int(part["dropped"]) for part in parts),
-        backlog=int(intervals[-1].get("backlog", 0)) if intervals else 0,
-        row_count_mismatches=sum(int(part["row_count_mismatches"]) for part in parts),
-        statements=sum(int(part[kind]) for part in parts for kind in ("reads", "writes", "other")),
+        dropped=sum(part["dropped"] for part in parts),
+        backlog=intervals[-1].get("backlog", 0) if intervals else 0,
+        row_count_mismatches=sum(part["row_count_mismatches"] for part in parts),
+        statements=sum(part["reads"] + part["writes"] + part["other"] for part in parts),
         generator_cpu=_generator_mean(intervals, "cpu"),
         generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in intervals), default=0.0),
         generator_steal=_generator_mean(intervals, "steal"),
@@ -65,7 +66,7 @@ def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _latencies(
-    recording: Recording, parts: Sequence[Mapping[str, Any]], low_us: float, high_us: float
+    recording: Recording, parts: Sequence[Span], low_us: float, high_us: float
 ) -> dict[str, Percentile]:
     """The percentiles and the maximum over `parts`, by the names of the figures.
 
@@ -91,7 +92,7 @@ def _latencies(
     return latencies
 
 
-def _censored(recording: Recording, parts: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+def _censored(recording: Recording, parts: Sequence[Span]) -> dict[int, int]:
     """The lower bounds of unknown latencies: those of dropped and unfinished transactions.
 
     The records contain them per phase. If `parts` is only a part of the phase, some of them belong to
@@ -99,7 +100,7 @@ def _censored(recording: Recording, parts: Sequence[Mapping[str, Any]]) -> dict[
     high.
     """
     censored = merge([recording.measure.get("censored_us", ())])
-    surplus = int(recording.measure["dropped"]) - sum(int(part["dropped"]) for part in parts)
+    surplus = recording.measure["dropped"] - sum(part["dropped"] for part in parts)
     for lower_us in sorted(censored, reverse=True):
         taken = min(surplus, censored[lower_us])
         censored[lower_us] -= taken
@@ -107,7 +108,7 @@ def _censored(recording: Recording, parts: Sequence[Mapping[str, Any]]) -> dict[
     return {lower_us: count for lower_us, count in censored.items() if count}
 
 
-def _parts(recording: Recording, window: Window) -> list[Mapping[str, Any]]:
+def _parts(recording: Recording, window: Window) -> Sequence[Span]:
     """The records that add up to the window: the totals of the measuring phase, or some of its intervals."""
     measure = recording.measure
     if (window.start_us, window.end_us) == (measure["start_us"], measure["end_us"]):
@@ -115,21 +116,21 @@ def _parts(recording: Recording, window: Window) -> list[Mapping[str, Any]]:
     return _intervals(recording, window)
 
 
-def _intervals(recording: Recording, window: Window) -> list[Mapping[str, Any]]:
+def _intervals(recording: Recording, window: Window) -> list[Interval]:
     return [
         i for i in recording.intervals if i["start_us"] >= window.start_us and i["end_us"] <= window.end_us
     ]
 
 
-def _generator_mean(intervals: Sequence[Mapping[str, Any]], name: str) -> float:
+def _generator_mean(intervals: Sequence[Interval], name: Literal["cpu", "steal"]) -> float:
     """The mean over intervals of one of the load generator's shares, weighted by the length of the
     intervals.
     """
-    weighted = [(i["end_us"] - i["start_us"], float(i["generator"].get(name, 0.0))) for i in intervals]
+    weighted = [(i["end_us"] - i["start_us"], i["generator"].get(name, 0.0)) for i in intervals]
     length = sum(us for us, _ in weighted)
     return sum(us * share for us, share in weighted) / length if length else 0.0
 
 
 def interval_events(recording: Recording) -> tuple[tuple[int, int, int], ...]:
     """Start, end (in microseconds) and transactions of every interval."""
-    return tuple((int(i["start_us"]), int(i["end_us"]), int(i["events"])) for i in recording.intervals)
+    return tuple((i["start_us"], i["end_us"], i["events"]) for i in recording.intervals)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from dbdyno.finding import Finding
 from dbdyno.judge.figures import merge_classes
+from dbdyno.judge.recording import Recording
 from dbdyno.judge.wording import change, count, finite, interval
 from dbdyno.stats.paired import Effect
 from dbdyno.store.measured import Figures, MeasuredTrial
+from dbdyno.store.records import EngineWarning
 
 # D01: limits of the load generator, `x-limit` in schema/events.schema.json: CPU time per wall time of a
 # thread; delay of its wake-ups; delay of reading replies, as a share of the median latency.
@@ -239,12 +240,10 @@ def generator(by_variant: ByVariant) -> Iterator[Finding]:
             )
 
 
-def generator_delays(totals: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """D01: warnings about delays of the load generator in one trial; `totals` are those of its
-    measuring phase.
-    """
-    generator = totals.get("generator")
-    if not generator:
+def generator_delays(recording: Recording) -> Iterator[EngineWarning]:
+    """D01: warnings about delays of the load generator in the measuring phase of one trial."""
+    totals = recording.phases.get("measure")
+    if not totals or not (generator := totals.get("generator")):
         # An older engine, which wrote these warnings itself.
         return
     fix = "Keep a CPU free for the load generator, or give it more workers or another machine"
@@ -265,14 +264,14 @@ def generator_delays(totals: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def generator_warnings(
-    warnings: Mapping[int, Sequence[Mapping[str, Any]]], measured: Sequence[MeasuredTrial]
+    warnings: Mapping[int, Sequence[EngineWarning]], measured: Sequence[MeasuredTrial]
 ) -> Iterator[Finding]:
     """D01: warnings about the load generator, one finding per code. `warnings` is by index of the trial."""
     lags = {index: figures.generator_lag_us for index, figures in _figures(measured)}
-    by_code: dict[str, list[tuple[int, Mapping[str, Any]]]] = defaultdict(list)
+    by_code: dict[str, list[tuple[int, EngineWarning]]] = defaultdict(list)
     for index, of_trial in warnings.items():
         for warning in of_trial:
-            by_code[str(warning["code"])].append((index, warning))
+            by_code[warning["code"]].append((index, warning))
     for code, entries in by_code.items():
         trials = sorted({index for index, _ in entries})
         first = entries[0][1]
@@ -285,7 +284,7 @@ def generator_warnings(
                 "trials": trials,
                 "lag_us_p99": max((lags.get(index, 0.0) for index in trials), default=0.0),
             },
-            fix=str(first["hint"]),
+            fix=first["hint"],
         )
 
 

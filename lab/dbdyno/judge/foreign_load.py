@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dbdyno.experiment.repeats import (
     FOREIGN_LIMIT,
@@ -21,6 +20,7 @@ from dbdyno.experiment.repeats import (
 )
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
+from dbdyno.server_record import ForeignProcess, ForeignRecord
 from dbdyno.store import StoredTrial
 
 CODE = "D06"
@@ -46,7 +46,7 @@ def foreign_load(stored: Sequence[StoredTrial], schedule: Sequence[Trial], block
     """The foreign load of a run of `blocks` planned blocks."""
     replaced = replacements(schedule, {trial.index for trial in stored if trial.is_result})
     block_of = {trial.index: trial.block for trial in schedule}
-    loads: dict[int, Mapping[str, Any]] = {}
+    loads: dict[int, ForeignRecord] = {}
     for trial in stored:
         load = read_foreign_load(trial.server)
         if load is not None and trial.index in block_of:
@@ -113,7 +113,7 @@ def _disturbance(
     remaining: Sequence[int],
     blocks: int,
     share: float,
-    processes: Sequence[Mapping[str, Any]],
+    processes: Sequence[ForeignProcess],
 ) -> Finding | None:
     if not replaced and not remaining:
         return None
@@ -138,7 +138,7 @@ def _disturbance(
         {
             "blocks": sorted({*replaced, *remaining}),
             "share": share,
-            "processes": [dict(one) for one in processes],
+            "processes": list(processes),
             "repeated": list(replaced),
             "remaining": len(remaining),
         },

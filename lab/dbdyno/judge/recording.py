@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.store import StoredTrial
+from dbdyno.store.records import End, EngineWarning, Interval, PhaseTotals
 from dbdyno.store.trial import FailedBy
 
 # End reason of an engine run that took its planned time.
@@ -21,39 +22,45 @@ PLANNED_END = "time-limit"
 class Recording:
     """The records of one trial, sorted by type. Times are microseconds since the start of the run."""
 
-    hello: Mapping[str, Any] = field(default_factory=dict)
+    # The plan, as schema/plan.schema.json defines it.
+    plan: dict[str, Any] = field(default_factory=dict)
+    # Statements of one transaction.
+    statements: int = 0
     # Wall time of the run's start; 0 if no phase has begun.
     start_unix_us: int = 0
     # End of each tick, and the number of transactions that ended in it.
     ticks: list[tuple[int, int]] = field(default_factory=list)
-    intervals: list[Mapping[str, Any]] = field(default_factory=list)
-    warnings: list[Mapping[str, Any]] = field(default_factory=list)
-    end: Mapping[str, Any] | None = None
+    intervals: list[Interval] = field(default_factory=list)
+    warnings: list[EngineWarning] = field(default_factory=list)
+    end: End | None = None
 
     @property
-    def measure(self) -> Mapping[str, Any]:
-        """Totals of the measuring phase, from the record `end`. Raises KeyError if there are none."""
-        if self.end is None:
-            raise KeyError("end")
-        totals: Mapping[str, Any] = self.end["phases"]["measure"]
-        return totals
+    def phases(self) -> Mapping[str, PhaseTotals]:
+        """The totals of the phases, from the record `end`."""
+        return self.end["phases"] if self.end else {}
+
+    @property
+    def measure(self) -> PhaseTotals:
+        """Totals of the measuring phase. Raises KeyError if there are none."""
+        return self.phases["measure"]
 
     @property
     def is_always_busy(self) -> bool:
         """Whether every connection always has a transaction in progress: a closed loop with constant load and
         no pauses.
         """
-        load = self.hello["plan"]["load"]
+        load = self.plan["load"]
         return bool(load["shape"] == "closed") and not load.get("think_time")
 
 
-def read(records: Iterable[Mapping[str, Any]]) -> Recording:
+def read(records: Iterable[dict[str, Any]]) -> Recording:
     """Sort a stream of ``{"type", "data"}`` records by type. Unknown types are skipped."""
     recording = Recording()
     for record in records:
         kind, data = record["type"], record["data"]
         if kind == "hello":
-            recording.hello = data
+            recording.plan = data["plan"]
+            recording.statements = sum(one["per_event"] for one in data["statements"])
         elif kind == "phase":
             recording.start_unix_us = int(data["at_unix_us"]) - int(data["at_us"])
         elif kind == "tick":
@@ -77,7 +84,7 @@ def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | 
         return reason, trial.failed_by or "harness"
     if not trial.done:
         return _reason(trial) or f"its status is {trial.meta['status']!r}", trial.failed_by or "harness"
-    if "measure" not in recording.end["phases"]:
+    if "measure" not in recording.phases:
         return "the measurement never began", "harness"
     if recording.measure["events"] == 0:
         return "no transaction ended in the measurement", "server"

@@ -5,11 +5,11 @@ connections.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
+from dbdyno.store.trial import Session
 
 # Properties that affect the cost of every statement. Authentication affects only the start of a connection.
 AFFECTING_STATEMENTS = ("tls", "compression")
@@ -17,7 +17,7 @@ AFFECTING_STATEMENTS = ("tls", "compression")
 
 def session_differences(stored: Sequence[StoredTrial], experiment: Experiment) -> Iterator[Finding]:
     """Variants whose connections differ from those of the baseline in one of these properties."""
-    sessions: dict[str, dict[str, Any]] = {}
+    sessions: dict[str, Session] = {}
     for trial in stored:
         name = str(trial.meta["variant"])
         if not sessions.get(name):

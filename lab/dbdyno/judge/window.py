@@ -25,7 +25,7 @@ def windows(recordings: Sequence[Recording], *, automatic: bool) -> list[Window]
 
 
 def _window(recording: Recording, cut_us: int | None) -> Window:
-    start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
+    start_us, end_us = recording.measure["start_us"], recording.measure["end_us"]
     if cut_us is not None and cut_us > start_us:
         # Latencies are recorded per interval, so the window starts with the next interval.
         later_us = [edge for edge in _edges_us(recording) if edge >= cut_us]
@@ -45,15 +45,15 @@ def _cut_us(recording: Recording) -> int | None:
 
 def _edges_us(recording: Recording) -> list[int]:
     """The possible starts of a window: starts of intervals in the first half of the measurement."""
-    start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
+    start_us, end_us = recording.measure["start_us"], recording.measure["end_us"]
     middle_us = (start_us + end_us) // 2
-    starts = [int(i["start_us"]) for i in recording.intervals if i["phase"] == "measure"]
+    starts = [i["start_us"] for i in recording.intervals if i["phase"] == "measure"]
     return [start_us, *(start for start in starts if start_us < start <= middle_us)]
 
 
 def drift(recording: Recording, window: Window) -> Drift:
     """How throughput changed between parts of a trial."""
-    warmup_us = int(recording.measure["start_us"])
+    warmup_us = recording.measure["start_us"]
     middle_us = (window.start_us + window.end_us) // 2
     whole = _rate(recording, window.start_us, window.end_us)
     return Drift(

@@ -5,17 +5,18 @@ Shapes and dash patterns distinguish the variants in print without colour.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
 
+from dbdyno.finding import FreeForm
 from dbdyno.report.chart import DASHES, PALETTE, SHAPES
 from dbdyno.report.model import Report
 from dbdyno.store.measured import MeasuredTrial
 
 
-def chart_of(rows: Sequence[Mapping[str, Any]]) -> Any:
+def chart_of(rows: Sequence[FreeForm]) -> Any:
     """A chart whose data are these rows."""
     return alt.Chart({"values": list(rows)})
 

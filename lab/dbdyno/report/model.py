@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.finding import LEVELS, Finding
+from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.variable_differences import Difference, differences
+from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange
 from dbdyno.store.measured import ComparisonBlocks, MeasuredTrial
+from dbdyno.store.trial import Session
 from dbdyno.store.verdict import Comparison, Factor, Scaling, VerdictFile
 from dbdyno.store.warmup_trial import derived_warmup_s
 
@@ -46,7 +47,7 @@ class Report:
     profile: str | None
     # The text of experiment.toml.
     source: str
-    environment: Mapping[str, Any]
+    environment: FreeForm
     verdict: VerdictFile
     # The effects of the single blocks of each comparison, in the order of `verdict.comparisons`.
     blocks: Sequence[ComparisonBlocks]
@@ -55,10 +56,10 @@ class Report:
     # Index of a trial in a repeated block -> the number of the original block.
     repeats: Mapping[int, int]
     # Variant -> server.json of its first trial.
-    servers: Mapping[str, Mapping[str, Any]]
+    servers: Mapping[str, ServerRecord]
     differences: Sequence[Difference]
     # Variant -> encryption, compression and authentication of the load generator's connections.
-    sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sessions: Mapping[str, Session] = field(default_factory=dict)
     # The warm-up of every trial: as measured by the warm-up trials, else as in the experiment file.
     warmup_s: float = 0.0
 
@@ -146,8 +147,8 @@ def gather(run: Run) -> Report:
             f"{run.path} has not been judged", f"Run dbdyno report {run.path}, which judges it first"
         )
     verdict, measured, explained = judged
-    servers: dict[str, Mapping[str, Any]] = {}
-    sessions: dict[str, Mapping[str, Any]] = {}
+    servers: dict[str, ServerRecord] = {}
+    sessions: dict[str, Session] = {}
     for trial in run.trials():
         name = str(trial.meta["variant"])
         if name not in servers and trial.server:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dbdyno import __version__
 from dbdyno.experiment.model import Design
+from dbdyno.finding import FreeForm
 from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
 from dbdyno.report.model import Report
@@ -49,7 +49,7 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts) -> s
     )
 
 
-def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def facts(environment: FreeForm, prefix: str = "") -> list[tuple[str, str]]:
     """Nested facts as rows of name and value. The name of a nested fact starts with the outer names."""
     rows: list[tuple[str, str]] = []
     for key, value in environment.items():

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
+
+from dbdyno.finding import FreeForm
+from dbdyno.server_record import ServerRecord
 
 Kind = Literal["declared", "location", "other"]
 # Variables that identify a server; they differ between any two servers.
@@ -28,10 +31,8 @@ class Difference:
     values: Mapping[str, str | None]
 
 
-def differences(servers: Mapping[str, Mapping[str, Any]], order: Sequence[str]) -> list[Difference]:
-    """All differing variables in alphabetical order. `servers` has the content of one server.json per
-    variant.
-    """
+def differences(servers: Mapping[str, ServerRecord], order: Sequence[str]) -> list[Difference]:
+    """All differing variables in alphabetical order. `servers` is by variant."""
     variables = {name: servers[name].get("variables", {}) for name in order}
     declared = {_normalized(key) for name in order for key in servers[name].get("declared", {})}
     result: list[Difference] = []
@@ -43,7 +44,7 @@ def differences(servers: Mapping[str, Mapping[str, Any]], order: Sequence[str]) 
 
 
 def _kind(
-    key: str, values: Mapping[str, str | None], declared: set[str], servers: Mapping[str, Mapping[str, Any]]
+    key: str, values: Mapping[str, str | None], declared: set[str], servers: Mapping[str, ServerRecord]
 ) -> Kind:
     if _normalized(key) in declared:
         return "declared"
@@ -56,7 +57,7 @@ def _kind(
     return "location" if len(without_location) == 1 else "other"
 
 
-def _without_location(value: str, identity: Mapping[str, Any]) -> str:
+def _without_location(value: str, identity: FreeForm) -> str:
     """`value` with the server's paths and ports replaced by placeholders."""
     locations = {key: str(text) for key, text in identity.items() if len(str(text)) >= LENGTH_MIN}
     for key, text in list(locations.items()):

@@ -24,11 +24,11 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from dbdyno.checks.topology import is_local
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.server_record import ForeignProcess, ForeignRecord
 from dbdyno.servers import usage
 from dbdyno.servers.kinds.process import online_cpus, server_cpus
 from dbdyno.servers.server import Description
@@ -139,7 +139,7 @@ class ForeignMeter:
         used = {cpu: cpus[cpu] for cpu in self.cpus}
         return Reading(at_s, used, interrupts_apart, frozenset(cpus), current, own)
 
-    def between(self, begin: Reading | None, end: Reading | None) -> dict[str, Any] | None:
+    def between(self, begin: Reading | None, end: Reading | None) -> ForeignRecord | None:
         """The foreign load between two readings in the format of server.json; None if it is unknown.
 
         `share` is foreign CPU time divided by elapsed time times CPUs; `steal` is the part that the
@@ -183,7 +183,7 @@ class ForeignMeter:
 
     def _named(
         self, grown: Mapping[int, float], end: Reading, capacity_s: float, foreign_s: float
-    ) -> list[dict[str, Any]]:
+    ) -> list[ForeignProcess]:
         """The processes with the most CPU time, by name. A process that can run only on the CPU set used all
         its CPU time there; the others share the rest of `foreign_s`.
         """

@@ -16,10 +16,10 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from dbdyno.run.engine import Record
 from dbdyno.run.foreign import ForeignMeter
+from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord
 from dbdyno.servers.server import Description, Server, ServerProblem
 
 # Interval at which the counters of threads are read, since threads may end, and the maximum share of time for
@@ -58,15 +58,11 @@ class Counters:
         # The middle of the reading, since the parts are read one after another.
         self.unix_us = (began + time.time_ns()) // 2000
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> CountersRecord:
         """The counters in the format of server.json."""
-        return {
-            "unix_us": self.unix_us,
-            "status": dict(self.status),
-            "process": dict(self.process),
-            "host": dict(self.host),
-            "waits": {name: list(pair) for name, pair in self.waits.items()},
-        }
+        return CountersRecord(
+            unix_us=self.unix_us, status=self.status, process=self.process, host=self.host, waits=self.waits
+        )
 
 
 def _number(text: str) -> float:
@@ -99,7 +95,7 @@ class Edges:
         """`meter` measures the foreign load between the edges; None if that is impossible."""
         self._server = server
         self._meter = meter
-        self._foreign: dict[str, Any] | None = None
+        self._foreign: ForeignRecord | None = None
         self._measure_s = measure_us / 1e6
         self._waits = description.variables.get("performance_schema") == "ON"
         self._over = threading.Event()
@@ -140,7 +136,7 @@ class Edges:
         if self._thread is not None:
             self._thread.join(CLOSE_S)
 
-    def as_json(self) -> dict[str, Any] | None:
+    def as_json(self) -> EdgesRecord | None:
         """{"begin", "end", "own", "foreign"}; if an edge was not read, {"foreign"}, or None without
         a meter.
         """

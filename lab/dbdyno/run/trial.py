@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.binary import EngineProblem
@@ -17,6 +17,7 @@ from dbdyno.run.foreign import meter
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import trial_plan
 from dbdyno.run.sampling import Counters, Edges
+from dbdyno.server_record import ServerRecord
 from dbdyno.servers.server import Address, Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.trial import TrialWriter
@@ -187,13 +188,21 @@ def death(server: Server) -> str:
 
 def server_record(
     description: Description, before: Counters, after: Counters, edges: Edges | None = None
-) -> dict[str, Any]:
+) -> ServerRecord:
     """The content of server.json."""
-    return {
-        **{name: value for name, value in asdict(description).items() if name != "units"},
-        "status_before": dict(before.status),
-        "status_after": dict(after.status),
-        "process": {"before": dict(before.process), "after": dict(after.process)},
-        "edges": edges.as_json() if edges else None,
-        "edges_unread": edges.unread if edges else "",
-    }
+    return ServerRecord(
+        product=description.product,
+        version=description.version,
+        identity=description.identity,
+        declared=description.declared,
+        set_by_dbdyno=description.set_by_dbdyno,
+        variables=description.variables,
+        origins=description.origins,
+        data_bytes=description.data_bytes,
+        host=description.host,
+        status_before=before.status,
+        status_after=after.status,
+        process={"before": before.process, "after": after.process},
+        edges=edges.as_json() if edges else None,
+        edges_unread=edges.unread if edges else "",
+    )

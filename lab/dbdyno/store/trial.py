@@ -19,9 +19,10 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, cast
 
 from dbdyno.experiment.schedule import Trial
+from dbdyno.server_record import ServerRecord
 from dbdyno.store import files
 from dbdyno.store.files import StoreProblem
 
@@ -29,6 +30,7 @@ from dbdyno.store.files import StoreProblem
 ATTEMPT = "attempt-"
 # What a connection negotiates with its server.
 SESSION = ("tls", "compression", "authentication")
+Session = Mapping[str, str | None]
 
 Status = Literal["done", "failed"]
 # Cause of a failure. If the server under test failed, the failure is a result; if dbdyno failed ("harness"),
@@ -83,9 +85,9 @@ class StoredTrial:
         return self._json("plan.json")
 
     @property
-    def server(self) -> dict[str, Any]:
+    def server(self) -> ServerRecord:
         """The server: identity, configuration, status counters, resource use."""
-        return self._json("server.json")
+        return cast("ServerRecord", self._json("server.json"))
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The engine's records in order, each {"type", "data"}; none if it wrote none.
@@ -106,7 +108,7 @@ class StoredTrial:
                 ) from error
             yield record
 
-    def session(self) -> dict[str, Any]:
+    def session(self) -> Session:
         """What the load's connections negotiated, from the `ready` record; {} if there is none."""
         for record in self.records():
             if record["type"] == "ready":
@@ -163,7 +165,7 @@ class TrialWriter:
             while view:
                 view = view[self._events.write(view) :]
 
-    def server(self, record: Mapping[str, Any]) -> None:
+    def server(self, record: ServerRecord) -> None:
         """Write server.json. Raises StoreProblem."""
         files.write_json(self._path / "server.json", record)
 

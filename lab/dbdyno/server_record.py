@@ -1,0 +1,67 @@
+"""The form of server.json: `run` writes it; `judge`, `explain` and `report` read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+from dbdyno.finding import FreeForm
+
+
+class ForeignProcess(TypedDict):
+    """The CPU time of all processes with one name, as a share of the CPUs of server and client."""
+
+    name: str
+    share: float
+
+
+class ForeignRecord(TypedDict):
+    """CPU time of other processes, as shares of the CPUs of server and client."""
+
+    share: float
+    # The part that the hypervisor took.
+    steal: float
+    cpus: NotRequired[str]
+    # Those with the most CPU time.
+    processes: Sequence[ForeignProcess]
+
+
+class CountersRecord(TypedDict):
+    """The counters of a server, its processes and its machine at one time."""
+
+    unix_us: int
+    status: Mapping[str, str]
+    process: Mapping[str, float]
+    host: Mapping[str, float]
+    # Name -> count and seconds, from performance_schema.
+    waits: Mapping[str, Sequence[float]]
+
+
+class EdgesRecord(TypedDict):
+    """The counters at the beginning and the end of the measurement; only `foreign` if one was not read."""
+
+    begin: NotRequired[CountersRecord]
+    end: NotRequired[CountersRecord]
+    # Counter -> its increase by one reading itself.
+    own: NotRequired[Mapping[str, float]]
+    # None if it is unknown.
+    foreign: ForeignRecord | None
+
+
+class ServerRecord(TypedDict, total=False):
+    """The content of server.json; empty if the trial has none."""
+
+    product: str
+    version: str
+    identity: FreeForm
+    declared: Mapping[str, str]
+    set_by_dbdyno: Mapping[str, str]
+    variables: Mapping[str, str]
+    origins: Mapping[str, str]
+    data_bytes: int | None
+    host: FreeForm
+    status_before: Mapping[str, str]
+    status_after: Mapping[str, str]
+    process: Mapping[str, Mapping[str, float]]
+    edges: EdgesRecord | None
+    edges_unread: str

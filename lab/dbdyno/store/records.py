@@ -1,0 +1,85 @@
+"""The engine's records, as far as the lab reads them.
+
+schema/events.schema.json defines them; a test compares these types with it. Times are microseconds since the
+start of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+# Pairs of a bucket's lower edge and the number of values in it.
+Buckets = Sequence[Sequence[int]]
+
+
+class Generator(TypedDict):
+    """What the load generator used, and how late it was."""
+
+    cpu: float
+    lag_us_p99: int
+    steal: float
+    client_delay_us_p99: NotRequired[int | None]
+
+
+class Sums(TypedDict):
+    """Counts of the intervals that add up to those of their phase."""
+
+    events: int
+    reads: int
+    writes: int
+    other: int
+    rows: int
+    bytes: int
+    retries: int
+    reconnects: int
+    late: int
+    dropped: int
+    row_count_mismatches: int
+
+
+class Span(Sums):
+    """What intervals and phases record alike."""
+
+    start_us: int
+    end_us: int
+    errors: Mapping[str, int]
+    error_classes: NotRequired[Mapping[str, str]]
+    latency_us: Buckets
+    latency_sum_us: float
+    latency_min_us: NotRequired[float | None]
+    latency_max_us: NotRequired[float | None]
+
+
+class Interval(Span):
+    """One interval of a phase."""
+
+    phase: str
+    backlog: int
+    generator: Generator
+
+
+class PhaseTotals(Span):
+    """The totals of a phase."""
+
+    accounting: Mapping[str, int]
+    drained_us: Buckets
+    censored_us: Buckets
+    generator: NotRequired[Generator]
+    percentiles_us: NotRequired[Mapping[str, Mapping[str, float]] | None]
+
+
+class End(TypedDict):
+    """The last record of a run."""
+
+    reason: str
+    failure: NotRequired[Mapping[str, object] | None]
+    phases: Mapping[str, PhaseTotals]
+
+
+class EngineWarning(TypedDict):
+    """A problem that does not end the run."""
+
+    code: str
+    text: str
+    hint: str
