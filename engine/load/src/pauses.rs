@@ -1,5 +1,5 @@
-//! When a connection of a closed loop begins its next event if it does not begin immediately: after a think time, or
-//! when the number of busy connections includes it.
+//! Pauses of a closed loop's connections: a connection waits for its think time, or until the load curve is so high that
+//! the connection is one of the busy ones.
 
 use dbdyno_random::Rng;
 
@@ -17,31 +17,31 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The pauses of worker `index` of `count`; `None` in an open loop, and if no connection ever pauses. A shape that
-    /// changes over time starts at `begin`.
-    pub fn new(load: &Load, begin: Nanos, index: u64, count: u64, seed: u64) -> Option<Self> {
+    /// The pauses of worker `worker` of `workers`; `None` in an open loop, and if no connection ever pauses. Ramps and
+    /// steps begin at `begin`.
+    pub fn new(load: &Load, begin: Nanos, worker: u64, workers: u64, seed: u64) -> Option<Self> {
         if load.shape.is_open() {
             return None;
         }
         let (busy, think) = (load.shape.curve(begin), load.think_time);
-        let rng = Rng::new(seed, &[u64::from_be_bytes(*b"thinking"), index, count]);
+        let rng = Rng::new(seed, &[u64::from_be_bytes(*b"thinking"), worker, workers]);
         (think.is_some() || busy.is_some()).then_some(Self { think, busy, rng })
     }
 
-    /// When a connection begins its first event. At the start of the run, it is at a random point of a pause.
-    pub fn first(&mut self, user: u64) -> Nanos {
+    /// When the connection of `user` begins its first event. The run starts at a random point of the connection's pause.
+    pub fn first_start(&mut self, user: u64) -> Nanos {
         let rest = match self.think {
             Some(ThinkTime::Constant { us }) => self.rng.unit() * us as f64 * 1000.0,
             // The rest of an exponentially distributed pause has the same distribution as the whole pause.
             Some(ThinkTime::Exponential { mean_us }) => exponential(&mut self.rng) * mean_us as f64 * 1000.0,
             None => 0.0,
         };
-        self.busy_from(user, rest as Nanos)
+        self.first_busy_time(user, rest as Nanos)
     }
 
-    /// When a connection that became free at `now` begins its next event; `Nanos::MAX` for never. `user` is the
-    /// connection's number in the complete fleet.
-    pub fn next(&mut self, user: u64, now: Nanos) -> Nanos {
+    /// When a connection that became free at `now` begins its next event; `Nanos::MAX` for never. `user` is the number of
+    /// the connection's user, counted over all engines of the run.
+    pub fn next_start(&mut self, user: u64, now: Nanos) -> Nanos {
         let pause = match self.think {
             Some(ThinkTime::Constant { us }) => us * 1000,
             Some(ThinkTime::Exponential { mean_us }) => {
@@ -49,13 +49,13 @@ impl Pauses {
             }
             None => 0,
         };
-        self.busy_from(user, now.saturating_add(pause))
+        self.first_busy_time(user, now.saturating_add(pause))
     }
 
-    /// The first instant from `time` on at which connection `user` is one of the busy connections.
-    fn busy_from(&self, user: u64, time: Nanos) -> Nanos {
+    /// The first time, not before `time`, at which the connection of `user` is one of the busy connections.
+    fn first_busy_time(&self, user: u64, time: Nanos) -> Nanos {
         let Some(busy) = &self.busy else { return time };
-        // The level is rounded to a number of connections, so the first connection is busy at levels from 0.5 on.
+        // The curve's value is rounded to a number of connections, so the first connection is busy from 0.5 on.
         busy.first_time_at_least(user as f64 + 0.5, time).unwrap_or(Nanos::MAX)
     }
 }
@@ -84,10 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn constant_thought_is_constant_and_begins_out_of_step() {
+    fn a_constant_think_time_is_constant_and_the_first_is_random() {
         let mut pauses = pauses(Shape::Closed, Some(ThinkTime::Constant { us: 1_000_000 })).unwrap();
-        assert_eq!(pauses.next(0, 5 * S), 6 * S);
-        let first: Vec<_> = (0..1000).map(|user| pauses.first(user)).collect();
+        assert_eq!(pauses.next_start(0, 5 * S), 6 * S);
+        let first: Vec<_> = (0..1000).map(|user| pauses.first_start(user)).collect();
         assert!(first.iter().all(|&at| at < S));
         let early = first.iter().filter(|&&at| at < S / 2).count();
         // Four standard deviations of a fair coin thrown 1000 times are 63.
@@ -95,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn exponential_thought_has_its_mean_and_its_spread() {
+    fn an_exponential_think_time_has_its_mean_and_variance() {
         let mut pauses = pauses(Shape::Closed, Some(ThinkTime::Exponential { mean_us: 1000 })).unwrap();
-        let drawn: Vec<_> = (0..100_000).map(|_| pauses.next(0, 0) as f64 / 1e6).collect();
+        let drawn: Vec<_> = (0..100_000).map(|_| pauses.next_start(0, 0) as f64 / 1e6).collect();
         let mean = drawn.iter().sum::<f64>() / 1e5;
         let variance = drawn.iter().map(|pause| (pause - mean).powi(2)).sum::<f64>() / 1e5;
         // Standard errors: 0.32 % of the mean, 0.9 % of the variance.
@@ -110,9 +110,9 @@ mod tests {
         let shape =
             Shape::ClosedSteps(ClosedSteps { steps: vec![step(2, 1), step(5, 1), step(0, 1), step(3, 1)] });
         let mut pauses = pauses(shape, None).unwrap();
-        let mut busy = |time| (0..10).filter(|&user| pauses.next(user, time) == time).count();
+        let mut busy = |time| (0..10).filter(|&user| pauses.next_start(user, time) == time).count();
         assert_eq!([0, 1, 2, 3, 9].map(|second| busy(second * S)), [2, 5, 0, 3, 3]);
-        assert_eq!(pauses.next(4, 2 * S), Nanos::MAX, "the fifth connection is never busy again");
-        assert_eq!(pauses.next(2, 2 * S), 3 * S);
+        assert_eq!(pauses.next_start(4, 2 * S), Nanos::MAX, "the fifth connection is never busy again");
+        assert_eq!(pauses.next_start(2, 2 * S), 3 * S);
     }
 }

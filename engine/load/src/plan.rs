@@ -19,8 +19,8 @@ pub struct Load {
     /// begins before the clock starts, at a random instant, so that connections are not synchronised.
     #[serde(default)]
     pub think_time: Option<ThinkTime>,
-    /// Open loops: maximum number of events that wait for a free connection, over the complete fleet. The engine drops
-    /// and counts further events. Without a limit it drops none.
+    /// Open loops: maximum number of events that wait for a free connection, over all engines of the run. The engine
+    /// drops and counts further events. Without a limit it drops none.
     #[serde(default)]
     pub queue_limit: Option<u32>,
     /// Events after which a connection is closed and reopened, which counts in the latency of its next event;
@@ -30,7 +30,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Errors in the load, each one sentence with key, value and limit.
+    /// Problems of the load, each one sentence with key, value and limit.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.shape.problems(self.connections);
         if let Some(ThinkTime::Constant { us } | ThinkTime::Exponential { mean_us: us }) = self.think_time {

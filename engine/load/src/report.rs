@@ -1,4 +1,4 @@
-//! How often the engine reports.
+//! The plan's keys for the lengths of ticks, intervals and windows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ impl Default for Report {
 }
 
 impl Report {
-    /// Errors in these settings, one sentence each.
+    /// Problems of these settings, one sentence each.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut within = |key: &str, value: u64| {
@@ -47,7 +47,7 @@ impl Report {
             problems.push(format!("report.marks_us has {count} entries; the maximum is {most}"));
         }
         if !self.marks_us.is_sorted() {
-            problems.push("report.marks_us is not ascending".into());
+            problems.push("report.marks_us is not in ascending order; sort it".into());
         }
         problems
     }
@@ -63,9 +63,9 @@ mod tests {
         assert!(none.problems().is_empty() && Report::default().problems().is_empty());
         let wrong =
             Report { interval_us: 9_999, statements_us: 0, marks_us: vec![2, 1], ..Report::default() };
-        let told = wrong.problems();
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told[1].starts_with("report.interval_us is 9999;"), "{told:?}");
+        let problems = wrong.problems();
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert!(problems[1].starts_with("report.interval_us is 9999;"), "{problems:?}");
         let many = Report { marks_us: vec![1; limits::MARKS + 1], ..Report::default() };
         assert_eq!(many.problems(), ["report.marks_us has 257 entries; the maximum is 256"]);
     }

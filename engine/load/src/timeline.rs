@@ -1,13 +1,14 @@
-//! The timeline of a run: phases, and the boundaries at which workers report their counters.
+//! The timeline of a run: its phases, and the times at which workers report their counters.
 //!
 //! ```text
 //! 0        warm-up        warmup_us          measure            warmup_us + measure_us
 //! |--+--+--+--+--+--+--+--|--+--+--+--+--+--+--+--+--+--+--+--+--|   ticks
 //! |-----------|-----------|-----------|-----------|-------------|    intervals, counted from each phase
 //! ```
-//! The last span of a phase may be shorter than the others. Every interval boundary is also a tick boundary, and every
-//! boundary of a statement window is also an interval boundary. For this, the lengths in the plan are rounded up to a
-//! multiple of the next shorter kind. A mark is an additional interval boundary; it does not shift the others.
+//! A span is a tick, an interval or a window of statement statistics. The last span of a phase may be shorter than the
+//! others. The length of an interval is rounded up to a multiple of the tick, and the length of a window to a multiple of
+//! the interval, so that a tick ends with every interval and an interval with every window. A mark ends an interval at an
+//! additional time and does not shift the other ends.
 //!
 //! If the measurement ends after the last event, its end is not known in advance. The timeline then extends to the drain
 //! limit, if there is one, and is truncated when the last event ends.
@@ -19,13 +20,13 @@ use crate::Nanos;
 use crate::plan::Phases;
 use crate::report::Report;
 
-/// A part of a run.
+/// A phase of a run: the warm-up or the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseName {
-    /// Not part of the result.
+    /// The warm-up, which is not part of the result.
     Warmup,
-    /// The result.
+    /// The measurement.
     Measure,
 }
 
@@ -41,13 +42,15 @@ pub enum MeasurementEnd {
     AfterLastEvent,
 }
 
-/// The phases of a run and the boundaries inside them.
+/// The phases of a run and the spans inside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
     phases: Vec<PhaseSpan>,
-    /// Lengths of the spans, in nanoseconds; 0 for none.
+    /// Length of a tick; 0 without ticks.
     tick: Nanos,
+    /// Length of an interval; 0 if only marks and phases end intervals.
     interval: Nanos,
+    /// Length of a window of statement statistics; 0 if the window is the phase.
     window: Nanos,
     /// Times of the marks, ascending.
     marks: Vec<Nanos>,
@@ -64,21 +67,21 @@ pub struct PhaseSpan {
     pub end: Nanos,
 }
 
-/// The end of a span, and what else ends at the same instant.
+/// The end of a span (a tick, an interval, a window of statement statistics, or a phase), and which of these end then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// The instant of the boundary.
-    pub at: Nanos,
+pub struct SpanEnd {
+    /// When the span ends.
+    pub time: Nanos,
     /// The phase that contains the span.
     pub phase: PhaseName,
-    /// Whether an interval ends.
-    pub interval: bool,
-    /// Whether this is a mark, or the end of the phase.
-    pub mark: bool,
-    /// Whether a window of statement statistics ends.
-    pub window: bool,
-    /// Whether the phase ends.
-    pub phase_end: bool,
+    /// Whether an interval ends then.
+    pub ends_interval: bool,
+    /// Whether this is a mark (an additional end of an interval, set in the plan) or the end of the phase.
+    pub is_mark: bool,
+    /// Whether a window of statement statistics ends then.
+    pub ends_window: bool,
+    /// Whether the phase ends then.
+    pub ends_phase: bool,
 }
 
 impl Timeline {
@@ -116,8 +119,8 @@ impl Timeline {
         self.phases.iter().copied().find(|phase| (phase.start..phase.end).contains(&now))
     }
 
-    /// The first boundary after `now`; `None` after the end of the run.
-    pub fn bound_after(&self, now: Nanos) -> Option<Bound> {
+    /// The first end of a span after `now`; `None` after the end of the run.
+    pub fn next_span_end(&self, now: Nanos) -> Option<SpanEnd> {
         let phase = self.phase_at(now)?;
         let next = |length: Nanos| match (now - phase.start).checked_div(length) {
             None => Nanos::MAX,
@@ -125,16 +128,16 @@ impl Timeline {
         };
         let mark = self.marks.get(self.marks.partition_point(|&mark| mark <= now)).copied();
         let mark = mark.unwrap_or(Nanos::MAX);
-        let at = next(self.tick).min(mark).min(phase.end);
-        let phase_end = at == phase.end;
-        let ends = |length: Nanos| phase_end || length != 0 && (at - phase.start).is_multiple_of(length);
-        Some(Bound {
-            at,
+        let time = next(self.tick).min(mark).min(phase.end);
+        let ends_phase = time == phase.end;
+        let ends = |length: Nanos| ends_phase || length != 0 && (time - phase.start).is_multiple_of(length);
+        Some(SpanEnd {
+            time,
             phase: phase.name,
-            interval: at == mark || ends(self.interval),
-            mark: at == mark || phase_end,
-            window: ends(self.window),
-            phase_end,
+            ends_interval: time == mark || ends(self.interval),
+            is_mark: time == mark || ends_phase,
+            ends_window: ends(self.window),
+            ends_phase,
         })
     }
 }
@@ -186,77 +189,77 @@ mod tests {
         )
     }
 
-    fn bounds(timeline: &Timeline) -> Vec<Bound> {
-        std::iter::successors(timeline.bound_after(0), |bound| timeline.bound_after(bound.at)).collect()
+    fn ends(timeline: &Timeline) -> Vec<SpanEnd> {
+        std::iter::successors(timeline.next_span_end(0), |end| timeline.next_span_end(end.time)).collect()
     }
 
     #[test]
-    fn every_phase_starts_its_own_intervals_and_may_end_in_a_short_one() {
-        let bounds = bounds(&timeline(150, 250, 100, 0));
-        let seen: Vec<_> = bounds.iter().map(|bound| (bound.at / MS, bound.phase_end)).collect();
+    fn intervals_start_with_their_phase_and_the_last_one_may_be_short() {
+        let ends = ends(&timeline(150, 250, 100, 0));
+        let seen: Vec<_> = ends.iter().map(|end| (end.time / MS, end.ends_phase)).collect();
         assert_eq!(seen, [(100, false), (150, true), (250, false), (350, false), (400, true)]);
-        assert!(bounds.iter().all(|bound| bound.interval));
-        assert_eq!(bounds[1].phase, PhaseName::Warmup);
-        assert_eq!(bounds[2].phase, PhaseName::Measure);
+        assert!(ends.iter().all(|end| end.ends_interval));
+        assert_eq!(ends[1].phase, PhaseName::Warmup);
+        assert_eq!(ends[2].phase, PhaseName::Measure);
     }
 
     #[test]
     fn ticks_lie_inside_intervals() {
-        let bounds = bounds(&timeline(0, 1000, 500, 100));
-        assert_eq!(bounds.len(), 10);
+        let ends = ends(&timeline(0, 1000, 500, 100));
+        assert_eq!(ends.len(), 10);
         assert_eq!(
-            bounds.iter().filter(|bound| bound.interval).map(|b| b.at / MS).collect::<Vec<_>>(),
+            ends.iter().filter(|end| end.ends_interval).map(|end| end.time / MS).collect::<Vec<_>>(),
             [500, 1000]
         );
     }
 
     #[test]
-    fn an_instant_on_a_bound_belongs_to_the_span_after_it() {
+    fn the_end_of_a_span_belongs_to_the_next_span() {
         let timeline = timeline(100, 100, 50, 0);
-        assert_eq!(timeline.bound_after(100 * MS).unwrap().at, 150 * MS);
+        assert_eq!(timeline.next_span_end(100 * MS).unwrap().time, 150 * MS);
         assert_eq!(timeline.phase_at(100 * MS).unwrap().name, PhaseName::Measure);
-        assert_eq!(timeline.bound_after(200 * MS), None);
+        assert_eq!(timeline.next_span_end(200 * MS), None);
     }
 
     fn intervals(timeline: &Timeline, count: usize) -> Vec<u64> {
-        let bounds = std::iter::successors(timeline.bound_after(0), |bound| timeline.bound_after(bound.at));
-        bounds.filter(|bound| bound.interval).take(count).map(|bound| bound.at / MS).collect()
+        let ends = std::iter::successors(timeline.next_span_end(0), |end| timeline.next_span_end(end.time));
+        ends.filter(|end| end.ends_interval).take(count).map(|end| end.time / MS).collect()
     }
 
     #[test]
-    fn a_mark_ends_an_interval_and_moves_no_other() {
+    fn a_mark_ends_an_interval_and_does_not_shift_others() {
         let timeline = marked((100, 1000), (400, 0), &[0, 150, 400, 5000], MeasurementEnd::AtTimeLimit);
         assert_eq!(intervals(&timeline, 9), [100, 250, 500, 900, 1100]);
-        let marks = bounds(&timeline).into_iter().filter(|bound| bound.mark).map(|bound| bound.at / MS);
+        let marks = ends(&timeline).into_iter().filter(|end| end.is_mark).map(|end| end.time / MS);
         assert_eq!(marks.collect::<Vec<_>>(), [100, 250, 500, 1100]);
-        assert!(!timeline.bound_after(100 * MS).unwrap().window, "a mark ends no window");
+        assert!(!timeline.next_span_end(100 * MS).unwrap().ends_window, "a mark ends no window");
     }
 
     #[test]
-    fn without_intervals_there_are_marks_and_ends() {
+    fn without_intervals_spans_end_at_marks_and_phase_ends() {
         let timeline = marked((100, 1000), (0, 0), &[300], MeasurementEnd::AtTimeLimit);
         assert_eq!(intervals(&timeline, 9), [100, 400, 1100]);
         let ticking = marked((0, 1000), (0, 250), &[300], MeasurementEnd::AtTimeLimit);
         assert_eq!(intervals(&ticking, 9), [300, 1000]);
-        assert_eq!(bounds(&ticking).len(), 5);
-        assert_eq!(bounds(&ticking).iter().filter(|bound| bound.window).count(), 1);
+        assert_eq!(ends(&ticking).len(), 5);
+        assert_eq!(ends(&ticking).iter().filter(|end| end.ends_window).count(), 1);
     }
 
     #[test]
-    fn without_a_limit_intervals_go_on_until_it_is_truncated() {
+    fn without_a_time_limit_intervals_continue_until_the_timeline_is_truncated() {
         let mut timeline = marked((0, 0), (100, 0), &[], MeasurementEnd::AtTimeLimit);
         assert_eq!(intervals(&timeline, 3), [100, 200, 300]);
         assert_eq!(timeline.end(), Nanos::MAX);
         timeline.truncate(250 * MS);
         assert_eq!(intervals(&timeline, 9), [100, 200, 250]);
         let nothing = marked((0, 0), (0, 0), &[], MeasurementEnd::AtTimeLimit);
-        assert_eq!(nothing.bound_after(5).map(|bound| (bound.at, bound.phase_end)), Some((Nanos::MAX, true)));
+        assert_eq!(nothing.next_span_end(5).map(|end| (end.time, end.ends_phase)), Some((Nanos::MAX, true)));
     }
 
     #[test]
     fn counted_events_may_end_until_they_are_given_up() {
         let timeline = marked((0, 200), (100, 0), &[], MeasurementEnd::AfterLastEvent);
         assert_eq!(intervals(&timeline, 9), [100, 200, 300, 400, 500, 600, 700]);
-        assert_eq!(bounds(&timeline).iter().filter(|bound| bound.phase_end).count(), 1);
+        assert_eq!(ends(&timeline).iter().filter(|end| end.ends_phase).count(), 1);
     }
 }

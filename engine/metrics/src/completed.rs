@@ -1,4 +1,4 @@
-//! What a worker reports to its recorder: events and statements that completed without error.
+//! Events and statements that completed without error, as a worker reports them to its recorder.
 
 use dbdyno_load::Nanos;
 use dbdyno_schema::record::StatementClass;
@@ -23,7 +23,7 @@ pub struct Statement {
     pub start: Nanos,
     /// When the last byte of its result arrived.
     pub end: Nanos,
-    /// The class by which it is counted; `None`: its result determines the class.
+    /// The class by which it is counted; if `None`, the result determines the class.
     pub class: Option<StatementClass>,
     /// Whether it returned a result set.
     pub returns_rows: bool,

@@ -26,19 +26,19 @@ struct LogBuckets {
     counts: Box<[u64]>,
 }
 
-/// Totals of the users, by a user's index in the worker.
+/// Counters of the users, by a user's index in the worker.
 #[derive(Clone, Debug)]
 struct Users {
-    /// Fleet-wide numbers of the users.
+    /// Numbers of the users, counted over all engines of the run.
     numbers: Vec<u64>,
-    /// Totals since the last mark: a time in `report.marks_us`, or the end of a phase.
-    part: Vec<User>,
-    /// Totals from the start to the last mark.
-    before: Vec<User>,
+    /// Counters since the last mark: a time in `report.marks_us`, or the end of a phase.
+    since_mark: Vec<UserCounters>,
+    /// Counters from the start to the last mark.
+    before_mark: Vec<UserCounters>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct User {
+struct UserCounters {
     events: u64,
     busy: u128,
     min: Nanos,
@@ -53,8 +53,8 @@ impl ExtraCounters {
             .map(|scale| LogBuckets { scale, counts: vec![0; scale.buckets()].into_boxed_slice() });
         let users = requested.users.then(|| Users {
             numbers: numbers.to_vec(),
-            part: vec![User::default(); numbers.len()],
-            before: vec![User::default(); numbers.len()],
+            since_mark: vec![UserCounters::default(); numbers.len()],
+            before_mark: vec![UserCounters::default(); numbers.len()],
         });
         (buckets.is_some() || users.is_some()).then(|| Box::new(Self { buckets, users }))
     }
@@ -65,8 +65,8 @@ impl ExtraCounters {
             // Unlike the HDR histogram, this histogram does not round to microseconds.
             counts[scale.bucket(latency as f64 / 1e6)] += 1;
         }
-        if let Some(user) = self.users.as_mut().and_then(|users| users.part.get_mut(user)) {
-            user.event(latency);
+        if let Some(user) = self.users.as_mut().and_then(|users| users.since_mark.get_mut(user)) {
+            user.count_event(latency);
         }
     }
 
@@ -79,37 +79,38 @@ impl ExtraCounters {
         taken
     }
 
-    /// Numbers and totals of the users since the last mark; the next period begins now. Empty unless requested.
+    /// Returns numbers and totals of the users since the last mark, and sets a new mark. Empty unless requested.
     pub(crate) fn take_users(&mut self) -> Vec<(u64, UserTotals)> {
-        let Some(Users { numbers, part, before }) = &mut self.users else { return Vec::new() };
-        let taken = numbers.iter().zip(part.iter()).map(|(&number, user)| (number, user.totals())).collect();
-        for (before, part) in before.iter_mut().zip(part) {
-            before.add(&std::mem::take(part));
+        let Some(Users { numbers, since_mark, before_mark }) = &mut self.users else { return Vec::new() };
+        let taken =
+            numbers.iter().zip(since_mark.iter()).map(|(&number, user)| (number, user.totals())).collect();
+        for (before, since) in before_mark.iter_mut().zip(since_mark) {
+            before.add(&std::mem::take(since));
         }
         taken
     }
 
     /// Numbers and totals of the users since the start; empty unless requested.
     pub(crate) fn users(&self) -> Vec<(u64, UserTotals)> {
-        let Some(Users { numbers, part, before }) = &self.users else { return Vec::new() };
-        let whole = before.iter().zip(part).map(|(before, part)| {
-            let mut whole = *before;
-            whole.add(part);
-            whole.totals()
+        let Some(Users { numbers, since_mark, before_mark }) = &self.users else { return Vec::new() };
+        let totals = before_mark.iter().zip(since_mark).map(|(before, since)| {
+            let mut sum = *before;
+            sum.add(since);
+            sum.totals()
         });
-        numbers.iter().copied().zip(whole).collect()
+        numbers.iter().copied().zip(totals).collect()
     }
 }
 
-impl User {
-    fn event(&mut self, latency: Nanos) {
+impl UserCounters {
+    fn count_event(&mut self, latency: Nanos) {
         self.min = if self.events == 0 { latency } else { self.min.min(latency) };
         self.max = self.max.max(latency);
         self.events += 1;
         self.busy += u128::from(latency);
     }
 
-    fn add(&mut self, other: &User) {
+    fn add(&mut self, other: &UserCounters) {
         if other.events == 0 {
             return;
         }
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_that_nobody_asked_for() {
+    fn only_requested_counters_are_kept() {
         assert!(extras(false, false).is_none());
         let mut users = extras(false, true).unwrap();
         users.event(0, 5_000);
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!((taken[2].1.min_us, taken[2].1.max_us), (Some(1.5), Some(3.0)));
         assert_eq!((taken[0].1.events, taken[0].1.min_us), (1, Some(7.0)));
         assert_eq!((&taken[1].1, &taken[3].1), (&UserTotals::default(), &UserTotals::default()));
-        // After a mark the count begins anew, and the whole goes on.
+        // After a mark, the counters since the mark restart, and those since the start do not.
         extras.event(2, 1_000);
         assert_eq!(extras.users()[2].1.events, 3);
         assert_eq!((extras.users()[2].1.min_us, extras.users()[2].1.max_us), (Some(1.0), Some(3.0)));
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_are_handed_over_once() {
+    fn buckets_are_returned_once() {
         let mut extras = extras(true, false).unwrap();
         for latency in [0, 1_000, 1_000_000, 200_000_000_000] {
             extras.event(0, latency);

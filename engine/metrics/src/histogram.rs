@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_those_of_the_door() {
+    fn buckets_are_those_of_the_schema() {
         let hdr = Hdr::<u64>::new_with_bounds(1, HIGHEST_US, SIGNIFICANT_DIGITS).unwrap();
         for exponent in 0..31 {
             for value in [1u64 << exponent, (1 << exponent) + 1, (3 << exponent) / 2, (2 << exponent) - 1] {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_hands_over_everything_once() {
+    fn take_returns_every_value_once() {
         let mut histogram = Histogram::default();
         for value_ns in [1_000, 1_400, 1_600, 5_000_000] {
             histogram.record_ns(value_ns);

@@ -6,30 +6,30 @@ use dbdyno_load::Nanos;
 
 /// The due times of one worker's outstanding events.
 #[derive(Clone, Debug, Default)]
-pub struct Outstanding {
-    waiting: VecDeque<Nanos>,
+pub struct OutstandingEvents {
+    queue: VecDeque<Nanos>,
     /// For each user of the worker, the due time of the event on its connection.
     running: Vec<Option<Nanos>>,
     in_flight: u64,
 }
 
-impl Outstanding {
+impl OutstandingEvents {
     /// Adds an event to the queue.
-    pub fn arrive(&mut self, due: Nanos) {
-        self.waiting.push_back(due);
+    pub fn enqueue(&mut self, due: Nanos) {
+        self.queue.push_back(due);
     }
 
     /// Moves the event at the head of the queue to the connection of `user`; returns its due time.
     #[inline]
-    pub fn take(&mut self, user: usize) -> Option<Nanos> {
-        let due = self.waiting.pop_front()?;
-        self.begin(user, due);
+    pub fn start_next(&mut self, user: usize) -> Option<Nanos> {
+        let due = self.queue.pop_front()?;
+        self.start(user, due);
         Some(due)
     }
 
     /// Records that an event with the due time `due` begins on the connection of `user`.
     #[inline]
-    pub fn begin(&mut self, user: usize, due: Nanos) {
+    pub fn start(&mut self, user: usize, due: Nanos) {
         if user >= self.running.len() {
             self.running.resize(user + 1, None);
         }
@@ -40,15 +40,15 @@ impl Outstanding {
 
     /// Removes the event of `user`, which has ended; returns its due time, or `None` if there was none.
     #[inline]
-    pub fn end(&mut self, user: usize) -> Option<Nanos> {
+    pub fn finish(&mut self, user: usize) -> Option<Nanos> {
         let due = self.running.get_mut(user)?.take()?;
         self.in_flight -= 1;
         Some(due)
     }
 
     /// Number of events in the queue.
-    pub fn waiting(&self) -> u64 {
-        self.waiting.len() as u64
+    pub fn queue_length(&self) -> u64 {
+        self.queue.len() as u64
     }
 
     /// Number of events on a connection.
@@ -57,12 +57,12 @@ impl Outstanding {
     }
 
     /// Due times of the events in the queue.
-    pub fn waiting_since(&self) -> impl Iterator<Item = Nanos> {
-        self.waiting.iter().copied()
+    pub fn queued_due_times(&self) -> impl Iterator<Item = Nanos> {
+        self.queue.iter().copied()
     }
 
     /// Due times of the events on connections.
-    pub fn running_since(&self) -> impl Iterator<Item = Nanos> {
+    pub fn running_due_times(&self) -> impl Iterator<Item = Nanos> {
         self.running.iter().flatten().copied()
     }
 }
@@ -72,18 +72,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_go_from_the_line_to_a_seat_and_out() {
-        let mut outstanding = Outstanding::default();
-        outstanding.arrive(10);
-        outstanding.arrive(20);
-        assert_eq!(outstanding.take(3), Some(10));
-        outstanding.begin(0, 15);
-        assert_eq!((outstanding.waiting(), outstanding.in_flight()), (1, 2));
-        assert_eq!(outstanding.running_since().collect::<Vec<_>>(), [15, 10]);
-        assert_eq!(outstanding.end(3), Some(10));
-        assert_eq!(outstanding.end(3), None, "it has ended already");
-        assert_eq!(outstanding.end(99), None);
-        assert_eq!((outstanding.waiting(), outstanding.in_flight()), (1, 1));
-        assert_eq!(outstanding.waiting_since().collect::<Vec<_>>(), [20]);
+    fn events_move_from_the_queue_to_a_connection_and_end() {
+        let mut outstanding = OutstandingEvents::default();
+        outstanding.enqueue(10);
+        outstanding.enqueue(20);
+        assert_eq!(outstanding.start_next(3), Some(10));
+        outstanding.start(0, 15);
+        assert_eq!((outstanding.queue_length(), outstanding.in_flight()), (1, 2));
+        assert_eq!(outstanding.running_due_times().collect::<Vec<_>>(), [15, 10]);
+        assert_eq!(outstanding.finish(3), Some(10));
+        assert_eq!(outstanding.finish(3), None, "it has ended already");
+        assert_eq!(outstanding.finish(99), None);
+        assert_eq!((outstanding.queue_length(), outstanding.in_flight()), (1, 1));
+        assert_eq!(outstanding.queued_due_times().collect::<Vec<_>>(), [20]);
     }
 }

@@ -1,15 +1,13 @@
 //! Percentiles of samples in which some values are censored: only a lower bound of them is known.
 //!
 //! If an event has not ended when the measurement is over, only a lower bound of its latency is known: the time since
-//! it was due. Its latency is censored. No assumption is made about the remaining time. A percentile is the value of
-//! rank ceil(p n) among all n events (nearest rank). Whatever the true latencies of the censored events, the percentile
-//! is
+//! it was due. Such a latency is called censored. A percentile is the value of rank ceil(p n) among all n events
+//! (nearest rank). Whatever the true latencies of the censored events, the percentile is
 //!
-//! - at least the value of that rank with every censored value at its bound, and
-//! - at most the value of that rank with every censored value at infinity.
+//! - at least the value of that rank if every censored latency equals its lower bound, and
+//! - at most the value of that rank if every censored latency is infinite.
 //!
-//! Both limits can occur. If both are in the same bucket, the percentile is known; otherwise the result is "more than"
-//! the lower limit.
+//! If both are in the same bucket, the percentile is known; otherwise the result is "more than" the lower one.
 
 use dbdyno_schema::histogram::{Buckets, bucket_width_us};
 use dbdyno_schema::record::{Percentile, Percentiles};
@@ -92,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn without_censored_values_they_are_nearest_ranks() {
+    fn without_censored_values_percentiles_are_nearest_ranks() {
         let found = of(&(1..=100).collect::<Vec<_>>(), &[]).unwrap();
         let expected = [50.0, 90.0, 95.0, 99.0, 100.0, 100.0].map(exact);
         assert_eq!([found.p50, found.p90, found.p95, found.p99, found.p99_9, found.max], expected);
@@ -100,28 +98,28 @@ mod tests {
     }
 
     #[test]
-    fn what_the_censored_can_change_is_more_than() {
+    fn a_percentile_that_censored_values_can_change_is_a_lower_bound() {
         // Ten events; two have not ended after 5 and after 100 us.
         let found = of(&[1, 2, 3, 4, 5, 6, 7, 8], &[5, 100]).unwrap();
-        // Rank 5 is 5 at least; at most 5, too.
+        // Rank 5 has the value 5, whatever the two latencies are.
         assert_eq!(found.p50, exact(5.0));
-        // Rank 9: 8 at least, and without bound above.
+        // Rank 9 has at least the value 8, and no upper bound.
         assert_eq!(found.p90, more_than(8.0));
         assert_eq!(found.p99, more_than(100.0));
         assert_eq!(found.max, more_than(100.0));
-        // The one that has not ended after 2 us moves every rank above it.
+        // An event that has not ended after 2 us can change every rank above that of 2 us.
         assert_eq!(of(&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[2]).unwrap().p50, more_than(4.0));
     }
 
     #[test]
-    fn censored_values_alone_give_bounds() {
+    fn censored_values_alone_give_lower_bounds() {
         let found = of(&[], &[10, 20]).unwrap();
         assert_eq!((found.p50, found.max), (more_than(10.0), more_than(20.0)));
     }
 
-    /// Against all completions: every censored value at its bound, at every known value above, and far away.
+    /// Compares with all possible latencies of the censored events: the lower bound, every known value above, and 1000.
     #[test]
-    fn the_rule_is_that_of_brute_force() {
+    fn percentiles_equal_those_of_a_brute_force_search() {
         let mut draw = 12_345_u64;
         let mut next = |below: u64| {
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,4 @@
-//! Records of the intervals that all workers have closed, and their totals by phase.
+//! Makes the records of intervals that all workers have closed, and adds them up to the totals of each phase.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::spans::{DrainedEvents, PhaseAccounting, Span, add_counts};
 
 /// The totals of all phases so far.
 #[derive(Debug, Default)]
-pub struct Phases {
+pub struct RunTotals {
     /// Number of intervals recorded.
     seq: u64,
-    open: BTreeMap<PhaseName, Totals>,
+    open: BTreeMap<PhaseName, PhaseSums>,
     closed: BTreeMap<PhaseName, PhaseAccounting>,
 }
 
-/// The totals of a phase, added up from its intervals.
+/// The sums of a phase's intervals.
 #[derive(Clone, Debug, Default)]
-pub struct Totals {
+pub struct PhaseSums {
     start: Nanos,
     end: Nanos,
     /// Counters.
@@ -32,7 +32,7 @@ pub struct Totals {
     pub log_buckets: Vec<(u16, u64)>,
 }
 
-impl Totals {
+impl PhaseSums {
     /// Adds one interval.
     pub fn add(&mut self, span: &Span) {
         self.end = span.end;
@@ -42,11 +42,11 @@ impl Totals {
     }
 }
 
-impl Phases {
+impl RunTotals {
     /// Adds the next interval and returns its record. `generator` is the load generator's measurement of itself in this
     /// interval.
-    pub fn interval(&mut self, span: Span, generator: Generator) -> Interval {
-        let empty = || Totals { start: span.start, ..Totals::default() };
+    pub fn add_interval(&mut self, span: Span, generator: Generator) -> Interval {
+        let empty = || PhaseSums { start: span.start, ..PhaseSums::default() };
         self.open.entry(span.phase).or_insert_with(empty).add(&span);
         self.seq += 1;
         Interval {
@@ -65,7 +65,7 @@ impl Phases {
             backlog: span.backlog,
             in_flight: span.in_flight,
             users_active: span.users_active,
-            users: by_number(span.users),
+            users: sort_by_number(span.users),
             generator,
             counts: span.counts,
             log_buckets: span.log_buckets,
@@ -75,12 +75,12 @@ impl Phases {
     }
 
     /// Records the end of a phase, after its last interval.
-    pub fn close(&mut self, phase: PhaseName, closed: PhaseAccounting) {
+    pub fn close_phase(&mut self, phase: PhaseName, closed: PhaseAccounting) {
         self.closed.insert(phase, closed);
     }
 
-    /// Totals of a phase so far.
-    pub fn of(&self, phase: PhaseName) -> Option<&Totals> {
+    /// Sums of the phase's intervals so far.
+    pub fn totals_so_far(&self, phase: PhaseName) -> Option<&PhaseSums> {
         self.open.get(&phase)
     }
 
@@ -106,8 +106,8 @@ impl Phases {
     }
 }
 
-fn phase_totals(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEvents) -> PhaseTotals {
-    let Totals { start, end, counts, latency, log_buckets } = totals.clone();
+fn phase_totals(totals: &PhaseSums, closed: &PhaseAccounting, drained: &DrainedEvents) -> PhaseTotals {
+    let PhaseSums { start, end, counts, latency, log_buckets } = totals.clone();
     let mut censored_us = closed.censored.clone();
     censored_us.merge(&drained.censored);
     let mut known = latency.clone();
@@ -129,8 +129,8 @@ fn phase_totals(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEven
     }
 }
 
-/// Totals of the users, sorted by user number.
-pub fn by_number(mut users: Vec<(u64, UserTotals)>) -> Vec<UserTotals> {
+/// Returns the totals of the users in the order of their numbers.
+pub fn sort_by_number(mut users: Vec<(u64, UserTotals)>) -> Vec<UserTotals> {
     users.sort_unstable_by_key(|(number, _)| *number);
     users.into_iter().map(|(_, totals)| totals).collect()
 }

@@ -1,18 +1,19 @@
 //! The counters and histograms of one worker.
 
-use dbdyno_load::timeline::{Bound, Timeline};
-use dbdyno_load::{LATE, Nanos};
+use dbdyno_load::timeline::{SpanEnd, Timeline};
+use dbdyno_load::{LATE_AFTER, Nanos};
 use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::{Accounting, Counts, ErrorClass, StatementClass, UserTotals};
 
 use crate::completed::{Event, Statement};
 use crate::extras::{ExtraCounters, ExtraCounts};
 use crate::histogram::Histogram;
-use crate::outstanding::Outstanding;
+use crate::outstanding::OutstandingEvents;
 use crate::spans::{ClosedSpans, DrainedEvents, count_error};
 
 mod closing;
 
+/// Counters of one statement kind.
 #[derive(Clone, Debug, Default)]
 struct KindCounters {
     rows: u64,
@@ -23,12 +24,12 @@ struct KindCounters {
 
 /// Counters and histograms of one worker.
 ///
-/// Closed spans are appended to `closed` in chronological order; the worker takes them from there.
+/// Closed spans are appended to `closed` in chronological order, from which the worker takes them.
 #[derive(Debug)]
 pub struct Recorder {
     timeline: Timeline,
-    /// End of the current span; `None` after the run, when the recorder ignores all reports.
-    bound: Option<Bound>,
+    /// End of the current span; `None` after the run, when the recorder ignores all calls.
+    span_end: Option<SpanEnd>,
     tick_start: Nanos,
     span_start: Nanos,
     window_start: Nanos,
@@ -39,7 +40,7 @@ pub struct Recorder {
     service: Option<Histogram>,
     kinds: Vec<KindCounters>,
     accounting: Accounting,
-    outstanding: Outstanding,
+    outstanding: OutstandingEvents,
     /// Due times of the events dropped during the phase.
     dropped: Vec<Nanos>,
     /// Latency of the events that ended after the end of an open loop's run.
@@ -54,7 +55,7 @@ impl Recorder {
     /// A recorder for a workload with `kinds` statement kinds, with the spans of `timeline`.
     pub fn new(timeline: Timeline, kinds: usize, open_loop: bool) -> Self {
         Self {
-            bound: timeline.bound_after(0),
+            span_end: timeline.next_span_end(0),
             timeline,
             tick_start: 0,
             span_start: 0,
@@ -65,7 +66,7 @@ impl Recorder {
             service: open_loop.then(Histogram::default),
             kinds: vec![KindCounters::default(); kinds],
             accounting: Accounting::default(),
-            outstanding: Outstanding::default(),
+            outstanding: OutstandingEvents::default(),
             dropped: Vec::new(),
             drained: Histogram::default(),
             extras: None,
@@ -74,9 +75,9 @@ impl Recorder {
         }
     }
 
-    /// Adds the counters in `requested`. `numbers` are the fleet-wide numbers (over all engines) of this worker's
-    /// users.
-    pub fn counting(mut self, requested: &ExtraCounts, numbers: &[u64]) -> Self {
+    /// Adds the counters in `requested`. `numbers` are the numbers of this worker's users, counted over all engines of the
+    /// run.
+    pub fn with_extra_counts(mut self, requested: &ExtraCounts, numbers: &[u64]) -> Self {
         self.extras = ExtraCounters::new(requested, numbers);
         self.users = numbers.len() as u32;
         self
@@ -84,37 +85,37 @@ impl Recorder {
 
     /// Whether the run was over at the time of the last call.
     pub fn is_over(&self) -> bool {
-        self.bound.is_none()
+        self.span_end.is_none()
     }
 
     /// When the current span ends; `None` after the run.
-    pub fn next_bound(&self) -> Option<Nanos> {
-        self.bound.map(|bound| bound.at)
+    pub fn next_span_end(&self) -> Option<Nanos> {
+        self.span_end.map(|span_end| span_end.time)
     }
 
-    /// An event became due and began immediately on the connection of `user`, as every event of a closed loop does.
+    /// Records that an event became due and started at once on the connection of `user`, as in every closed loop.
     #[inline]
-    pub fn begin(&mut self, user: usize, now: Nanos) {
-        self.advance(now);
-        if self.bound.is_some() {
+    pub fn start_event(&mut self, user: usize, now: Nanos) {
+        self.close_spans_until(now);
+        if self.span_end.is_some() {
             self.accounting.due += 1;
-            self.outstanding.begin(user, now);
+            self.outstanding.start(user, now);
         }
     }
 
-    /// An event became due and waits for a connection. The caller must report arrivals in order.
-    pub fn arrive(&mut self, due: Nanos) {
-        self.advance(due);
-        if self.bound.is_some() {
+    /// Records that an event became due and waits for a connection. Call it in the order of the due times.
+    pub fn enqueue_event(&mut self, due: Nanos) {
+        self.close_spans_until(due);
+        if self.span_end.is_some() {
             self.accounting.due += 1;
-            self.outstanding.arrive(due);
+            self.outstanding.enqueue(due);
         }
     }
 
-    /// An event became due and is dropped, because the queue is full.
-    pub fn drop_arrival(&mut self, due: Nanos) {
-        self.advance(due);
-        if self.bound.is_some() {
+    /// Records that an event became due and was dropped, because the queue is full.
+    pub fn drop_event(&mut self, due: Nanos) {
+        self.close_spans_until(due);
+        if self.span_end.is_some() {
             self.accounting.due += 1;
             self.accounting.dropped += 1;
             self.counts.dropped += 1;
@@ -124,22 +125,22 @@ impl Recorder {
         }
     }
 
-    /// The connection of `user` takes the event that has waited longest; returns its due time.
+    /// Starts the event that has waited longest on the connection of `user`; returns its due time.
     #[inline]
-    pub fn take(&mut self, user: usize) -> Option<Nanos> {
-        self.outstanding.take(user)
+    pub fn start_waiting_event(&mut self, user: usize) -> Option<Nanos> {
+        self.outstanding.start_next(user)
     }
 
     /// Number of events that wait for a connection.
-    pub fn waiting(&self) -> u64 {
-        self.outstanding.waiting()
+    pub fn queue_length(&self) -> u64 {
+        self.outstanding.queue_length()
     }
 
-    /// The event of `user` completed without error.
-    pub fn event(&mut self, user: usize, event: Event) {
-        self.advance(event.end);
-        let due = self.outstanding.end(user);
-        if self.bound.is_none() {
+    /// Records that the event of `user` completed without error.
+    pub fn complete_event(&mut self, user: usize, event: Event) {
+        self.close_spans_until(event.end);
+        let due = self.outstanding.finish(user);
+        if self.span_end.is_none() {
             // The event was in flight at the end of the run and counted as unfinished; now its latency is known.
             if due.is_some() && self.service.is_some() {
                 self.drained.record_ns(event.end - event.due);
@@ -156,15 +157,15 @@ impl Recorder {
         if let Some(service) = &mut self.service {
             service.record_ns(event.end - event.start);
         }
-        if event.start - event.due > LATE {
+        if event.start - event.due > LATE_AFTER {
             self.counts.late += 1;
         }
     }
 
-    /// A statement completed without error.
-    pub fn statement(&mut self, statement: Statement) {
-        self.advance(statement.end);
-        if self.bound.is_none() {
+    /// Records that a statement completed without error.
+    pub fn complete_statement(&mut self, statement: Statement) {
+        self.close_spans_until(statement.end);
+        if self.span_end.is_none() {
             return;
         }
         if statement.returns_rows {
@@ -172,7 +173,7 @@ impl Recorder {
         }
         let class = statement.class.unwrap_or(match (statement.returns_rows, statement.rows) {
             (true, _) => StatementClass::Read,
-            // A changing statement that found no row does not count as a write.
+            // A statement that changed no row does not count as a write.
             (false, 0) => StatementClass::Other,
             (false, _) => StatementClass::Write,
         });
@@ -194,54 +195,54 @@ impl Recorder {
         }
     }
 
-    /// The runner sent a ROLLBACK, which is not part of the workload.
-    pub fn other_statement(&mut self, now: Nanos) {
+    /// Counts a ROLLBACK that the runner sent; it is not part of the workload.
+    pub fn count_other_statement(&mut self, now: Nanos) {
         self.count(now, |counts| counts.other += 1);
     }
 
-    /// The server answered with an error.
-    pub fn error(&mut self, now: Nanos, code: &str, class: ErrorClass) {
+    /// Counts an error that the server reported.
+    pub fn count_error(&mut self, now: Nanos, code: &str, class: ErrorClass) {
         self.count(now, |counts| count_error(counts, code, class, 1));
     }
 
-    /// An event restarts after an error.
-    pub fn retry(&mut self, now: Nanos) {
+    /// Counts a restart of an event after an error.
+    pub fn count_retry(&mut self, now: Nanos) {
         self.count(now, |counts| counts.retries += 1);
     }
 
-    /// A connection was reopened.
-    pub fn reconnect(&mut self, now: Nanos) {
+    /// Counts a connection that was reopened.
+    pub fn count_reconnect(&mut self, now: Nanos) {
         self.count(now, |counts| counts.reconnects += 1);
     }
 
     fn count(&mut self, now: Nanos, add: impl FnOnce(&mut Counts)) {
-        self.advance(now);
-        if self.bound.is_some() {
+        self.close_spans_until(now);
+        if self.span_end.is_some() {
             add(&mut self.counts);
         }
     }
 
-    /// A user begins no further event.
-    pub fn leave(&mut self, now: Nanos) {
-        self.advance(now);
+    /// Records that a user starts no further event.
+    pub fn finish_user(&mut self, now: Nanos) {
+        self.close_spans_until(now);
         self.users = self.users.saturating_sub(1);
     }
 
-    /// The event of `user` failed and is not retried.
-    pub fn failed(&mut self, user: usize, now: Nanos) {
-        self.advance(now);
-        if self.bound.is_some() {
+    /// Records that the event of `user` failed and is not retried.
+    pub fn fail_event(&mut self, user: usize, now: Nanos) {
+        self.close_spans_until(now);
+        if self.span_end.is_some() {
             self.accounting.failed += 1;
-            self.outstanding.end(user);
+            self.outstanding.finish(user);
         }
     }
 
     /// Closes every span that ended at or before `now`.
     #[inline]
-    pub fn advance(&mut self, now: Nanos) {
-        while let Some(bound) = self.bound.filter(|bound| bound.at <= now) {
-            self.close(bound);
-            self.bound = self.timeline.bound_after(bound.at);
+    pub fn close_spans_until(&mut self, now: Nanos) {
+        while let Some(span_end) = self.span_end.filter(|span_end| span_end.time <= now) {
+            self.close(span_end);
+            self.span_end = self.timeline.next_span_end(span_end.time);
         }
     }
 
@@ -249,10 +250,10 @@ impl Recorder {
     pub fn stop_at(&mut self, at: Nanos) {
         self.timeline.truncate(at);
         // `tick_start` is the end of the last closed tick.
-        self.bound = self.bound.and_then(|_| self.timeline.bound_after(self.tick_start));
+        self.span_end = self.span_end.and_then(|_| self.timeline.next_span_end(self.tick_start));
     }
 
-    /// Spans closed since the last call, each with its end.
+    /// Returns the spans closed since the last call, each with its end.
     pub fn take_closed_spans(&mut self) -> Vec<(Nanos, ClosedSpans)> {
         std::mem::take(&mut self.closed)
     }
@@ -262,13 +263,13 @@ impl Recorder {
         self.extras.as_ref().map(|extras| extras.users()).unwrap_or_default()
     }
 
-    /// The outcome of the events that were in flight at the end of an open loop's run, after the drain time.
-    pub fn drained(&mut self) -> DrainedEvents {
+    /// Returns the outcome of the events in flight at the end of an open loop's run. Call it after the drain time.
+    pub fn take_drained_events(&mut self) -> DrainedEvents {
         let end = self.timeline.end();
         if self.service.is_none() {
             return DrainedEvents::default();
         }
-        let censored = buckets_of(self.outstanding.running_since().map(|due| end.saturating_sub(due)));
+        let censored = buckets_of(self.outstanding.running_due_times().map(|due| end.saturating_sub(due)));
         DrainedEvents { latency: self.drained.take(), censored }
     }
 }
@@ -287,7 +288,7 @@ mod tests {
     use dbdyno_schema::record::PhaseName;
 
     use super::*;
-    use crate::phases::Totals;
+    use crate::phases::PhaseSums;
 
     const MS: Nanos = 1_000_000;
 
@@ -308,11 +309,11 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_counted_where_it_ends() {
+    fn an_event_is_counted_in_the_interval_in_which_it_ends() {
         let mut recorder = recorder(false);
-        recorder.begin(0, 90 * MS);
-        recorder.event(0, event(90 * MS, 100 * MS));
-        recorder.advance(400 * MS);
+        recorder.start_event(0, 90 * MS);
+        recorder.complete_event(0, event(90 * MS, 100 * MS));
+        recorder.close_spans_until(400 * MS);
         let spans: Vec<_> =
             recorder.take_closed_spans().into_iter().filter_map(|(_, closed)| closed.interval).collect();
         let seen: Vec<_> =
@@ -329,19 +330,19 @@ mod tests {
     }
 
     #[test]
-    fn due_is_done_plus_dropped_plus_unfinished_in_every_phase() {
+    fn in_every_phase_due_events_are_done_or_dropped_or_unfinished() {
         let mut recorder = recorder(true);
         for due in [10, 20, 30, 90] {
-            recorder.arrive(due * MS);
+            recorder.enqueue_event(due * MS);
         }
-        recorder.drop_arrival(95 * MS);
-        recorder.take(0);
-        recorder.take(1);
-        recorder.event(0, event(10 * MS, 15 * MS));
-        recorder.arrive(150 * MS);
-        recorder.event(1, event(20 * MS, 160 * MS));
-        recorder.take(0);
-        recorder.advance(400 * MS);
+        recorder.drop_event(95 * MS);
+        recorder.start_waiting_event(0);
+        recorder.start_waiting_event(1);
+        recorder.complete_event(0, event(10 * MS, 15 * MS));
+        recorder.enqueue_event(150 * MS);
+        recorder.complete_event(1, event(20 * MS, 160 * MS));
+        recorder.start_waiting_event(0);
+        recorder.close_spans_until(400 * MS);
         let closed = recorder.take_closed_spans();
         let phases: Vec<_> = closed.iter().filter_map(|(_, closed)| closed.phase.clone()).collect();
         // Unfinished at 100 ms: due at 20, 30 and 90; at 400 ms: at 30, 90 and 150.
@@ -355,25 +356,25 @@ mod tests {
         };
         assert_eq!(phases[0].accounting, accounting(5, 1, 80 + 70 + 10));
         assert_eq!(phases[1].accounting, accounting(4, 0, 370 + 310 + 250));
-        // The one dropped at 95 ms had been due for 5 ms. At the end of the run only what waits is given up.
+        // At 100 ms, the dropped event had been due for 5 ms. At the end of the run, only queued events are censored yet.
         let ms = |lengths: &[u64]| buckets_of(lengths.iter().map(|length| length * MS));
         assert_eq!(phases[0].censored, ms(&[80, 70, 10, 5]));
         assert_eq!(phases[1].censored, ms(&[310, 250]));
         let spans: Vec<_> = closed.iter().filter_map(|(_, closed)| closed.interval.as_ref()).collect();
-        let left: Vec<_> = spans.iter().map(|span| (span.backlog, span.in_flight)).collect();
-        assert_eq!(left, [(2, 1), (2, 1), (2, 1), (2, 1)]);
+        let outstanding: Vec<_> = spans.iter().map(|span| (span.backlog, span.in_flight)).collect();
+        assert_eq!(outstanding, [(2, 1), (2, 1), (2, 1), (2, 1)]);
     }
 
     #[test]
-    fn what_ends_while_the_run_drains_is_known_and_the_rest_is_censored() {
+    fn events_that_end_within_the_drain_time_have_a_latency_and_others_are_censored() {
         let mut recorder = recorder(true);
         for (user, due) in [300, 350].into_iter().enumerate() {
-            recorder.arrive(due * MS);
-            recorder.take(user);
+            recorder.enqueue_event(due * MS);
+            recorder.start_waiting_event(user);
         }
-        recorder.advance(400 * MS);
-        recorder.event(1, event(350 * MS, 450 * MS));
-        let drained = recorder.drained();
+        recorder.close_spans_until(400 * MS);
+        recorder.complete_event(1, event(350 * MS, 450 * MS));
+        let drained = recorder.take_drained_events();
         assert_eq!(drained.latency.max_us, Some(100_000.0));
         assert_eq!(drained.censored, buckets_of([100 * MS].into_iter()));
     }
@@ -381,32 +382,32 @@ mod tests {
     #[test]
     fn a_closed_loop_has_no_censored_events() {
         let mut recorder = recorder(false);
-        recorder.begin(0, 50 * MS);
-        recorder.advance(400 * MS);
+        recorder.start_event(0, 50 * MS);
+        recorder.close_spans_until(400 * MS);
         let closed = recorder.take_closed_spans();
         let phase = closed.last().unwrap().1.phase.as_ref().unwrap();
         assert_eq!((phase.accounting.unfinished, phase.censored.count()), (1, 0));
-        assert_eq!(recorder.drained(), DrainedEvents::default());
+        assert_eq!(recorder.take_drained_events(), DrainedEvents::default());
     }
 
     #[test]
     fn nothing_is_counted_after_the_end() {
         let mut recorder = recorder(false);
-        recorder.begin(0, 399 * MS);
-        recorder.event(0, event(399 * MS, 401 * MS));
+        recorder.start_event(0, 399 * MS);
+        recorder.complete_event(0, event(399 * MS, 401 * MS));
         assert!(recorder.is_over());
         let done: u64 = recorder.take_closed_spans().iter().map(|(_, closed)| closed.tick_events).sum();
         assert_eq!(done, 0);
     }
 
     #[test]
-    fn latency_counts_from_due_and_service_from_start() {
+    fn latency_counts_from_the_due_time_and_service_time_from_the_start() {
         let mut recorder = recorder(true);
-        recorder.arrive(100 * MS);
-        recorder.take(0);
-        recorder.event(0, Event { due: 100 * MS, start: 140 * MS, end: 150 * MS });
-        recorder.advance(400 * MS);
-        let mut totals = Totals::default();
+        recorder.enqueue_event(100 * MS);
+        recorder.start_waiting_event(0);
+        recorder.complete_event(0, Event { due: 100 * MS, start: 140 * MS, end: 150 * MS });
+        recorder.close_spans_until(400 * MS);
+        let mut totals = PhaseSums::default();
         let spans: Vec<_> =
             recorder.take_closed_spans().into_iter().filter_map(|(_, closed)| closed.interval).collect();
         spans.iter().for_each(|span| totals.add(span));
@@ -429,9 +430,9 @@ mod tests {
             bytes: 10,
         };
         for statement in [statement(1, Some(1)), statement(0, Some(1)), statement(7, None)] {
-            recorder.statement(statement);
+            recorder.complete_statement(statement);
         }
-        recorder.advance(100 * MS);
+        recorder.close_spans_until(100 * MS);
         let closed = recorder.take_closed_spans();
         let window = closed[1].1.window.as_ref().unwrap();
         assert_eq!(
@@ -442,21 +443,21 @@ mod tests {
     }
 
     #[test]
-    fn each_code_has_a_class_in_intervals_and_totals() {
+    fn an_error_code_keeps_its_most_severe_class() {
         let mut recorder = recorder(false);
-        recorder.error(10 * MS, "40P01", ErrorClass::Deadlock);
-        recorder.error(20 * MS, "40001", ErrorClass::Lost);
-        recorder.error(30 * MS, "40001", ErrorClass::Serialization);
-        recorder.error(110 * MS, "40P01", ErrorClass::Deadlock);
-        recorder.error(120 * MS, "40001", ErrorClass::Serialization);
-        recorder.advance(400 * MS);
+        recorder.count_error(10 * MS, "40P01", ErrorClass::Deadlock);
+        recorder.count_error(20 * MS, "40001", ErrorClass::Lost);
+        recorder.count_error(30 * MS, "40001", ErrorClass::Serialization);
+        recorder.count_error(110 * MS, "40P01", ErrorClass::Deadlock);
+        recorder.count_error(120 * MS, "40001", ErrorClass::Serialization);
+        recorder.close_spans_until(400 * MS);
         let spans: Vec<_> =
             recorder.take_closed_spans().into_iter().filter_map(|(_, closed)| closed.interval).collect();
         let classes = |counts: &Counts| -> Vec<_> { counts.error_classes.values().copied().collect() };
         assert_eq!(classes(&spans[0].counts), [ErrorClass::Lost, ErrorClass::Deadlock]);
         assert_eq!(classes(&spans[1].counts), [ErrorClass::Serialization, ErrorClass::Deadlock]);
         assert_eq!(classes(&spans[2].counts), []);
-        let mut totals = Totals::default();
+        let mut totals = PhaseSums::default();
         spans.iter().for_each(|span| totals.add(span));
         assert_eq!(classes(&totals.counts), [ErrorClass::Lost, ErrorClass::Deadlock]);
         assert_eq!(totals.counts.errors.values().sum::<u64>(), 5);
@@ -465,10 +466,10 @@ mod tests {
     #[test]
     fn an_early_stop_closes_a_short_interval() {
         let mut recorder = recorder(false);
-        recorder.begin(0, 110 * MS);
-        recorder.event(0, event(110 * MS, 120 * MS));
+        recorder.start_event(0, 110 * MS);
+        recorder.complete_event(0, event(110 * MS, 120 * MS));
         recorder.stop_at(130 * MS);
-        recorder.advance(130 * MS);
+        recorder.close_spans_until(130 * MS);
         assert!(recorder.is_over());
         let last = recorder.take_closed_spans().pop().unwrap();
         assert_eq!(last.0, 130 * MS);

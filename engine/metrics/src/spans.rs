@@ -1,8 +1,8 @@
-//! The spans that recorders close (the counts up to the end of an interval or a phase), and their sums over several
-//! workers.
+//! Closed spans: the counters of a tick, an interval, a window of statement statistics or a phase, and their sums over
+//! several workers.
 //!
-//! Every worker closes the same spans at the same times, because the plan determines them. To merge the spans of
-//! several workers, their fields are therefore added up, in any order.
+//! The plan determines when spans end, so all workers close the same spans, and the sum of their fields is the span of
+//! the run.
 
 use dbdyno_load::Nanos;
 use dbdyno_schema::histogram::{Buckets, merge_counts};
@@ -10,10 +10,10 @@ use dbdyno_schema::record::{Accounting, Counts, ErrorClass, PhaseName, UserTotal
 
 use crate::histogram::LatencySummary;
 
-/// The counters of one worker up to the end of a span.
+/// The counters of one worker for the tick that ends at some time, and for each longer span that ends at the same time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClosedSpans {
-    /// Number of events since the end of the previous span.
+    /// Number of events since the end of the previous tick.
     pub tick_events: u64,
     /// Set if an interval ends.
     pub interval: Option<Span>,
@@ -28,7 +28,7 @@ pub struct ClosedSpans {
 pub struct PhaseAccounting {
     /// Number of events by outcome.
     pub accounting: Accounting,
-    /// Open loop: for each event that will never end, the time since it was due.
+    /// Open loop: for each event that was dropped or is unfinished, the time since it was due.
     pub censored: Buckets,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::phases::{Phases, by_number};
+use dbdyno_metrics::phases::{RunTotals, sort_by_number};
 use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span, Window};
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{
@@ -20,7 +20,7 @@ pub(crate) struct SpanMerger {
     kinds: Vec<String>,
     writes_ticks: bool,
     open_spans: BTreeMap<Nanos, OpenSpan>,
-    phases: Phases,
+    phases: RunTotals,
     /// The outcome of the events in progress at the end, which belong to the last phase.
     drained: DrainedEvents,
     users: Vec<(u64, UserTotals)>,
@@ -53,7 +53,7 @@ impl SpanMerger {
             kinds,
             writes_ticks,
             open_spans: BTreeMap::new(),
-            phases: Phases::default(),
+            phases: RunTotals::default(),
             drained: DrainedEvents::default(),
             users: Vec::new(),
             generator: GeneratorTotals::new(workers as usize),
@@ -125,14 +125,14 @@ impl SpanMerger {
             if self.has_substitutes {
                 self.recompute_accounting(phase, &mut closed.accounting);
             }
-            self.phases.close(phase, closed);
+            self.phases.close_phase(phase, closed);
         }
         MergedSpan { records, phase_end }
     }
 
     /// Derives the accounting from the intervals, which contain everything that late workers have reported.
     fn recompute_accounting(&self, phase: PhaseName, accounting: &mut Accounting) {
-        let counted = self.phases.of(phase).map(|totals| &totals.counts);
+        let counted = self.phases.totals_so_far(phase).map(|totals| &totals.counts);
         accounting.done = counted.map_or(0, |counts| counts.events);
         accounting.dropped = counted.map_or(0, |counts| counts.dropped);
         accounting.due = accounting.done + accounting.failed + accounting.dropped + accounting.unfinished;
@@ -140,7 +140,7 @@ impl SpanMerger {
 
     fn interval_record(&mut self, span: Span, usage: &GeneratorUsage) -> Record {
         let generator = self.generator.add_interval(span.phase, span.end - span.start, usage);
-        Record::Interval(Box::new(self.phases.interval(span, generator)))
+        Record::Interval(Box::new(self.phases.add_interval(span, generator)))
     }
 
     fn statements_record(&self, window: Window) -> Option<Record> {
@@ -175,7 +175,7 @@ impl SpanMerger {
 
     /// The totals of each user, by number.
     pub(crate) fn users(&mut self) -> Vec<UserTotals> {
-        by_number(std::mem::take(&mut self.users))
+        sort_by_number(std::mem::take(&mut self.users))
     }
 
     /// Totals of every completed phase.

@@ -19,11 +19,12 @@ pub(crate) fn substitute_spans(
     timeline.truncate(end);
     // User numbers above all known ones, so that these users are sorted last.
     let numbers: Vec<u64> = (0..u64::from(users)).map(|user| u64::MAX - user).collect();
-    let mut recorder = Recorder::new(timeline, kinds, false).counting(&spec.options.extra_counts, &numbers);
+    let mut recorder =
+        Recorder::new(timeline, kinds, false).with_extra_counts(&spec.options.extra_counts, &numbers);
     for user in 0..users as usize {
-        recorder.begin(user, since);
+        recorder.start_event(user, since);
     }
-    recorder.advance(end);
+    recorder.close_spans_until(end);
     recorder.take_closed_spans().into_iter().filter(|&(bound, _)| bound > since).collect()
 }
 

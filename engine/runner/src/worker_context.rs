@@ -181,7 +181,7 @@ impl WorkerContext {
         let users = self.share(plan.load.connections) as usize;
         let numbers: Vec<u64> = (0..users).map(|local| self.user_id(local).global).collect();
         let recorder = Recorder::new(timeline, statement_kinds, is_open_loop)
-            .counting(&self.options.extra_counts, &numbers);
+            .with_extra_counts(&self.options.extra_counts, &numbers);
         let (mut signal, finish) = (self.coordinator.signal.clone(), Arc::clone(&self.coordinator.finish));
         let measured_from: Nanos = plan.phases.warmup_us * 1000;
         let worker = Rc::new(WorkerState::new(clock, recorder, schedule, measured_from, self.coordinator));

@@ -123,13 +123,13 @@ impl WorkerState {
             }
             match schedule {
                 Schedule::Closed => return self.begin(&mut state, user, now),
-                Schedule::Open { .. } if recorder.waiting() > 0 => {
+                Schedule::Open { .. } if recorder.queue_length() > 0 => {
                     return self.begin_queued(&mut state, user, now);
                 }
                 Schedule::Open { .. } => None,
                 Schedule::Paced(pauses) => Some(match free_since {
-                    Some(now) => pauses.next(user.global, now),
-                    None => pauses.first(user.global),
+                    Some(now) => pauses.next_start(user.global, now),
+                    None => pauses.first_start(user.global),
                 }),
             }
         };
@@ -151,7 +151,7 @@ impl WorkerState {
                 return None;
             }
             // Another user may have become free meanwhile and taken the event.
-            if state.recorder.waiting() > 0 {
+            if state.recorder.queue_length() > 0 {
                 let due = self.begin_queued(&mut state, user, now);
                 due.into_iter().for_each(|due| state.usage.record_lag(now - due));
                 return due;
@@ -186,13 +186,13 @@ impl WorkerState {
         if !self.admit_event(state, now) {
             return None;
         }
-        state.recorder.begin(user.local, now);
+        state.recorder.start_event(user.local, now);
         Some(now)
     }
 
     /// Begins an event of `user` now, regardless of limits and rate, for scripts with their own event loop.
     pub fn begin_unscheduled(&self, user: UserId, now: Nanos) {
-        self.current_state(now).recorder.begin(user.local, now);
+        self.current_state(now).recorder.start_event(user.local, now);
     }
 
     /// Begins the event that has waited longest, unless the limit is reached. Returns the event's due time.
@@ -201,7 +201,7 @@ impl WorkerState {
         if !self.admit_event(state, now) {
             return None;
         }
-        state.recorder.take(user.local)
+        state.recorder.start_waiting_event(user.local)
     }
 
     /// Whether one more event may begin; always true in the warm-up.
@@ -231,7 +231,7 @@ impl WorkerState {
 
     /// Records that a user ended at `at`. A user calls this after it got `None` from [`Self::next_due`].
     pub fn end_user(&self, at: Nanos) {
-        self.current_state(at).recorder.leave(at);
+        self.current_state(at).recorder.finish_user(at);
         if self.coordinator.finish.end_user(at) {
             self.recheck_end();
             self.coordinator.send(Message::AllUsersEnded);
@@ -246,37 +246,37 @@ impl WorkerState {
 
     /// Counts an event that succeeded.
     pub fn end_event(&self, user: UserId, event: Event) {
-        self.current_state(event.end).recorder.event(user.local, event);
+        self.current_state(event.end).recorder.complete_event(user.local, event);
     }
 
     /// Counts a statement that succeeded.
     #[inline]
     pub fn count_statement(&self, statement: Statement) {
-        self.current_state(statement.end).recorder.statement(statement);
+        self.current_state(statement.end).recorder.complete_statement(statement);
     }
 
     pub(crate) fn count_other_statement(&self, now: Nanos) {
-        self.current_state(now).recorder.other_statement(now);
+        self.current_state(now).recorder.count_other_statement(now);
     }
 
     /// Counts an attempt that failed.
     pub fn count_error(&self, now: Nanos, code: &str, class: ErrorClass) {
-        self.current_state(now).recorder.error(now, code, class);
+        self.current_state(now).recorder.count_error(now, code, class);
     }
 
     /// Counts the restart of an event after an error.
     pub fn count_retry(&self, now: Nanos) {
-        self.current_state(now).recorder.retry(now);
+        self.current_state(now).recorder.count_retry(now);
     }
 
     /// Counts a reopened connection.
     pub fn count_reconnect(&self, now: Nanos) {
-        self.current_state(now).recorder.reconnect(now);
+        self.current_state(now).recorder.count_reconnect(now);
     }
 
     /// Counts an event that failed and is not retried any more.
     pub fn abandon_event(&self, user: UserId, now: Nanos) {
-        self.current_state(now).recorder.failed(user.local, now);
+        self.current_state(now).recorder.fail_event(user.local, now);
     }
 
     /// Whether the run is over.
@@ -332,7 +332,7 @@ impl WorkerState {
     pub(crate) fn report_end(&self) {
         let mut state = self.state.borrow_mut();
         let users = state.recorder.user_totals();
-        self.coordinator.send(Message::Drained(Box::new(state.recorder.drained()), users));
+        self.coordinator.send(Message::Drained(Box::new(state.recorder.take_drained_events()), users));
     }
 
     /// The state after the arrivals and the ends of intervals up to `now`.
@@ -357,19 +357,19 @@ impl WorkerState {
             self.stop_admitting(state);
         }
         state.wake_queue.wake_until(now);
-        state.recorder.advance(now);
+        state.recorder.close_spans_until(now);
         for (boundary, spans) in state.recorder.take_closed_spans() {
             let usage = spans.interval.is_some().then(|| state.usage.take(now));
             self.coordinator.send(Message::SpansClosed { boundary, spans: Box::new(spans), usage });
         }
-        let bound = state.recorder.next_bound().unwrap_or(Nanos::MAX);
+        let bound = state.recorder.next_span_end().unwrap_or(Nanos::MAX);
         let limit = if state.is_closing { Nanos::MAX } else { limit };
         state.next_deadline = state.next_due.min(bound).min(limit).min(state.wake_queue.first_instant());
     }
 
     /// Passes the end of the run, which any worker may have set, to the recorder, so that it closes no span after the end.
     fn apply_shared_end(&self, state: &mut State, now: Nanos) {
-        let closes = state.recorder.next_bound().is_some_and(|bound| bound <= now);
+        let closes = state.recorder.next_span_end().is_some_and(|bound| bound <= now);
         let finish = &self.coordinator.finish;
         let stop_at = if closes { finish.announce_closing(now) } else { finish.stop_at() };
         if stop_at != Nanos::MAX {
@@ -383,15 +383,15 @@ impl WorkerState {
             return;
         };
         // An event for which an idle user exists does not count as waiting.
-        let full = queue_limit.is_some_and(|limit| state.recorder.waiting() >= state.idle_users + limit);
+        let full = queue_limit.is_some_and(|limit| state.recorder.queue_length() >= state.idle_users + limit);
         if full {
-            state.recorder.drop_arrival(state.next_due);
+            state.recorder.drop_event(state.next_due);
             if *overflow == QueueOverflow::Abort {
-                self.fail_run(failure::queue_overflow(state.recorder.waiting()));
+                self.fail_run(failure::queue_overflow(state.recorder.queue_length()));
                 return self.stop_admitting(state);
             }
         } else {
-            state.recorder.arrive(state.next_due);
+            state.recorder.enqueue_event(state.next_due);
             self.arrival.notify_one();
         }
         state.next_due = arrivals.next_due();

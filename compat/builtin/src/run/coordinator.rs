@@ -136,12 +136,12 @@ impl Coordinator<'_> {
         let clock = self.run.gate.start_clock();
         while self.running_threads > 0 {
             let now = clock.now();
-            let Some(bound) = self.timeline.bound_after(self.last_closed_at) else { break };
-            if bound.at <= now {
-                self.close_spans(bound.at, now - bound.at, start_unix_us);
+            let Some(bound) = self.timeline.next_span_end(self.last_closed_at) else { break };
+            if bound.time <= now {
+                self.close_spans(bound.time, now - bound.time, start_unix_us);
                 continue;
             }
-            let mut wait = Duration::from_nanos(bound.at - now);
+            let mut wait = Duration::from_nanos(bound.time - now);
             if let Some(queue) = &self.run.queue {
                 wait = wait.min(QUEUE_CHECK);
                 if queue.waiting_events(now).is_none() {

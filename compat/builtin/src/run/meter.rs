@@ -40,7 +40,8 @@ pub(super) struct ThreadSpan {
 
 impl Meter {
     pub(super) fn new(timeline: &Timeline, extra_counts: &ExtraCounts, number: u64, open_loop: bool) -> Self {
-        let recorder = Recorder::new(timeline.clone(), 0, open_loop).counting(extra_counts, &[number]);
+        let recorder =
+            Recorder::new(timeline.clone(), 0, open_loop).with_extra_counts(extra_counts, &[number]);
         let counters = Counters {
             recorder,
             io: IoCounts::default(),
@@ -66,9 +67,9 @@ impl Meter {
         let mut counters = self.counters();
         counters.advance(event.end);
         if !std::mem::take(&mut counters.is_start_recorded) {
-            counters.recorder.begin(USER, event.due);
+            counters.recorder.start_event(USER, event.due);
         }
-        counters.recorder.event(USER, event);
+        counters.recorder.complete_event(USER, event);
         counters.io += io;
         self.current_due_plus_1.store(0, Ordering::Relaxed);
     }
@@ -78,7 +79,7 @@ impl Meter {
         let mut counters = self.counters();
         counters.advance(now);
         counters.io += io;
-        counters.recorder.leave(now);
+        counters.recorder.finish_user(now);
     }
 
     /// Closes the spans that ended by `now` and returns them.
@@ -101,7 +102,7 @@ impl Meter {
         let due_plus_1 = self.current_due_plus_1.load(Ordering::Relaxed);
         if due_plus_1 != 0 && !counters.is_start_recorded {
             counters.is_start_recorded = true;
-            counters.recorder.begin(USER, due_plus_1 - 1);
+            counters.recorder.start_event(USER, due_plus_1 - 1);
         }
         update(&mut counters);
         std::mem::take(&mut counters.closed_spans)
@@ -116,14 +117,14 @@ impl Meter {
 impl Counters {
     #[inline]
     fn advance(&mut self, now: Nanos) {
-        if self.recorder.next_bound().is_some_and(|bound| bound <= now) {
+        if self.recorder.next_span_end().is_some_and(|bound| bound <= now) {
             self.close(now);
         }
     }
 
     #[cold]
     fn close(&mut self, now: Nanos) {
-        self.recorder.advance(now);
+        self.recorder.close_spans_until(now);
         for (bound, closed) in self.recorder.take_closed_spans() {
             // All I/O belongs to the first span: `end` closes spans before it adds the I/O of an event.
             self.closed_spans.push(ThreadSpan { bound, closed, io: std::mem::take(&mut self.io) });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::phases::{Phases, by_number};
+use dbdyno_metrics::phases::{RunTotals, sort_by_number};
 use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span};
 use dbdyno_runner::external::{memory_peak_bytes, process_cpu};
 use dbdyno_schema::Record;
@@ -18,7 +18,7 @@ pub(super) struct RecordBuilder {
     threads: usize,
     /// Spans that some threads have not closed yet, by the end of the span.
     partial_spans: BTreeMap<Nanos, PartialSpan>,
-    phases: Phases,
+    phases: RunTotals,
     interval_io_counts: IntervalIoCounts,
     /// CPU time of the process at the start of the run, and at the end of the last interval.
     cpu_at_start: Duration,
@@ -46,7 +46,7 @@ impl RecordBuilder {
         Self {
             threads: threads as usize,
             partial_spans: BTreeMap::new(),
-            phases: Phases::default(),
+            phases: RunTotals::default(),
             interval_io_counts,
             cpu_at_start: cpu,
             last_cpu: cpu,
@@ -66,7 +66,7 @@ impl RecordBuilder {
         let PartialSpan { closed, io, .. } = self.partial_spans.remove(&thread.bound)?;
         let phase_end = closed.phase.is_some().then_some(thread.bound);
         if let (Some(span), Some(phase)) = (&closed.interval, closed.phase) {
-            self.phases.close(span.phase, phase);
+            self.phases.close_phase(span.phase, phase);
         }
         let record = closed.interval.map(|span| self.interval_record(span, io, delay, backlog));
         Some(CompletedSpan { record, phase_end })
@@ -80,7 +80,7 @@ impl RecordBuilder {
         span.backlog = backlog;
         self.interval_io_counts.add(span.end / 1000, io);
         let generator = self.generator(span.end - span.start, delay);
-        Record::Interval(Box::new(self.phases.interval(span, generator)))
+        Record::Interval(Box::new(self.phases.add_interval(span, generator)))
     }
 
     /// The state of the load generator in a span of `length`. The generator and the measured threads are one process, so
@@ -98,7 +98,7 @@ impl RecordBuilder {
             reason,
             failure: None,
             phases: self.phases.totals(&DrainedEvents::default()),
-            users: by_number(users),
+            users: sort_by_number(users),
             memory_peak_bytes: memory_peak_bytes(),
             cpu_us: process_cpu().saturating_sub(self.cpu_at_start).as_micros() as u64,
         }))

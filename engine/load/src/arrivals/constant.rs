@@ -4,27 +4,27 @@ use super::series::Arrivals;
 use crate::Nanos;
 use crate::load_curve::LoadCurve;
 
-/// Event n of the fleet (all engines of the run) is due when the area under the rate reaches n. This worker has every
-/// `step`-th event.
+/// Event n of the run, counted over all engines, is due when the area under the rate reaches n. This worker has every
+/// `workers`-th event.
 #[derive(Clone, Debug)]
 pub struct ConstantArrivals {
     rate: LoadCurve,
-    next: u64,
-    step: u64,
+    next_event: u64,
+    workers: u64,
 }
 
 impl ConstantArrivals {
-    /// Every `count`-th arrival at `rate` per second, beginning with number `index`.
-    pub fn new(rate: LoadCurve, index: u64, count: u64) -> Self {
-        Self { rate, next: index, step: count }
+    /// The arrivals of worker `worker` of `workers`, which together have `rate` events per second.
+    pub fn new(rate: LoadCurve, worker: u64, workers: u64) -> Self {
+        Self { rate, next_event: worker, workers }
     }
 }
 
 impl Arrivals for ConstantArrivals {
     fn next_due(&mut self) -> Nanos {
         // Computed from the event's number, because a sum of rounded gaps would drift over hours of load.
-        let due = self.rate.time_of_area(self.next as f64);
-        self.next += self.step;
+        let due = self.rate.time_of_area(self.next_event as f64);
+        self.next_event += self.workers;
         due
     }
 }

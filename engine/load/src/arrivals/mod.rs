@@ -16,18 +16,23 @@ use dbdyno_random::Rng;
 use crate::Nanos;
 use crate::shapes::{Gaps, Shape};
 
-/// The arrivals of worker `index` of `count`; `None` for a closed loop. A shape that changes over time starts at
-/// `begin`.
+/// The arrivals of worker `worker` of `workers`; `None` for a closed loop. Ramps and steps begin at `begin`.
 ///
 /// Workers take constant arrivals in turn, so that all arrivals together are evenly spaced. With Poisson arrivals,
-/// every worker has an independent process; their sum is a Poisson process with the summed rate.
-pub fn arrivals(shape: &Shape, begin: Nanos, index: u64, count: u64, seed: u64) -> Option<Box<dyn Arrivals>> {
+/// every worker has an independent process; all of them together are a Poisson process with the sum of the rates.
+pub fn arrivals(
+    shape: &Shape,
+    begin: Nanos,
+    worker: u64,
+    workers: u64,
+    seed: u64,
+) -> Option<Box<dyn Arrivals>> {
     let (gaps, rate) = (shape.gaps()?, shape.curve(begin)?);
     Some(match gaps {
-        Gaps::Constant => Box::new(ConstantArrivals::new(rate, index, count)),
+        Gaps::Constant => Box::new(ConstantArrivals::new(rate, worker, workers)),
         Gaps::Poisson => {
-            let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), index, count]);
-            Box::new(PoissonArrivals::new(rate, count, rng))
+            let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), worker, workers]);
+            Box::new(PoissonArrivals::new(rate, workers, rng))
         }
     })
 }

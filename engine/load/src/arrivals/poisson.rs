@@ -10,23 +10,23 @@ use crate::load_curve::LoadCurve;
 #[derive(Clone, Debug)]
 pub struct PoissonArrivals {
     rate: LoadCurve,
-    /// Number of workers; this worker has 1 / `count` of the fleet's events.
-    count: f64,
-    /// Area under the fleet's rate up to the last event.
+    /// Number of workers; this worker has the fraction 1 / `workers` of the run's events.
+    workers: f64,
+    /// Area under the rate up to this worker's last event.
     area: f64,
     rng: Rng,
 }
 
 impl PoissonArrivals {
-    /// The arrivals of one of `count` workers that together have `rate` events per second.
-    pub fn new(rate: LoadCurve, count: u64, rng: Rng) -> Self {
-        Self { rate, count: count as f64, area: 0.0, rng }
+    /// The arrivals of one of `workers` workers that together have `rate` events per second.
+    pub fn new(rate: LoadCurve, workers: u64, rng: Rng) -> Self {
+        Self { rate, workers: workers as f64, area: 0.0, rng }
     }
 }
 
 impl Arrivals for PoissonArrivals {
     fn next_due(&mut self) -> Nanos {
-        self.area += exponential(&mut self.rng) * self.count;
+        self.area += exponential(&mut self.rng) * self.workers;
         self.rate.time_of_area(self.area)
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         assert!(distance < 1.95 / 20_000_f64.sqrt(), "{distance}");
     }
 
-    /// Two workers' events together, on the clock of the ramp's own area, are a Poisson process of rate 1.
+    /// Measured in area under the ramp instead of time, the events of both workers together are a Poisson process of rate 1.
     #[test]
     fn two_workers_add_up_to_the_ramp() {
         let rate = LoadCurve::ramp(1_000.0, 3_000.0, 1_000_000_000, 4_000_000_000);

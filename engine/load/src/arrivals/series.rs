@@ -1,4 +1,4 @@
-//! The interface of arrivals.
+//! The trait of the arrival processes.
 
 use crate::Nanos;
 

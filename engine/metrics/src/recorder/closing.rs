@@ -1,7 +1,7 @@
-//! Closes a span: moves the counters of a recorder into it.
+//! Closes spans: moves the counters of a recorder into a span.
 
 use dbdyno_load::Nanos;
-use dbdyno_load::timeline::Bound;
+use dbdyno_load::timeline::SpanEnd;
 use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::Accounting;
 
@@ -10,22 +10,22 @@ use crate::histogram::Histogram;
 use crate::spans::{ClosedSpans, PhaseAccounting, Span, StatementSummary, Window};
 
 impl Recorder {
-    pub(super) fn close(&mut self, bound: Bound) {
+    pub(super) fn close(&mut self, span_end: SpanEnd) {
         let closed = ClosedSpans {
             tick_events: std::mem::take(&mut self.tick_events),
-            interval: bound.interval.then(|| self.close_interval(bound)),
-            window: bound.window.then(|| self.close_window(bound)),
-            phase: bound.phase_end.then(|| self.close_phase(bound.at)),
+            interval: span_end.ends_interval.then(|| self.close_interval(span_end)),
+            window: span_end.ends_window.then(|| self.close_window(span_end)),
+            phase: span_end.ends_phase.then(|| self.close_phase(span_end.time)),
         };
-        self.tick_start = bound.at;
-        self.closed.push((bound.at, closed));
+        self.tick_start = span_end.time;
+        self.closed.push((span_end.time, closed));
     }
 
-    fn close_interval(&mut self, bound: Bound) -> Span {
+    fn close_interval(&mut self, span_end: SpanEnd) -> Span {
         Span {
-            phase: bound.phase,
-            start: std::mem::replace(&mut self.span_start, bound.at),
-            end: bound.at,
+            phase: span_end.phase,
+            start: std::mem::replace(&mut self.span_start, span_end.time),
+            end: span_end.time,
             counts: std::mem::take(&mut self.counts),
             latency: self.latency.take(),
             service: self.service.as_mut().map(Histogram::take).unwrap_or_default(),
@@ -34,15 +34,15 @@ impl Recorder {
             users: self
                 .extras
                 .as_mut()
-                .filter(|_| bound.mark)
+                .filter(|_| span_end.is_mark)
                 .map(|extras| extras.take_users())
                 .unwrap_or_default(),
-            backlog: self.outstanding.waiting(),
+            backlog: self.outstanding.queue_length(),
             in_flight: self.outstanding.in_flight(),
         }
     }
 
-    fn close_window(&mut self, bound: Bound) -> Window {
+    fn close_window(&mut self, span_end: SpanEnd) -> Window {
         let take = |kind: &mut KindCounters| StatementSummary {
             rows: std::mem::take(&mut kind.rows),
             rows_expected: std::mem::take(&mut kind.rows_expected),
@@ -50,9 +50,9 @@ impl Recorder {
             latency: kind.latency.take(),
         };
         Window {
-            phase: bound.phase,
-            start: std::mem::replace(&mut self.window_start, bound.at),
-            end: bound.at,
+            phase: span_end.phase,
+            start: std::mem::replace(&mut self.window_start, span_end.time),
+            end: span_end.time,
             kinds: self.kinds.iter_mut().map(take).collect(),
         }
     }
@@ -61,28 +61,27 @@ impl Recorder {
     /// the next one.
     fn close_phase(&mut self, at: Nanos) -> PhaseAccounting {
         let mut accounting = std::mem::take(&mut self.accounting);
-        accounting.unfinished = self.outstanding.waiting() + self.outstanding.in_flight();
+        accounting.unfinished = self.outstanding.queue_length() + self.outstanding.in_flight();
         let Accounting { due, done, failed, dropped, unfinished, .. } = accounting;
         assert_eq!(due, done + failed + dropped + unfinished, "an event was lost: {accounting:?}");
-        let since = self.outstanding.waiting_since().chain(self.outstanding.running_since());
-        // Before this worker noticed the end of the phase, events may have joined the queue that became due after the
-        // end.
-        let waited: u128 = since.map(|due| u128::from(at.saturating_sub(due))).sum();
+        let due_times = self.outstanding.queued_due_times().chain(self.outstanding.running_due_times());
+        // The queue may contain events that became due between the end of the phase and now, which had not waited.
+        let waited: u128 = due_times.map(|due| u128::from(at.saturating_sub(due))).sum();
         accounting.unfinished_us = (waited / 1000) as u64;
         self.accounting.due = unfinished;
-        PhaseAccounting { accounting, censored: self.close_censored(at) }
+        PhaseAccounting { accounting, censored: self.take_censored(at) }
     }
 
-    /// For each event that will never end, the time from its due time to the end of the phase. At the end of the run
-    /// this excludes events in flight, which may still end (see [`Recorder::drained`]).
-    fn close_censored(&mut self, at: Nanos) -> Buckets {
+    /// For each event that was dropped or is unfinished, the time from its due time to `at`, the end of the phase. At the
+    /// end of the run this excludes events in flight, which may still end (see [`Recorder::take_drained_events`]).
+    fn take_censored(&mut self, at: Nanos) -> Buckets {
         let dropped = std::mem::take(&mut self.dropped);
         if self.service.is_none() {
             return Buckets::default();
         }
-        let last = self.timeline.bound_after(at).is_none();
-        let running = self.outstanding.running_since().filter(|_| !last);
-        let never = self.outstanding.waiting_since().chain(running).chain(dropped);
-        buckets_of(never.map(|due| at.saturating_sub(due)))
+        let is_end_of_run = self.timeline.next_span_end(at).is_none();
+        let running = self.outstanding.running_due_times().filter(|_| !is_end_of_run);
+        let censored = self.outstanding.queued_due_times().chain(running).chain(dropped);
+        buckets_of(censored.map(|due| at.saturating_sub(due)))
     }
 }
