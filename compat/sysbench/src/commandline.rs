@@ -1,4 +1,4 @@
-//! The command line: `sysbench [options]... [testname] [command]`, in two passes.
+//! Parses the command line `sysbench [options]... [testname] [command]` in two passes.
 //!
 //! The first pass sets sysbench's options and keeps the others for the test, which declares its options later. An
 //! option file is read at its position among the arguments, so that later arguments override it.
@@ -8,10 +8,10 @@ use crate::option_definition::{Kind, OptionDefinition};
 use super::registry::{RawValue, Registry, SetError};
 use super::{Compat, config_file};
 
-/// Reads the text of a file, or returns the system's message, such as `No such file or directory`.
+/// Reads a file. The error is the system's message, such as `No such file or directory`.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// The name of an option with the value that an argument or a line of an option file assigns.
+/// A value for an option, from an argument or from a line of an option file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// Without leading hyphens.
@@ -33,7 +33,7 @@ pub struct CommandLine {
     /// Values of options that exist only in this drop-in. If a test declares an option of the same name, the test gets
     /// the value.
     extensions: Vec<Assignment>,
-    /// Lines for standard error about problems that do not end the program.
+    /// Messages for standard error about problems that do not end the program.
     pub notes: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub fn read(arguments: &[String], read_file: ReadFile<'_>) -> Result<CommandLine
     };
     for argument in arguments {
         match argument.strip_prefix("--") {
-            Some(option) => line.option(option, read_file),
+            Some(option) => line.read_option(option, read_file),
             None if line.test.is_none() => line.test = Some(argument.clone()),
             None if line.command.is_none() => line.command = Some(argument.clone()),
             None => return Err(format!("Unrecognized command line argument: {argument}")),
@@ -73,11 +73,11 @@ fn compat(arguments: &[String]) -> Result<Compat, String> {
 }
 
 impl CommandLine {
-    fn option(&mut self, option: &str, read_file: ReadFile<'_>) {
+    fn read_option(&mut self, option: &str, read_file: ReadFile<'_>) {
         let (name, value) =
             option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         if name.replace('_', "-") == "config-file" {
-            return self.config_file(value.unwrap_or_default(), read_file);
+            return self.read_config_file(value.unwrap_or_default(), read_file);
         }
         let assignment = Assignment { name: name.into(), value: RawValue::Argument(value.map(Into::into)) };
         if self.registry.is_extension(name) {
@@ -88,14 +88,14 @@ impl CommandLine {
         }
     }
 
-    fn config_file(&mut self, path: &str, read_file: ReadFile<'_>) {
+    fn read_config_file(&mut self, path: &str, read_file: ReadFile<'_>) {
         let text = match read_file(path) {
             Ok(text) => text,
             Err(error) => return self.notes.push(format!("{path}: {error}")),
         };
         let (lines, error) = config_file::read(&text);
         for (name, values) in lines {
-            let value = RawValue::Words(values);
+            let value = RawValue::FileValues(values);
             if self.registry.assign(&name, &value).is_err() {
                 self.unknown.push(Assignment { name, value });
             }
@@ -136,14 +136,14 @@ impl CommandLine {
     ///
     /// # Errors
     /// An unknown option, or a boolean that is neither on nor off.
-    pub fn declare(&mut self, declared: &[OptionDefinition]) -> Result<(), String> {
-        declared.iter().for_each(|option| self.registry.declare(option.clone()));
+    pub fn declare(&mut self, definitions: &[OptionDefinition]) -> Result<(), String> {
+        definitions.iter().for_each(|option| self.registry.declare(option.clone()));
         let mut options = self.extensions.clone();
         options.retain(|option| !self.registry.is_extension(&option.name));
         options.append(&mut self.unknown);
         for option in options {
             let Err(error) = self.registry.assign(&option.name, &option.value) else { continue };
-            if matches!(option.value, RawValue::Words(_)) && error == SetError::Unknown {
+            if matches!(option.value, RawValue::FileValues(_)) && error == SetError::Unknown {
                 self.notes.push(format!("WARNING: unknown option '{}' in the option file", option.name));
                 continue;
             }
@@ -155,11 +155,11 @@ impl CommandLine {
 }
 
 impl Assignment {
-    /// The text after `=`; for a line of an option file, the first word.
+    /// The text after `=`; for a line of an option file, the first value.
     fn text(&self) -> Option<String> {
         match &self.value {
             RawValue::Argument(text) => text.clone(),
-            RawValue::Words(words) => words.first().cloned(),
+            RawValue::FileValues(values) => values.first().cloned(),
         }
     }
 }
@@ -193,7 +193,7 @@ mod tests {
         let file = "threads=7\ntime=7\nhistogram=off\ntable-size=70\nbogus=1\n";
         let mut line = parse("--time=1 --config-file=there --threads=2 oltp run", file).unwrap();
         assert_eq!((line.registry.int("threads"), line.registry.int("time")), (Ok(2), Ok(7)));
-        assert!(!line.registry.bool("histogram"), "off is off, in a file too");
+        assert!(!line.registry.bool("histogram"), "off in a file means off");
         line.declare(&[OptionDefinition::new("table_size", Kind::Double, Some("10000"), "")]).unwrap();
         assert_eq!(line.registry.double("table-size"), 70.0);
         assert_eq!(line.notes, ["WARNING: unknown option 'bogus' in the option file"]);

@@ -1,4 +1,4 @@
-//! Option files: one `name=value[,value...]` per line.
+//! Parses option files, which contain one `name=value[,value...]` per line.
 
 /// Parses the options of a file, each with its values. Lines without `=` are skipped. Values are separated by a comma or
 /// spaces; two adjacent commas enclose an empty value. `#` at the start of a value begins a comment. A quoted value may contain
@@ -11,7 +11,7 @@ pub fn read(text: &str) -> (Vec<(String, Vec<String>)>, Option<String>) {
         if name.trim_start().starts_with('#') {
             continue;
         }
-        match words(rest) {
+        match split_values(rest) {
             Some(values) => lines.push((name.to_owned(), values)),
             None => return (lines, Some(format!("unexpected EOL on line {}", number + 1))),
         }
@@ -20,24 +20,24 @@ pub fn read(text: &str) -> (Vec<(String, Vec<String>)>, Option<String>) {
 }
 
 /// Splits `text` into values, up to a comment; `None` if a quote is not closed.
-fn words(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
+fn split_values(text: &str) -> Option<Vec<String>> {
+    let mut values = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() && !rest.starts_with('#') {
-        let (word, after) = match rest.strip_prefix(['"', '\'']) {
+        let (value, after) = match rest.strip_prefix(['"', '\'']) {
             Some(quoted) => {
-                let (word, after) = quoted.split_once(&rest[..1])?;
-                (word, &after[after.find([',', '#']).unwrap_or(after.len())..])
+                let (value, after) = quoted.split_once(&rest[..1])?;
+                (value, &after[after.find([',', '#']).unwrap_or(after.len())..])
             }
             None => rest.split_at(
                 rest.find(|letter: char| letter == ',' || letter.is_whitespace()).unwrap_or(rest.len()),
             ),
         };
-        words.push(word.to_owned());
+        values.push(value.to_owned());
         let after = after.trim_start();
         rest = after.strip_prefix(',').unwrap_or(after).trim_start();
     }
-    Some(words)
+    Some(values)
 }
 
 #[cfg(test)]

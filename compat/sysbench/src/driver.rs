@@ -1,4 +1,4 @@
-//! The database driver and the addresses of its servers.
+//! Reads the options that select the database driver and its servers.
 
 use dbdyno_schema::plan::Endpoint;
 
@@ -39,8 +39,8 @@ pub(super) fn init_timeout_s(registry: &Registry) -> Result<u64, OptionError> {
     }
 }
 
-/// The time limit for connecting. It exceeds the time for which a run waits for its users, so that the run reports the
-/// timeout.
+/// The time limit for opening a connection. It exceeds the time limit for all users to be ready, so that the run reports
+/// the timeout.
 pub(super) fn connect_timeout_us(registry: &Registry) -> Result<u64, OptionError> {
     Ok((init_timeout_s(registry)? + 1) * 1_000_000)
 }

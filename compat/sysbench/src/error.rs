@@ -1,4 +1,4 @@
-//! Errors in the command line; the exit code is 1.
+//! Errors in the options. The program prints the message and exits with code 1.
 
 /// An invalid option, and where sysbench prints the error.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::option_definition::{Kind, OptionDefinition};
 
-use super::options::{self, Row};
+use super::options::{self, SysbenchOption};
 use super::{Compat, registry};
 
 /// The built-in tests, in the order of `--help`.
@@ -22,9 +22,10 @@ pub fn general(compat: Compat) -> String {
         "Usage:\n  sysbench [options]... [testname] [command]\n\nCommands implemented by most tests: prepare run cleanup \
          help\n\n",
     );
-    let mut group = |title: &str, rows: &[Row], end: &str| {
+    let mut group = |title: &str, options: &[SysbenchOption], end: &str| {
         text += title;
-        text += &listed(&options::rows(rows, compat).map(registry::declared).collect::<Vec<_>>());
+        text +=
+            &format_options(&options::select(options, compat).map(registry::definition).collect::<Vec<_>>());
         text += end;
     };
     group("General options:\n", &options::GENERAL, "\n");
@@ -45,18 +46,18 @@ pub fn general(compat: Compat) -> String {
 }
 
 /// The text of `TEST help`, after the header.
-pub fn test_options(name: &str, declared: &[OptionDefinition]) -> String {
-    format!("{name} options:\n{}\n", listed(declared))
+pub fn test_options(name: &str, definitions: &[OptionDefinition]) -> String {
+    format!("{name} options:\n{}\n", format_options(definitions))
 }
 
-/// One row per option, aligned to the longest name.
-pub fn listed(declared: &[OptionDefinition]) -> String {
-    let heads: Vec<_> =
-        declared.iter().map(|option| format!("--{}{}", option.name, suffix(option.kind))).collect();
-    let width = heads.iter().map(String::len).max().unwrap_or_default();
+/// Formats one line per option. The descriptions are aligned.
+pub fn format_options(definitions: &[OptionDefinition]) -> String {
+    let names: Vec<_> =
+        definitions.iter().map(|option| format!("--{}{}", option.name, suffix(option.kind))).collect();
+    let width = names.iter().map(String::len).max().unwrap_or_default();
     let mut text = String::new();
-    for (head, option) in heads.iter().zip(declared) {
-        let _ = write!(text, "  {head:width$} {}", option.help.as_deref().unwrap_or_default());
+    for (name, option) in names.iter().zip(definitions) {
+        let _ = write!(text, "  {name:width$} {}", option.help.as_deref().unwrap_or_default());
         if let Some(default) = &option.default {
             let _ = write!(text, " [{default}]");
         }
@@ -99,11 +100,11 @@ mod tests {
     fn every_option_is_listed_once_and_extensions_are_not() {
         for compat in [Compat::V10, Compat::V11] {
             let text = general(compat);
-            for row in options::all(compat) {
-                let head = format!("  --{}{}", row.name, suffix(row.kind));
+            for option in options::all(compat) {
+                let head = format!("  --{}{}", option.name, suffix(option.kind));
                 let listed = text.lines().filter(|line| line.split(' ').nth(2) == Some(head.trim())).count();
-                let is_extension = options::EXTENSIONS.iter().any(|extension| extension.name == row.name);
-                assert_eq!(listed, usize::from(!is_extension), "{}", row.name);
+                let is_extension = options::EXTENSIONS.iter().any(|extension| extension.name == option.name);
+                assert_eq!(listed, usize::from(!is_extension), "{}", option.name);
             }
         }
         assert!(!general(Compat::V11).contains("--num-threads"));

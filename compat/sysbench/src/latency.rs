@@ -1,5 +1,5 @@
-//! sysbench's latency buckets. The engine fills them in addition to its finer histogram, so that printed percentiles
-//! match sysbench's.
+//! sysbench's latency buckets. The engine counts latencies in them in addition to its finer histogram, so that printed
+//! percentiles match sysbench's.
 
 use dbdyno_schema::log_buckets::LogScale;
 

@@ -1,4 +1,4 @@
-//! The options of the bundled database workloads. The descriptions are dbdyno's.
+//! The options of the bundled database workloads. The names and defaults are sysbench's, the descriptions dbdyno's.
 
 use crate::option_definition::{Kind, OptionDefinition};
 use dbdyno_schema::plan::{OltpOptions, WorkloadName};
@@ -47,7 +47,7 @@ const STRINGS: [(&str, Option<&str>, &str); 2] = [
 ];
 
 /// A workload's options, sorted by name as in sysbench's `help`.
-pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<OptionDefinition> {
+pub fn option_definitions(workload: WorkloadName, compat: Compat) -> Vec<OptionDefinition> {
     if workload == WorkloadName::BulkInsert {
         return Vec::new();
     }
@@ -88,20 +88,20 @@ pub fn reconnect_every(workload: WorkloadName, registry: &Registry) -> u32 {
 
 pub fn options(registry: &Registry) -> OltpOptions {
     let defaults = OltpOptions::default();
-    let count = |name: &str| registry.double(name).clamp(0.0, u32::MAX.into()) as u32;
-    let optional = |name: &str, default: u32| registry.kind(name).map_or(default, |_| count(name));
+    let integer = |name: &str| registry.double(name).clamp(0.0, u32::MAX.into()) as u32;
+    let optional = |name: &str, default: u32| registry.kind(name).map_or(default, |_| integer(name));
     OltpOptions {
-        tables: count("tables"),
+        tables: integer("tables"),
         table_size: registry.double("table_size").max(0.0) as u64,
         range_size: registry.double("range_size").max(0.0) as u64,
-        point_selects: count("point_selects"),
-        simple_ranges: count("simple_ranges"),
-        sum_ranges: count("sum_ranges"),
-        order_ranges: count("order_ranges"),
-        distinct_ranges: count("distinct_ranges"),
-        index_updates: count("index_updates"),
-        non_index_updates: count("non_index_updates"),
-        delete_inserts: count("delete_inserts"),
+        point_selects: integer("point_selects"),
+        simple_ranges: integer("simple_ranges"),
+        sum_ranges: integer("sum_ranges"),
+        order_ranges: integer("order_ranges"),
+        distinct_ranges: integer("distinct_ranges"),
+        index_updates: integer("index_updates"),
+        non_index_updates: integer("non_index_updates"),
+        delete_inserts: integer("delete_inserts"),
         random_points: optional("random_points", defaults.random_points),
         number_of_ranges: optional("number_of_ranges", defaults.number_of_ranges),
         delta: optional("delta", defaults.delta),
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn option_defaults_equal_plan_defaults() {
         let mut registry = Registry::new(Compat::V10);
-        declared(WorkloadName::SelectRandomRanges, Compat::V10)
+        option_definitions(WorkloadName::SelectRandomRanges, Compat::V10)
             .into_iter()
             .for_each(|option| registry.declare(option));
         assert_eq!(options(&registry), OltpOptions::default());
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn version_1_1_declares_more_options() {
         let names = |workload, compat| -> Vec<String> {
-            declared(workload, compat).into_iter().map(|option| option.name).collect()
+            option_definitions(workload, compat).into_iter().map(|option| option.name).collect()
         };
         let newer = names(WorkloadName::OltpReadWrite, Compat::V11);
         assert!(newer.is_sorted(), "{newer:?}");
@@ -142,7 +142,7 @@ mod tests {
         assert!(names(WorkloadName::BulkInsert, Compat::V11).is_empty());
         let every = |workload| {
             let mut registry = Registry::new(Compat::V11);
-            declared(workload, Compat::V11).into_iter().for_each(|option| registry.declare(option));
+            option_definitions(workload, Compat::V11).into_iter().for_each(|option| registry.declare(option));
             registry.set("reconnect", Some("5")).unwrap();
             reconnect_every(workload, &registry)
         };

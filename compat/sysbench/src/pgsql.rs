@@ -1,4 +1,4 @@
-//! The options of the pgsql driver: server, account, encryption, and the errors after which an event is repeated.
+//! Reads the options of the pgsql driver: server, account, encryption, and the errors after which an event restarts.
 //!
 //! The driver passes its options to libpq, so they have the same meaning as there. The caller reads libpq's environment
 //! variables and files.
@@ -10,10 +10,8 @@ use super::driver::connect_timeout_us;
 use super::error::OptionError;
 use super::registry::Registry;
 
-/// The default socket folder of PostgreSQL's clients.
-const FOLDER: &str = "/var/run/postgresql";
-/// The errors that the driver ignores: deadlock, unique violation, serialization failure.
-const IGNORED: [&str; 3] = ["40P01", "23505", "40001"];
+/// The directory of the unix socket that PostgreSQL's clients use by default.
+const SOCKET_DIR: &str = "/var/run/postgresql";
 
 /// Options, each with the environment variable that libpq reads if the option has no value.
 const ENV_VARS: [(&str, &str); 5] = [
@@ -34,9 +32,9 @@ pub fn apply_env_vars(registry: &mut Registry, env_var: impl Fn(&str) -> Option<
 }
 
 pub(super) fn target(registry: &Registry) -> Result<Target, OptionError> {
-    let word = |name: &str| registry.string(name).unwrap_or_default().to_owned();
-    let user = word("pgsql-user");
-    let database = Some(word("pgsql-db")).filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
+    let string = |name: &str| registry.string(name).unwrap_or_default().to_owned();
+    let user = string("pgsql-user");
+    let database = Some(string("pgsql-db")).filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
     Ok(Target::Postgresql {
         endpoints: vec![endpoint(registry)?],
         user,
@@ -47,7 +45,7 @@ pub(super) fn target(registry: &Registry) -> Result<Target, OptionError> {
     })
 }
 
-fn failed(text: &str) -> OptionError {
+fn connection_error(text: &str) -> OptionError {
     OptionError::Fatal(format!("Connection to database failed: {text}\n"))
 }
 
@@ -56,9 +54,9 @@ fn endpoint(registry: &Registry) -> Result<Endpoint, OptionError> {
     let port = match number {
         0 if registry.string("pgsql-port").is_none() => 5432,
         1..=65_535 => number as u16,
-        _ => return Err(failed(&format!("invalid port number: \"{number}\""))),
+        _ => return Err(connection_error(&format!("invalid port number: \"{number}\""))),
     };
-    Ok(match registry.string("pgsql-host").unwrap_or(FOLDER) {
+    Ok(match registry.string("pgsql-host").unwrap_or(SOCKET_DIR) {
         folder if folder.starts_with('/') => Endpoint::Unix { path: format!("{folder}/.s.PGSQL.{port}") },
         host => Endpoint::Tcp { host: host.to_owned(), port },
     })
@@ -74,15 +72,15 @@ fn mode(registry: &Registry) -> Result<TlsMode, OptionError> {
         "require" => TlsMode::Required,
         "verify-ca" => TlsMode::VerifyCa,
         "verify-full" => TlsMode::VerifyIdentity,
-        _ => return Err(failed(&format!("invalid sslmode value: \"{mode}\""))),
+        _ => return Err(connection_error(&format!("invalid sslmode value: \"{mode}\""))),
     })
 }
 
-/// The errors after which an event is repeated. The driver first sends a ROLLBACK, which it does not count.
+/// The errors after which an event restarts. The driver first sends a ROLLBACK, which it does not count.
 pub(super) fn retry(registry: &Registry) -> Result<Retry, OptionError> {
-    let ignored = registry.list("db-ignore-errors");
-    let all = ignored.iter().any(|code| code == "all");
-    let state = |text: &String| {
+    let listed = registry.list("db-ignore-errors");
+    let all = listed.iter().any(|code| code == "all");
+    let parse_state = |text: &String| {
         let is_state =
             text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
         is_state.then(|| ErrorCode::State(text.clone())).ok_or_else(|| {
@@ -91,10 +89,10 @@ pub(super) fn retry(registry: &Registry) -> Result<Retry, OptionError> {
             ))
         })
     };
-    let codes = if ignored.is_empty() {
-        IGNORED.map(|code| ErrorCode::State(code.into())).into()
+    let codes = if listed.is_empty() {
+        Retry::postgresql_codes().into()
     } else {
-        ignored.iter().filter(|code| *code != "all").map(state).collect::<Result<_, _>>()?
+        listed.iter().filter(|code| *code != "all").map(parse_state).collect::<Result<_, _>>()?
     };
     Ok(Retry { codes, all, rollback: true })
 }
@@ -110,11 +108,11 @@ mod tests {
 
     #[test]
     fn hosts_and_socket_directories() {
-        let place = |options: &[(&str, &str)]| endpoint(&registry(options)).unwrap();
-        assert_eq!(place(&[]), Endpoint::Tcp { host: "localhost".into(), port: 5432 });
+        let endpoint_of = |options: &[(&str, &str)]| endpoint(&registry(options)).unwrap();
+        assert_eq!(endpoint_of(&[]), Endpoint::Tcp { host: "localhost".into(), port: 5432 });
         let unix = |path: &str| Endpoint::Unix { path: path.into() };
-        assert_eq!(place(&[("pgsql-host", "/tmp"), ("pgsql-port", "7")]), unix("/tmp/.s.PGSQL.7"));
-        assert_eq!(place(&[("pgsql-host", "")]), unix("/var/run/postgresql/.s.PGSQL.5432"));
+        assert_eq!(endpoint_of(&[("pgsql-host", "/tmp"), ("pgsql-port", "7")]), unix("/tmp/.s.PGSQL.7"));
+        assert_eq!(endpoint_of(&[("pgsql-host", "")]), unix("/var/run/postgresql/.s.PGSQL.5432"));
         assert!(endpoint(&registry(&[("pgsql-port", "70000")])).is_err());
     }
 
@@ -139,7 +137,7 @@ mod tests {
         given.set("pgsql-host", Some("")).unwrap();
         apply_env_vars(&mut given, env_var);
         assert_eq!(endpoint(&given).unwrap(), Endpoint::Unix { path: "/tmp/.s.PGSQL.5432".into() });
-        assert_eq!(given.string("pgsql-user"), Some("sbtest"), "a default is given too");
+        assert_eq!(given.string("pgsql-user"), Some("sbtest"), "the option's default has precedence");
         assert_eq!(mode(&given), Ok(TlsMode::Required));
         let mut newer = registry(&[("pgsql-user", "")]);
         apply_env_vars(&mut newer, env_var);

@@ -18,8 +18,8 @@ use super::settings::Settings;
 use super::tables::Tables;
 use super::{Compat, latency, oltp, pgsql};
 
-/// Length of sysbench's event queue. An event that does not fit ends the run.
-pub const QUEUE: u32 = 131_072;
+/// Length of sysbench's event queue. If the queue overflows, the run ends.
+pub const QUEUE_LENGTH: u32 = 131_072;
 /// MySQL's default compression level.
 const ZSTD_LEVEL: u8 = 3;
 const SECOND_US: u64 = 1_000_000;
@@ -31,8 +31,7 @@ pub enum TestKind<'a> {
     Script(&'a str),
 }
 
-/// The plan of a database test, for all its commands. The plan does not contain the password, which the caller sets,
-/// nor a script's options, which the script reads itself.
+/// The plan of a database test, for all its commands. The caller sets the password; a script reads its own options.
 ///
 /// # Errors
 /// An invalid port, error number or mode.
@@ -57,7 +56,7 @@ pub fn plan(
             connections: settings.threads,
             shape: shape(settings.rate),
             think_time: None,
-            queue_limit: (settings.rate > 0).then_some(QUEUE),
+            queue_limit: (settings.rate > 0).then_some(QUEUE_LENGTH),
             reconnect_every: match kind {
                 TestKind::Native(name) => oltp::reconnect_every(name, registry),
                 TestKind::Script(_) => 0,
@@ -93,7 +92,7 @@ fn workload(kind: TestKind<'_>, registry: &Registry, settings: &Settings) -> Res
             _ => oltp::options(registry),
         },
         keys: settings.keys.clone(),
-        statements: statements(registry)?,
+        statements: statement_mode(registry)?,
         sql: None,
         script,
     })
@@ -115,7 +114,7 @@ pub fn options(plan: &Plan, registry: &Registry) -> Options {
     }
 }
 
-/// The extra counts of every test: sysbench's latency buckets, from which it prints percentiles.
+/// The additional counts that reports of every test need: sysbench's latency buckets for percentiles, and totals by user.
 pub fn extra_counts() -> ExtraCounts {
     ExtraCounts { log_buckets: Some(latency::scale()), users: true }
 }
@@ -144,8 +143,8 @@ pub fn report(settings: &Settings) -> Report {
     }
 }
 
-/// The load shape for a rate. A rate above the engine's maximum is reduced to the maximum; the queue overflows at both
-/// rates.
+/// The load shape for a rate. A rate above the engine's maximum is reduced to the maximum, at which the queue overflows
+/// too.
 fn shape(rate: u32) -> Shape {
     if rate == 0 {
         Shape::Closed
@@ -154,7 +153,7 @@ fn shape(rate: u32) -> Shape {
     }
 }
 
-fn statements(registry: &Registry) -> Result<StatementMode, OptionError> {
+fn statement_mode(registry: &Registry) -> Result<StatementMode, OptionError> {
     match registry.string("db-ps-mode").unwrap_or_default() {
         "auto" => Ok(StatementMode::Prepared),
         "disable" => Ok(StatementMode::Text),
@@ -214,8 +213,8 @@ fn tls(registry: &Registry, compat: Compat) -> Result<Tls, OptionError> {
 }
 
 fn retry(registry: &Registry) -> Result<Retry, OptionError> {
-    let general = "db-ignore-errors";
-    let option = if registry.list(general).is_empty() { "mysql-ignore-errors" } else { general };
+    let for_both = "db-ignore-errors";
+    let option = if registry.list(for_both).is_empty() { "mysql-ignore-errors" } else { for_both };
     let codes = registry.list(option);
     let all = codes.iter().any(|code| code == "all");
     let numbers = codes.iter().filter(|code| *code != "all");
@@ -247,99 +246,99 @@ mod tests {
     use super::*;
     use crate::driver::SOCKET;
 
-    fn made(options: &[(&str, &str)]) -> Result<Plan, OptionError> {
-        made_like(Compat::V10, options)
+    fn plan_of(options: &[(&str, &str)]) -> Result<Plan, OptionError> {
+        plan_for(Compat::V10, options)
     }
 
-    fn made_like(compat: Compat, options: &[(&str, &str)]) -> Result<Plan, OptionError> {
+    fn plan_for(compat: Compat, options: &[(&str, &str)]) -> Result<Plan, OptionError> {
         let mut registry = Registry::new(compat);
         let workload = WorkloadName::OltpReadWrite;
-        oltp::declared(workload, compat).into_iter().for_each(|option| registry.declare(option));
+        oltp::option_definitions(workload, compat).into_iter().for_each(|option| registry.declare(option));
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, compat)?;
         plan(TestKind::Native(workload), &registry, &settings, 1, 1)
     }
 
-    fn where_to(options: &[(&str, &str)]) -> Vec<Endpoint> {
-        let Target::Mysql { endpoints, .. } = made(options).unwrap().target else { unreachable!() };
+    fn endpoints_of(options: &[(&str, &str)]) -> Vec<Endpoint> {
+        let Target::Mysql { endpoints, .. } = plan_of(options).unwrap().target else { unreachable!() };
         endpoints
     }
 
     #[test]
     fn default_options_give_a_valid_plan() {
-        let plan = made(&[]).unwrap();
+        let plan = plan_of(&[]).unwrap();
         assert_eq!(plan.problems(), Vec::<String>::new());
         assert_eq!(plan.client.scheduling, Scheduling::Batch);
         assert_eq!(plan.phases.drain_us, u64::MAX);
-        assert_eq!(plan.retry.codes, [1213, 1020, 1205].map(ErrorCode::Number));
+        assert_eq!(plan.retry.codes, Retry::MYSQL_NUMBERS.map(ErrorCode::Number));
     }
 
     #[test]
     fn endpoints_are_hosts_times_ports() {
         let tcp = |host: &str, port| Endpoint::Tcp { host: host.into(), port };
-        let both = where_to(&[("mysql-host", "a,b"), ("mysql-port", "1,2")]);
+        let both = endpoints_of(&[("mysql-host", "a,b"), ("mysql-port", "1,2")]);
         assert_eq!(both, [tcp("a", 1), tcp("a", 2), tcp("b", 1), tcp("b", 2)]);
-        assert_eq!(where_to(&[]), [Endpoint::Unix { path: SOCKET.into() }]);
-        let sockets = where_to(&[("mysql-host", "a"), ("mysql-socket", "/x,/y")]);
+        assert_eq!(endpoints_of(&[]), [Endpoint::Unix { path: SOCKET.into() }]);
+        let sockets = endpoints_of(&[("mysql-host", "a"), ("mysql-socket", "/x,/y")]);
         assert_eq!(sockets, ["/x", "/y"].map(|path| Endpoint::Unix { path: path.into() }));
     }
 
     #[test]
     fn server_names_are_those_of_the_options() {
-        let told = |options: &[(&str, &str)]| {
+        let names = |options: &[(&str, &str)]| {
             servers(&crate::testing::registry(options, Compat::V10))
-                .map(|servers| servers.into_iter().map(|(_, words)| words).collect::<Vec<_>>())
+                .map(|servers| servers.into_iter().map(|(_, name)| name).collect::<Vec<_>>())
         };
-        assert_eq!(told(&[]).unwrap(), ["host 'localhost', port 3306"]);
-        let both = told(&[("mysql-host", "localhost,b"), ("mysql-port", "3307")]).unwrap();
+        assert_eq!(names(&[]).unwrap(), ["host 'localhost', port 3306"]);
+        let both = names(&[("mysql-host", "localhost,b"), ("mysql-port", "3307")]).unwrap();
         assert_eq!(both, ["host 'localhost', port 3307", "host 'b', port 3307"]);
-        assert_eq!(told(&[("mysql-socket", SOCKET)]).unwrap(), [format!("socket '{SOCKET}'")]);
+        assert_eq!(names(&[("mysql-socket", SOCKET)]).unwrap(), [format!("socket '{SOCKET}'")]);
         for (option, what) in [("mysql-host", "hosts"), ("mysql-port", "ports")] {
             let said = format!("No MySQL {what} specified, aborting");
-            assert_eq!(told(&[(option, "")]), Err(OptionError::Fatal(said)));
+            assert_eq!(names(&[(option, "")]), Err(OptionError::Fatal(said)));
         }
     }
 
     #[test]
     fn limits_and_rates() {
         let plan =
-            made(&[("time", "0"), ("events", "5"), ("rate", "7"), ("report-checkpoints", "0,2")]).unwrap();
+            plan_of(&[("time", "0"), ("events", "5"), ("rate", "7"), ("report-checkpoints", "0,2")]).unwrap();
         assert_eq!((plan.phases.measure_us, plan.phases.events), (0, Some(5)));
-        assert_eq!(plan.load.queue_limit, Some(QUEUE));
+        assert_eq!(plan.load.queue_limit, Some(QUEUE_LENGTH));
         assert_eq!(plan.report.marks_us, [2_000_000]);
-        assert_eq!(made(&[("forced-shutdown", "3")]).unwrap().phases.drain_us, 3_000_000);
-        let most = made(&[("time", "2147483647"), ("forced-shutdown", "4294967295%")]).unwrap();
-        assert_eq!(most.phases.drain_us, u64::MAX - 2_147_483_647_000_000, "never");
+        assert_eq!(plan_of(&[("forced-shutdown", "3")]).unwrap().phases.drain_us, 3_000_000);
+        let longest = plan_of(&[("time", "2147483647"), ("forced-shutdown", "4294967295%")]).unwrap();
+        assert_eq!(longest.phases.drain_us, u64::MAX - 2_147_483_647_000_000, "practically never");
     }
 
     #[test]
     fn options_of_1_1() {
         let options =
             [("reconnect", "5"), ("create-table-options", "ROW_FORMAT=dynamic"), ("mysql-compression", "on")];
-        let plan = made_like(Compat::V11, &options).unwrap();
+        let plan = plan_for(Compat::V11, &options).unwrap();
         assert_eq!(plan.load.reconnect_every, 5);
         assert_eq!(plan.problems(), Vec::<String>::new());
-        let by = |algorithms: &str| {
+        let compression_for = |algorithms: &str| {
             let name = "mysql-compression-algorithms";
-            let plan = made_like(Compat::V11, &[("mysql-compression", "on"), (name, algorithms)])?;
+            let plan = plan_for(Compat::V11, &[("mysql-compression", "on"), (name, algorithms)])?;
             let Target::Mysql { compression, .. } = plan.target else { unreachable!() };
             Ok::<_, OptionError>(compression)
         };
-        assert_eq!(by("zlib"), Ok(Compression::Zlib));
-        assert_eq!(by("zstd,zlib"), Ok(Compression::Zstd { level: 3 }));
-        assert_eq!(by("uncompressed"), Ok(Compression::None));
-        assert!(by("lz4").is_err());
+        assert_eq!(compression_for("zlib"), Ok(Compression::Zlib));
+        assert_eq!(compression_for("zstd,zlib"), Ok(Compression::Zstd { level: 3 }));
+        assert_eq!(compression_for("uncompressed"), Ok(Compression::None));
+        assert!(compression_for("lz4").is_err());
     }
 
     #[test]
     fn db_ignore_errors_overrides_mysql_ignore_errors() {
-        let retried = |options: &[(&str, &str)]| made(options).map(|plan| (plan.retry.codes, plan.retry.all));
+        let retried =
+            |options: &[(&str, &str)]| plan_of(options).map(|plan| (plan.retry.codes, plan.retry.all));
         let numbers = |numbers: &[u16]| -> Vec<_> { numbers.iter().map(|&n| ErrorCode::Number(n)).collect() };
-        let usual = [1213, 1020, 1205];
-        assert_eq!(retried(&[]), Ok((numbers(&usual), false)));
+        assert_eq!(retried(&[]), Ok((numbers(&Retry::MYSQL_NUMBERS), false)));
         assert_eq!(retried(&[("mysql-ignore-errors", "7,8")]), Ok((numbers(&[7, 8]), false)));
         let both = [("db-ignore-errors", "1062"), ("mysql-ignore-errors", "7,all")];
-        assert_eq!(retried(&both), Ok((numbers(&[1062]), false)), "ours goes before the driver's");
+        assert_eq!(retried(&both), Ok((numbers(&[1062]), false)), "--db-ignore-errors has precedence");
         assert_eq!(retried(&[("db-ignore-errors", "all,1062")]), Ok((numbers(&[1062]), true)));
         assert_eq!(retried(&[("mysql-ignore-errors", "")]), Ok((Vec::new(), false)));
         let said =
@@ -349,10 +348,10 @@ mod tests {
 
     #[test]
     fn invalid_numbers_are_errors() {
-        let port = made(&[("mysql-port", "x")]).unwrap_err();
+        let port = plan_of(&[("mysql-port", "x")]).unwrap_err();
         assert_eq!(port, OptionError::Usage("Invalid value for the 'mysql-port' option: 'x'".into()));
-        assert!(made(&[("mysql-ignore-errors", "x")]).is_err());
-        assert!(made(&[("db-ps-mode", "x")]).is_err());
-        assert!(made(&[("mysql-ignore-errors", "all")]).unwrap().retry.all);
+        assert!(plan_of(&[("mysql-ignore-errors", "x")]).is_err());
+        assert!(plan_of(&[("db-ps-mode", "x")]).is_err());
+        assert!(plan_of(&[("mysql-ignore-errors", "all")]).unwrap().retry.all);
     }
 }

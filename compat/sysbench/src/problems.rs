@@ -56,7 +56,9 @@ mod tests {
         ];
         let workload = WorkloadName::OltpReadWrite;
         let mut registry = Registry::new(Compat::V10);
-        oltp::declared(workload, Compat::V10).into_iter().for_each(|option| registry.declare(option));
+        oltp::option_definitions(workload, Compat::V10)
+            .into_iter()
+            .for_each(|option| registry.declare(option));
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, Compat::V10).unwrap();
         let mut plan = plan::plan(plan::TestKind::Native(workload), &registry, &settings, 1, 1).unwrap();

@@ -6,7 +6,7 @@
 use crate::option_definition::{Kind, OptionDefinition, Value};
 
 use super::Compat;
-use super::options::{self, Row};
+use super::options::{self, SysbenchOption};
 
 /// Why an option rejected a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub enum RawValue {
     /// A value from the command line: the text after `=`, or `None` without `=`.
     Argument(Option<String>),
     /// Values from a line in an option file.
-    Words(Vec<String>),
+    FileValues(Vec<String>),
 }
 
-/// Integer options that accept K, M, G and T as sizes do. Options in seconds do not, because `10m` would read as
-/// minutes; neither do ports, percentages and seeds.
+/// Integer options that accept the suffixes K, M, G and T. Options in seconds do not, because `10m` would be taken for
+/// minutes; ports, percentages and seeds do not either.
 const COUNTS: [&str; 16] = [
     "threads",
     "events",
@@ -46,66 +46,67 @@ const COUNTS: [&str; 16] = [
     "file-fsync-freq",
     "file-merged-requests",
 ];
-/// The option that accepts a list; in sysbench it accepts a single number.
+/// An integer option in sysbench; here it accepts a list.
 const PERCENTILE: &str = "percentile";
 
 /// An option with its value.
 #[derive(Clone, Debug)]
-struct Entry {
-    declared: OptionDefinition,
+struct StoredOption {
+    definition: OptionDefinition,
     /// Empty if the option has no value.
     values: Vec<String>,
-    /// Whether only this drop-in has the option; scripts do not see it.
-    extension: bool,
+    /// Whether only this drop-in has the option. If so, scripts do not see it.
+    is_extension: bool,
 }
 
 /// Options by name; `-` and `_` are equal in names.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    entries: Vec<Entry>,
+    options: Vec<StoredOption>,
 }
 
 impl Registry {
     /// sysbench's own options and this drop-in's, with their defaults.
     pub fn new(compat: Compat) -> Self {
-        let mut registry = Self { entries: Vec::new() };
-        options::all(compat).into_iter().for_each(|row| registry.add(declared(&row), false));
-        options::EXTENSIONS.into_iter().for_each(|row| registry.add(declared(&row), true));
+        let mut registry = Self { options: Vec::new() };
+        options::all(compat).into_iter().for_each(|option| registry.add(definition(&option), false));
+        options::EXTENSIONS.into_iter().for_each(|option| registry.add(definition(&option), true));
         registry
     }
 
     /// Adds an option with its default, or replaces the one with the same name.
-    pub fn declare(&mut self, declared: OptionDefinition) {
-        self.add(declared, false);
+    pub fn declare(&mut self, definition: OptionDefinition) {
+        self.add(definition, false);
     }
 
-    fn add(&mut self, declared: OptionDefinition, extension: bool) {
-        let values = declared.default.as_deref().map_or_else(Vec::new, |text| split(declared.kind, text));
-        let entry = Entry { declared, values, extension };
-        match self.position(&entry.declared.name) {
-            Some(position) => self.entries[position] = entry,
-            None => self.entries.push(entry),
+    fn add(&mut self, definition: OptionDefinition, is_extension: bool) {
+        let values =
+            definition.default.as_deref().map_or_else(Vec::new, |text| split_values(definition.kind, text));
+        let option = StoredOption { definition, values, is_extension };
+        match self.position(&option.definition.name) {
+            Some(position) => self.options[position] = option,
+            None => self.options.push(option),
         }
     }
 
     /// Whether the option exists only in this drop-in, not in sysbench or the test.
     pub fn is_extension(&self, name: &str) -> bool {
-        self.position(name).is_some_and(|position| self.entries[position].extension)
+        self.position(name).is_some_and(|position| self.options[position].is_extension)
     }
 
     pub fn kind(&self, name: &str) -> Option<Kind> {
-        self.position(name).map(|position| self.entries[position].declared.kind)
+        self.position(name).map(|position| self.options[position].definition.kind)
     }
 
     /// Sets an option to the text after `=`; `None` means that there is no `=`.
     pub fn set(&mut self, name: &str, text: Option<&str>) -> Result<(), SetError> {
         let position = self.position(name).ok_or(SetError::Unknown)?;
-        let entry = &mut self.entries[position];
-        entry.values = match (entry.declared.kind, text) {
-            (Kind::Bool, text) => vec![switch(text.unwrap_or("on")).ok_or(SetError::NotBool)?.to_owned()],
+        let option = &mut self.options[position];
+        option.values = match (option.definition.kind, text) {
+            (Kind::Bool, text) => vec![parse_bool(text.unwrap_or("on")).ok_or(SetError::NotBool)?.to_owned()],
             (_, None | Some("")) => Vec::new(),
-            (Kind::Int, Some(text)) if entry.declared.name == PERCENTILE => split(Kind::List, text),
-            (kind, Some(text)) => split(kind, text),
+            (Kind::Int, Some(text)) if option.definition.name == PERCENTILE => split_values(Kind::List, text),
+            (kind, Some(text)) => split_values(kind, text),
         };
         Ok(())
     }
@@ -113,26 +114,26 @@ impl Registry {
     pub fn assign(&mut self, name: &str, value: &RawValue) -> Result<(), SetError> {
         match value {
             RawValue::Argument(text) => self.set(name, text.as_deref()),
-            RawValue::Words(words) => self.set_words(name, words),
+            RawValue::FileValues(values) => self.set_from_file(name, values),
         }
     }
 
-    /// Sets an option from a line of an option file. A list takes all words, other types take the first. A boolean is
-    /// on unless the first word means off or is missing.
-    fn set_words(&mut self, name: &str, words: &[String]) -> Result<(), SetError> {
+    /// Sets an option from a line of an option file. A list takes all values, another type the first. A boolean is off if
+    /// the first value means off or is missing.
+    fn set_from_file(&mut self, name: &str, values: &[String]) -> Result<(), SetError> {
         let position = self.position(name).ok_or(SetError::Unknown)?;
-        let entry = &mut self.entries[position];
-        let kind = if entry.declared.name == PERCENTILE { Kind::List } else { entry.declared.kind };
-        entry.values = match (kind, words.first()) {
-            (Kind::List, _) => words.to_vec(),
-            (Kind::Bool, Some(word)) => vec![if means_off(word) { "off" } else { "on" }.to_owned()],
-            (_, first) => first.filter(|word| !word.is_empty()).cloned().into_iter().collect(),
+        let option = &mut self.options[position];
+        let kind = if option.definition.name == PERCENTILE { Kind::List } else { option.definition.kind };
+        option.values = match (kind, values.first()) {
+            (Kind::List, _) => values.to_vec(),
+            (Kind::Bool, Some(value)) => vec![if means_off(value) { "off" } else { "on" }.to_owned()],
+            (_, first) => first.filter(|value| !value.is_empty()).cloned().into_iter().collect(),
         };
         Ok(())
     }
 
     pub fn bool(&self, name: &str) -> bool {
-        self.first(name) == Some("on")
+        self.first_value(name) == Some("on")
     }
 
     /// A signed 32-bit number; 0 without a value. Counts may have a suffix.
@@ -140,28 +141,28 @@ impl Registry {
     /// # Errors
     /// The value is not a number.
     pub fn int(&self, name: &str) -> Result<i32, String> {
-        let Some(text) = self.first(name) else { return Ok(0) };
+        let Some(text) = self.first_value(name) else { return Ok(0) };
         let number = text.trim_start();
-        let read = number.parse().ok().or_else(|| if is_count(name) { count(number) } else { None });
+        let read = number.parse().ok().or_else(|| if is_count(name) { parse_count(number) } else { None });
         read.ok_or_else(|| format!("Invalid value for the '{name}' option: '{text}'"))
     }
 
     /// Bytes; 0 without a value.
     pub fn size(&self, name: &str) -> u64 {
-        self.first(name).map_or(0, size)
+        self.first_value(name).map_or(0, parse_size)
     }
 
     /// The longest prefix of the value that is a floating-point number; 0 if there is none.
     pub fn double(&self, name: &str) -> f64 {
-        self.first(name).map_or(0.0, double)
+        self.first_value(name).map_or(0.0, parse_double)
     }
 
     pub fn string(&self, name: &str) -> Option<&str> {
-        self.first(name)
+        self.first_value(name)
     }
 
     pub fn list(&self, name: &str) -> &[String] {
-        self.position(name).map_or(&[], |position| &self.entries[position].values)
+        self.position(name).map_or(&[], |position| &self.options[position].values)
     }
 
     /// All options that scripts see, with their values; names with underscores.
@@ -169,19 +170,19 @@ impl Registry {
     /// # Errors
     /// An invalid number.
     pub fn values(&self) -> Result<Vec<(String, Value)>, String> {
-        let listed =
-            self.entries.iter().filter(|entry| entry.declared.kind != Kind::File && !entry.extension);
-        listed
-            .map(|entry| {
-                let name = &entry.declared.name;
-                let value = match entry.declared.kind {
+        let visible =
+            self.options.iter().filter(|option| option.definition.kind != Kind::File && !option.is_extension);
+        visible
+            .map(|option| {
+                let name = &option.definition.name;
+                let value = match option.definition.kind {
                     Kind::Bool => Value::Bool(self.bool(name)),
                     Kind::Int if name == PERCENTILE => Value::Int(self.percentile()?),
                     Kind::Int => Value::Int(self.int(name)?),
                     Kind::Size => Value::Size(self.size(name)),
                     Kind::Double => Value::Double(self.double(name)),
                     Kind::String | Kind::File => Value::String(self.string(name).map(Into::into)),
-                    Kind::List => Value::List(entry.values.clone()),
+                    Kind::List => Value::List(option.values.clone()),
                 };
                 Ok((name.replace('-', "_"), value))
             })
@@ -191,30 +192,30 @@ impl Registry {
     /// The percentile that scripts get: truncated to an integer, but at least 1, because 0 disables percentiles.
     fn percentile(&self) -> Result<i32, String> {
         self.int(PERCENTILE).or_else(|error| {
-            let number = self.first(PERCENTILE).and_then(|text| text.parse::<f64>().ok());
+            let number = self.first_value(PERCENTILE).and_then(|text| text.parse::<f64>().ok());
             let percent = number.filter(|percent| (0.0..=100.0).contains(percent));
             percent.map(|percent| (percent as i32).max(1)).ok_or(error)
         })
     }
 
-    fn first(&self, name: &str) -> Option<&str> {
+    fn first_value(&self, name: &str) -> Option<&str> {
         self.list(name).first().map(String::as_str)
     }
 
     fn position(&self, name: &str) -> Option<usize> {
         let same = |a: u8, b: u8| a == b || matches!((a, b), (b'-' | b'_', b'-' | b'_'));
-        self.entries.iter().position(|entry| {
-            let known = entry.declared.name.as_bytes();
+        self.options.iter().position(|option| {
+            let known = option.definition.name.as_bytes();
             known.len() == name.len() && known.iter().zip(name.bytes()).all(|(&a, b)| same(a, b))
         })
     }
 }
 
-pub fn declared(row: &Row) -> OptionDefinition {
-    OptionDefinition::new(row.name, row.kind, row.default, row.help)
+pub fn definition(option: &SysbenchOption) -> OptionDefinition {
+    OptionDefinition::new(option.name, option.kind, option.default, option.help)
 }
 
-fn split(kind: Kind, text: &str) -> Vec<String> {
+fn split_values(kind: Kind, text: &str) -> Vec<String> {
     match kind {
         Kind::List => text.split(',').filter(|item| !item.is_empty()).map(Into::into).collect(),
         _ if text.is_empty() => Vec::new(),
@@ -222,7 +223,7 @@ fn split(kind: Kind, text: &str) -> Vec<String> {
     }
 }
 
-fn switch(text: &str) -> Option<&'static str> {
+fn parse_bool(text: &str) -> Option<&'static str> {
     match text {
         "on" | "true" | "1" => Some("on"),
         "off" | "false" | "0" => Some("off"),
@@ -230,14 +231,14 @@ fn switch(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a word of an option file means off. In sysbench, every other word means on.
-fn means_off(word: &str) -> bool {
-    ["off", "false", "0", "no"].contains(&word)
+/// Whether a value in an option file means off. In sysbench, every value means on.
+fn means_off(value: &str) -> bool {
+    ["off", "false", "0", "no"].contains(&value)
 }
 
 /// Parses digits and an optional suffix K, M, G or T (powers of 1024). Text after the suffix is ignored; an invalid
 /// size is 0.
-fn size(text: &str) -> u64 {
+fn parse_size(text: &str) -> u64 {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let Ok(number) = text[..digits].parse::<u64>() else { return 0 };
     let power = match text[digits..].bytes().next().map(|suffix| suffix.to_ascii_lowercase()) {
@@ -252,7 +253,7 @@ fn size(text: &str) -> u64 {
 }
 
 /// The power of 1024 that a suffix means: K, M, G or T, optionally followed by `B` or `iB`.
-fn power(suffix: &str) -> Option<u32> {
+fn suffix_power(suffix: &str) -> Option<u32> {
     let suffix = suffix.to_ascii_lowercase();
     let unit = suffix.strip_suffix("ib").or(suffix.strip_suffix('b')).unwrap_or(&suffix);
     Some("kmgt".find(unit).filter(|_| unit.len() == 1)? as u32 + 1)
@@ -263,21 +264,21 @@ fn is_count(name: &str) -> bool {
 }
 
 /// Parses digits and an optional suffix; `None` if the text is invalid or the number exceeds 32 bits.
-fn count(text: &str) -> Option<i32> {
+fn parse_count(text: &str) -> Option<i32> {
     let (digits, suffix) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit())?);
-    let number = digits.parse::<i64>().ok()?.checked_mul(1 << (10 * power(suffix)?))?;
+    let number = digits.parse::<i64>().ok()?.checked_mul(1 << (10 * suffix_power(suffix)?))?;
     number.try_into().ok()
 }
 
 /// Parses a number like strtod, but accepts the suffix of a size: `1M` rows are 1,048,576, not 1.
-fn double(text: &str) -> f64 {
+fn parse_double(text: &str) -> f64 {
     let text = text.trim_start();
     let longest = (1..=text.len())
         .rev()
         .filter(|&end| text.is_char_boundary(end))
         .find_map(|end| text[..end].parse::<f64>().ok().map(|number| (number, end)));
     let Some((number, end)) = longest else { return 0.0 };
-    number * 1024f64.powi(power(&text[end..]).unwrap_or(0) as i32)
+    number * 1024f64.powi(suffix_power(&text[end..]).unwrap_or(0) as i32)
 }
 
 #[cfg(test)]
@@ -308,15 +309,15 @@ mod tests {
 
     #[test]
     fn sizes_have_suffixes() {
-        let read = ["16384", "64K", "16KB", "16kib", "2g", "1T", "5x", "-1", ""].map(size);
+        let read = ["16384", "64K", "16KB", "16kib", "2g", "1T", "5x", "-1", ""].map(parse_size);
         assert_eq!(read, [16384, 65536, 16384, 16384, 2 << 30, 1 << 40, 0, 0, 0]);
-        assert_eq!(size("99999999999999999999"), 0, "more than 64 bits");
-        assert_eq!(size("9999999999T"), u64::MAX);
+        assert_eq!(parse_size("99999999999999999999"), 0, "more than 64 bits");
+        assert_eq!(parse_size("9999999999T"), u64::MAX);
     }
 
     #[test]
     fn doubles_accept_a_suffix_and_ignore_trailing_text() {
-        let read = ["1000", "0.5", "1M", "2k", "1e3", "3abc", "abc", "1MB", "2kib", "1mm"].map(double);
+        let read = ["1000", "0.5", "1M", "2k", "1e3", "3abc", "abc", "1MB", "2kib", "1mm"].map(parse_double);
         assert_eq!(read, [1000.0, 0.5, 1_048_576.0, 2048.0, 1000.0, 3.0, 0.0, 1_048_576.0, 2048.0, 1.0]);
     }
 
@@ -373,7 +374,7 @@ mod tests {
         let mut registry = Registry::new(Compat::V10);
         let mut give = |name: &str, words: &[&str]| {
             let words = words.iter().map(|&word| word.to_owned()).collect();
-            registry.assign(name, &RawValue::Words(words)).unwrap();
+            registry.assign(name, &RawValue::FileValues(words)).unwrap();
             registry.list(name).to_vec()
         };
         assert_eq!(give("threads", &["2", "4"]), ["2"]);

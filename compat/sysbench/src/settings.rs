@@ -8,7 +8,7 @@ use super::error::OptionError;
 use super::log::Level;
 use super::registry::Registry;
 
-/// The form of the reports.
+/// The format of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Text,
@@ -39,7 +39,7 @@ pub struct Settings {
     pub debug: bool,
     pub validate: bool,
     pub verbosity: Level,
-    /// The percentiles to report; empty if switched off. sysbench supports only one.
+    /// The percentiles to report; empty if `--percentile=0` disables them.
     pub percentiles: Vec<f64>,
     pub histogram: bool,
     /// The seed; 0 for a seed from the time of day.
@@ -68,13 +68,13 @@ impl Settings {
         let mut warnings = Vec::new();
         let debug = registry.bool("debug");
         let verbosity = verbosity(registry, debug)?;
-        let threads = renamed(registry, &mut warnings, "threads", "num-threads", 1)?;
+        let threads = read_with_old_name(registry, &mut warnings, "threads", "num-threads", 1)?;
         if threads <= 0 {
             return Err(OptionError::Fatal(format!("Invalid value for --threads: {threads}.\n")));
         }
-        let events = renamed(registry, &mut warnings, "events", "max-requests", 0)?.max(0) as u64;
-        let time = renamed(registry, &mut warnings, "time", "max-time", 0)?;
-        let raw_rate = renamed(registry, &mut warnings, "rate", "tx-rate", 0)?;
+        let events = read_with_old_name(registry, &mut warnings, "events", "max-requests", 0)?.max(0) as u64;
+        let time = read_with_old_name(registry, &mut warnings, "time", "max-time", 0)?;
+        let raw_rate = read_with_old_name(registry, &mut warnings, "rate", "tx-rate", 0)?;
         let time_s = time.max(0) as u32;
         if events == 0 && time_s == 0 {
             warnings.push("Both event and time limits are disabled, running an endless test".into());
@@ -109,15 +109,15 @@ impl Settings {
             percentiles,
             histogram,
             seed: registry.int("rand-seed")?,
-            keys: keys(registry, compat)?,
-            // An invalid driver is reported when the driver is needed.
+            keys: key_distribution(registry, compat)?,
+            // `plan` reports an invalid driver, for tests that need a driver.
             driver: driver::driver(registry).unwrap_or(Driver::Mysql),
             servers: driver::servers(registry).unwrap_or_default(),
             format: format(registry)?,
             report_errors: registry.bool("report-errors"),
             workers: registry.int("workers")?.clamp(0, limits::WORKERS as i32) as u32,
-            one_thread_per_user: choice(registry, "lua-threads")?,
-            jit: choice(registry, "lua-jit")?,
+            one_thread_per_user: auto_on_off(registry, "lua-threads")?,
+            jit: auto_on_off(registry, "lua-jit")?,
             warnings,
         })
     }
@@ -169,16 +169,16 @@ fn verbosity(registry: &Registry, debug: bool) -> Result<Level, OptionError> {
     level.copied().ok_or_else(|| OptionError::Plain(format!("Invalid value for verbosity: {number}")))
 }
 
-/// The value of an option, or of its old name if that value is above `unused`.
-fn renamed(
+/// The value of the option `name`, or of its old name if that is set, that is above `default`.
+fn read_with_old_name(
     registry: &Registry,
     warnings: &mut Vec<String>,
     name: &str,
     old: &str,
-    unused: i32,
+    default: i32,
 ) -> Result<i32, String> {
     let value = registry.int(old)?;
-    if value <= unused {
+    if value <= default {
         return registry.int(name);
     }
     warnings.push(format!("--{old} is deprecated, use --{name} instead"));
@@ -213,7 +213,7 @@ fn checkpoints(registry: &Registry) -> Result<Vec<u32>, OptionError> {
     Ok(seconds)
 }
 
-/// The percentiles: a list; in sysbench a single number.
+/// The percentiles of `--percentile`, which is a list here and a single number in sysbench.
 fn percentiles(registry: &Registry) -> Result<Vec<f64>, OptionError> {
     let list = registry.list("percentile");
     if list == ["0"] || list.is_empty() {
@@ -227,7 +227,7 @@ fn percentiles(registry: &Registry) -> Result<Vec<f64>, OptionError> {
     list.iter().map(read).collect()
 }
 
-fn keys(registry: &Registry, compat: Compat) -> Result<Distribution, OptionError> {
+fn key_distribution(registry: &Registry, compat: Compat) -> Result<Distribution, OptionError> {
     let non_negative = |name: &str| registry.int(name).map(|number| number.max(0) as u32);
     let name = registry.string("rand-type").unwrap_or_default();
     Ok(match (name, compat) {
@@ -261,8 +261,8 @@ fn format(registry: &Registry) -> Result<Format, OptionError> {
     }
 }
 
-/// Parses auto, on or off. An option without a value is on.
-fn choice(registry: &Registry, name: &str) -> Result<Option<bool>, OptionError> {
+/// Reads an option that is auto (`None`), on or off. Without a value it is on.
+fn auto_on_off(registry: &Registry, name: &str) -> Result<Option<bool>, OptionError> {
     match registry.string(name).unwrap_or("on") {
         "auto" => Ok(None),
         "on" | "true" | "1" => Ok(Some(true)),

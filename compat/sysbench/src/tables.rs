@@ -1,5 +1,5 @@
-//! Creates tables exactly as sysbench's `prepare` does. Tables prepared by one of the two tools therefore work with the
-//! other, and error messages show sysbench's statements.
+//! The statements of `prepare`, `prewarm` and `cleanup`, which are exactly sysbench's. Tables prepared by dbdyno therefore
+//! work with sysbench and vice versa, and error messages show sysbench's statements.
 
 use dbdyno_runner::TableStatements;
 use dbdyno_schema::Plan;
@@ -30,14 +30,14 @@ impl Tables {
         }
     }
 
-    /// Type of the columns id and k.
-    fn integer(&self) -> &'static str {
+    /// The SQL type of the columns id and k.
+    fn integer_type(&self) -> &'static str {
         if self.rows() > i32::MAX as u64 { "BIGINT" } else { "INTEGER" }
     }
 
-    /// Definition of the column id.
-    fn id(&self) -> String {
-        match (self.postgresql, self.options.auto_inc, self.integer()) {
+    /// The type and the constraints of the column id.
+    fn id_column(&self) -> String {
+        match (self.postgresql, self.options.auto_inc, self.integer_type()) {
             (true, true, "BIGINT") => "BIGSERIAL".into(),
             (true, true, _) => "SERIAL".into(),
             (false, true, integer) => format!("{integer} NOT NULL AUTO_INCREMENT"),
@@ -68,7 +68,7 @@ impl TableStatements for Tables {
             );
         }
         let options = &self.options;
-        let (id, integer, create_options) = (self.id(), self.integer(), &self.create_options);
+        let (id, integer, create_options) = (self.id_column(), self.integer_type(), &self.create_options);
         let engine = match self.postgresql {
             true => String::new(),
             false => format!("/*! ENGINE = {} */", options.mysql_storage_engine),
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(lines[..2], ["CREATE TABLE sbtest7(", "  id INTEGER NOT NULL,"]);
         assert_eq!(lines[5..], ["  KEY xid (id)", ") /*! ENGINE = innodb */ "]);
         assert_eq!(tables.insert(7), ("INSERT INTO sbtest7(id, k, c, pad) VALUES".into(), true));
-        assert!(!create.contains("dbdyno"), "no mark");
+        assert!(!create.contains("dbdyno"), "no comment of dbdyno");
     }
 
     #[test]

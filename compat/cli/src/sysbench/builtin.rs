@@ -74,7 +74,7 @@ fn run(test: &dyn Test, parameters: Parameters<'_>, console: &Console) -> Result
         report: plan::report(settings),
         extra_counts: plan::extra_counts(),
         rate_per_s: settings.rate.into(),
-        queue_limit: plan::QUEUE as usize,
+        queue_limit: plan::QUEUE_LENGTH as usize,
         seed,
     };
     let io = IntervalIoCounts::default();

@@ -40,7 +40,7 @@ impl Console {
     }
 
     pub(super) fn log(&self, level: Level, text: &str) {
-        self.write(|log| log.line(level, text));
+        self.write(|log| log.format(level, text));
     }
 
     /// Calls `format` with the log and prints the text that `format` returns.
@@ -51,7 +51,7 @@ impl Console {
 
     /// Prints a warning of dbdyno to standard error, unless the log level hides warnings.
     pub(super) fn warn(&self, warning: &Warning) {
-        if self.lock().shows(Level::Warning) {
+        if self.lock().is_enabled(Level::Warning) {
             eprintln!("{}\n  {}", warning.text, warning.fix);
         }
     }

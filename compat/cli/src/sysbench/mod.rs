@@ -113,7 +113,7 @@ fn report_error(error: &OptionError) -> ExitCode {
     match error {
         OptionError::Usage(text) => eprintln!("{text}"),
         OptionError::Plain(text) => print(&format!("{text}\n")),
-        OptionError::Fatal(text) => print(&Log::new(Level::Fatal).line(Level::Fatal, text)),
+        OptionError::Fatal(text) => print(&Log::new(Level::Fatal).format(Level::Fatal, text)),
     }
     FAILED.into()
 }

@@ -39,7 +39,7 @@ pub(super) fn is_supported(
 ) -> bool {
     // For invalid options the answer is irrelevant: `test` reports them.
     if command_line.command.is_none()
-        || command_line.declare(&oltp::declared(workload, command_line.compat)).is_err()
+        || command_line.declare(&oltp::option_definitions(workload, command_line.compat)).is_err()
     {
         return true;
     }
@@ -67,7 +67,7 @@ pub(super) fn test(
         console.log(Level::Fatal, text);
         return FAILED.into();
     };
-    let declared = oltp::declared(workload, command_line.compat);
+    let declared = oltp::option_definitions(workload, command_line.compat);
     let is_v11 = command_line.compat == Compat::V11;
     if is_bulk_insert && !is_v11 {
         command_line.declare_unknown();

@@ -122,7 +122,7 @@ impl<'a> Reporting<'a> {
                 script.report(Report::Checkpoint, &self.script_stat(totals, true))
             }
             Progress::Ended(outcome) if outcome.has_figures() && script.has_report(Report::Final) => {
-                self.console.write(|log| text.before_last(outcome, log));
+                self.console.write(|log| text.final_report_head(outcome, log));
                 script.report(Report::Final, &self.script_stat(&outcome.last, true))
             }
             _ => {

@@ -82,7 +82,7 @@ impl ScriptHost for Host {
     fn print_options(&self, options: &[OptionDefinition]) {
         // As in sysbench, the options are known only after a command has read them.
         if lock(&self.options).is_some() {
-            self.console.print(&format!("{}\n", help::listed(options)));
+            self.console.print(&format!("{}\n", help::format_options(options)));
         }
     }
 

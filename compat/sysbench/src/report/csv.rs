@@ -1,6 +1,6 @@
-//! CSV reports: a header, then one line per report. Times are in seconds, latencies in milliseconds, rates per second
-//! of the report's time. Errors by number share one column, such as `1213:4 1205:1`, because the numbers are not known
-//! when the header is written.
+//! Formats CSV reports: a header, then one line per report. Times are in seconds, latencies in milliseconds, rates per
+//! second. One column contains the errors by number, such as `1213:4 1205:1`, because the numbers are unknown when the
+//! header is written.
 
 use super::reader::Progress;
 use super::totals::Totals;
@@ -23,7 +23,7 @@ fn header(settings: &Settings, test: &TestReport) -> String {
                           errors_by_code,reconnects,queue_length,concurrency,latency_min,latency_avg,latency_max,latency_sum";
     let percentiles = settings.percentiles.iter().map(|percent| format!("latency_p{percent}"));
     let own = test.figures.iter().map(|(name, _)| (*name).to_owned());
-    joined(std::iter::once(COLUMNS.to_owned()).chain(percentiles).chain(own))
+    join_columns(std::iter::once(COLUMNS.to_owned()).chain(percentiles).chain(own))
 }
 
 fn row(settings: &Settings, test: TestReporter<'_>, report: &str, totals: &Totals) -> String {
@@ -48,10 +48,10 @@ fn row(settings: &Settings, test: TestReporter<'_>, report: &str, totals: &Total
     let percentiles = settings.percentiles.iter().map(|&percent| totals.percentile_ms(percent));
     let own = test(totals).figures.into_iter().map(|(_, value)| value);
     let figures = totals.latency_ms().into_iter().chain(percentiles).chain(own);
-    joined(counts.into_iter().chain(figures.map(|value| value.to_string())))
+    join_columns(counts.into_iter().chain(figures.map(|value| value.to_string())))
 }
 
-fn joined(values: impl Iterator<Item = String>) -> String {
+fn join_columns(values: impl Iterator<Item = String>) -> String {
     values.collect::<Vec<_>>().join(",") + "\n"
 }
 

@@ -18,7 +18,7 @@ pub fn report(
     unfinished: (u64, u64),
     test: TestReport,
 ) -> String {
-    let mut text = if database { statistics(totals) } else { String::new() };
+    let mut text = if database { sql_statistics(totals) } else { String::new() };
     if unfinished.0 > 0 {
         let _ = writeln!(text, "\nNumber of unfinished transactions on forced shutdown: {}", unfinished.0);
     }
@@ -30,16 +30,16 @@ pub fn report(
     if test.replaces_general {
         return text + &latency(settings, totals) + "\n";
     }
-    text + &general(settings.compat, totals)
+    text + &general_statistics(settings.compat, totals)
         + &latency(settings, totals)
-        + &fairness(settings, totals, unfinished)
+        + &thread_fairness(settings, totals, unfinished)
 }
 
 fn rate_row(name: &str, count: u64, totals: &Totals) -> String {
     format!("    {:<37}{count:<6} ({:.2} per sec.)\n", format!("{name}:"), totals.rate(count))
 }
 
-fn statistics(totals: &Totals) -> String {
+fn sql_statistics(totals: &Totals) -> String {
     let mut text = String::from("SQL statistics:\n    queries performed:\n");
     let kinds = [
         ("read", totals.reads),
@@ -61,7 +61,7 @@ fn statistics(totals: &Totals) -> String {
     text
 }
 
-fn general(compat: Compat, totals: &Totals) -> String {
+fn general_statistics(compat: Compat, totals: &Totals) -> String {
     let events = totals.events;
     match compat {
         Compat::V10 => format!(
@@ -92,8 +92,9 @@ fn latency(settings: &Settings, totals: &Totals) -> String {
     text + &row("sum", sum)
 }
 
-/// The fairness part. As in sysbench, it includes the events that a forced shutdown interrupted, and their time.
-fn fairness(settings: &Settings, totals: &Totals, (unfinished, unfinished_us): (u64, u64)) -> String {
+/// The thread fairness. As in sysbench, it includes the events that a forced shutdown interrupted, and their latencies so
+/// far.
+fn thread_fairness(settings: &Settings, totals: &Totals, (unfinished, unfinished_us): (u64, u64)) -> String {
     let threads = f64::from(settings.threads.max(1));
     let mean = (totals.events + unfinished) as f64 / threads;
     let mean_busy_us = totals.latency_sum_us / threads;
@@ -101,8 +102,8 @@ fn fairness(settings: &Settings, totals: &Totals, (unfinished, unfinished_us): (
     let each = if unfinished as usize == totals.users.len() { 1.0 } else { 0.0 };
     let each_us = each * unfinished_us as f64 / threads;
     let users = &totals.users;
-    let events = spread(users.iter().map(|user| user.events as f64 + each), mean);
-    let busy_us = spread(users.iter().map(|user| user.busy_us + each_us), mean_busy_us);
+    let events = standard_deviation(users.iter().map(|user| user.events as f64 + each), mean);
+    let busy_us = standard_deviation(users.iter().map(|user| user.busy_us + each_us), mean_busy_us);
     format!(
         "\nThreads fairness:\n    events (avg/stddev):           {mean:.4}/{events:3.2}\n    execution time \
          (avg/stddev):   {:.4}/{:3.2}\n\n",
@@ -111,15 +112,15 @@ fn fairness(settings: &Settings, totals: &Totals, (unfinished, unfinished_us): (
     )
 }
 
-/// Standard deviation of a population around `mean`; 0 without values.
-fn spread(values: impl Iterator<Item = f64> + Clone, mean: f64) -> f64 {
+/// Population standard deviation around `mean`; 0 without values.
+fn standard_deviation(values: impl Iterator<Item = f64> + Clone, mean: f64) -> f64 {
     let count = values.clone().count().max(1) as f64;
-    // `sum` of the library starts at -0, which would be printed as such.
+    // Not `Iterator::sum`: it starts at -0, which would be printed as -0.00.
     (values.map(|value| (value - mean).powi(2)).fold(0.0, |sum, square| sum + square) / count).sqrt()
 }
 
 /// Statistics per user, for `--debug`.
-pub fn threads(users: &[UserTotals]) -> Vec<String> {
+pub fn thread_statistics(users: &[UserTotals]) -> Vec<String> {
     let mut lines = vec!["Verbose per-thread statistics:\n".to_owned()];
     for (number, user) in users.iter().enumerate() {
         let mean = if user.events == 0 { 0.0 } else { user.busy_us / user.events as f64 };

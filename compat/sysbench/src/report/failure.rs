@@ -1,4 +1,5 @@
-//! The messages for a failure, in sysbench's order: those of the driver, of the script, and of sysbench itself.
+//! Formats the messages about a failed run or command in sysbench's order: first those of the database driver, then those of
+//! the script, then sysbench's own.
 
 use dbdyno_runner::external::postgres_errors;
 use dbdyno_schema::plan::Endpoint;
@@ -26,17 +27,17 @@ pub fn lines(failure: &Failure, command: Command, settings: &Settings) -> Vec<St
 
 /// The FATAL lines if the database driver cannot start; `message` is the driver's own.
 pub fn driver_failure_lines(message: String, command: Command, compat: Compat) -> Vec<String> {
-    let function = if command == Command::Run { "thread_init" } else { function_of(command) };
+    let function = if command == Command::Run { "thread_init" } else { script_function(command) };
     let mut lines =
         vec![message, format!("`{function}' function failed: failed to initialize the DB driver")];
     if command == Command::Run {
-        lines.push(at_start(compat).into());
+        lines.push(initialization_failed(compat).into());
     }
     lines
 }
 
 /// The last line of a run whose threads cannot start.
-pub(super) fn at_start(compat: Compat) -> &'static str {
+pub(super) fn initialization_failed(compat: Compat) -> &'static str {
     match compat {
         Compat::V10 => "Thread initialization failed!",
         Compat::V11 => "Threads initialization failed!",
@@ -67,9 +68,9 @@ fn server_lines(server: &ServerFailure, command: Command, settings: &Settings) -
     match (command, server.action) {
         (Command::Run, FailedAction::Connect | FailedAction::Prepare) => {
             lines.push(format!("`thread_init' function failed: {cause}"));
-            lines.push(at_start(settings.compat).into());
+            lines.push(initialization_failed(settings.compat).into());
         }
-        _ => lines.push(format!("`{}' function failed: {cause}", function_of(command))),
+        _ => lines.push(format!("`{}' function failed: {cause}", script_function(command))),
     }
     lines
 }
@@ -99,7 +100,7 @@ fn mysql_lines(server: &ServerFailure, settings: &Settings) -> Vec<String> {
     }
 }
 
-/// The lines of the PostgreSQL driver; 7 is PGRES_FATAL_ERROR.
+/// The lines of the PostgreSQL driver. The 7 is libpq's PGRES_FATAL_ERROR.
 fn pgsql_lines(server: &ServerFailure) -> Vec<String> {
     let ServerFailure { message, statement, .. } = server;
     match server.action {
@@ -112,8 +113,8 @@ fn pgsql_lines(server: &ServerFailure) -> Vec<String> {
     }
 }
 
-/// The function of the script that sysbench names in its messages.
-fn function_of(command: Command) -> &'static str {
+/// The name of the script's function that sysbench prints in its messages.
+fn script_function(command: Command) -> &'static str {
     match command {
         Command::Run => "thread_run",
         Command::Prepare | Command::Prewarm => "sysbench.cmdline.call_command",

@@ -1,5 +1,5 @@
-//! JSON reports: one object per line, with values that are not rounded. Times are in seconds, latencies in
-//! milliseconds, rates per second of the report's time.
+//! Formats JSON reports: one object per line, with unrounded values. Times are in seconds, latencies in milliseconds,
+//! rates per second.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::totals::Totals;
 use crate::settings::Settings;
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct ReportLine<'a> {
     /// `interval`, `checkpoint` or `final`.
     report: &'static str,
     time: f64,
@@ -55,28 +55,28 @@ pub fn line(
 ) -> String {
     let line = match progress {
         Progress::Started => return String::new(),
-        Progress::Interval(totals) => figures(settings, test, "interval", totals),
-        Progress::Checkpoint(totals) => figures(settings, test, "checkpoint", totals),
-        Progress::Ended(outcome) => Line {
+        Progress::Interval(totals) => report_line(settings, test, "interval", totals),
+        Progress::Checkpoint(totals) => report_line(settings, test, "checkpoint", totals),
+        Progress::Ended(outcome) => ReportLine {
             ended: Some(outcome.reason),
             unfinished: Some(outcome.unfinished),
             warnings: Some(warnings),
-            ..figures(settings, test, "final", &outcome.last)
+            ..report_line(settings, test, "final", &outcome.last)
         },
     };
     serde_json::to_string(&line).unwrap_or_default() + "\n"
 }
 
-fn figures<'a>(
+fn report_line<'a>(
     settings: &Settings,
     test: TestReporter<'_>,
     report: &'static str,
     totals: &'a Totals,
-) -> Line<'a> {
+) -> ReportLine<'a> {
     let percentiles =
         settings.percentiles.iter().map(|&percent| (format!("p{percent}"), totals.percentile_ms(percent)));
     let others = ["min", "avg", "max", "sum"].map(str::to_owned).into_iter().zip(totals.latency_ms());
-    Line {
+    ReportLine {
         report,
         time: totals.at_s(),
         interval: totals.seconds(),

@@ -1,11 +1,11 @@
-//! Prints a run from its records, which have the same form for native workloads, scripts and built-in tests.
+//! Formats the reports of a run from its records. Native workloads, scripts and built-in tests write the same records.
 //!
 //! ```text
 //!  Record ──▶ Reader ──▶ Progress ──┬─▶ Text ──▶ lines of the log
 //!                                   ├─▶ json, csv
 //!                                   └─▶ a script's own reports
 //! ```
-//! - [`reader`]: turns records into progress. [`totals`]: the counts of a part of a run.
+//! - [`reader`]: when a report is due. [`totals`]: the counts of a part of a run.
 //! - [`text`]: sysbench's output. [`cumulative`]: its full report. [`failure`]: its error messages.
 //! - [`generator`]: warnings about the load generator. [`loading`]: the lines of prepare, prewarm and cleanup.
 //! - [`json`], [`csv`]: machine-readable reports.
@@ -29,18 +29,18 @@ pub use totals::Totals;
 pub struct TestReport {
     /// The text that replaces the default figures in an interval line, after the time.
     pub interval: Option<String>,
-    /// Lines that precede the general part of a full report.
+    /// Lines that precede the general statistics of a full report.
     pub total: Vec<String>,
-    /// Whether `total` replaces the general part and the threads' fairness.
+    /// Whether `total` replaces the general statistics and the thread fairness.
     pub replaces_general: bool,
-    /// Figures for JSON and CSV. Their names and their order never change.
+    /// Values for JSON and CSV reports. Their names and order are the same in every report.
     pub figures: Vec<(&'static str, f64)>,
 }
 
-/// Computes a test's part from the counts.
+/// Computes a built-in test's part of the report from the totals.
 pub type TestReporter<'a> = &'a dyn Fn(&Totals) -> TestReport;
 
-/// The reporter for database workloads and scripts, which add nothing.
+/// The [`TestReporter`] for database workloads and scripts, which add nothing.
 pub fn no_test(_: &Totals) -> TestReport {
     TestReport::default()
 }

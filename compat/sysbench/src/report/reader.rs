@@ -1,4 +1,4 @@
-//! Turns records into the progress that reports print.
+//! Derives from the records of a run when a report is due, and its totals.
 
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{End, EndReason, Failure, Interval, PhaseName};
@@ -6,7 +6,7 @@ use dbdyno_schema::record::{End, EndReason, Failure, Interval, PhaseName};
 use super::totals::Totals;
 use crate::settings::Settings;
 
-/// Progress of a run, which a report prints.
+/// A moment of a run at which something is printed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// Every user is ready, and the clock runs.
@@ -29,7 +29,7 @@ pub struct Outcome {
     pub last: Totals,
     /// Events that a forced shutdown interrupted.
     pub unfinished: u64,
-    /// Sum of the latencies of these events so far.
+    /// Sum of the latencies of the unfinished events so far, in microseconds.
     pub unfinished_us: u64,
 }
 
@@ -45,7 +45,7 @@ impl Outcome {
     }
 }
 
-/// Adds up records until a report is due.
+/// Adds up the intervals of a run until a report is due.
 #[derive(Clone, Debug)]
 pub struct Reader {
     interval_us: u64,

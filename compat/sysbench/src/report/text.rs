@@ -22,51 +22,51 @@ impl Text<'_> {
     /// The text to print for `progress`.
     pub fn progress(&self, progress: &Progress, log: &mut Log) -> String {
         match progress {
-            Progress::Started => self.started(log),
+            Progress::Started => self.start_lines(log),
             Progress::Interval(totals) => self.interval(totals, log),
             Progress::Checkpoint(totals) => {
-                self.checkpoint_head(totals, log) + &self.full(totals, (0, 0), log)
+                self.checkpoint_head(totals, log) + &self.full_report(totals, (0, 0), log)
             }
             Progress::Ended(outcome) if outcome.has_figures() => {
                 let unfinished = match outcome.reason {
                     EndReason::ForcedShutdown => (outcome.unfinished, outcome.unfinished_us),
                     _ => (0, 0),
                 };
-                self.before_last(outcome, log) + &self.full(&outcome.last, unfinished, log)
+                self.final_report_head(outcome, log) + &self.full_report(&outcome.last, unfinished, log)
             }
-            Progress::Ended(outcome) => failed(outcome, self.settings, log),
+            Progress::Ended(outcome) => failure_lines(outcome, self.settings, log),
         }
     }
 
     /// The line above a checkpoint's report.
     pub fn checkpoint_head(&self, totals: &Totals, log: &mut Log) -> String {
-        log.timestamped(Level::Notice, &format!("[ {:.0}s ] Checkpoint report:", totals.at_s()))
+        log.format_timestamped(Level::Notice, &format!("[ {:.0}s ] Checkpoint report:", totals.at_s()))
     }
 
     /// The text above the last report: why the run ended, and the histogram.
-    pub fn before_last(&self, outcome: &Outcome, log: &mut Log) -> String {
+    pub fn final_report_head(&self, outcome: &Outcome, log: &mut Log) -> String {
         let reason = match outcome.reason {
-            EndReason::TimeLimit => self.limit("Time limit exceeded, exiting...", log),
-            EndReason::EventLimit => self.limit("Event limit exceeded, exiting...", log),
+            EndReason::TimeLimit => self.limit_reached("Time limit exceeded, exiting...", log),
+            EndReason::EventLimit => self.limit_reached("Event limit exceeded, exiting...", log),
             EndReason::ForcedShutdown => {
-                log.line(Level::Fatal, "The --max-time limit has expired, forcing shutdown...")
+                log.format(Level::Fatal, "The --max-time limit has expired, forcing shutdown...")
             }
-            EndReason::Done => log.line(Level::Info, "Done.\n"),
+            EndReason::Done => log.format(Level::Info, "Done.\n"),
             _ => String::new(),
         };
         reason + &self.histogram(&outcome.last, log)
     }
 
-    fn started(&self, log: &mut Log) -> String {
+    fn start_lines(&self, log: &mut Log) -> String {
         let mut text = String::new();
         for number in 0..self.settings.threads {
-            text += &log.line(Level::Debug, &format!("Worker thread (#{number}) started"));
-            text += &log.line(Level::Debug, &format!("Worker thread (#{number}) initialized"));
+            text += &log.format(Level::Debug, &format!("Worker thread (#{number}) started"));
+            text += &log.format(Level::Debug, &format!("Worker thread (#{number}) initialized"));
         }
-        text += &log.line(Level::Notice, "Threads started!\n");
+        text += &log.format(Level::Notice, "Threads started!\n");
         if self.settings.warmup_s > 0 {
             let warmup = format!("Warming up for {} seconds...\n", self.settings.warmup_s);
-            text += &log.line(Level::Notice, &warmup);
+            text += &log.format(Level::Notice, &warmup);
         }
         text
     }
@@ -75,7 +75,7 @@ impl Text<'_> {
     fn interval(&self, totals: &Totals, log: &mut Log) -> String {
         let at = format!("[ {:.0}s ]", totals.at_s());
         if let Some(own) = (self.test)(totals).interval {
-            return log.timestamped(Level::Notice, &format!("{at} {own}"));
+            return log.format_timestamped(Level::Notice, &format!("{at} {own}"));
         }
         let latency = self.latency(totals);
         let (threads, rate) = (totals.active, |count| totals.rate(count));
@@ -94,12 +94,12 @@ impl Text<'_> {
         } else {
             format!("{at} thds: {threads} eps: {:.2} {latency}", rate(totals.events))
         };
-        let mut text = log.timestamped(Level::Notice, &line);
+        let mut text = log.format_timestamped(Level::Notice, &line);
         if self.settings.rate > 0 {
             let comma = if self.database { "," } else { "" };
             let queue =
                 format!("{at} queue length: {}{comma} concurrency: {}", totals.backlog, totals.in_flight);
-            text += &log.timestamped(Level::Notice, &queue);
+            text += &log.format_timestamped(Level::Notice, &queue);
         }
         text
     }
@@ -116,21 +116,21 @@ impl Text<'_> {
         format!("lat (ms,{}): {}", names.join("/"), values.join("/"))
     }
 
-    fn full(&self, totals: &Totals, unfinished: (u64, u64), log: &mut Log) -> String {
+    fn full_report(&self, totals: &Totals, unfinished: (u64, u64), log: &mut Log) -> String {
         let report =
             cumulative::report(self.settings, self.database, totals, unfinished, (self.test)(totals));
         // A leading blank line is passed separately, so that the log collapses it with the blank line that ended the
         // previous report.
         let (mut text, report) = match report.strip_prefix('\n') {
-            Some(rest) => (log.line(Level::Notice, ""), rest),
+            Some(rest) => (log.format(Level::Notice, ""), rest),
             None => (String::new(), report.as_str()),
         };
-        text += &log.line(Level::Notice, report.trim_end_matches('\n'));
-        text += &log.line(Level::Notice, "");
+        text += &log.format(Level::Notice, report.trim_end_matches('\n'));
+        text += &log.format(Level::Notice, "");
         if self.settings.debug && !totals.users.is_empty() {
-            let rows = cumulative::threads(&totals.users);
-            text += &rows.iter().map(|row| log.line(Level::Debug, row)).collect::<String>();
-            text += &log.line(Level::Notice, "");
+            let rows = cumulative::thread_statistics(&totals.users);
+            text += &rows.iter().map(|row| log.format(Level::Debug, row)).collect::<String>();
+            text += &log.format(Level::Notice, "");
         }
         text
     }
@@ -139,33 +139,33 @@ impl Text<'_> {
         if !self.settings.histogram {
             return String::new();
         }
-        let title = log.line(Level::Notice, "Latency histogram (values are in milliseconds)");
-        title + &cumulative::histogram(totals) + &log.line(Level::Notice, " ")
+        let title = log.format(Level::Notice, "Latency histogram (values are in milliseconds)");
+        title + &cumulative::histogram(totals) + &log.format(Level::Notice, " ")
     }
 
-    fn limit(&self, text: &str, log: &mut Log) -> String {
-        let lines: String = (0..self.settings.threads).map(|_| log.line(Level::Info, text)).collect();
-        lines + &log.line(Level::Info, "Done.\n")
+    fn limit_reached(&self, text: &str, log: &mut Log) -> String {
+        let lines: String = (0..self.settings.threads).map(|_| log.format(Level::Info, text)).collect();
+        lines + &log.format(Level::Info, "Done.\n")
     }
 }
 
 /// The messages of a run that has no figures.
-fn failed(outcome: &Outcome, settings: &Settings, log: &mut Log) -> String {
+fn failure_lines(outcome: &Outcome, settings: &Settings, log: &mut Log) -> String {
     match outcome.reason {
-        EndReason::QueueFull => log.line(
+        EndReason::QueueFull => log.format(
             Level::Fatal,
             "The event queue is full. This means the worker threads are unable to keep up with the specified event \
              generation rate",
         ),
         EndReason::ScriptError if !outcome.started => {
-            log.line(Level::Fatal, failure::at_start(settings.compat))
+            log.format(Level::Fatal, failure::initialization_failed(settings.compat))
         }
         // The script has logged its message.
         EndReason::ScriptError => String::new(),
         _ => {
             let lines =
                 outcome.failure.iter().flat_map(|failure| failure::lines(failure, Command::Run, settings));
-            lines.map(|line| log.line(Level::Fatal, &line)).collect()
+            lines.map(|line| log.format(Level::Fatal, &line)).collect()
         }
     }
 }

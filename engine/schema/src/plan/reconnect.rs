@@ -62,13 +62,24 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        let numbers = [1213, 1020, 1205].map(ErrorCode::Number);
-        let states = ["40001", "40P01", "23505"].map(|state| ErrorCode::State(state.into()));
-        Self { codes: numbers.into_iter().chain(states).collect(), all: false, rollback: true }
+        let numbers = Self::MYSQL_NUMBERS.map(ErrorCode::Number);
+        Self {
+            codes: numbers.into_iter().chain(Self::postgresql_codes()).collect(),
+            all: false,
+            rollback: true,
+        }
     }
 }
 
 impl Retry {
+    /// The default error numbers for MySQL.
+    pub const MYSQL_NUMBERS: [u16; 3] = [1213, 1020, 1205];
+
+    /// The default SQLSTATEs for PostgreSQL.
+    pub fn postgresql_codes() -> [ErrorCode; 3] {
+        ["40001", "40P01", "23505"].map(|state| ErrorCode::State(state.into()))
+    }
+
     /// Whether an error with this number (if any) or this SQLSTATE restarts the event.
     pub fn covers(&self, number: Option<u16>, state: &str) -> bool {
         let is = |code: &ErrorCode| match code {
