@@ -1,4 +1,4 @@
-"""The findings of checks and judge; store, report and commands use the same type."""
+"""The type of findings: results of checks before the run and of the judge after it."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class Finding:
     code: str
     """Code of the check, such as "P07"; docs/checks.md lists them."""
     level: Level
-    """stop: the result may not be compared, unless overridden; warn: printed with the result; note: only in
-    the report."""
+    """stop: the results must not be compared, unless overridden; warn: shown with the verdict; note: shown
+    only in the report."""
     text: str
     """The fact with its figures and its limit, then the consequence."""
     evidence: FreeForm = field(default_factory=dict)
     """The figures behind the text, for programs; the keys depend on the check."""
     subject: str = ""
-    """The variant it is about; empty for the experiment as a whole."""
+    """The variant that has the problem; empty for the whole experiment."""
     override: str | None = None
     """The reason that [override] in the experiment gives; null without one."""
     fix: str = ""
-    """How to fix the cause; empty where the text says it or nothing can be done."""
+    """How to fix the cause; empty if the text says it or nothing can be done."""
 
     @property
     def is_blocking(self) -> bool:
-        """Whether it forbids a comparison: a stop without an override."""
+        """Whether the finding forbids a comparison: a stop without an override."""
         return self.level == "stop" and self.override is None
 
     @property
     def summary(self) -> str:
-        """Code, subject and message, for a list."""
+        """Code, subject and message in one line."""
         return f"{self.code}{f' {self.subject}' if self.subject else ''}: {self.message}"
 
     @property

@@ -1,4 +1,4 @@
-"""Errors that the user can fix. Every layer raises them; only the command line catches and prints them."""
+"""Errors that the user can fix. Every package raises them; only `commands` and `cli` catch and print them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
 
 
 class Problem(Exception):  # noqa: N818 — a problem of the user's setup, not a bug.
-    """One sentence with the fact and its consequence, and one with the fix.
+    """An error that the user can fix: a sentence with the fact and its consequence, and one with the fix.
 
     `exit_code` is 2 for configuration, 3 for a server that cannot be reached, 4 for a failed run.
     """

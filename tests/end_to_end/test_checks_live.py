@@ -319,7 +319,7 @@ def test_everything_is_told_at_once(checking: Callable[..., subprocess.Completed
         "P07 large: max_connections is 10, of which 90 % may be used; 20 connections of ",
         "20 connections of oltp_read_only need 140 prepared statements (7 each)",
         "P15: 3 blocks cannot give a verdict",
-        "P15 large: large differs from small in 4 things",
+        "P15 large: large differs from small in 4 settings",
     ):
         assert words in answer.stdout, answer.stdout
     # A limit that is known from the file and from the server is told once.

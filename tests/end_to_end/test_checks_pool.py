@@ -75,7 +75,7 @@ def test_mysqls_pool_and_the_role_that_passes_it_by(pooled: LocalServer) -> None
         pooled.query("DROP ROLE past_it")
     for stop in (by_default, by_all):
         assert stop.level == "stop"
-        assert f"account {account} has TP_CONNECTION_ADMIN by its roles (`past_it`@`%`)" in stop.text
+        assert f"account {account} has TP_CONNECTION_ADMIN through its roles (`past_it`@`%`)" in stop.text
         assert stop.evidence["roles"] == ["`past_it`@`%`"]
         # It is not the account's to revoke.
         assert f"FROM {account}" not in stop.message

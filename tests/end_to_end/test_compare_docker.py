@@ -228,7 +228,7 @@ def test_what_keeps_a_container_from_serving_is_told(comparing: Comparing, engin
         refused(comparing.run("--no-report", *asked), code, *words)
     answer = comparing.run("--no-report", "--set", "variant[pool].server.version='9.7'")
     assert answer.returncode == 4
-    assert "asks for version 9.7" in answer.stdout + answer.stderr
+    assert "declares version 9.7" in answer.stdout + answer.stderr
     os.environ["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
     try:
         refused(comparing.run("--no-report"), 3, "the Docker engine does not answer", "start it")

@@ -169,7 +169,7 @@ def test_what_keeps_endpoints_from_being_compared_is_told(
     # Another version than declared.
     answer = given.comparing(one, given.table("other", pair[1], more='version = "9.7"')).run("--no-report")
     assert answer.returncode == 4
-    assert "the experiment asks for version 9.7" in answer.stdout + answer.stderr
+    assert "the experiment declares version 9.7" in answer.stdout + answer.stderr
     # Somebody else's table under one of our names.
     pair[1].query("CREATE TABLE dbdyno.sbtest2 (id INT PRIMARY KEY)")
     answer = given.comparing(one, given.table("other", pair[1])).run("--no-report")

@@ -222,5 +222,5 @@ def test_what_a_configuration_file_declares_is_read_back_too() -> None:
         "variable": "max_connections",
         "declared": "5",
         "effective": "10",
-        "rule": "10 to 100000, and lower where open_files_limit leaves no room for more",
+        "rule": "10 to 100000, and lower if open_files_limit is too small",
     }

@@ -141,7 +141,7 @@ def test_what_is_no_rounding(name: str, declared: str, effective: str) -> None:
 
 
 def test_the_servers_rules_are_told_where_known() -> None:
-    assert rule("max_connections") == "10 to 100000, and lower where open_files_limit leaves no room for more"
+    assert rule("max_connections") == "10 to 100000, and lower if open_files_limit is too small"
     assert rule("a_variable_of_tomorrow") is None
 
 

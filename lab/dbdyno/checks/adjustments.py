@@ -1,7 +1,8 @@
 """Known adjustments of servers: rounding and clipping.
 
-Rounding is documented and too small to matter; clipping changes the experiment. The figures are those of
-MariaDB 10.11 ("Server System Variables" in its manual), verified on a running server.
+Servers round some values to a multiple of a step, which is too small a change to matter, and clip others to a
+range, which changes the experiment. The figures are those of MariaDB 10.11 ("Server System Variables" in its
+manual), verified on a running server.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _BLOCK_BYTES = {
     "transaction_prealloc_size": 1024,
 }
 
-# A smaller change of the value has no measurable effect.
+# Rounding by less than this share of the value has no measurable effect.
 ROUNDING_SHARE = Decimal("0.01")
 
 _MIB = 1024 * 1024
@@ -46,8 +47,8 @@ _MIB = 1024 * 1024
 _RULES = {
     "back_log": "0, or no value, lets the server derive it from max_connections",
     "innodb_buffer_pool_instances": "MariaDB accepts it since 10.5 and does nothing with it; "
-    "MySQL uses 1 where the pool is below 1G",
-    "innodb_buffer_pool_size": "a multiple of innodb_buffer_pool_chunk_size, or of 1M where that is 0",
+    "MySQL uses 1 if the pool is smaller than 1G",
+    "innodb_buffer_pool_size": "a multiple of innodb_buffer_pool_chunk_size, or of 1M if that is 0",
     "innodb_flush_log_at_trx_commit": "0 to 3",
     "innodb_io_capacity": "at most innodb_io_capacity_max, and at least 100",
     "innodb_log_buffer_size": "at least 2M",
@@ -56,16 +57,16 @@ _RULES = {
     "innodb_read_io_threads": "1 to 64",
     "innodb_write_io_threads": "2 to 64",
     "interactive_timeout": "1 to 31536000 s",
-    "max_connections": "10 to 100000, and lower where open_files_limit leaves no room for more",
+    "max_connections": "10 to 100000, and lower if open_files_limit is too small",
     "open_files_limit": "at most the limit of the process (ulimit -n), at least what connections need",
     "read_buffer_size": "8192 to 2147479552, a multiple of 4096",
     "sort_buffer_size": "at least 1024",
     "table_definition_cache": "400 to 2097152",
-    "table_open_cache": "10 to 1048576, and at most half of what open_files_limit leaves",
+    "table_open_cache": "10 to 1048576, and at most half of the files that open_files_limit leaves",
     "thread_cache_size": "at most 16384, and lowered to fit max_connections",
     "thread_pool_size": "1 to 100000",
     "thread_stack": "131072 to 67108864, a multiple of 1024",
-    "tmp_table_size": "a multiple of 16384, rounded down: less than that is 0",
+    "tmp_table_size": "a multiple of 16384, rounded down; less than 16384 becomes 0",
     "wait_timeout": "1 to 31536000 s",
 }
 
@@ -87,7 +88,7 @@ def rounding(name: str, declared: str, variables: Mapping[str, str]) -> str | No
 
 
 def rule(name: str) -> str | None:
-    """The values that the server allows for a variable; None where unknown."""
+    """The values that the server allows for a variable; None if unknown."""
     return _RULES.get(name)
 
 

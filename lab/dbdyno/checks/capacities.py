@@ -1,6 +1,6 @@
 """Limits of server and client that depend on the number of connections.
 
-Pure arithmetic: a finding can name the largest point that fits and the limit that would suffice.
+From them a finding names the highest number of connections that fits and the limit that would suffice.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ USABLE = Fraction(9, 10)
 
 @dataclass(frozen=True)
 class Capacity:
-    """One limit: `fixed + per_connection x connections` must stay within 90 % of it."""
+    """One limit: the load needs `fixed + per_connection x connections`, and may use 90 % of `limit`."""
 
     # The variable, or the limit of the operating system.
     limit_name: str
     limit: int
-    # The unit, in the plural.
+    # What the limit counts, in the plural: "open files".
     unit: str
     per_connection: int
-    # Units needed or already used, independent of the number of connections.
+    # Need that does not depend on the number of connections, with what other clients use.
     fixed: int
-    # How to raise the limit; {value} is the new one.
+    # How to raise the limit; {value} stands for the new limit.
     fix: str
 
     def required(self, connections: int) -> int:
-        """Units that this number of connections needs."""
+        """What this number of connections needs of the limit."""
         return self.fixed + self.per_connection * connections
 
     def fits(self, connections: int) -> bool:
@@ -62,8 +62,8 @@ def server_capacities(
 ) -> list[Capacity]:
     """The server's limits, as far as `limits` (its variables, or the declared ones) has them.
 
-    `in_use` counts what other clients hold, under the names of SHOW GLOBAL STATUS. For a server that dbdyno
-    starts (`started`) the experiment sets the limits; on any other server SET GLOBAL does.
+    `in_use` counts what other clients hold, under the names of SHOW GLOBAL STATUS. If dbdyno starts
+    the server (`started`), the fix is a key of the experiment, else a SET GLOBAL statement.
     """
 
     def fix(name: str, dynamic: bool = True) -> str:
@@ -85,7 +85,7 @@ def server_capacities(
         # A connection has one table open at a time, and each table is open once. With fewer entries the
         # server closes and opens tables all the time.
         ("table_open_cache", "open tables", 1, demand.tables, fix("table_open_cache")),
-        # A socket per connection, a file per table, and what every server has open (logs, system
+        # A socket per connection, a file per table, and 50 files that every server has open (logs, system
         # tablespaces).
         ("open_files_limit", "open files", 1, demand.tables + 50, fix("open_files_limit", False)),
     )

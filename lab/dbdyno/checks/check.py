@@ -19,10 +19,10 @@ class Moment(StrEnum):
     """Nothing runs yet: only the experiment is known."""
 
     READY = "ready"
-    """The server runs and its data are restored; no load has touched it."""
+    """The server runs and its data are restored; no load has run since."""
 
     AFTER_GROUP = "after-group"
-    """The group's trials are over and the server is still up."""
+    """All trials of the group have ended, and the server still runs."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Context:
     description: Description | None = None
     # The description of the same variant's server at its first start; None at that first start.
     first_description: Description | None = None
-    # Data directory, socket and port that dbdyno assigned for this group, by the keys of an identity. Empty
-    # for servers that dbdyno does not start, and for servers that are not moved between slots.
+    # Data directory, socket and port that dbdyno assigned to this group, by the keys of
+    # `Description.identity`. Empty if dbdyno does not start the server or does not rotate slots.
     slot: Mapping[str, Any] = field(default_factory=dict)
-    # The first description of every variant seen so far, by name.
+    # The first description of every variant that has started so far, by the variant's name.
     peers: Mapping[str, Description] = field(default_factory=dict)
     # The workload of the group; None: all workloads of the experiment.
     workload: Workload | None = None
@@ -54,7 +54,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Check:
-    """One entry of the catalogue. `find` yields its findings; none means that the check passed."""
+    """One check. `find` yields its findings; a check without findings has passed."""
 
     code: str
     # The heading in docs/checks.md.

@@ -11,11 +11,11 @@ from dbdyno.servers.server import ServerProblem
 
 
 def settings(variant: Variant) -> dict[str, str]:
-    """Declared settings by variable. For a server that dbdyno starts they include its `config` and its
-    `arguments`; as in the server, the last value of a name wins.
+    """The declared settings of a variant, by variable. If dbdyno starts the server, they include its `config`
+    and its `arguments`; the last value of a variable wins, as in the server.
     """
     if variant.server.is_private:
-        # Opening the server later reports errors in the declaration.
+        # Errors in the declaration are reported later, when the server starts.
         with suppress(ServerProblem):
             return read_declaration(variant).options()
     return {variable_name(name): as_text(value) for name, value in variant.server.variables.items()}

@@ -1,6 +1,6 @@
-"""Non-deterministic conditions in WHERE, ON and HAVING: random numbers and the time of day.
+"""Finds non-deterministic conditions in WHERE, ON and HAVING: random numbers and the current time.
 
-They are found in sqlglot's tree of a statement, without a server.
+It searches the syntax tree that sqlglot parses from a statement, and needs no server.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.experiment.sql_text import Dialect, parse_statement, sqlglot
 
-# Functions that are evaluated per row, so that no index applies.
+# Functions that the server evaluates per row, so it cannot use an index.
 _PER_ROW: Mapping[Dialect, frozenset[str]] = {
     "mysql": frozenset(
         {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "SYSDATE", "RANDOM_BYTES"}
@@ -33,7 +33,7 @@ _PER_ROW: Mapping[Dialect, frozenset[str]] = {
         }
     ),
 }
-# Functions that are evaluated once per statement.
+# Functions that the server evaluates once per statement.
 _PER_STATEMENT = frozenset(
     {
         *("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "CURDATE", "CURTIME", "LOCALTIME"),
@@ -112,8 +112,8 @@ def _describe_condition(function: Any, name: str, dialect: Dialect, *, evaluated
 
 
 def _generator(expression: Any) -> str:
-    """The generator with the distribution of an expression over one random number from [0, 1); empty where
-    that is unknown.
+    """The generator whose values have the distribution of an expression over one random number from [0, 1);
+    empty if unknown.
     """
     try:
         low, high = _value(expression, 0.0), _value(expression, math.nextafter(1.0, 0.0))

@@ -1,4 +1,4 @@
-"""P02: the data are those that the engine loads, before the load and after it."""
+"""P02: tables and rows must match their specification, before the load and after it."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
 from dbdyno.servers.server import Address, Server
 
-# A group may change rows and ids by this share; beyond it, late trials work on other data than early ones.
+# A group may change rows and ids by this share; otherwise late trials use other data than early ones.
 DRIFT_SHARE = 0.01
 
-# Maximum number of tables named in a message; a thousand wrong tables have the same cause as the first five.
+# Maximum number of tables named in a message.
 _NAMED_MAX = 5
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Missing tables, wrong columns, indexes or storage engine, unexpected rows and ids.
+    """Finds missing tables, wrong columns, indexes or storage engines, and unexpected rows and ids.
 
-    Catches a load over other rows than those that were loaded. A published benchmark loaded 100,000 rows a
-    table and chose ids up to 1,000,000: nine statements in ten found no row, and every DELETE + INSERT pair
-    made the tables grow.
+    Catches a load that uses other rows than those that were loaded. A published benchmark loaded 100,000 rows
+    per table and used ids up to 1,000,000: nine statements in ten matched no row, and every DELETE + INSERT
+    pair made the tables grow.
 
-    Rule: before the load the tables have the columns, indexes and storage engine that the engine creates, and
-    exactly the ids 1 to table_size; after a group, rows and ids are within 1 % of that. Anything else is a
-    stop. An AUTO_INCREMENT counter that is not table_size + 1 on fresh data is a warning: rows were inserted
-    and deleted since the load. For the user's own SQL, the tables that `setup` creates exist before the load,
-    and generated tables hold their number of rows.
+    Rule: before the load, the tables must have the columns, indexes and storage engine that the engine
+    creates, and exactly the ids 1 to table_size; after a group, rows and ids must be within 1 % of that. Any
+    difference is a stop. An AUTO_INCREMENT counter other than table_size + 1 on fresh data is a warning: rows
+    were inserted and deleted after loading. For the user's own SQL, the tables that `setup` creates must
+    exist before the load, and generated tables must have their number of rows.
     """
     if context.server is None:
         return
@@ -98,12 +98,12 @@ def find_differences(
     }
     if differences:
         yield _differences_finding(
-            "do not have the columns, indexes or engine of the options", differences, database, subject
+            "do not have the specified columns, indexes or storage engine", differences, database, subject
         )
-        # With a wrong table the row count says nothing, and counting may take an hour.
+        # The row count of a wrong table tells nothing, and counting may take an hour.
         return
     if not tables.rows:
-        return  # The workload fills them, with as many rows as there are events.
+        return  # The workload itself fills the tables, one row per event.
     of = _DIALECTS[server.address().protocol].extent
     extents = {name: of(query, database, name, shape) for name, shape in there.items()}
     yield from _check_rows(extents, tables, tolerance, database, subject)
@@ -131,9 +131,7 @@ def find_sql_differences(server: Server, workload: SqlWorkload, subject: str = "
             if count != rows:
                 differences[name] = [f"{count:,} rows, not {rows:,}"]
     if differences:
-        yield _differences_finding(
-            "do not hold the rows of the options", differences, address.database, subject
-        )
+        yield _differences_finding("do not have the specified rows", differences, address.database, subject)
 
 
 def _qualified_name(address: Address, name: str) -> str:
@@ -152,7 +150,7 @@ def _check_rows(
         if (differences := list(extent_differences(extent, tables.rows, tolerance)))
     }
     if differences:
-        yield _differences_finding("do not hold the rows of the options", differences, database, subject)
+        yield _differences_finding("do not have the specified rows", differences, database, subject)
     if not tolerance and not differences and tables.columns[0].auto_increment:
         moved = [
             name for name, extent in extents.items() if extent.auto_increment not in (None, tables.rows + 1)
@@ -162,8 +160,8 @@ def _check_rows(
             yield _finding(
                 "warn",
                 f"AUTO_INCREMENT of {_shorten(moved)} in {database} is not {tables.rows + 1:,} "
-                f"({moved[0]}: {first}): rows were inserted and deleted since the load, so pages may be "
-                "fuller or emptier than after a load.",
+                f"({moved[0]}: {first}): rows were inserted and deleted after loading, so pages "
+                "may be fuller or emptier than after loading.",
                 {"tables": moved[:_NAMED_MAX], "auto_increment": first, "expected": tables.rows + 1},
                 subject,
                 "Load the tables again.",

@@ -1,4 +1,4 @@
-"""P03: the server is the intended one, and the same one throughout."""
+"""P03: all trials of a variant must run on the same server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
 # Facts that identify a server. MariaDB has no server_uuid; a server that dbdyno starts is identified by its
-# data directory, socket and port. A restored copy has the uuid of its snapshot, so that alone proves nothing.
+# data directory, socket and port. A restored copy has the uuid of its snapshot, so an equal uuid alone proves
+# nothing.
 PERMANENT_FACTS = (
     "datadir",
     "data_directory",
@@ -27,7 +28,7 @@ PERMANENT_FACTS = (
     "aurora_server_id",
     "image",
 )
-# Facts that two servers may share: defaults, and facts that a copy keeps.
+# Facts that may be equal on two servers: defaults, and facts that a copy of the data keeps.
 _AMBIGUOUS_FACTS = (
     "socket",
     "port",
@@ -54,25 +55,25 @@ START_FACTS = ("pid", "start_unix_us")
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """The server under load is the one that was seen first, and within a group the very same process.
+    """Finds trials that ran on another server than the variant's first one, or on a restarted one.
 
-    Catches results that belong to another server than their label says. A published benchmark loaded its
-    tables through a socket path and ran over `localhost` and a port, which the client library sends to its
-    default socket: these may have been two servers.
+    Catches results that are attributed to the wrong server. A published benchmark loaded its tables through a
+    socket path, and its load ran over `localhost` and a port. The client library connects `localhost` to its
+    default socket, perhaps another server.
 
-    A remote server keeps its start time too: dbdyno does not restart it, and one that restarted (after a
-    failover, say) has another cache and perhaps another machine. The user's own commands may start or restore
-    it before a group, never within one.
+    The start time of a remote server must not change either: dbdyno does not restart it, and a server that
+    restarted, for example after a failover, has an empty cache and perhaps another machine. The user's own
+    commands may start or restore it before a group, but not within a group.
 
-    Servers of a comparison exchange their data directory, socket and port from block to block. Identity and
-    variables of the server must then show those of the group.
+    Servers that dbdyno starts change their data directory, socket and port from block to block. The server
+    must then have those of its group.
 
-    Rule: the server's version starts with the declared `version`. Product, version, data directory, socket,
-    port, uuid and host name (where the server has them) equal the first description of the variant, or the
-    group's paths and port where dbdyno assigns them. Process id and start time may change between groups but
-    not within one, since a server that crashed and restarted has an empty cache. No process answers for two
-    variants, no two URLs lead to the same server, and variants that declare the same software have the same
-    version. Anything else is a stop.
+    Rule: the server's version must start with the declared `version`. Product, version, data directory,
+    socket, port, uuid and host name (if the server has them) must equal those of the variant's first
+    description, or the paths and port that dbdyno assigned to the group. Process id and start time may change
+    between groups but not within a group, because a restarted server has an empty cache. No two variants may
+    use the same process, no two URLs may lead to the same server, and variants that declare the same software
+    must have the same version. Anything else is a stop.
     """
     description = context.description
     if description is None:
@@ -98,7 +99,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def _slot_findings(context: Context, description: Description) -> Iterator[Finding]:
-    """A server whose paths or port are not those of its group, by its identity or its variables."""
+    """Findings if the server's paths or port differ from those of its slot."""
     wrong = {}
     for key, expected in context.slot.items():
         by_server = (description.variables.get(name) for name in SLOT_VARIABLES[key])
@@ -127,7 +128,7 @@ def _change_findings(
     before: Description, now: Description, keys: tuple[str, ...], since: str, subject: str
 ) -> Iterator[Finding]:
     old, new = _facts(before), _facts(now)
-    # A fact that the account could not read both times is not compared.
+    # Only facts that the account could read both times are compared.
     known = [
         key for key in ("product", "version", *keys) if old.get(key) is not None and new.get(key) is not None
     ]
@@ -176,20 +177,20 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
     if facts["version"] != other["version"] and _is_same_software(context, name):
         yield _stop(
             f"{context.subject} runs version {facts['version']} and {name} runs {other['version']}, "
-            "but the experiment asks for the same software in both.",
-            "Set basedir where versions are to differ, or install one version.",
+            "but the experiment declares the same software for both.",
+            "Set basedir if the versions should differ, or install one version.",
             {"version": {context.subject: facts["version"], name: other["version"]}},
             context.subject,
         )
 
 
 def _version_findings(context: Context, description: Description) -> Iterator[Finding]:
-    """A server whose version is not the declared one."""
+    """A finding if the server does not have the declared version."""
     declared = context.variant.server.version if context.variant is not None else None
     if declared is None or re.match(rf"{re.escape(declared.rstrip('.'))}(?![0-9])", description.version):
         return
     yield _stop(
-        f"the server is {description.product} {description.version}, and the experiment asks for "
+        f"the server is {description.product} {description.version}, and the experiment declares "
         f"version {declared}.",
         "Set the right basedir, image or url, or correct version.",
         {"version": description.version, "wanted": declared},

@@ -1,4 +1,4 @@
-"""P04: the server runs with the settings the experiment declares."""
+"""P04: declared settings must be effective on the running server."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from dbdyno.finding import Finding
 
 
 def find(_moment: Moment, context: Context) -> Iterator[Finding]:
-    """Every declared variable, read back from the running server, has the declared value.
+    """Finds declared variables that have another value on the running server.
 
     Catches a comparison of settings that were never in effect. A published benchmark compared values of
-    innodb_buffer_pool_instances without reading one back: a server ignores a world-writable configuration
-    file, and adjusts the number when the pool is small.
+    innodb_buffer_pool_instances without reading one back: a server ignores a configuration file
+    that everyone may write, and adjusts the number if the pool is small.
 
-    On a remote server dbdyno sets nothing without `set_global`; the check then reports settings that differ
-    from the experiment.
+    On a remote server dbdyno changes no setting without `set_global`, and only compares.
 
-    Rule: declared and effective value are equal, apart from units (8G), booleans (ON, 1, true), list order
-    and letter case. A value that the server rounds to its own step, by less than 1 %, is a note. Any other
-    value, and a variable that the server does not have, is a stop that shows both values and the server's
-    rule where it is known.
+    Rule: the declared and the effective value must be equal, apart from units (8G), booleans (ON, 1, true),
+    list order and letter case. A value that the server rounded by less than 1 % is a note. Any other value is
+    a stop that shows both values and, if known, the server's rule. A variable that the server does not have
+    is a stop.
     """
     if context.description is None:
         return
@@ -95,7 +94,7 @@ def _missing_findings(
         level="stop",
         text=f"the running server has no variable {option} (declared as {as_text(declared)}), so its effect "
         f"cannot be verified.{f' {known[0].upper()}{known[1:]}.' if known else ''}",
-        fix="Remove it; an option without a variable belongs into `arguments`.",
+        fix="Remove it; put an option without a variable into `arguments`.",
         evidence={"variable": name, "declared": as_text(declared), "effective": None, "rule": known},
         subject=subject,
     )

@@ -1,4 +1,4 @@
-"""P07: the limits of server and client suffice for the highest load."""
+"""P07: the limits of server and client must suffice for the highest load."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _IN_USE = ("Prepared_stmt_count", "Threads_connected", "pg_stat_activity.client_
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Limits that are too low for the planned number of connections.
+    """Finds limits that are too low for the highest number of connections.
 
     Catches sweeps whose last points could not run as described. A published benchmark planned 500 connections
-    x 46 prepared statements = 23,000 under a limit of 16,382, which 356 connections reach; another one ran
-    into the limit and turned prepared statements off without saying so.
+    x 46 prepared statements = 23,000 under a limit of 16,382, which 356 connections reach; another one
+    reached the limit and switched prepared statements off without reporting it.
 
-    Rule: at the largest point prepared statements, connections, open tables, open files, local ports and the
-    client's own files each need at most 90 % of their limit, including those of other clients. Otherwise it
-    is a stop that names the largest point that fits and the limit that would suffice. Before a server runs,
-    the check uses the limits that the experiment declares.
+    Rule: at the highest number of connections, prepared statements, connections, open tables, open files,
+    local ports and the client's own files must each need at most 90 % of their limit, including those of
+    other clients. More is a stop, which names the highest number of connections that fits and the limit that
+    would suffice. Before a server runs, the check uses the limits that the experiment declares.
     """
     workloads = context.experiment.workloads if context.workload is None else (context.workload,)
     if moment is Moment.DESIGN:
@@ -87,7 +87,7 @@ def _client(context: Context) -> list[Capacity]:
     if context.experiment.load.transport == "tcp" and _PORT_RANGE.exists():
         first, last = _PORT_RANGE.read_text().split()
         ports = int(first), int(last)
-    # The engine inherits it; `run.engine.Engine` has raised it to the hard limit.
+    # The engine inherits this limit; `run.engine.Engine` has raised it to the hard limit.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return client_capacities(ports, 1 << 30 if files == resource.RLIM_INFINITY else files)
 

@@ -1,4 +1,4 @@
-"""P08: statements find their rows by an index, according to the server's execution plan."""
+"""P08: statements must find their rows by an index, and select the same rows at any time."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ EXPLAINABLE = ("SELECT", "WITH", "UPDATE", "DELETE", "TABLE", "REPLACE", "INSERT
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Full table scans, non-deterministic conditions and unusable indexes in the user's own statements.
+    """Finds full table scans, non-deterministic conditions and unusable indexes in the user's own statements.
 
     Catches statements that do not measure what their name says. A published benchmark called WHERE id =
     FLOOR(RAND() * 10000000) a read by primary key: RAND() is evaluated per row, so each execution reads the
     complete table, takes 2.5 s, and returns no row, one, or several.
 
     Rule: a function that is evaluated per row (RAND, UUID, …) in WHERE, ON or HAVING is a stop; one that
-    depends on the time of day is a warning. With the data loaded, EXPLAIN runs with values of the load: a
-    full scan of a table of at least 1,000 rows is a warning, and a stop where the statement does not
-    aggregate and expects at most a hundredth of the rows; a conversion that keeps an index from being used is
-    a warning. A note lists every plan. For a script a note says that its statements are unknown before the
-    run.
+    depends on the current time is a warning. When the data are loaded, EXPLAIN runs with parameter values of
+    the load. A full scan of a table of at least 1,000 rows is a warning; it is a stop if the statement does
+    not aggregate and `rows` is at most a hundredth of the table's rows. A type conversion that prevents the
+    use of an index is a warning. A note lists every execution plan. For a script a note says that its
+    statements are unknown before the run.
     """
     workloads = (context.workload,) if context.workload else context.experiment.workloads
     own = [workload for workload in workloads if isinstance(workload, SqlWorkload)]

@@ -1,4 +1,4 @@
-"""P09: statements return the expected number of rows, and the server examines few rows for that."""
+"""P09: statements must return the expected number of rows, and the server must examine few rows for that."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _LIMITS = {
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Unexpected row counts, and the rows that the server examines for each row it returns.
+    """Finds unexpected row counts, and statements for which the server examines many rows.
 
-    Catches statements over data they were not written for. In a published benchmark nine statements in ten
-    found no row; in another one a query examined ten million rows to return one.
+    Catches statements that do not fit the data. In a published benchmark nine statements in ten matched no
+    row; in another one a query examined ten million rows to return one.
 
     Rule: before the load each reading statement with expected `rows` is executed with five values, spread
     over those of the load. An unexpected row count for two or more values is a stop, for one value a warning.
     A statement that the server refuses is a stop too. A note lists the rows that the server examined per
-    execution by its own counters (Handler_read_* of the session; the scans of PostgreSQL's EXPLAIN ANALYZE);
-    at least 1,000 and over 100 for each row returned are a warning. Writing statements are not executed: D04
-    counts their rows under load.
+    execution by its own counters (Handler_read_* of the session; the scans of PostgreSQL's EXPLAIN ANALYZE).
+    At least 1,000 that are also more than 100 per returned row are a warning. Writing statements are not
+    executed: D04 counts their rows under load.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     workloads = (context.workload,) if context.workload else context.experiment.workloads
@@ -160,7 +160,7 @@ class _StatementRunner:
         self._workload, self._admin, self._dialect, self._executions = workload, admin, dialect, executions
         generators = {name: workload.generator(name) for name in workload.parameters}
         self._results = {name: one for name, one in generators.items() if isinstance(one, Result)}
-        # The increase of the counters by one reading of the counters.
+        # Reading the counters increases them by this number.
         self._overhead = -self._read_handler_count() + self._read_handler_count() if dialect == "mysql" else 0
 
     def execute(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], number: int) -> None:

@@ -1,4 +1,4 @@
-"""P11: client and server run on separate CPUs, and no other database is busy on this machine."""
+"""P11: load generator and server must have separate CPUs, and no other database server may be busy."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ DATABASES = frozenset(
     }
 )
 
-# Seconds for which other servers are observed, and the share of one CPU above which a server is busy.
+# Seconds of observation, and the share of one CPU above which a server counts as busy.
 _WATCH_S = 0.3
 BUSY_SHARE = 0.05
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Client and server on the same CPUs, or another database server at work on this machine.
+    """Finds CPUs that client and server share, and other database servers that are busy on this machine.
 
     Catches results in which the load generator takes the server's CPU time. In a published benchmark both
-    shared the only CPU of the machine; in another one the client machine ran a server of the other version.
+    shared the only CPU of the machine; in another one the other version's server ran on the client machine.
 
-    Rule: overlapping CPU sets of client and server are a warning, since results do not transfer; an
-    undeclared set means all CPUs, unless dbdyno divides the CPUs itself. Another database server that uses
-    more than 5 % of a CPU while no load runs is a warning too.
+    Rule: the CPU sets of client and server must not overlap; otherwise a warning says that results do not
+    apply to a server with its own CPUs. Without `cpus` the set is all CPUs, unless dbdyno divides them.
+    Another database server that uses more than 5 % of a CPU while no load runs is a warning too.
     """
     if moment is Moment.DESIGN:
         yield from _overlaps(context)

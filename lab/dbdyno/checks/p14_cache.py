@@ -1,4 +1,4 @@
-"""P14: the data are clearly smaller or clearly larger than the cache."""
+"""P14: the data must be clearly smaller or clearly larger than the cache."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ GIB = 1024.0**3
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Ratio of data and indexes to the size of the cache: in memory, borderline, or more than it holds.
+    """Finds data whose size is close to that of the cache.
 
     Catches results that depend on which pages happen to be cached. A published benchmark had 40 GB of data
     for a buffer pool of 40 GB.
 
-    Rule: a ratio between 0.8 and 1.25 is a warning; otherwise a note says whether the data fit. PostgreSQL
-    also uses the OS page cache, so there it is always a note.
+    Rule: the ratio of data and indexes to the cache must be below 0.8 or above 1.25; otherwise it is a
+    warning. A note says whether the data fit. PostgreSQL also uses the OS page cache, so its finding is
+    always a note.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     description = context.description
@@ -43,7 +44,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     )
     warns = borderline and not postgres
     if warns:
-        text += " Small differences in caching become large ones in reads."
+        text += " A small difference in caching then causes a large difference in reads."
     yield Finding(
         code="P14",
         level="warn" if warns else "note",

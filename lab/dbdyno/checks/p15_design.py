@@ -1,4 +1,4 @@
-"""P15: the design supports a conclusion."""
+"""P15: the design must support a verdict."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from dbdyno.stats.signed_rank import blocks_needed
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Too few blocks, no interleaving, several differences between variants, or none at all.
+    """Finds too few blocks, points in a fixed order, and variants with several differences or none.
 
-    Catches designs in which drift, cache state and chance look like the factor. Published benchmarks often
-    run each point once, and all of one variant before all of the other; one attributed to the thread pool
-    what came with another version and some twenty changed defaults.
+    Catches designs in which drift, cache state or chance look like an effect of the variant. Published
+    benchmarks often run each point once, and all points of one variant before those of the other; one
+    attributed to the thread pool an effect of another version with about twenty changed defaults.
 
-    Rule: a verdict needs 2 / 2^blocks <= 0.05 / K, where K sentences share the chance of a false verdict (all
-    comparisons of a run, or all main effects and interactions): 6 blocks for one, 7 for three, 8 for six. The
+    Rule: the smallest possible p-value, 2 / 2^blocks, must not exceed 0.05 / K, where K is the number of
+    verdict sentences (all comparisons of a run, or all main effects and interactions): 6 blocks for one
+    sentence, 7 for three, 8 for six. The
     order can be balanced exactly only if the number of blocks is a multiple of the number of variants. Points
     in a fixed order run in the state that earlier points left. A single variant is no comparison. Several
     declared differences between a variant and the baseline are confounded, unless the variants are all
@@ -80,8 +81,8 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
         yield Finding(
             code="P15",
             level="note",
-            text=f"{blocks} blocks are no multiple of {variants} variants: the order cannot be balanced "
-            "exactly, so that some variants run first more often than others.",
+            text=f"{blocks} blocks are not a multiple of {variants} variants: the order cannot be balanced "
+            "exactly, so some variants run first more often than others.",
             fix=f"Set blocks = {blocks + variants - blocks % variants} in [design].",
             evidence={"blocks": blocks, "variants": variants},
         )
@@ -116,9 +117,9 @@ def _differences(baseline: Variant, variant: Variant, *, factorial: bool) -> Ite
     differences = list_differences(baseline, variant)
     if len(differences) > 1 and not factorial:
         yield _warn(
-            f"{variant.name} differs from {baseline.name} in {len(differences)} things "
+            f"{variant.name} differs from {baseline.name} in {len(differences)} settings "
             f"({', '.join(differences)}): an effect cannot be attributed to one of them.",
-            "Change one at a time, or add variants in between.",
+            "Change one setting per variant, or add variants in between.",
             subject=variant.name,
             baseline=baseline.name,
             differing=differences,

@@ -1,4 +1,4 @@
-"""P17: declared differences between two variants take effect on their servers."""
+"""P17: declared differences between two variants must take effect on their servers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ IGNORED: Mapping[tuple[str, str], str] = {
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Declared differences without effect: both servers have the same value, or ignore the variable.
+    """Finds declared differences without effect: both servers have the same value, or ignore the variable.
 
-    Catches factors without effect. A published benchmark compared 1 and 8 buffer pool instances and never
-    read the value back: MySQL uses one instance where the pool is smaller than 1G, and MariaDB always.
+    Catches settings without effect. A published benchmark compared 1 and 8 buffer pool instances and never
+    read the value back: MySQL uses one instance if the pool is smaller than 1G, and MariaDB always uses one.
 
     Rule: of the variables in which a variant's declaration differs from the baseline, at least one must
-    differ in effect. If none does, a warning says that the variants are identical; if some do not, a note
-    names them. A variable that the server is known to ignore is no difference. After the run the judge uses
-    the same code for a difference that changes no counter.
+    have an effect. If none has, a warning says that the variants are identical; if some have none, a note
+    names them. A variable that the server is known to ignore has no effect. After the run the judge uses the
+    same code if no counter changed.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     baseline = context.experiment.variants[0]

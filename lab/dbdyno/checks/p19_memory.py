@@ -1,4 +1,4 @@
-"""P19: the servers fit into the available memory."""
+"""P19: the caches must fit into the available memory."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Caches that are larger than the memory of the machine or the container.
+    """Finds caches that are too large for the memory of the machine or the container.
 
-    Catches servers that swap, or are killed, only under load. A published benchmark ran its server in a
+    Catches servers that swap or are killed, but only under load. A published benchmark ran its server in a
     container inside a small virtual machine.
 
-    Rule: the declared cache may have at most 80 % of the container's limit, or of the memory that dbdyno may
-    use. Servers that dbdyno does not start run at the same time, so the sum of their caches counts. More is a
-    stop.
+    Rule: the declared cache must be at most 80 % of the container's limit, or of the memory that dbdyno may
+    use; a larger cache is a stop. Servers that dbdyno does not start run at the same time, so the limit
+    applies to the sum of their caches.
     """
     if moment is Moment.DESIGN:
         for variant in context.experiment.variants:

@@ -1,4 +1,4 @@
-"""P22: the load's connections use the server's thread pool, if it has one."""
+"""P22: the load's connections must use the server's thread pool, if it has one."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _PLUGIN = (
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Connections that bypass a thread pool, and the account of the load where there is a pool.
+    """Finds connections that bypass the thread pool.
 
-    Catches one thread per connection that is measured under the pool's name. MySQL's pool keeps connections
-    with TP_CONNECTION_ADMIN in a group of their own, and root has it, as every account with all privileges
-    has. The extra_port of MariaDB and Percona Server has one thread per connection, whatever thread_handling
-    says.
+    Catches a measurement of one thread per connection that is reported as one of the thread pool. MySQL
+    serves connections with TP_CONNECTION_ADMIN outside of its pool; root and every account with all
+    privileges have this privilege. MariaDB and Percona Server use one thread per connection on the
+    extra_port, even with thread_handling = pool-of-threads.
 
-    Rule: where the server has a thread pool, a connection to the extra port is a stop, and so is an account
-    of the load with that privilege, granted directly or by a role that is active at login. Otherwise a note
-    names the account and says why it uses the pool.
+    Rule: if the server has a thread pool, the load must not use the extra_port, and its account must not have
+    the privilege, granted directly or by a role that is active at login. Otherwise it is a stop. A note names
+    the account and says why it uses the pool.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     server, description = context.server, context.description
@@ -60,15 +60,15 @@ def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
     if by_itself:
         how, fix = "", f"REVOKE {BYPASS} ON *.* FROM {account}"
     else:
-        how = f" by its roles ({roles})"
+        how = f" through its roles ({roles})"
         fix = (
-            f"SET DEFAULT ROLE NONE TO {account}, where activate_all_roles_on_login is OFF and the role is "
-            f"none of mandatory_roles, or REVOKE {BYPASS} ON *.* FROM the role"
+            f"SET DEFAULT ROLE NONE TO {account}, if activate_all_roles_on_login is OFF and the role is "
+            f"not in mandatory_roles, or REVOKE {BYPASS} ON *.* FROM the role"
         )
     yield _stop(
         context,
         f"the load's account {account} has {BYPASS}{how}: MySQL's thread pool serves its connections "
-        "in a group of their own, as if there were no pool.",
+        "outside of the pool, one thread per connection.",
         f"Use an account without it: {fix}.",
         accounts=[account],
         privilege=BYPASS,

@@ -1,4 +1,4 @@
-"""The server's execution plan of a statement: EXPLAIN of MariaDB, MySQL and PostgreSQL in one form."""
+"""Reads the execution plan of a statement: EXPLAIN of MariaDB, MySQL and PostgreSQL in one form."""
 
 from __future__ import annotations
 

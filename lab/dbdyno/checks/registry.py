@@ -1,4 +1,4 @@
-"""The catalogue of checks, and the function that runs it.
+"""The list of all checks, and the function that runs them.
 
 A new check is one file in this folder that defines a `CHECK`, and one line in `_MODULES`.
 """
@@ -35,9 +35,9 @@ NEED_DATA = frozenset({"P02", "P08", "P09"})
 
 
 def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:
-    """Every finding of the checks at this moment, the most severe first.
+    """Run the checks of this moment and return their findings, the most severe first.
 
-    `codes` limits the catalogue to those checks. A stop with an override in the experiment gets the reason of
+    `codes` selects some of the checks. A stop with an override in the experiment gets the reason of
     the override. Raises `servers.server.ServerProblem` if the server no longer answers and no check yields a
     stop.
     """
@@ -50,7 +50,7 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
                 findings += [_apply_override(finding, context) for finding in check.find(moment, context)]
             except ServerProblem as problem:
                 first_problem = first_problem or problem
-    # A stop is more informative than the error of another check.
+    # A stop tells more than the error of another check.
     if first_problem is not None and not blocking_findings(findings):
         raise first_problem
     if moment is Moment.DESIGN:

@@ -1,7 +1,8 @@
 """Statements with values in place of their parameters, so that a server can explain or execute them.
 
-The load uses the same values: they are spread over the range of a random number, or are the first of a list,
-or are from the first line of a CSV file. The result of an earlier statement is available after its execution.
+The values are some of those that the load uses: values spread over the range of a random number, the first
+values of a list, or those of the first line of a CSV file. The result of an earlier statement is known only
+after its execution.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.servers.url import Target
 
-# Values per random number.
+# Number of values of each parameter.
 SAMPLES = 5
 # Maximum number of statements checked per workload; a .sql file may have thousands.
 STATEMENTS_MAX = 200
-# A statement that reads more rows than this for each row expected or returned is a scan.
+# A statement that reads more than this number of rows per expected or returned row counts as a scan.
 SCAN_RATIO = 100
 
 Value = int | float | str | None
@@ -44,8 +45,8 @@ def open_load_session(server: Server, workload: SqlWorkload) -> Iterator[AdminCo
 
 @contextmanager
 def open_load_connection(address: Address, transport: str | None = None) -> Iterator[AdminConnection]:
-    """A connection to the load's database with the load's account. With "tcp", the server may match another
-    account than with "unix". Raises ServerProblem.
+    """A connection to the load's database with the load's account. Over TCP the server may select another
+    account than over a unix socket. Raises ServerProblem.
     """
     socket = None if transport == "tcp" else address.unix_socket
     target = {field.name: getattr(address, field.name) for field in fields(Target)}
@@ -81,7 +82,7 @@ def values(workload: SqlWorkload, number: int) -> dict[str, Value]:
 
 
 def _sample(generator: generators.Generator, number: int) -> Iterator[Value]:
-    """One value of the generator, if it can be known without a server."""
+    """One value of the generator; none if only the server knows it."""
     match generator:
         case generators.IntegerRange(low=low, high=high):
             yield low + (high - low) * number // (SAMPLES - 1)

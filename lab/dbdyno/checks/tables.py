@@ -1,6 +1,6 @@
-"""The tables of a server, compared with those that the engine creates (`run.description`).
+"""Compares the tables of a server with those that the engine creates (`run.description`).
 
-Used by check P02, and by `dbdyno run` to decide whether existing tables may be used.
+Check P02 uses it, and `dbdyno run`, which decides whether it may use existing tables.
 
 Counting must disturb the trial as little as possible: `COUNT(*)` scans the index on k, the smallest copy of
 the rows (about 13 bytes per row, against 200 in the table itself). InnoDB puts pages that only one scan has
@@ -87,7 +87,7 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
 
 
 def shape_differences(shape: Shape, expected: Tables) -> Iterator[str]:
-    """Differences between one table and what the engine creates."""
+    """Differences between one table and the table that the engine creates."""
     if shape.engine == "view":
         yield "it is a view"
         return
