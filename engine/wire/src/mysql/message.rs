@@ -102,7 +102,8 @@ pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_type
     });
 }
 
-/// As [`execute`], with the parameters of a script.
+/// As [`execute`], with the parameters of a script: an iterator of unknown length, so the bitmap of NULLs takes one more
+/// pass than in [`execute`], which is on the hot path.
 pub fn execute_with<'a>(
     out: &mut Vec<u8>,
     statement_id: u32,

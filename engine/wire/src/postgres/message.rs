@@ -117,7 +117,8 @@ pub fn execute(out: &mut Vec<u8>, name: u32, values: &[Value]) {
     out.extend_from_slice(EXECUTE_AND_SYNC);
 }
 
-/// As [`execute`], with the parameters of a script.
+/// As [`execute`], with the parameters of a script: an iterator of unknown length, so their number is written last.
+/// [`execute`], which is on the hot path, knows it in advance.
 pub fn execute_with<'a>(
     out: &mut Vec<u8>,
     name: u32,
