@@ -21,6 +21,7 @@ from dbdyno.run.loading import prepare
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
+from dbdyno.store.warmup_trial import WarmupTrial
 
 LENGTH_S = 30.0
 LOOK = ("sh", "-c", "cat /proc/$DBDYNO_SERVER_PID/comm; exec sleep 600")
@@ -35,7 +36,7 @@ def experiment(**load: Any) -> Experiment:
     )
 
 
-def warmup_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[warmup.Entry, list[Any]]:
+def warmup_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[WarmupTrial, list[Any]]:
     """The entry of the first warm-up trial, and the records that were kept of it."""
     run = Run.create(folder, of, b"")
     trial = warmup.warmup_trials(of, of.workloads)[0]

@@ -20,6 +20,7 @@ from dbdyno.servers import open_server
 from dbdyno.servers.server import Description, Server
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
+from dbdyno.store.warmup_trial import WarmupTrial
 
 DESCRIPTION = Description("mysql", "9.7", {"pid": 4711}, {}, {}, {})
 MEASURING = {"type": "phase", "data": {"name": "measure", "at_us": 0, "at_unix_us": 0}}
@@ -65,7 +66,7 @@ def played(folder: Path, then: Callable[[], None], **hooks: Any) -> None:
 
 def run_warmup_trial(
     folder: Path, then: Callable[[], None], **hooks: Any
-) -> tuple[Path, warmup.Entry, list[Finding]]:
+) -> tuple[Path, WarmupTrial, list[Finding]]:
     """A warm-up trial with these hooks, in which `then` happens: its folder, its entry, and its findings."""
     experiment, run, server = prepared(folder, **hooks)
     (trial,) = warmup.warmup_trials(experiment, experiment.workloads)

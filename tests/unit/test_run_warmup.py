@@ -24,6 +24,7 @@ from dbdyno.run import warmup
 from dbdyno.run.plan import trial_plan
 from dbdyno.store import Run
 from dbdyno.store.warmup_trial import (
+    WarmupTrial,
     derived_warmup_s,
     is_warm_state_checked,
     read_warmup_trials,
@@ -47,7 +48,7 @@ def experiment(state: State = "restore", kind: str = "local", workloads: int = 1
     )
 
 
-def entry(variant: str, settle_s: float | None, failure: str | None = None, **more: Any) -> warmup.Entry:
+def entry(variant: str, settle_s: float | None, failure: str | None = None, **more: Any) -> Any:
     return {
         "variant": variant,
         "workload": "oltp_read_write",
@@ -122,7 +123,7 @@ def test_a_warmup_trial_takes_a_minute_or_four_measurements(duration_s: float, l
         ),
     ],
 )
-def test_the_slowest_chooses_the_warm_up(entries: list[warmup.Entry], warmup_s: float, text: str) -> None:
+def test_the_slowest_chooses_the_warm_up(entries: list[WarmupTrial], warmup_s: float, text: str) -> None:
     chosen = warmup.to_document(experiment(), entries)
     assert (chosen["schema"], chosen["warmup_s"], chosen["trials"]) == (1, warmup_s, entries)
     assert warmup.describe(experiment(), chosen, 16) == text

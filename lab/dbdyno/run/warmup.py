@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.durations import format_duration
@@ -28,7 +27,7 @@ from dbdyno.run.trial import call_each, prewarm
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
-from dbdyno.store.warmup_trial import warmup_trial_writer
+from dbdyno.store.warmup_trial import WarmupTrial, WarmupTrials, warmup_trial_writer
 
 SCHEMA = 1
 # A warm-up trial takes this many seconds, or this multiple of a measurement if that is longer.
@@ -37,8 +36,6 @@ LENGTH_FACTOR = 4.0
 # The warm-up of all trials is this multiple of the longest time to settle, and at least a second.
 MARGIN = 1.5
 WARMUP_MIN_S = 1.0
-
-Entry = dict[str, Any]
 
 
 def has_warmup_trials(experiment: Experiment) -> bool:
@@ -82,7 +79,7 @@ def run_warmup_trial(
     server: Server,
     description: Description,
     engine: Engine,
-) -> tuple[Entry, list[str]]:
+) -> tuple[WarmupTrial, list[str]]:
     """Run one warm-up trial on a server that is ready. Returns its entry in warmup_trials.json, and the
     messages of failed hooks.
 
@@ -116,7 +113,7 @@ def run_warmup_trial(
     seconds = _seconds(intervals, open_loop=bool(experiment.load.rate))
     if not failure and not seconds:
         failure = "no transaction ended in at least one second"
-    entry = {
+    entry: WarmupTrial = {
         "variant": trial.variant,
         "workload": trial.workload,
         "at": trial.point.level(),
@@ -145,7 +142,7 @@ def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:
     return [float(one["latency_sum_us"]) / one["events"] for one in intervals]
 
 
-def to_document(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
+def to_document(experiment: Experiment, entries: Sequence[WarmupTrial]) -> WarmupTrials:
     """The content of warmup_trials.json."""
     longest_s = max(_warmup_s(entry, experiment) for entry in entries)
     return {
@@ -155,7 +152,7 @@ def to_document(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, A
     }
 
 
-def _warmup_s(entry: Entry, experiment: Experiment) -> float:
+def _warmup_s(entry: WarmupTrial, experiment: Experiment) -> float:
     """The warm-up time that one warm-up trial calls for; the maximum if the trial failed or the server did
     not settle.
 
@@ -163,12 +160,12 @@ def _warmup_s(entry: Entry, experiment: Experiment) -> float:
     """
     if entry["failure"] is not None or entry["settle_s"] is None:
         return experiment.load.warmup_allowance_s()
-    return MARGIN * float(entry["settle_s"])
+    return MARGIN * entry["settle_s"]
 
 
-def describe(experiment: Experiment, document: dict[str, Any], trials: int) -> str:
+def describe(experiment: Experiment, document: WarmupTrials, trials: int) -> str:
     """The chosen warm-up, the reason, and its cost over all trials, in one line."""
-    warmup_s = float(document["warmup_s"])
+    warmup_s = document["warmup_s"]
     slowest = max(
         document["trials"], key=lambda entry: (entry["settle_s"] is None, _warmup_s(entry, experiment))
     )
@@ -184,12 +181,12 @@ def describe(experiment: Experiment, document: dict[str, Any], trials: int) -> s
     return f"warm-up: {warmup_s:.1f} s ({why}), adds {format_duration(warmup_s * trials)}"
 
 
-def findings(experiment: Experiment, document: dict[str, Any]) -> list[Finding]:
+def findings(experiment: Experiment, document: WarmupTrials) -> list[Finding]:
     """R01: warm-up trials that failed, or in which the server did not settle."""
     findings = []
     for entry in document["trials"]:
         name = _name(experiment, entry)
-        evidence = {key: entry[key] for key in ("variant", "workload", "length_s")}
+        evidence = {key: entry.get(key) for key in ("variant", "workload", "length_s")}
         if entry["failure"] is not None:
             text = (
                 f"the warm-up trial of {name} failed ({entry['failure']}): whether its server is warm is not "
@@ -211,6 +208,6 @@ def findings(experiment: Experiment, document: dict[str, Any]) -> list[Finding]:
     return findings
 
 
-def _name(experiment: Experiment, entry: Entry) -> str:
+def _name(experiment: Experiment, entry: WarmupTrial) -> str:
     on = f" on {entry['workload']}" if len(experiment.workloads) > 1 else ""
     return f"{entry['variant']}{on}"

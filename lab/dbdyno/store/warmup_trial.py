@@ -2,10 +2,7 @@
 
 ::
 
-    warmup_trials.json              {"schema": 1, "warmup_s": …, "trials": [{"variant", "workload", "at",
-                                "length_s", "settle_s": … | null, "series": [means of 5 s],
-                                "failure": text | null, "records": file,
-                                "hooks": {name: {"argv", "exit_status", "seconds"}}}]}
+    warmup_trials.json              `WarmupTrials`
     warmup_trials/01-NAME.jsonl.gz  the engine's records of one warm-up trial
               01-NAME-hook-NAME.txt   output of the user's hooks
 """
@@ -17,8 +14,9 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypedDict
 
+from dbdyno.finding import FreeForm
 from dbdyno.store import files
 from dbdyno.store.run import Run
 from dbdyno.store.trial import write_hook
@@ -27,16 +25,42 @@ WARMUP_TRIALS = "warmup_trials.json"
 FOLDER = "warmup_trials"
 
 
-def read_warmup_trials(run: Run) -> dict[str, Any] | None:
+class WarmupTrial(TypedDict):
+    """One warm-up trial."""
+
+    variant: str
+    workload: str
+    at: Mapping[str, int | float]
+    length_s: float
+    # None if the server did not settle, or the trial failed.
+    settle_s: float | None
+    # Means of 5 s: transactions per second or, in an open loop, latency.
+    series: list[float]
+    failure: str | None
+    # Name of the file with the engine's records.
+    records: str
+    # How each of the user's hooks ended.
+    hooks: FreeForm
+
+
+class WarmupTrials(TypedDict):
+    """The content of warmup_trials.json."""
+
+    schema: int
+    warmup_s: float
+    trials: list[WarmupTrial]
+
+
+def read_warmup_trials(run: Run) -> WarmupTrials | None:
     """warmup_trials.json; None if the run has none. Raises StoreProblem."""
     path = run.path / WARMUP_TRIALS
     if not path.exists():
         return None
-    value: dict[str, Any] = files.read_json(path)
+    value: WarmupTrials = files.read_json(path)
     return value
 
 
-def write_warmup_trials(run: Run, value: Mapping[str, Any]) -> None:
+def write_warmup_trials(run: Run, value: WarmupTrials) -> None:
     """Write warmup_trials.json. Raises StoreProblem."""
     files.write_json(run.path / WARMUP_TRIALS, value)
 
@@ -44,7 +68,7 @@ def write_warmup_trials(run: Run, value: Mapping[str, Any]) -> None:
 def derived_warmup_s(run: Run) -> float | None:
     """The warm-up of every trial, as the warm-up trials determined it; None without warm-up trials."""
     stored = read_warmup_trials(run)
-    return None if stored is None else float(stored["warmup_s"])
+    return None if stored is None else stored["warmup_s"]
 
 
 def is_warm_state_checked(run: Run) -> bool:
