@@ -142,7 +142,7 @@ def test_the_finding() -> None:
         "shifted; "
         "without the order effect b against a is -10.0 % (-10.5 to -9.0)"
     )
-    assert found.fix.startswith("A longer warmup, or state_per")
+    assert found.fix.startswith("To reduce it, use a longer warmup")
     assert found.evidence["crossover_interval_percent"] == [-10.5, -9.04]
     (found,) = order_findings(SURE, NAMES, "latency_p95_us", None)
     assert "has -5.0 % p95 latency" in found.text

@@ -268,7 +268,7 @@ def plan_longer(records: Records) -> None:
             "82000 statements for 3600 transactions of 20 statements each (expected: 72000 ±",
         ),
         (stretch_latency, "throughput times mean latency is 15.00, but there were 10 connections"),
-        (plan_longer, "the measurement took 4.000 s and 8.000 s were planned"),
+        (plan_longer, "the measurement took 4.000 s but 8.000 s were planned"),
     ],
 )
 def test_numbers_that_contradict_themselves_stop_the_comparison(
@@ -409,7 +409,7 @@ class TestAutomaticWarmUp:
         assert curve(verdict)["blocks"] == 7
         (gone,) = [trial for trial in measured(verdict["path"]) if trial["figures"] is None]
         assert (gone["place"]["variant"], gone["place"]["block"], gone["failed_by"]) == ("a", 2, "server")
-        reason = "no transaction ended in the 90.0 s that are left after the cut of the warm-up"
+        reason = "no transaction ended in the 90.0 s that are left after the warm-up cut"
         assert gone["failure"] == reason
         (check,) = [check for check in verdict["checks"] if check["code"] == "R04"]
         assert (check["level"], check["subject"]) == ("warn", "a")

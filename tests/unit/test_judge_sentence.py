@@ -13,7 +13,16 @@ from tests.unit.stored_run import Arms, Making, Spoil, judged
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding, Level
 from dbdyno.judge.caveats import caveats
-from dbdyno.judge.wording import blocks_text, change, decimals_for, loads, signed, size, times, times_interval
+from dbdyno.judge.wording import (
+    blocks_text,
+    change,
+    decimals_for,
+    effect_text,
+    loads,
+    signed,
+    times,
+    times_interval,
+)
 from dbdyno.stats.paired import Bound, Effect
 
 # What differs from block to block, in tenths of a percent; balanced around 0.
@@ -610,7 +619,7 @@ EFFECT = Effect(-9.3, (-9.8, -8.8), 0.05, 0.01, 8)
     ],
 )
 def test_the_size_of_an_effect(effect: Effect, words: str, alone: str) -> None:
-    assert size("throughput", effect, average=True) == words
+    assert effect_text("throughput", effect, average=True) == words
     assert change(effect) == alone
 
 

@@ -14,8 +14,8 @@ from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno import report
 from dbdyno.experiment.schedule import Trial
-from dbdyno.explain.costs import KNOWN, between, costs
-from dbdyno.explain.formatting import amount, figures
+from dbdyno.explain.costs import SAMPLED_NAMES, costs, transactions_between
+from dbdyno.explain.formatting import amount, three_digits
 from dbdyno.explain.measures import counter
 from dbdyno.judge import judge
 from dbdyno.report import tables
@@ -250,7 +250,7 @@ def test_a_sample_may_count_what_it_likes(tmp_path: Path) -> None:
 def test_every_name_of_a_local_server_is_known() -> None:
     """Else a level of its processes would be taken for a counter of the user's own."""
     names = Usage(os.getpid()).read().keys() | host(Path.cwd()).keys() | host(Path("/dev/shm")).keys()
-    assert names <= KNOWN
+    assert names <= SAMPLED_NAMES
     assert {"rss_bytes", "host_switches"} <= names
 
 
@@ -322,12 +322,12 @@ def test_runs_without_edges_are_judged_without_a_why(tmp_path: Path) -> None:
 
 def test_transactions_between_two_instants() -> None:
     ticks = [(100, 10), (200, 30), (300, 20)]
-    assert between(ticks, 0, 300) == 60
-    assert between(ticks, 100, 200) == 30
+    assert transactions_between(ticks, 0, 300) == 60
+    assert transactions_between(ticks, 100, 200) == 30
     # Within a tick they are taken as even.
-    assert between(ticks, 50, 150) == pytest.approx(5 + 15)
-    assert between(ticks, -50, 1000) == 60
-    assert between([], 0, 100) == 0
+    assert transactions_between(ticks, 50, 150) == pytest.approx(5 + 15)
+    assert transactions_between(ticks, -50, 1000) == 60
+    assert transactions_between([], 0, 100) == 0
 
 
 def test_no_costs_without_edges_or_transactions() -> None:
@@ -370,7 +370,7 @@ def test_levels_are_no_counters(name: str, counts: bool) -> None:
     ],
 )
 def test_figures(value: float, told: str) -> None:
-    assert figures(value) == told
+    assert three_digits(value) == told
 
 
 def test_amounts_have_units_that_fit() -> None:

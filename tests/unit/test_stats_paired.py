@@ -78,9 +78,9 @@ class TestBounds:
     def test_equal_bounds_are_plain_differences(self) -> None:
         assert effect_of(EIGHT, EIGHT) == effect_of(EIGHT)
         assert effect_of(EIGHT).bound == Bound.EXACT
-        assert ratios(EIGHT).exact
-        assert not ratios(EIGHT, [INF, *EIGHT[1:]]).exact
-        assert not ratios([INF] * 8).exact
+        assert ratios(EIGHT).is_exact
+        assert not ratios(EIGHT, [INF, *EIGHT[1:]]).is_exact
+        assert not ratios([INF] * 8).is_exact
 
     def test_a_variant_overwhelmed_in_every_block_differs_by_more_than_a_bound(self) -> None:
         found = effect_of([1.0] * 8, [INF] * 8)

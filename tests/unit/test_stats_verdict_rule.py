@@ -21,7 +21,7 @@ def effect(interval: Interval, estimate: float | None = None) -> Effect:
 def word(interval: Interval, **given: Any) -> Verdict:
     """The word for an effect that may have a direction exactly where its interval leaves zero out."""
     found = effect(interval)
-    arguments: dict[str, Any] = {"differs": found.is_significant, "higher_is_faster": True, **given}
+    arguments: dict[str, Any] = {"is_significant": found.is_significant, "higher_is_faster": True, **given}
     return choose(found, **arguments)
 
 

@@ -1,3 +1,1 @@
-"""Why variants differ: the resources that server, processes and machine used per transaction. Reads only
-stored records.
-"""
+"""Computes what one transaction costs the server (CPU time, I/O, counters), from stored records only."""

@@ -1,4 +1,4 @@
-"""From a trial's counters to costs per transaction."""
+"""Computes the costs per transaction of one trial from the counters in its server.json."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dbdyno.explain.measures import BY_KEY, PAGE_KIB, Measure, counter, sampled,
 from dbdyno.server_record import CountersRecord, EdgesRecord, ServerRecord
 
 KIB = 1024.0
-# Measure -> the samples of processes and machine that it adds up, and the factor to its unit.
-_RAW: Mapping[str, tuple[tuple[str, ...], float]] = {
+# Key of a measure -> the sampled values that it adds up, and the factor that converts them to its unit.
+_SAMPLED: Mapping[str, tuple[tuple[str, ...], float]] = {
     "cpu_us": (("cpu_user_s", "cpu_system_s"), 1e6),
     "cpu_user_us": (("cpu_user_s",), 1e6),
     "cpu_system_us": (("cpu_system_s",), 1e6),
@@ -28,28 +28,28 @@ _RAW: Mapping[str, tuple[tuple[str, ...], float]] = {
     "read_calls": (("read_calls",), 1.0),
     "write_calls": (("write_calls",), 1.0),
 }
-# Reads and writes are those of the data's device. If there are no device statistics (tmpfs, nfs, overlay),
-# they are those that the server's processes request.
-_INSTEAD_OF = {"read_calls": "disk_reads", "write_calls": "disk_writes"}
-# Other samples of processes and machine: levels, parts, and sums over the machine.
-_OTHERS = frozenset(
+# Reads and writes are counted by the device that stores the data. If it has no counters (tmpfs, nfs,
+# overlay), the read and write calls of the server's processes replace them.
+_REPLACES = {"read_calls": "disk_reads", "write_calls": "disk_writes"}
+# Sampled values that are no costs: gauges, components of others, and sums over the machine.
+_NOT_COSTS = frozenset(
     {
         *("rss_bytes", "threads", "processes", "threads_ended", "disk_read_bytes", "disk_write_bytes"),
         *("host_cpu_s", "host_iowait_s", "host_steal_s", "host_switches"),
     }
 )
-# All names that dbdyno samples; a `sample` command defines the others.
-KNOWN = _OTHERS.union(*(names for names, _ in _RAW.values()))
-assert _RAW.keys() == BY_KEY.keys()
+# All values that dbdyno samples. Other names come from the user's `sample` command.
+SAMPLED_NAMES = _NOT_COSTS.union(*(names for names, _ in _SAMPLED.values()))
+assert _SAMPLED.keys() == BY_KEY.keys()
 assert PAGE_KIB == 4.0
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of one transaction."""
+    """The cost of one transaction in one measure."""
 
     measure: Measure
-    # Amount between the two readings, in the measure's unit.
+    # Growth of the counter between the two readings, in the measure's unit.
     counted: float
     transactions: float
 
@@ -59,32 +59,33 @@ class Cost:
         return self.counted / self.transactions
 
     @property
-    def floored(self) -> float:
-        """The cost per transaction plus half a step of the counter: above 0, so that its logarithm exists."""
+    def positive(self) -> float:
+        """The cost per transaction plus half a step of the counter, so that its logarithm exists
+        even if it is 0.
+        """
         return (self.counted + self.measure.quantum / 2.0) / self.transactions
 
 
 def costs(server: ServerRecord, ticks: Sequence[tuple[int, int]], start_unix_us: int) -> dict[str, Cost]:
-    """Every measure of one trial, by key; empty if the readings are missing or no transaction ended between
-    them.
+    """All costs of one trial by key; empty if the readings are missing or no transaction ended between them.
 
-    `ticks` are the engine's: end in microseconds since the start of the run, and
-    transactions that ended in the tick. The run started at `start_unix_us`.
+    Each of the engine's `ticks` has its end in microseconds since the
+    start of the run, and the number of transactions that ended in it. The run started at `start_unix_us`.
     """
     edges = server.get("edges")
-    # If a reading is missing, only the foreign load is stored.
+    # If a reading failed, `edges` contains only the foreign load.
     if not edges or "begin" not in edges:
         return {}
     begin, end = edges["begin"], edges["end"]
-    count = between(ticks, begin["unix_us"] - start_unix_us, end["unix_us"] - start_unix_us)
+    count = transactions_between(ticks, begin["unix_us"] - start_unix_us, end["unix_us"] - start_unix_us)
     if count <= 0:
         return {}
     counted = itertools.chain(_resources(begin, end), _counters(edges), _waits(begin, end))
     return {measure.key: Cost(measure, amount, count) for measure, amount in counted}
 
 
-def between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -> float:
-    """Transactions that ended between two times, interpolated linearly within a tick."""
+def transactions_between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -> float:
+    """The number of transactions that ended between two times, by linear interpolation within a tick."""
     ends = [0, *(at for at, _ in ticks)]
     sums = [0.0]
     for _, events in ticks:
@@ -103,15 +104,15 @@ def between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -
 def _resources(begin: CountersRecord, end: CountersRecord) -> Iterator[tuple[Measure, float]]:
     before, after = ({**edge["host"], **edge["process"]} for edge in (begin, end))
     both = before.keys() & after.keys()
-    for key, (names, factor) in _RAW.items():
+    for key, (names, factor) in _SAMPLED.items():
         if both.issuperset(names):
-            grown = sum(after[name] - before[name] for name in names)
+            growth = sum(after[name] - before[name] for name in names)
             measure = BY_KEY[key]
-            if _INSTEAD_OF.get(key) in both:
+            if _REPLACES.get(key) in both:
                 measure = replace(measure, group="part")
-            yield measure, max(0.0, grown) * factor
-    # Counters of a `sample` command; a value that decreased is not a counter, or was reset.
-    for name in sorted(both - KNOWN):
+            yield measure, max(0.0, growth) * factor
+    # Counters of a `sample` command. A value that decreased is not a counter, or it was reset.
+    for name in sorted(both - SAMPLED_NAMES):
         if after[name] >= before[name]:
             yield sampled(name), after[name] - before[name]
 
@@ -121,15 +122,15 @@ def _counters(edges: EdgesRecord) -> Iterator[tuple[Measure, float]]:
     for name, text in after.items():
         measure = counter(name)
         first, last = _number(before.get(name)), _number(text)
-        # A value that decreased is not a counter, or was reset.
+        # A value that decreased is not a counter, or it was reset.
         if measure is not None and first is not None and last is not None and last >= first:
-            # Subtract what the first reading itself added to the counter.
+            # Subtract by how much a reading itself increases the counter.
             yield measure, max(0.0, last - first - own.get(name, 0.0))
 
 
 def _waits(begin: CountersRecord, end: CountersRecord) -> Iterator[tuple[Measure, float]]:
     for name, (_, seconds) in end["waits"].items():
-        # Waiting for the next request is not work.
+        # Idle waits are not a cost.
         if not name.startswith("idle"):
             _, before = begin["waits"].get(name, (0, 0.0))
             yield wait(name), max(0.0, seconds - before) * 1e6

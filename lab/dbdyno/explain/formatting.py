@@ -11,12 +11,14 @@ _SCALES = {
 }
 
 
-def sentence(measure: Measure, variant: str, baseline: str, levels: tuple[float, float], per: str) -> str:
-    """One difference. `levels` are the amounts of baseline and variant; `per` is "query" or "transaction"."""
-    before, after = (amount(measure, level) for level in levels)
+def sentence(measure: Measure, variant: str, baseline: str, values: tuple[float, float], per: str) -> str:
+    """A changed cost as a sentence. `values` are those of baseline and variant; `per` is "query" or
+    "transaction".
+    """
+    of_baseline, of_variant = (amount(measure, value) for value in values)
     if measure.phrase:
-        return f"{variant} {measure.phrase.format(after)} per {per} instead of {before}"
-    return f"{measure.title}: {after} per {per} with {variant}, {before} with {baseline}"
+        return f"{variant} {measure.phrase.format(of_variant)} per {per} instead of {of_baseline}"
+    return f"{measure.title}: {of_variant} per {per} with {variant}, {of_baseline} with {baseline}"
 
 
 def amount(measure: Measure, value: float) -> str:
@@ -24,13 +26,13 @@ def amount(measure: Measure, value: float) -> str:
     if value == 0.0:
         return "none" if not measure.unit else f"0 {_SCALES[measure.unit][-1][1]}"
     if not measure.unit:
-        return figures(value)
-    size, unit = next((one for one in _SCALES[measure.unit] if value >= one[0]), _SCALES[measure.unit][-1])
-    return f"{figures(value / size)} {unit}"
+        return three_digits(value)
+    factor, unit = next((one for one in _SCALES[measure.unit] if value >= one[0]), _SCALES[measure.unit][-1])
+    return f"{three_digits(value / factor)} {unit}"
 
 
-def figures(value: float) -> str:
-    """Three significant digits, without an exponent if possible."""
+def three_digits(value: float) -> str:
+    """A number with three significant digits, without an exponent if it is at least 0.0001."""
     if value == 0.0:
         return "0"
     if value >= 99.95:

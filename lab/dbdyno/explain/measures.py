@@ -1,7 +1,9 @@
-"""Measures of a transaction's cost: resources of the server's processes, and every counter of the server.
+"""The measures in which costs are given: resources of the server's processes, counters and waits of the
+server.
 
-The resources are those by which Callaghan compares servers (cpu/o, cs/o, r/o, rKB/o, wKB/o), and the
-run-queue wait. A counter has the server's own name; the most important ones also have a phrase.
+The resources are those that Mark Callaghan uses to compare servers (CPU time, context switches, reads, KiB
+read and written, each per operation), and the run-queue wait. Counters keep the server's names; important
+ones also have a phrase.
 """
 
 from __future__ import annotations
@@ -9,27 +11,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# resource: of the machine. counter, wait: of the server. part: component of a resource, not tested
-# separately.
+# resource: CPU, I/O, context switches. counter, wait: as the server reports them. part: a component of a
+# resource, which is not tested.
 Group = Literal["resource", "counter", "wait", "part"]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure, and its form in tables and sentences."""
+    """One measure, with its title in tables and its phrase in sentences."""
 
     key: str
     # Name in tables.
     title: str
     group: Group
-    # Resolution of the counter, in the measure's unit.
+    # The smallest step of the counter, in the measure's unit.
     quantum: float = 1.0
-    # A phrase with {} for amount and unit: "makes {} context switches".
+    # For sentences, with {} for amount and unit: "makes {} context switches".
     phrase: str = ""
-    # Large amounts of "us" and "KiB" are shown in larger units.
+    # The text of a large amount has a larger unit, such as ms or MiB.
     unit: Literal["", "us", "KiB"] = ""
 
 
+# CPU time is counted in ticks of the kernel.
 CPU_TICK_US = 10_000.0
 PAGE_KIB = 4.0
 
@@ -57,7 +60,7 @@ RESOURCES: tuple[Measure, ...] = (
 )
 BY_KEY = {measure.key: measure for measure in RESOURCES}
 
-# Phrases of the best known counters.
+# Phrases of important counters.
 _PHRASES = {
     "Innodb_buffer_pool_reads": "reads {} pages into the buffer pool",
     "Innodb_buffer_pool_wait_free": "waits {} times for a free page",
@@ -91,9 +94,9 @@ _PHRASES = {
     "pg_stat_wal.wal_write": "writes the WAL {} times",
 }
 
-# Prefixes of status variables that are not counters (gauges, times of day, settings), and of counters that
+# Prefixes of status variables that are not counters (gauges, points in time, settings), and of counters that
 # only dbdyno's own queries increase.
-_LEVELS = """
+_GAUGE_PREFIXES = """
 Acl_ Aria_pagecache_blocks Binlog_gtid Binlog_snapshot Busy_time Caching_sha2 Com_admin Com_set Com_show
 Cpu_time Current_tls Delayed_ Deprecated Dragnet Error_log Feature_ Global_connection_memory Gtid
 Innodb_available_undo Innodb_background Innodb_buffer_pool_bytes Innodb_buffer_pool_chunks
@@ -107,7 +110,7 @@ Rpl_ Rsa_ Secondary_engine Slave Ssl_ Tc_log Telemetry Threadpool_idle Threadpoo
 Threads_connected Threads_running Tls_ Transactions_gtid Uptime Validate_password pg_stat_activity
 pg_stat_replication wsrep
 """
-_NO_COUNTERS = tuple(_LEVELS.split())
+_NO_COUNTER_STARTS = tuple(_GAUGE_PREFIXES.split())
 # Suffixes of PostgreSQL's gauges.
 _NO_COUNTER_ENDS = (
     "n_live_tup",
@@ -117,8 +120,8 @@ _NO_COUNTER_ENDS = (
     "numbackends",
     "stats_reset",
 )
-# Counters whose names have a prefix of the gauges, such as pages flushed or made young.
-_COUNTED = frozenset(
+# Counters that have one of those prefixes.
+_COUNTERS_NEVERTHELESS = frozenset(
     {
         "Innodb_buffer_pool_pages_flushed",
         "Innodb_buffer_pool_pages_made_young",
@@ -129,8 +132,10 @@ _COUNTED = frozenset(
 
 
 def counter(name: str) -> Measure | None:
-    """The measure for a counter of the server; None for gauges and for counters of dbdyno's own queries."""
-    if name not in _COUNTED and (name.startswith(_NO_COUNTERS) or name.endswith(_NO_COUNTER_ENDS)):
+    """The measure for a status variable of the server; None for those that are not counters."""
+    if name not in _COUNTERS_NEVERTHELESS and (
+        name.startswith(_NO_COUNTER_STARTS) or name.endswith(_NO_COUNTER_ENDS)
+    ):
         return None
     return Measure(name, name, "counter", 1.0, _PHRASES.get(name, ""))
 
@@ -138,11 +143,11 @@ def counter(name: str) -> Measure | None:
 def sampled(name: str) -> Measure:
     """The measure for a counter of a `sample` command.
 
-    Counters whose names end in `_s` are seconds in the kernel's ticks; all others count events.
+    If its name ends in `_s`, it counts seconds, in steps of a kernel tick; if not, it counts events.
     """
     return Measure(f"sample.{name}", name, "counter", CPU_TICK_US / 1e6 if name.endswith("_s") else 1.0)
 
 
 def wait(name: str) -> Measure:
-    """The measure for a wait of performance_schema: the time spent in it."""
+    """The measure for the time spent in one kind of wait of performance_schema."""
     return Measure(f"{name} (time)", name, "wait", 1.0, f"spends {{}} in {name}", "us")

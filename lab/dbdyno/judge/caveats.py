@@ -1,4 +1,4 @@
-"""The caveats at the end of a verdict sentence: short warnings with their codes, and overrides with their
+"""Writes the caveats at the end of a verdict sentence: short warnings with their codes, overrides with their
 reasons.
 """
 
@@ -11,7 +11,7 @@ from dbdyno.judge.wording import count, interval, signed
 
 
 def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Finding]) -> str:
-    """A result, followed by the server failures that concern it, and then by the caveats."""
+    """The sentence `result`, followed by the failures of servers, and then by the caveats."""
     text = f"{'; '.join([result, *failures])}."
     listed = caveats(findings)
     if not listed:
@@ -20,7 +20,7 @@ def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Findin
 
 
 def caveats(findings: Sequence[Finding]) -> list[str]:
-    """Overrides and warnings, without duplicates."""
+    """Overrides and warnings as short texts, without duplicates."""
     overridden = [
         f"{finding.code} overridden: “{finding.override}”"
         for finding in findings
@@ -40,12 +40,14 @@ def _summary(finding: Finding) -> str:
 
 
 def _generator(finding: Finding) -> str:
-    """D01 has the code of the engine's warning, or the share of CPU time that the judge measured."""
+    """D01: the finding has the code of the engine's warning, or none if the load generator was
+    short of CPU time.
+    """
     code = finding.evidence.get("warning")
     if code == "generator-late":
         lag_ms = finding.evidence.get("lag_us_p99", 0.0) / 1000.0
-        by = f" (1 % of wake-ups by more than {lag_ms:.1f} ms)" if lag_ms else ""
-        return f"the load generator was late{by}"
+        amount = f" (1 % of wake-ups by more than {lag_ms:.1f} ms)" if lag_ms else ""
+        return f"the load generator was late{amount}"
     if code == "client-delay":
         return "replies waited for the load generator"
     if code in (None, "generator-saturated"):
@@ -54,16 +56,16 @@ def _generator(finding: Finding) -> str:
 
 
 def _contradictory(finding: Finding) -> str:
-    number, of = len(finding.evidence["trials"]), finding.subject
-    return f"{count(number, 'contradictory trial')} of {of} left out"
+    number = len(finding.evidence["trials"])
+    return f"{count(number, 'contradictory trial')} of {finding.subject} left out"
 
 
 def _foreign(finding: Finding) -> str:
     names = [str(process["name"]) for process in finding.evidence.get("processes", ())]
-    used = f" ({', '.join(names[:3])})" if names else ""
+    listed = f" ({', '.join(names[:3])})" if names else ""
     blocks = finding.evidence.get("remaining", 0)
     where = f" in {count(blocks, 'block')}" if blocks else ""
-    return f"other processes{used} used the CPUs of server and client{where}"
+    return f"other processes{listed} used the CPUs of server and client{where}"
 
 
 def _warm_up(finding: Finding) -> str:
@@ -73,10 +75,10 @@ def _warm_up(finding: Finding) -> str:
     if evidence["what"] == "no-warmup-trial":
         return f"the warm-up trial of {evidence['variant']} failed, so its warm state is not checked"
     percent = evidence["change_percent"]
-    moved = f"{'rose' if percent > 0 else 'fell'} by {abs(percent):.1f} %"
+    change = f"{'rose' if percent > 0 else 'fell'} by {abs(percent):.1f} %"
     more = f" more than that of {evidence['baseline']}" if "baseline" in evidence else ""
     when = "during the measurement" if evidence["what"] == "within" else "from the warm-up to the measurement"
-    return f"throughput of {evidence['variant']} still {moved}{more} {when}"
+    return f"throughput of {evidence['variant']} still {change}{more} {when}"
 
 
 def _missing(finding: Finding) -> str:
@@ -86,7 +88,7 @@ def _missing(finding: Finding) -> str:
     if "in_repeated" in evidence:
         number = count(evidence["in_repeated"], "trial")
         return f"{number} of {finding.subject} failed in a block that was repeated"
-    # The sentence already mentions server failures and missing trials, and it does not use the counters.
+    # The sentence itself has the server failures and the missing trials, and it does not depend on counters.
     return ""
 
 
@@ -112,6 +114,7 @@ def _overload(finding: Finding) -> str:
     return f"{finding.subject} could not keep up in {count(trials, 'trial')}"
 
 
+# Code of a check -> the short text for its warnings, or a function that writes it.
 _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "D01": _generator,
     "D03": "errors were frequent or differ between the variants",

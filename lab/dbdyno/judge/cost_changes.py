@@ -1,14 +1,14 @@
-"""Which costs of a transaction changed between the baseline and a variant.
+"""Tests which costs of a transaction differ between the baseline and a variant, and writes explained.json.
 
 ::
 
-    cost per transaction of every trial -> log ratio per block and point -> mean over the points of a block
-        -> estimate and interval by the signed-rank machinery, one measure at a time
-        -> significant where the joint sign-flip test over all measures excludes chance too
+    cost per transaction of every trial -> log ratio per block and load -> mean over the loads of a block
+        -> estimate and interval by the signed-rank method, for each measure
+        -> significant if the joint sign-flip test of all measures rejects "no change" too
 
-Significant changes come first, resources before the server's counters, then by size. Several points are also
-tested one by one, in one family of all measures at all points: a counter may change only at high connection
-counts.
+Significant changes come first, resources before the server's counters, then the largest change first. If
+there are several loads, the measures are also tested at each load, because a counter may change only with
+many connections. The measures at all loads then share the family-wise error rate.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from dbdyno.store.document import At
 from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per
 from dbdyno.store.measured import MeasuredTrial
 
-# A counter with fewer counts than this in every trial is not tested.
+# A counter that grows by fewer steps than this in every trial is not tested.
 COUNTED_MIN = 5.0
-# The columns of the table of costs; reads and writes are system calls if no device statistics are available.
-HEADLINE = (
+# The measures in the report's table of costs. Read and write calls are used only if the device has no
+# counters.
+TABLE_MEASURES = (
     *("cpu_us", "context_switches", "cpu_wait_us"),
     *("disk_reads", "read_calls", "read_kib", "disk_writes", "write_calls", "write_kib"),
 )
@@ -45,10 +46,10 @@ TrialCosts = Mapping[int, Mapping[str, Cost]]
 
 
 def _rank(one: MeasuredChange) -> tuple[bool, bool, float, str]:
-    """Sorts significant and large changes to the front."""
+    """The sort key: significant changes first, then resources, then large changes."""
     assert one.effect_percent is not None, "amounts are positive, so their ratios are finite"
-    far = abs(math.log1p(max(one.effect_percent, -99.999999) / 100.0))
-    return not one.significant, one.group != "resource", -far, one.key
+    size = abs(math.log1p(max(one.effect_percent, -99.999999) / 100.0))
+    return not one.significant, one.group != "resource", -size, one.key
 
 
 def explain(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment) -> ExplainedFile:
@@ -61,8 +62,8 @@ def explain(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Expe
     comparisons = []
     for variant in experiment.variants[1:]:
         for workload in experiment.workloads:
-            of = [trial for trial in trials if trial.workload == workload.title]
-            pairs = _pairs(of, costs, experiment, variant.name, per[workload.title])
+            of_workload = [trial for trial in trials if trial.workload == workload.title]
+            pairs = _pairs(of_workload, costs, experiment, variant.name, per[workload.title])
             comparisons.append(
                 ComparisonChanges(
                     variant=variant.name,
@@ -77,64 +78,66 @@ def explain(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Expe
 
 
 def _statements(trials: Sequence[MeasuredTrial], workload: str) -> float:
-    """The measured number of statements per transaction."""
+    """The measured number of statements per transaction, rounded."""
     figures = [trial.figures for trial in trials if trial.workload == workload and trial.figures]
     return round(median(one.statements / one.events for one in figures)) if figures else 0.0
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The comparable trials of baseline (arm 0) and variant (arm 1) on one workload."""
+    """The costs of the comparable trials of baseline (role 0) and variant (role 1) on one workload."""
 
     baseline: str
     variant: str
     per: Per
-    # Arm, load level, block -> costs by key.
+    # Role, load, block -> costs by key.
     cells: Mapping[tuple[int, float, int], Mapping[str, Cost]]
     points: Sequence[At]
     # Blocks in which all trials have costs.
     blocks: Sequence[int]
 
     @property
-    def levels(self) -> list[float]:
-        return [_level(point) for point in self.points]
+    def loads(self) -> list[float]:
+        return [_load(point) for point in self.points]
 
-    def counted(self) -> list[str]:
-        """The measures that every trial has, and that have enough counts in at least one."""
-        complete = [self.cells[arm, at, block] for arm, at, block in self._places()]
-        every = set.intersection(*(set(cell) for cell in complete)) if complete else set()
+    def testable_keys(self) -> list[str]:
+        """The measures that every trial has, and whose counters grow by enough steps in at least
+        one trial.
+        """
+        complete = [self.cells[role, load, block] for role, load, block in self._cell_keys()]
+        common = set.intersection(*(set(cell) for cell in complete)) if complete else set()
         return sorted(
             key
-            for key in every
+            for key in common
             if any(cell[key].counted >= COUNTED_MIN * cell[key].measure.quantum for cell in complete)
         )
 
     def measure(self, key: str) -> Measure:
-        return self.cells[next(self._places())][key].measure
+        return self.cells[next(self._cell_keys())][key].measure
 
-    def differences(self, key: str, at: float) -> list[float]:
-        """The log ratio of every block at a point."""
+    def log_ratios(self, key: str, load: float) -> list[float]:
+        """The log ratio of each block at one load."""
         return [
-            math.log(self.cells[1, at, block][key].floored / self.cells[0, at, block][key].floored)
+            math.log(self.cells[1, load, block][key].positive / self.cells[0, load, block][key].positive)
             for block in self.blocks
         ]
 
-    def amount(self, key: str, arm: int, levels: Sequence[float]) -> float:
-        """Geometric mean over the points; the value of a point is the median over the blocks."""
-        costs = [[self.cells[arm, at, block][key] for block in self.blocks] for at in levels]
-        if not any(cost.counted for of_point in costs for cost in of_point):
+    def amount(self, key: str, role: int, loads: Sequence[float]) -> float:
+        """The geometric mean over the loads of the medians over the blocks."""
+        costs = [[self.cells[role, load, block][key] for block in self.blocks] for load in loads]
+        if not any(cost.counted for of_load in costs for cost in of_load):
             return 0.0
-        medians = [median(cost.floored for cost in of_point) for of_point in costs]
+        medians = [median(cost.positive for cost in of_load) for of_load in costs]
         return math.exp(fmean(math.log(value) for value in medians))
 
-    def _places(self) -> Iterator[tuple[int, float, int]]:
-        return itertools.product((0, 1), self.levels, self.blocks)
+    def _cell_keys(self) -> Iterator[tuple[int, float, int]]:
+        return itertools.product((0, 1), self.loads, self.blocks)
 
 
 def _pairs(
     trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment, variant: str, per: Per
 ) -> _Pairs:
-    """The trials of one workload, from blocks in which both arms have results."""
+    """The costs on one workload, of blocks in which both variants have results at every load."""
     names = (experiment.variants[0].name, variant)
     cells = {
         (names.index(trial.variant), trial.point.value, trial.block): costs[trial.index]
@@ -145,65 +148,66 @@ def _pairs(
     blocks = [
         block
         for block in sorted({block for _, _, block in cells})
-        if all((arm, _level(point), block) in cells for arm in (0, 1) for point in points)
+        if all((role, _load(point), block) in cells for role in (0, 1) for point in points)
     ]
     return _Pairs(*names, per, cells, points, blocks)
 
 
-def _level(at: At) -> float:
-    (level,) = at.values()
-    return level
+def _load(at: At) -> float:
+    (value,) = at.values()
+    return value
 
 
 def _changes(pairs: _Pairs) -> list[MeasuredChange]:
-    """Every measure over all loads, ranked; [] if no block is complete."""
-    levels = pairs.levels
-    kept = {
+    """The change of every measure over all loads, ranked; [] if no block is complete."""
+    loads = pairs.loads
+    log_ratios = {
         key: [
-            fmean(of_block) for of_block in zip(*(pairs.differences(key, at) for at in levels), strict=True)
+            fmean(of_block) for of_block in zip(*(pairs.log_ratios(key, load) for load in loads), strict=True)
         ]
-        for key in pairs.counted()
+        for key in pairs.testable_keys()
     }
-    measures = {key: pairs.measure(key) for key in kept}
-    # A resource is tested; its parts are not tested again.
+    measures = {key: pairs.measure(key) for key in log_ratios}
+    # The components of a resource are not tested, because the resource itself is.
     family = [key for key, measure in measures.items() if measure.group != "part"]
-    adjusted = dict(zip(family, family_p_values([kept[key] for key in family]), strict=True))
-    every = (
-        _change(pairs, key, levels, of_blocks, adjusted.get(key, 1.0)) for key, of_blocks in kept.items()
+    adjusted = dict(zip(family, family_p_values([log_ratios[key] for key in family]), strict=True))
+    changes = (
+        _change(pairs, key, loads, of_blocks, adjusted.get(key, 1.0)) for key, of_blocks in log_ratios.items()
     )
-    return sorted(every, key=_rank)
+    return sorted(changes, key=_rank)
 
 
 def _significant_at(pairs: _Pairs) -> Iterator[ChangesAt]:
-    """The significant changes at each point, ranked; nothing if there is only one point.
+    """The significant changes at each load, ranked; nothing if there is only one load.
 
-    All measures at all points are one family, which limits the chance of a single false result among them.
+    All measures at all loads share the family-wise error rate.
     """
     if len(pairs.points) < 2 or len(pairs.blocks) < BLOCKS_MIN:
         return
-    keys = [key for key in pairs.counted() if pairs.measure(key).group != "part"]
-    places = list(itertools.product(pairs.levels, keys))
-    differences = [pairs.differences(key, at) for at, key in places]
-    adjusted = zip(places, differences, family_p_values(differences), strict=True)
-    significant: dict[float, list[MeasuredChange]] = {at: [] for at in pairs.levels}
-    for (at, key), of_blocks, p_value in adjusted:
-        if p_value <= ALPHA and (one := _change(pairs, key, [at], of_blocks, p_value)).significant:
-            significant[at].append(one)
+    keys = [key for key in pairs.testable_keys() if pairs.measure(key).group != "part"]
+    tests = list(itertools.product(pairs.loads, keys))
+    log_ratios = [pairs.log_ratios(key, load) for load, key in tests]
+    adjusted = zip(tests, log_ratios, family_p_values(log_ratios), strict=True)
+    significant: dict[float, list[MeasuredChange]] = {load: [] for load in pairs.loads}
+    for (load, key), of_blocks, p_value in adjusted:
+        if p_value <= ALPHA and (one := _change(pairs, key, [load], of_blocks, p_value)).significant:
+            significant[load].append(one)
     for point in pairs.points:
-        yield ChangesAt(at=point, measures=sorted(significant[_level(point)], key=_rank))
+        yield ChangesAt(at=point, measures=sorted(significant[_load(point)], key=_rank))
 
 
 def _change(
-    pairs: _Pairs, key: str, levels: Sequence[float], differences: Sequence[float], p_value: float
+    pairs: _Pairs, key: str, loads: Sequence[float], log_ratios: Sequence[float], p_value: float
 ) -> MeasuredChange:
-    """One measure, from the log ratio of every block. It is significant only if interval and
-    p-value agree.
+    """The change of one measure, from the log ratio of each block.
+
+    It is significant if the interval excludes zero and the adjusted p-value is small enough.
     """
-    by_block = dict(enumerate(differences))
+    by_block = dict(enumerate(log_ratios))
     of_blocks = effect(Ratios(by_block, by_block))
     assert of_blocks is not None, "there is a block"
     measure = pairs.measure(key)
-    amounts = pairs.amount(key, 0, levels), pairs.amount(key, 1, levels)
+    amounts = pairs.amount(key, 0, loads), pairs.amount(key, 1, loads)
     return MeasuredChange(
         key=measure.key,
         title=measure.title,
@@ -224,7 +228,7 @@ def _change(
 def _costs(
     trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment, per: Mapping[str, Per]
 ) -> Iterator[Costs]:
-    """The costs of a transaction by workload, variant and point: medians over the blocks."""
+    """The costs of a transaction for each workload, variant and load: medians over the blocks."""
     for workload in experiment.workloads:
         for variant in experiment.variants:
             for point in experiment.load.points():
@@ -251,7 +255,7 @@ def _costs(
                         costs=each,
                         shown={
                             key: amount(measures[key], each[key])
-                            for key in HEADLINE
+                            for key in TABLE_MEASURES
                             if key in each and measures[key].group == "resource"
                         },
                     )
@@ -267,7 +271,7 @@ def unchanged(explanation: ExplainedFile, experiment: Experiment) -> Iterator[Fi
             yield Finding(
                 "P17",
                 "warn",
-                f"{variant.name} and {first.name} are set up differently, but none of {len(measures)} "
+                f"{variant.name} and {first.name} are declared differently, but none of {len(measures)} "
                 f"metrics per transaction of {entry.workload} changed significantly: the difference may "
                 "not affect what this workload does",
                 {"workload": entry.workload, "measures": len(measures)},

@@ -1,4 +1,5 @@
-"""The effect of each factor, averaged over the others, and the interactions of factors.
+"""Judges factorial experiments: the effect of each factor, averaged over the others, and interactions of two
+factors.
 
 ::
 
@@ -6,10 +7,11 @@
                                main effect of pool     = mean over versions of (pool - per-connection)
                                interaction of the two  = (pool - per-connection on 8.4) - (… on 8.0)
 
-Each of them is a contrast of the log metric within each block at each load, so the methods for comparisons
-apply (Box, Hunter & Hunter 2005, Statistics for Experimenters, ch. 5). All main effects and interactions of a
-run, over all workloads, are one family. A factor whose effect depends on another factor has no verdict of its
-own: its sentence gives the effect at each level of the other.
+Each of these effects is a contrast of log metrics within one block at one load, so the methods for
+comparisons apply (Box, Hunter & Hunter 2005, Statistics for Experimenters, ch. 5). All main effects and
+interactions of a run, over all workloads, share the family-wise error rate. If the effect of a factor depends
+on another factor, its verdict is "mixed", and its sentence gives the effect at each level of the other
+factor.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from dbdyno.judge.wording import (
     blocks_text,
     change,
     confidence,
+    effect_text,
     excluded,
     has_no_estimate,
     interval,
@@ -40,7 +43,6 @@ from dbdyno.judge.wording import (
     is_unknown,
     join_words,
     loads,
-    size,
     times_interval,
 )
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, mean_ratios
@@ -49,24 +51,24 @@ from dbdyno.stats.verdict_rule import Circumstances, Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Factor
 
-# Block -> lower and upper bound of the log metric of one variant at one load.
-Logs = Mapping[int, tuple[float, float]]
-# Levels of the variant -> its logs at each load, in the order of the file.
-Cells = Mapping[tuple[str, ...], Sequence[Logs]]
+# Block -> lower and upper bound of the logarithm of the metric, for one variant at one load.
+LogBounds = Mapping[int, tuple[float, float]]
+# Levels of a variant -> its bounds at each load, in the order of the file.
+Cells = Mapping[tuple[str, ...], Sequence[LogBounds]]
 
 
 @dataclass(frozen=True)
-class _Question:
-    """One contrast on one workload."""
+class _AssessedContrast:
+    """A contrast on one workload, before its verdict is known."""
 
     contrast: Contrast
     workload: str
     cells: Cells
     assessment: Assessment
     conditions: Conditions
-    # Findings that prevent a result; empty if there is a result.
+    # Findings that forbid a result; empty if there is a result.
     stops: Sequence[Finding]
-    # Caveats of the sentence: failures of servers, and findings that concern the workload.
+    # For the caveats of the sentence: failures of servers, and findings about the workload.
     failures: Sequence[str]
     findings: Sequence[Finding]
 
@@ -74,43 +76,44 @@ class _Question:
 def judge_factors(
     trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
 ) -> list[Factor]:
-    """`factors` in verdict.json: main effects, then interactions, of each workload."""
-    standard = scale(experiment)
-    questions: list[_Question] = []
+    """The entries of `factors` in verdict.json: main effects, then interactions, for each workload."""
+    metric_scale = scale(experiment)
+    assessed: list[_AssessedContrast] = []
     for workload in experiment.workloads:
-        mine = [trial for trial in trials if trial.workload == workload.title]
+        of_workload = [trial for trial in trials if trial.workload == workload.title]
         relevant = on_workload(workload.title, findings)
         stopping = stops(relevant)
         conditions = Conditions(
-            Circumstances(bool(stopping), is_unfinished(mine), is_disturbed(relevant)), standard.delta_percent
+            Circumstances(bool(stopping), is_unfinished(of_workload), is_disturbed(relevant)),
+            metric_scale.delta_percent,
         )
-        failed = list(dict(failures(mine)).values())
-        cells = _cells(mine, experiment, standard)
+        failed = list(dict(failures(of_workload)).values())
+        cells = _cells(of_workload, experiment, metric_scale)
         for order in (1, 2):
             for contrast in contrasts(experiment.factors, order):
-                assessment = assess(_ratios(contrast.weights, cells), standard.alpha)
-                questions.append(
-                    _Question(
+                assessment = assess(_ratios(contrast.weights, cells), metric_scale.alpha)
+                assessed.append(
+                    _AssessedContrast(
                         contrast, workload.title, cells, assessment, conditions, stopping, failed, relevant
                     )
                 )
-    words = judge_family(
-        [(one.assessment, one.conditions) for one in questions],
-        higher_is_faster=standard.higher_is_faster,
+    verdicts = judge_family(
+        [(one.assessment, one.conditions) for one in assessed],
+        higher_is_faster=metric_scale.higher_is_faster,
         alpha=ALPHA,
     )
-    judged = list(zip(questions, words, strict=True))
-    return [_entry(one, word, judged, experiment) for one, word in judged]
+    pairs = list(zip(assessed, verdicts, strict=True))
+    return [_entry(contrast, judged, pairs, experiment) for contrast, judged in pairs]
 
 
-def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, standard: Scale) -> Cells:
-    """The log metric by its bounds, per combination of levels, load and block."""
-    cells: dict[tuple[str, ...], list[Logs]] = {}
+def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, metric_scale: Scale) -> Cells:
+    """The bounds of the log metric for every variant, load and block."""
+    cells: dict[tuple[str, ...], list[LogBounds]] = {}
     for variant in experiment.variants:
         levels = tuple(variant.levels[factor.name] for factor in experiment.factors)
         cells[levels] = [
             {
-                trial.block: trial.log_bounds(standard.metric)
+                trial.block: trial.log_bounds(metric_scale.metric)
                 for trial in trials
                 if trial.variant == variant.name and trial.at == point.level() and trial.is_result
             }
@@ -120,11 +123,11 @@ def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, standard: Sc
 
 
 def _ratios(weights: Mapping[tuple[str, ...], float], cells: Cells) -> list[Ratios]:
-    """Bounds of a contrast at each load; the lower bound uses the upper bounds of the subtracted terms."""
+    """The bounds of a contrast at each load, per block."""
     ratios = []
     for load in range(len(next(iter(cells.values())))):
         logs = {cell: cells[cell][load] for cell in weights}
-        blocks = sorted(set.intersection(*(set(of) for of in logs.values())))
+        blocks = sorted(set.intersection(*(set(bounds) for bounds in logs.values())))
         ratios.append(
             Ratios(
                 {block: _bound(weights, logs, block, upper=False) for block in blocks},
@@ -135,73 +138,90 @@ def _ratios(weights: Mapping[tuple[str, ...], float], cells: Cells) -> list[Rati
 
 
 def _bound(
-    weights: Mapping[tuple[str, ...], float], logs: Mapping[tuple[str, ...], Logs], block: int, *, upper: bool
+    weights: Mapping[tuple[str, ...], float],
+    logs: Mapping[tuple[str, ...], LogBounds],
+    block: int,
+    *,
+    upper: bool,
 ) -> float:
+    """The lower or upper bound of a contrast in one block.
+
+    The lower bound takes the lower bounds of added terms and the upper bounds of subtracted terms.
+    """
     total = sum(weight * logs[cell][block][(weight > 0) == upper] for cell, weight in weights.items())
-    # If infinite bounds have both signs, the sum is unknown.
+    # The sum of infinite bounds with both signs is unknown.
     return (math.inf if upper else -math.inf) if math.isnan(total) else total
 
 
 def _entry(
-    one: _Question, word: Judged, judged: Sequence[tuple[_Question, Judged]], experiment: Experiment
+    one: _AssessedContrast,
+    judged: Judged,
+    pairs: Sequence[tuple[_AssessedContrast, Judged]],
+    experiment: Experiment,
 ) -> Factor:
-    standard = scale(experiment)
-    partners = _interacting(one, judged) if len(one.contrast.factors) == 1 else []
-    has_word = word.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
-    verdict = Verdict.MIXED if partners and has_word else word.verdict
-    text = _sentence(one, word, verdict, partners, experiment)
+    """The entry of one contrast; `pairs` contains all contrasts with their verdicts."""
+    metric_scale = scale(experiment)
+    partners = _interacting_factors(one, pairs) if len(one.contrast.factors) == 1 else []
+    has_result = judged.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
+    verdict = Verdict.MIXED if partners and has_result else judged.verdict
+    text = _sentence(one, judged, verdict, partners, experiment)
     return Factor(
         factors=list(one.contrast.factors),
         levels=list(one.contrast.levels),
         against=list(one.contrast.baseline_levels),
         workload=one.workload,
-        metric=standard.metric,
-        **entry_change(word.overall),
-        confidence=1.0 - standard.alpha,
-        blocks=word.overall.blocks if word.overall else 0,
-        p_value=overall_p_value(word),
+        metric=metric_scale.metric,
+        **entry_change(judged.overall),
+        confidence=1.0 - metric_scale.alpha,
+        blocks=judged.overall.blocks if judged.overall else 0,
+        p_value=overall_p_value(judged),
         verdict=verdict.value,
         sentence=with_caveats(text, one.failures, one.findings),
     )
 
 
-def _interacting(one: _Question, judged: Sequence[tuple[_Question, Judged]]) -> list[str]:
+def _interacting_factors(
+    one: _AssessedContrast, pairs: Sequence[tuple[_AssessedContrast, Judged]]
+) -> list[str]:
     """The factors that interact significantly with the factor of a main effect."""
     (factor,), (level,) = one.contrast.factors, one.contrast.levels
     partners: list[str] = []
-    for other, word in judged:
-        named = dict(zip(other.contrast.factors, other.contrast.levels, strict=True))
-        sure = word.verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.MIXED)
-        if len(named) == 2 and other.workload == one.workload and named.get(factor) == level and sure:
-            partners += [name for name in named if name != factor]
+    for other, judged in pairs:
+        levels = dict(zip(other.contrast.factors, other.contrast.levels, strict=True))
+        is_interaction = (
+            judged.verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.MIXED) and len(levels) == 2
+        )
+        if is_interaction and other.workload == one.workload and levels.get(factor) == level:
+            partners += [name for name in levels if name != factor]
     return list(dict.fromkeys(partners))
 
 
 def _sentence(
-    one: _Question, word: Judged, verdict: Verdict, partners: Sequence[str], experiment: Experiment
+    one: _AssessedContrast, judged: Judged, verdict: Verdict, partners: Sequence[str], experiment: Experiment
 ) -> str:
-    standard, overall = scale(experiment), word.overall
-    named = _names(one.contrast)
+    """The verdict sentence; `partners` are the factors that interact with the factor of a main effect."""
+    metric_scale, overall = scale(experiment), judged.overall
+    contrast_text = _contrast_text(one.contrast)
     where = f"{one.workload} {loads([point.level() for point in experiment.load.points()])}"
     blocks = blocks_text(overall.blocks if overall else 0, experiment.design.blocks)
     if verdict == Verdict.NOT_COMPARABLE:
-        return f"Not comparable: {named}, {where}, because {_reason(one)}"
+        return f"Not comparable: {contrast_text}, {where}, because {_reason(one)}"
     if verdict in (Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
-        metric = METRICS[standard.metric] if len(one.contrast.factors) == 1 else "ratio"
+        metric = METRICS[metric_scale.metric] if len(one.contrast.factors) == 1 else "ratio"
         value = f"{metric} {change(overall)}" if overall else "no result"
         if verdict == Verdict.UNFINISHED:
-            return f"Not finished ({blocks}): {named}, {value} so far, {where}"
-        numbers = f"{blocks.rpartition(' ')[0]}; {blocks_needed(standard.alpha)} are needed"
-        return f"Too few blocks for a verdict ({numbers}): {named}, {value}, {where}"
+            return f"Not finished ({blocks}): {contrast_text}, {value} so far, {where}"
+        numbers = f"{blocks.rpartition(' ')[0]}; {blocks_needed(metric_scale.alpha)} are needed"
+        return f"Too few blocks for a verdict ({numbers}): {contrast_text}, {value}, {where}"
     assert overall is not None, "every other verdict has an effect"
     if partners:
         parts = "; ".join(_at_each_level(one, partner, experiment) for partner in partners)
         depends = f"depends on {join_words(partners)} ({parts})"
-        return f"{METRICS[standard.metric]}, {named}: {depends}, {where}; {blocks}"
+        return f"{METRICS[metric_scale.metric]}, {contrast_text}: {depends}, {where}; {blocks}"
     if len(one.contrast.factors) == 2:
-        text = _interaction(one.contrast, overall, verdict, standard, where)
+        text = _interaction(one.contrast, overall, verdict, metric_scale, where)
     else:
-        text = _main_effect(one, word, verdict, experiment, where)
+        text = _main_effect(one, judged, verdict, experiment, where)
     if verdict == Verdict.UNDECIDED:
         text = "; ".join([text, *excluded(overall)])
     unsure = (
@@ -212,56 +232,62 @@ def _sentence(
     return f"{text}; {blocks}{unsure}"
 
 
-def _reason(one: _Question) -> str:
-    """Why there is no result of a contrast."""
+def _reason(one: _AssessedContrast) -> str:
+    """Why a contrast has no result."""
     if one.stops:
         return f"{one.stops[0].text.strip().rstrip('.')} ({one.stops[0].code})"
-    return "no block holds all of its combinations at every load (R04)"
+    return "no block has results of all variants at every load (R04)"
 
 
-def _names(contrast: Contrast) -> str:
-    """The levels of a contrast as text: version 8.4 against 8.0."""
+def _contrast_text(contrast: Contrast) -> str:
+    """A contrast as text: version 8.4 against 8.0; whether the effect of threads depends on version."""
     if len(contrast.factors) == 2:
         other, factor = contrast.factors
         return f"whether the effect of {factor} depends on {other}"
     return f"{contrast.factors[0]} {contrast.levels[0]} against {contrast.baseline_levels[0]}"
 
 
-def _main_effect(one: _Question, word: Judged, verdict: Verdict, experiment: Experiment, where: str) -> str:
-    standard, overall = scale(experiment), word.overall
-    assert overall is not None, "the caller has looked"
+def _main_effect(
+    one: _AssessedContrast, judged: Judged, verdict: Verdict, experiment: Experiment, where: str
+) -> str:
+    metric_scale, overall = scale(experiment), judged.overall
+    assert overall is not None, "the caller has checked it"
     (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
     others = [other.name for other in experiment.factors if other.name != factor]
     mean = f"mean over {join_words(others)}"
-    shown = size(standard.metric, overall, standard.delta_percent, average=len(word.load_effects) > 1)
+    shown = effect_text(
+        metric_scale.metric, overall, metric_scale.delta_percent, average=len(judged.load_effects) > 1
+    )
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:
-            relation = better(standard.metric, faster=verdict == Verdict.FASTER)
+            relation = better(metric_scale.metric, faster=verdict == Verdict.FASTER)
             return f"{factor} {level} {relation} {base}: {shown}, {mean}, {where}"
         case Verdict.EQUIVALENT:
-            each = "at each load " if len(word.load_effects) > 1 else ""
+            each = "at each load " if len(judged.load_effects) > 1 else ""
             return (
                 f"{factor} {level} and {base} are equivalent: {each}any difference is within "
-                f"±{standard.delta_percent:g} % (declared); {shown}, {mean}, {where}"
+                f"±{metric_scale.delta_percent:g} % (declared); {shown}, {mean}, {where}"
             )
         case Verdict.MIXED:
             parts = [
                 f"{loads([point.level()])} {change(effect_at)}"
-                for point, effect_at in zip(experiment.load.points(), word.load_effects, strict=True)
+                for point, effect_at in zip(experiment.load.points(), judged.load_effects, strict=True)
                 if effect_at is not None and effect_at.is_significant
             ]
             return (
-                f"It depends on the load: {_names(one.contrast)}, {METRICS[standard.metric]} "
+                f"It depends on the load: {_contrast_text(one.contrast)}, {METRICS[metric_scale.metric]} "
                 f"{', '.join(parts)}, {mean}, {where}"
             )
         case _:
-            return f"Undecided: {_names(one.contrast)}, {shown}, {mean}, {where}"
+            return f"Undecided: {_contrast_text(one.contrast)}, {shown}, {mean}, {where}"
 
 
-def _interaction(contrast: Contrast, overall: Effect, verdict: Verdict, standard: Scale, where: str) -> str:
+def _interaction(
+    contrast: Contrast, overall: Effect, verdict: Verdict, metric_scale: Scale, where: str
+) -> str:
     (other, factor), (other_level, level) = contrast.factors, contrast.levels
     other_base, base = contrast.baseline_levels
-    ratio = f"the {METRICS[standard.metric]} ratio of {level} to {base}"
+    ratio = f"the {METRICS[metric_scale.metric]} ratio of {level} to {base}"
     changes = f"{ratio} {_changes(overall)} from {other_base} to {other_level}"
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:
@@ -269,7 +295,7 @@ def _interaction(contrast: Contrast, overall: Effect, verdict: Verdict, standard
         case Verdict.EQUIVALENT:
             return (
                 f"The effect of {factor} does not depend on {other} by more than "
-                f"±{standard.delta_percent:g} % (declared): {changes}, {where}"
+                f"±{metric_scale.delta_percent:g} % (declared): {changes}, {where}"
             )
         case Verdict.MIXED:
             return f"Whether the effect of {factor} depends on {other} differs between the loads, {where}"
@@ -290,16 +316,16 @@ def _changes(overall: Effect) -> str:
     return f"changes by {change(overall)} ({inside} {interval(ends)})"
 
 
-def _at_each_level(one: _Question, partner: str, experiment: Experiment) -> str:
+def _at_each_level(one: _AssessedContrast, partner: str, experiment: Experiment) -> str:
     """A factor's effect at each level of another factor: +25.0 % with per-connection, -20.0 % with pool."""
     (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
     names = [each.name for each in experiment.factors]
-    at, of = names.index(factor), names.index(partner)
+    own, others = names.index(factor), names.index(partner)
     parts = []
     for other in next(each.levels for each in experiment.factors if each.name == partner):
-        cells = [cell for cell in one.cells if cell[of] == other and cell[at] in (level, base)]
+        cells = [cell for cell in one.cells if cell[others] == other and cell[own] in (level, base)]
         share = 2.0 / len(cells)
-        weights = {cell: share if cell[at] == level else -share for cell in cells}
-        at_level = effect(mean_ratios(_ratios(weights, one.cells)))
-        parts.append(f"{change(at_level) if at_level else 'no result'} with {other}")
+        weights = {cell: share if cell[own] == level else -share for cell in cells}
+        effect_at = effect(mean_ratios(_ratios(weights, one.cells)))
+        parts.append(f"{change(effect_at) if effect_at else 'no result'} with {other}")
     return ", ".join(parts)

@@ -38,7 +38,7 @@ def order_effect(
     for trial in trials:
         key = (trial.block, trial.variant)
         first[key] = min(first.get(key, trial.index), trial.index)
-    if not ratios.exact:
+    if not ratios.is_exact:
         return None
     later = [r for block, r in ratios.lows.items() if first[block, baseline] < first[block, variant]]
     earlier = [r for block, r in ratios.lows.items() if first[block, baseline] > first[block, variant]]

@@ -1,7 +1,8 @@
-"""The verdict as one English sentence, generated from the numbers (checks Q01 to Q03).
+"""Writes the verdict on a comparison as one English sentence (checks Q01 to Q03).
 
-It names the two variants, the direction, the size with its interval, the workload, the loads and the blocks;
-caveats follow. The only free text is the quoted reason of an override.
+The sentence contains the two variants, the direction, the effect with its interval, the workload, the loads
+and the number of blocks; caveats follow. Its only text that a user writes is the quoted reason of an
+override.
 """
 
 from __future__ import annotations
@@ -19,25 +20,28 @@ from dbdyno.judge.wording import (
     better,
     blocks_text,
     change,
+    effect_text,
     excluded,
     has_no_estimate,
     is_unknown,
     join_words,
     loads,
-    size,
 )
 from dbdyno.stats.paired import Effect
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.verdict_rule import Verdict
 
-# Precisions that an undecided sentence offers, in percent, and the factor of an interval's half width:
-# half width = HALF_WIDTH * s / sqrt(blocks), s the standard deviation of the blocks' log ratios.
+# An undecided sentence says how many blocks would make the half width of the interval one of these values, in
+# percent. Half width = HALF_WIDTH * s / sqrt(blocks), where s is the standard deviation of the blocks' log
+# ratios.
 PRECISIONS = (20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2)
 HALF_WIDTH = 2.2
-# A precision is offered if it requires at least MORE_BLOCKS times the present blocks and at most BLOCKS_MAX.
+# It names the first precision that needs at least MORE_BLOCKS times the present blocks, and at most
+# BLOCKS_MAX.
 MORE_BLOCKS, BLOCKS_MAX = 1.3, 1_000
-# The adjectives of a load's direction after "but", for the opposite of the overall direction.
-_COMPARATIVES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
+# Metric -> the adjectives after "but" for loads whose direction is the opposite of the overall one: if the
+# variant is slower overall, if it is faster.
+_OPPOSITES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
 
 
 def sentence(comparison: Comparison, findings: Sequence[Finding]) -> str:
@@ -61,7 +65,7 @@ def _text(comparison: Comparison) -> str:
             assert effect is not None
             needed = blocks_needed(comparison.judged.assessment.alpha)
             return (
-                f"Too few blocks for a verdict ({_number(comparison, effect)}; {needed} are needed): "
+                f"Too few blocks for a verdict ({_block_count(comparison, effect)}; {needed} are needed): "
                 f"{variant} against {baseline}, {_estimate(comparison, effect)}, {_where(comparison)}"
             )
     assert effect is not None, "every other verdict has an effect"
@@ -69,7 +73,7 @@ def _text(comparison: Comparison) -> str:
     if comparison.is_identical:
         return f"{_identical(comparison, effect)}, {where}"
     if comparison.is_factorial:
-        return f"{variant} against {baseline}: {_size(comparison, effect)}, {where}"
+        return f"{variant} against {baseline}: {_effect(comparison, effect)}, {where}"
     match comparison.judged.verdict:
         case Verdict.MIXED:
             return _mixed(comparison)
@@ -77,54 +81,56 @@ def _text(comparison: Comparison) -> str:
             return _equivalent(comparison, effect)
         case Verdict.UNDECIDED:
             return _undecided(comparison, effect)
-        case word:
-            return _direction(comparison, effect, faster=word == Verdict.FASTER)
+        case verdict:
+            return _direction(comparison, effect, faster=verdict == Verdict.FASTER)
 
 
 def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
     relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
     where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
-    if _several(comparison):
-        if all(word == judged.verdict for word in judged.load_verdicts):
+    if _has_several_loads(comparison):
+        if all(verdict == judged.verdict for verdict in judged.load_verdicts):
             relation += " at every load"
         else:
             same = [
                 index for index in judged.significant_loads if judged.load_verdicts[index] == judged.verdict
             ]
             other = [index for index in judged.significant_loads if index not in same]
-            sure = [f"surely {_loads_of(comparison, same)}"] if same else []
+            parts = [f"surely {_loads_text(comparison, same)}"] if same else []
             if other:
-                worse = _COMPARATIVES[comparison.scale.metric][faster]
-                sure.append(f"but {worse} {_loads_and_sizes(comparison, other)}")
-            where = "; ".join([*([", ".join(sure)] if sure else []), where])
-    text = f"{relation}: {_size(comparison, effect)}, {where}"
+                worse = _OPPOSITES[comparison.scale.metric][faster]
+                parts.append(f"but {worse} {_loads_and_effects(comparison, other)}")
+            where = "; ".join([*([", ".join(parts)] if parts else []), where])
+    text = f"{relation}: {_effect(comparison, effect)}, {where}"
     return text if effect.is_significant else f"{text}; {SIZE_UNSURE}"
 
 
 def _identical(comparison: Comparison, effect: Effect) -> str:
     name = METRICS[comparison.scale.metric]
-    shown = size(comparison.scale.metric, effect, average=_several(comparison))
+    shown = effect_text(comparison.scale.metric, effect, average=_has_several_loads(comparison))
     differs = f"their {name} differs by {shown.removeprefix(f'{name} ')}"
     if is_unknown(effect) or has_no_estimate(effect) or not shown.startswith(name):
         differs = shown
     return f"{comparison.baseline} and {comparison.variant} are identical; {differs} here"
 
 
-def _loads_of(comparison: Comparison, indices: Sequence[int]) -> str:
+def _loads_text(comparison: Comparison, indices: Sequence[int]) -> str:
     return loads([comparison.pairs[index].at for index in indices])
 
 
-def _loads_and_sizes(comparison: Comparison, indices: Sequence[int]) -> str:
-    """Some loads and the effects at them: at 10 and 20 connections (+9.2 % and +9.1 %)."""
-    effects = [level for index in indices if (level := comparison.judged.load_effects[index]) is not None]
-    return f"{_loads_of(comparison, indices)} ({join_words([change(level) for level in effects])})"
+def _loads_and_effects(comparison: Comparison, indices: Sequence[int]) -> str:
+    """Some loads, and the effects at these loads: at 10 and 20 connections (+9.2 % and +9.1 %)."""
+    effects = [one for index in indices if (one := comparison.judged.load_effects[index]) is not None]
+    return f"{_loads_text(comparison, indices)} ({join_words([change(one) for one in effects])})"
 
 
 def _mixed(comparison: Comparison) -> str:
     metric, judged = comparison.scale.metric, comparison.judged
     first, second = (
-        _loads_and_sizes(comparison, [i for i, word in enumerate(judged.load_verdicts) if word == direction])
+        _loads_and_effects(
+            comparison, [i for i, verdict in enumerate(judged.load_verdicts) if verdict == direction]
+        )
         for direction in (Verdict.FASTER, Verdict.SLOWER)
     )
     relation = f"{comparison.variant} {better(metric, faster=True)} {comparison.baseline} {first}"
@@ -139,26 +145,26 @@ def _mixed(comparison: Comparison) -> str:
 def _equivalent(comparison: Comparison, effect: Effect) -> str:
     variant, baseline, delta = comparison.variant, comparison.baseline, comparison.scale.delta_percent
     metric = METRICS[comparison.scale.metric]
-    end = f"{_blocks(comparison, effect)}"
+    blocks = _blocks(comparison, effect)
     floor = comparison.floor_percent
     if effect.is_significant and (floor is None or abs(effect.effect_percent) > floor):
         faster = (effect.effect_percent > 0) == comparison.scale.higher_is_faster
         relation = better(comparison.scale.metric, faster=faster)
         return (
             f"{variant} {relation} {baseline} by less than {delta:g} % (declared): "
-            f"{_size(comparison, effect)}, {_where(comparison)}; {end}"
+            f"{_effect(comparison, effect)}, {_where(comparison)}; {blocks}"
         )
     at = loads([pair.at for pair in comparison.pairs])
-    each = f"at each of {at.removeprefix('at ')}" if _several(comparison) else at
+    each = f"at each of {at.removeprefix('at ')}" if _has_several_loads(comparison) else at
     return (
         f"{baseline} and {variant} are equivalent: {each} any difference in {metric} is within "
-        f"±{delta:g} % (declared); {_size(comparison, effect)}, {comparison.workload}; {end}"
+        f"±{delta:g} % (declared); {_effect(comparison, effect)}, {comparison.workload}; {blocks}"
     )
 
 
 def _undecided(comparison: Comparison, effect: Effect) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
-    text = f"{variant} against {baseline}, {_size(comparison, effect)}, {_where(comparison)}"
+    text = f"{variant} against {baseline}, {_effect(comparison, effect)}, {_where(comparison)}"
     if comparison.is_disturbed and effect.is_significant:
         # More blocks would not help.
         return (
@@ -175,10 +181,10 @@ def _undecided(comparison: Comparison, effect: Effect) -> str:
     if judged.significant_loads:
         for index in judged.significant_loads:
             faster = judged.load_verdicts[index] == Verdict.FASTER
-            level = judged.load_effects[index]
-            assert level is not None, "a load with a word has an effect"
+            load_effect = judged.load_effects[index]
+            assert load_effect is not None, "a load with a verdict has an effect"
             relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
-            extra.append(f"{_loads_of(comparison, [index])} {relation} ({change(level)})")
+            extra.append(f"{_loads_text(comparison, [index])} {relation} ({change(load_effect)})")
     else:
         extra += excluded(effect)
     floor = comparison.floor_percent
@@ -189,25 +195,25 @@ def _undecided(comparison: Comparison, effect: Effect) -> str:
 
 
 def _outlook(comparison: Comparison, effect: Effect) -> list[str]:
-    """The variation between blocks, and the number of blocks required for the next better precision."""
+    """How much the blocks differ, and the number of blocks that a better precision would need."""
     ratios = comparison.judged.assessment.overall_ratios
-    if not ratios.exact or len(ratios.lows) < 2:
+    if not ratios.is_exact or len(ratios.lows) < 2:
         return [_blocks(comparison, effect)]
     values = list(ratios.lows.values())
     mean = math.fsum(values) / len(values)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
     if not math.isfinite(deviation) or deviation == 0.0:
         return [_blocks(comparison, effect)]
-    shown = _blocks(comparison, effect)
+    blocks = _blocks(comparison, effect)
     for precision in PRECISIONS:
         needed = math.ceil((HALF_WIDTH * deviation * 100.0 / precision) ** 2)
         if MORE_BLOCKS * effect.blocks <= needed <= BLOCKS_MAX:
             rounded = needed if needed < 20 else round(needed, -1)
             return [
-                f"{shown}, which differ by {_percent(deviation)}; ±{precision:g} % would take about "
+                f"{blocks}, which differ by {_percent(deviation)}; ±{precision:g} % would take about "
                 f"{rounded} blocks"
             ]
-    return [f"{shown}, which differ by {_percent(deviation)}"]
+    return [f"{blocks}, which differ by {_percent(deviation)}"]
 
 
 def _percent(deviation: float) -> str:
@@ -225,31 +231,37 @@ def _not_comparable(comparison: Comparison) -> str:
         return f"{variant} and {baseline} are not comparable: {text} ({first.code}){others}"
     missing = [pair.at for pair in comparison.pairs if not pair.baseline]
     names = [name for name in (variant, baseline) if name in comparison.incomplete_variants]
-    who = join_words(names) if names else f"{variant} and {baseline}"
+    subject = join_words(names) if names else f"{variant} and {baseline}"
     have = "have" if len(names) != 1 else "has"
-    together = "" if names else " in the same block"
+    in_one_block = "" if names else " in the same block"
     if missing:
         return (
-            f"{who} {have} no result {loads(missing)}{together}, so {variant} and {baseline} cannot be "
-            "compared over the whole range (R04)"
+            f"{subject} {have} no result {loads(missing)}{in_one_block}, so {variant} and {baseline} cannot "
+            "be compared over the whole range (R04)"
         )
     return f"No block holds {variant} and {baseline} at every load, so they cannot be compared (R04)"
 
 
-def _several(comparison: Comparison) -> bool:
+def _has_several_loads(comparison: Comparison) -> bool:
     return len(comparison.pairs) > 1
 
 
-def _size(comparison: Comparison, effect: Effect) -> str:
-    return size(comparison.scale.metric, effect, comparison.scale.delta_percent, average=_several(comparison))
+def _effect(comparison: Comparison, effect: Effect) -> str:
+    return effect_text(
+        comparison.scale.metric,
+        effect,
+        comparison.scale.delta_percent,
+        average=_has_several_loads(comparison),
+    )
 
 
 def _estimate(comparison: Comparison, effect: Effect | None) -> str:
-    """The size without an interval."""
+    """Metric and estimate, without the interval."""
     return f"{METRICS[comparison.scale.metric]} {change(effect)}" if effect else "no result"
 
 
 def _where(comparison: Comparison) -> str:
+    """Workload and loads."""
     return f"{comparison.workload} {loads([pair.at for pair in comparison.pairs])}"
 
 
@@ -257,6 +269,6 @@ def _blocks(comparison: Comparison, effect: Effect) -> str:
     return blocks_text(effect.blocks, comparison.blocks[1])
 
 
-def _number(comparison: Comparison, effect: Effect) -> str:
-    """The blocks without their noun: 3 of 8."""
+def _block_count(comparison: Comparison, effect: Effect) -> str:
+    """The number of blocks without the noun: 3 of 8."""
     return _blocks(comparison, effect).rpartition(" ")[0]

@@ -1,17 +1,18 @@
-"""R01: whether the variants were warm during the measurement.
+"""R01: tests whether the servers were warm during the measurement.
 
 Every trial gives three log ratios of throughput (`judge/window.py`): the second half of the window over its
-first half, the window over the second half of the warm-up, and the window over the first half of it. For a
-comparison each is looked at for both variants and for their difference, averaged over the points, one value
-per block: nine rows, tested together by the joint sign-flip test. The comparisons of a run share 5 % evenly:
-that is the chance of even one false finding among all of them. A significant change is a finding where it
-matters:
+first half ("within"), the window over the second half of the warm-up ("late"), and the window over the first
+half of the warm-up ("early"). Averaged over the loads, each ratio gives one value per block: for the
+baseline, for the variant, and for their difference. These nine rows of a comparison are tested together by
+the joint sign-flip test. All comparisons of a run share a significance level of 5 %, which limits the chance
+of even one false finding. A significant change is reported in these cases:
 
-- within the window: above 1 % (or half of the declared delta);
-- from the warm-up to the window: where in addition more than that is still missing in the window, judged by
-  how fast the changes become smaller (`stats.steady.remaining`). A warm-up that did its work is no finding.
+- within the window: if it is above 1 % (or half of the declared delta);
+- from the warm-up to the window: if the window is also still that far from steady state, which is
+  extrapolated from how fast the changes become smaller (`stats.steady.remaining`). A change during a
+  sufficient warm-up is not reported.
 
-The first half of the warm-up is what shows a slow warm-up in short trials: its change is the largest.
+The early ratio shows the largest change, so it detects a slow warm-up in short trials.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from dbdyno.stats.signed_rank import blocks_needed, hodges_lehmann, percent
 from dbdyno.stats.steady import remaining
 from dbdyno.store.measured import MeasuredTrial
 
-# Smaller changes are not reported if no delta is declared.
+# Smaller changes, in percent, are not reported unless a delta is declared.
 CHANGE_MIN_PERCENT = 1.0
-# Warm-up and measurement together: shorter trials cannot show a warm-up of some tens of seconds.
+# If warm-up and measurement together are shorter, in seconds, they cannot show a warm-up of some tens of
+# seconds.
 RECORDED_MIN_S = 30.0
-# Share of the planned window that must be left, and share of the trials in which less is a note. No warning:
-# by chance alone the MSER-5 cut reaches into the measurement in 13 to 20 % of trials of 3 to 5 s, and the
-# variants of a block, however many, share the largest cut.
+# A note says so if more than this share of the trials (SHORT_TRIALS) have windows shorter than this share of
+# the measurement (SHORT_WINDOW). It is not a warning: by chance alone the MSER-5 cut is inside the
+# measurement in 13 to 20 % of trials of 3 to 5 s, and all variants of a block get the latest cut among them.
 SHORT_WINDOW = 0.95
 SHORT_TRIALS = 0.75
 # In the order in which changes are reported: the strongest evidence first.
@@ -53,15 +55,16 @@ Row = list[float]
 
 @dataclass(frozen=True)
 class Change:
-    """A change of throughput over the blocks of a comparison."""
+    """A change of throughput during the trials of one variant."""
 
     variant: str
     part: str
     log_ratio: float
-    # Confidence interval at 1 - alpha; an end that the blocks cannot determine is infinite.
+    # Interval of the log ratio with confidence 1 - alpha; an end that the blocks cannot determine is
+    # infinite.
     interval: tuple[float, float]
     alpha: float
-    # If only the difference is significant, the name of the baseline, which changed by less.
+    # Name of the baseline if the change is significant only relative to the baseline's change; else "".
     baseline: str = ""
 
 
@@ -81,9 +84,7 @@ def warm_state(
 
 
 def _shortened(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """A note if the cut has shortened most windows: less was measured than planned. This says nothing about
-    the servers.
-    """
+    """A note if the warm-up cut shortened most windows, so that less was measured than planned."""
     planned_s = experiment.load.duration_s
     lengths_s = {trial.index: trial.window.length_us / 1e6 for trial in trials if trial.window is not None}
     short = {index: length for index, length in lengths_s.items() if length < SHORT_WINDOW * planned_s}
@@ -100,24 +101,24 @@ def _shortened(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
 
 
 def _drifts(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """Variants whose throughput still changed: each at most once per workload, with its strongest change."""
+    """The warnings about variants whose throughput still changed: at most one per variant and workload."""
     baseline = experiment.variants[0].name
     for workload in experiment.workloads:
-        of = [trial for trial in trials if trial.workload == workload.title]
+        of_workload = [trial for trial in trials if trial.workload == workload.title]
         reported: set[str] = set()
         for variant in experiment.variants[1:]:
-            for change in drift_changes(of, experiment, baseline, variant.name):
+            for change in drift_changes(of_workload, experiment, baseline, variant.name):
                 if change.variant not in reported:
                     reported.add(change.variant)
-                    yield _drift(change, workload.title, experiment, _longer_warmup(of, experiment))
+                    yield _drift(change, workload.title, experiment, _longer_warmup(of_workload, experiment))
 
 
 def drift_changes(
     trials: Sequence[MeasuredTrial], experiment: Experiment, baseline: str, variant: str
 ) -> list[Change]:
-    """The strongest significant change of either variant; without one, that of their difference.
+    """The significant changes: one for each of the two variants, or else one of their difference.
 
-    `trials` are the trials of one workload.
+    Of several significant changes the first by `PARTS` is returned. `trials` are the trials of one workload.
     """
     # Key of the difference: no variant has an empty name.
     difference = ""
@@ -127,21 +128,23 @@ def drift_changes(
         return []
     rows: dict[tuple[str, str], Row] = {}
     for part in PARTS:
-        below, above = (_row(trials, name, part, experiment, blocks) for name in (baseline, variant))
+        of_baseline, of_variant = (
+            _row(trials, name, part, experiment, blocks) for name in (baseline, variant)
+        )
         rows |= {
-            (baseline, part): below,
-            (variant, part): above,
-            (difference, part): [one - other for one, other in zip(above, below, strict=True)],
+            (baseline, part): of_baseline,
+            (variant, part): of_variant,
+            (difference, part): [one - other for one, other in zip(of_variant, of_baseline, strict=True)],
         }
-    least = math.log1p((experiment.design.delta_percent or 2.0 * CHANGE_MIN_PERCENT) / 200.0)
+    smallest = math.log1p((experiment.design.delta_percent or 2.0 * CHANGE_MIN_PERCENT) / 200.0)
     edges = _edges(trials)
     intervals = dict(zip(rows, joint_intervals(list(rows.values()), alpha), strict=True))
     changes: dict[str, Change] = {}
     for (name, part), row in rows.items():
         change = _change(name, part, row, intervals[name, part], alpha)
-        if change is None or abs(change.log_ratio) <= least:
+        if change is None or abs(change.log_ratio) <= smallest:
             continue
-        if part == WITHIN or _missing(rows, name, part, edges) > least:
+        if part == WITHIN or _distance(rows, name, part, edges) > smallest:
             changes.setdefault(name, change)
     if differing := changes.pop(difference, None):
         return list(changes.values()) or [replace(differing, variant=variant, baseline=baseline)]
@@ -149,7 +152,7 @@ def drift_changes(
 
 
 def _comparisons(experiment: Experiment) -> int:
-    """Number of comparisons in a run, which share the chance of a false finding."""
+    """Number of comparisons in a run, which share the significance level."""
     return max(1, len(experiment.variants) - 1) * len(experiment.workloads)
 
 
@@ -161,36 +164,37 @@ def _change(name: str, part: str, row: Row, interval: JointInterval | None, alph
     return Change(name, part, centre, (interval.low, interval.high), alpha)
 
 
-def _missing(
+def _distance(
     rows: Mapping[tuple[str, str], Row], name: str, part: str, edges: tuple[float, float, float, float]
 ) -> float:
-    """How far the window still is from steady state, estimated from the changes since either half of the
-    warm-up.
+    """How far the window still is from steady state, as a log ratio, extrapolated from the early and late
+    changes.
     """
     early, late = (hodges_lehmann(_known(rows[name, one])) for one in (EARLY, LATE))
     if part == EARLY and early * late <= 0.0:
-        # The changes have opposite signs: the first half says nothing about the end.
+        # The changes have opposite signs, so they cannot be extrapolated.
         return 0.0
     return remaining(early, late, edges)
 
 
 def _known(row: Row) -> Row:
+    """The values of a row that are known; a 0 if there are none."""
     return [value for value in row if not math.isnan(value)] or [0.0]
 
 
 def _row(
     trials: Sequence[MeasuredTrial], variant: str, part: str, experiment: Experiment, blocks: Sequence[int]
 ) -> Row:
-    """One log ratio per block, the mean over the points; NaN if the value of a point is unknown."""
+    """One log ratio per block, averaged over the loads; NaN if the ratio at some load is unknown."""
     by_block: dict[int, dict[tuple[str, float], float]] = {}
     for trial in trials:
         drift = trial.drift
         ratio = getattr(drift, part) if drift is not None and trial.variant == variant else None
         if ratio is not None:
             by_block.setdefault(trial.block, {})[trial.point] = ratio
-    points = len(experiment.load.points())
+    loads = len(experiment.load.points())
     return [
-        fmean(by_block[block].values()) if len(by_block.get(block, ())) == points else math.nan
+        fmean(by_block[block].values()) if len(by_block.get(block, ())) == loads else math.nan
         for block in blocks
     ]
 
@@ -204,29 +208,31 @@ def _edges(trials: Sequence[MeasuredTrial]) -> tuple[float, float, float, float]
 
 
 def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> Finding:
-    size = percent(change.log_ratio)
+    """The warning about one change."""
+    change_percent = percent(change.log_ratio)
     # JSON has no infinite numbers.
     interval = [percent(end) if math.isfinite(end) else None for end in change.interval]
     on = f" on {workload}" if len(experiment.workloads) > 1 else ""
     more = f" more than that of {change.baseline}" if change.baseline else ""
     confidence = round(100.0 * (1.0 - change.alpha), 1)
-    verb = "rose" if size > 0.0 else "fell"
-    if is_ratio(size):
-        moved = f"{verb} to {times(size)} times"
+    verb = "rose" if change_percent > 0.0 else "fell"
+    if is_ratio(change_percent):
+        change_text = f"{verb} to {times(change_percent)} times"
         low, high = ("unknown" if end is None else times(end) for end in interval)
     else:
-        moved = f"{verb} by {abs(size):.1f} %{more}"
-        nearest_first = interval if size > 0.0 else interval[::-1]
+        change_text = f"{verb} by {abs(change_percent):.1f} %{more}"
+        # The end nearer to zero comes first.
+        nearest_first = interval if change_percent > 0.0 else interval[::-1]
         low, high = ("unknown" if end is None else f"{abs(end):.1f}" for end in nearest_first)
     return Finding(
         "R01",
         "warn",
-        f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} "
+        f"throughput of {change.variant}{on} still {change_text} {_FROM_TO[change.part]} "
         f"({confidence:g} % CI {low} to {high}): its figures are not those of a warm server",
         {
             "variant": change.variant,
             "workload": workload,
-            "change_percent": size,
+            "change_percent": change_percent,
             "interval_percent": interval,
             "confidence": 1.0 - change.alpha,
             "what": "within" if change.part == WITHIN else "before",
@@ -239,7 +245,7 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
 
 
 def _longer_warmup(trials: Sequence[MeasuredTrial], experiment: Experiment) -> str:
-    """The fix: a longer warm-up, and the key for it."""
+    """The fix of the warning: a longer warm-up."""
     warmup_s = _edges(trials)[2]
     automatic = "" if experiment.load.warmup_s is None else ', or warmup = "auto"'
     return f"Set warmup in [load] to more than {warmup_s:g} s{automatic}"
@@ -261,8 +267,8 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
             "server needs much longer to become warm"
         )
     elif blocks < needed:
-        several = f" for {comparisons} comparisons" if comparisons > 1 else ""
-        why = f"the test for drift needs {needed} blocks{several} and has {blocks}"
+        for_comparisons = f" for {comparisons} comparisons" if comparisons > 1 else ""
+        why = f"the test for drift needs {needed} blocks{for_comparisons} and has {blocks}"
     else:
         return
     yield Finding(
@@ -281,19 +287,19 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
 
 
 def _blocks_tested(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int:
-    """Number of blocks that the test for drift can use, for the variant and workload with the fewest."""
+    """Number of blocks that the test for drift can use; the minimum over variants and workloads."""
     counts = []
     for workload in experiment.workloads:
-        of = [trial for trial in trials if trial.workload == workload.title]
-        blocks = sorted({trial.block for trial in of})
+        of_workload = [trial for trial in trials if trial.workload == workload.title]
+        blocks = sorted({trial.block for trial in of_workload})
         for variant in experiment.variants:
-            row = _row(of, variant.name, WITHIN, experiment, blocks)
+            row = _row(of_workload, variant.name, WITHIN, experiment, blocks)
             counts.append(sum(not math.isnan(ratio) for ratio in row))
     return min(counts)
 
 
 def _fix(experiment: Experiment, blocks: int) -> str:
-    """How to make the check of the warm state possible."""
+    """The fix of that note: how to make the check possible."""
     if experiment.load.warmup_s is not None and experiment.design.renews_data:
         return 'Set warmup = "auto" in [load]: one warm-up trial per variant then finds the warm-up'
     return f"Use {blocks} blocks or more, and trials of {RECORDED_MIN_S:g} s or more"

@@ -1,4 +1,4 @@
-"""Numbers and lists as text, in the same form for comparisons and factors."""
+"""Numbers, effects, loads and lists as text, for verdict sentences and findings."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from dbdyno.judge.figures import LATENCY_P95, THROUGHPUT
 from dbdyno.stats.paired import Bound, Effect
 
 METRICS = {THROUGHPUT: "throughput", LATENCY_P95: "p95 latency"}
-# Beyond these changes, in percent, a ratio is easier to read than a percentage.
+# Beyond these changes in percent, the text gives a ratio, which is easier to read.
 RATIO_BELOW, RATIO_ABOVE = -50.0, 100.0
-# Text for a ratio to zero, when most trials of the baseline failed.
+# Text for an infinite ratio: most trials of the baseline failed and count as 0.
 INFINITE = "infinitely higher"
-# Added if Holm's procedure gives a direction to an effect whose interval contains zero.
+# Added to a verdict with a direction whose interval contains zero, which Holm's procedure makes possible.
 SIZE_UNSURE = (
     "the direction is sure by Holm's test, the size is not: the interval, which holds for all sentences "
     "together, reaches zero"
 )
-# Load levels that are listed one by one; more are given as a range.
-LISTED_LEVELS = 6
-# Maximum number of decimals, also for smaller changes.
+# Maximum number of loads that are listed one by one; more are given as a range.
+LISTED_LOADS = 6
+# Maximum number of decimals.
 DECIMALS_MAX = 2
 # Ratios below this have two significant digits.
 SMALL_RATIO = 0.1
 
 
 def finite(value: float | None) -> float | None:
-    """The value, or None for infinity, which JSON does not have: null is an unknown end."""
+    """The value; None if it is infinite, which JSON cannot represent."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -42,12 +42,12 @@ def count(number: int, noun: str) -> str:
 
 
 def blocks_text(number: int, planned: int) -> str:
-    """How many blocks count: 7 of 8 blocks, 8 blocks."""
+    """The number of blocks that count: 7 of 8 blocks, 8 blocks."""
     return f"{number} of {planned} blocks" if number < planned else count(number, "block")
 
 
 def signed(value: float, decimals: int = 1) -> str:
-    """A change with its sign; a plain 0 has none."""
+    """A change with its sign; 0 without a sign."""
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     text = f"{value:+.{decimals}f}"
@@ -55,28 +55,31 @@ def signed(value: float, decimals: int = 1) -> str:
 
 
 def decimals_for(values: Sequence[float], delta_percent: float | None = None) -> int:
-    """1, or 2 where rounding to one decimal would move a value across 0 or ±delta."""
+    """1, or 2 if rounding to one decimal moves a value across 0 or ±delta."""
     limits = [0.0] if delta_percent is None else [0.0, delta_percent, -delta_percent]
-    moved = any(
+    crosses = any(
         _side(round(value, 1), limit) != _side(value, limit)
         for value in values
         for limit in limits
         if math.isfinite(value)
     )
-    return DECIMALS_MAX if moved else 1
+    return DECIMALS_MAX if crosses else 1
 
 
 def _side(value: float, limit: float) -> int:
+    """-1, 0 or 1: below, at or above the limit."""
     return (value > limit) - (value < limit)
 
 
 def is_ratio(change_percent: float) -> bool:
-    """Whether a change is written as a ratio: 8.0 times, 0.4 times. Zero stays -100 %."""
+    """Whether the text gives a ratio (8.0 times, 0.4 times) instead of the change. -100 % is never
+    a ratio.
+    """
     return -100.0 < change_percent < RATIO_BELOW or RATIO_ABOVE < change_percent < math.inf
 
 
 def times(change_percent: float, decimals: int = 1) -> str:
-    """A change as a ratio: 8.0, 0.41, 0.0055; ∞ if it is unknown."""
+    """A change as a ratio: 8.0, 0.41, 0.0055; ∞ if it is infinite."""
     if math.isinf(change_percent):
         return "∞"
     ratio = 1.0 + change_percent / 100.0
@@ -86,7 +89,7 @@ def times(change_percent: float, decimals: int = 1) -> str:
 
 
 def times_interval(ends: tuple[float, float]) -> str:
-    """Both ends of an interval as ratios, with a second decimal where one would make them equal."""
+    """Both ends of an interval as ratios, with a second decimal if they are equal with one."""
     low, high = (times(end) for end in ends)
     if low == high:
         low, high = (times(end, DECIMALS_MAX) for end in ends)
@@ -94,11 +97,13 @@ def times_interval(ends: tuple[float, float]) -> str:
 
 
 def confidence(alpha: float) -> str:
-    """The name of an interval at 1 - alpha: 95 % interval, 98.3 % interval."""
+    """The name of an interval with confidence 1 - alpha: 95 % interval, 98.3 % interval."""
     return f"{round(100.0 * (1.0 - alpha), 1):g} % interval"
 
 
-def size(metric: str, effect: Effect, delta_percent: float | None = None, *, average: bool = False) -> str:
+def effect_text(
+    metric: str, effect: Effect, delta_percent: float | None = None, *, average: bool = False
+) -> str:
     """Metric, estimate and interval: throughput -9.3 % on average (95 % interval -9.8 to -8.8)."""
     ends = effect.interval_percent
     mean = " on average" if average else ""
@@ -117,25 +122,25 @@ def size(metric: str, effect: Effect, delta_percent: float | None = None, *, ave
 
 def interval(ends: tuple[float, float], decimals: int | None = None) -> str:
     """Both ends of an interval: -9.8 to -8.8."""
-    places = decimals_for(ends) if decimals is None else decimals
-    return f"{signed(ends[0], places)} to {signed(ends[1], places)}"
+    digits = decimals_for(ends) if decimals is None else decimals
+    return f"{signed(ends[0], digits)} to {signed(ends[1], digits)}"
 
 
 def is_unknown(effect: Effect) -> bool:
-    """Whether the interval excludes no value, because neither variant has enough results."""
-    known = effect.effect_percent
-    return effect.bound != Bound.EXACT and (not math.isfinite(known) or known <= -100.0)
+    """Whether nothing is known about the effect, because neither variant completed enough transactions."""
+    value = effect.effect_percent
+    return effect.bound != Bound.EXACT and (not math.isfinite(value) or value <= -100.0)
 
 
 def has_no_estimate(effect: Effect) -> bool:
-    """Whether most trials failed, so that the median ratio is zero or infinite."""
+    """Whether the estimate is a ratio of zero or infinity, because most trials of a variant failed."""
     return effect.bound == Bound.EXACT and (
         effect.effect_percent <= -100.0 or math.isinf(effect.effect_percent)
     )
 
 
 def _between(effect: Effect, mean: str = "") -> str:
-    """The interval in place of an estimate: between -100.0 and -9.2 % (95 % interval)."""
+    """The interval instead of an estimate: between -100.0 and -9.2 % (95 % interval)."""
     ends = effect.interval_percent
     if ends is None:
         return f"unknown{mean}"
@@ -147,7 +152,7 @@ def _between(effect: Effect, mean: str = "") -> str:
 
 
 def _bounded(name: str, effect: Effect) -> str:
-    """An estimate of which only a lower or upper bound is known."""
+    """An effect of which only a lower or upper bound is known: throughput lower by at least 20.0 %."""
     known = effect.effect_percent
     if is_unknown(effect):
         return f"{name} unknown"
@@ -166,7 +171,7 @@ def _bounded(name: str, effect: Effect) -> str:
 
 
 def change(effect: Effect) -> str:
-    """An estimate alone: +25.0 %, 3.1 times."""
+    """The estimate without metric and interval: +25.0 %, 3.1 times."""
     known = effect.effect_percent
     if is_unknown(effect):
         return "unknown"
@@ -178,26 +183,28 @@ def change(effect: Effect) -> str:
     return f"{times(known)} times" if is_ratio(known) else f"{signed(known, decimals_for((known,)))} %"
 
 
-def loads(levels: Sequence[Mapping[str, float]]) -> str:
-    """Load levels: at 10, 20 and 40 connections; at 8 loads from 1 to 128 connections."""
-    values = [next(iter(level.values())) for level in levels]
-    unit = "connections" if "connections" in levels[0] else "transactions/s"
+def loads(points: Sequence[Mapping[str, float]]) -> str:
+    """Loads as text: at 10, 20 and 40 connections; at 8 loads from 1 to 128 connections."""
+    values = [next(iter(point.values())) for point in points]
+    unit = "connections" if "connections" in points[0] else "transactions/s"
     if unit == "connections" and values == [1]:
         unit = "connection"
-    if len(values) > LISTED_LEVELS:
+    if len(values) > LISTED_LOADS:
         return f"at {len(values)} loads from {min(values):g} to {max(values):g} {unit}"
     return f"at {join_words([f'{value:g}' for value in values])} {unit}"
 
 
 def better(metric: str, *, faster: bool) -> str:
-    """How a variant compares: "is faster than", "has a lower p95 latency than"."""
+    """The relation of two variants: "is faster than", "has a lower p95 latency than"."""
     if metric == THROUGHPUT:
         return f"is {'faster' if faster else 'slower'} than"
     return f"has a {'lower' if faster else 'higher'} {METRICS[metric]} than"
 
 
 def excluded(effect: Effect) -> list[str]:
-    """The differences that an interval around zero excludes."""
+    """A text with the differences that the interval of an undecided effect excludes; [] if it
+    excludes none.
+    """
     ends = effect.interval_percent
     if ends is None or not all(map(math.isfinite, ends)) or ends[0] <= -100.0:
         return []

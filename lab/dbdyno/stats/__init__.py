@@ -1,5 +1,4 @@
-"""Numerical methods: estimators, intervals, verdict words, histograms, steady state. No files, processes or
-clock.
+"""Statistical methods as pure functions: estimators, intervals, tests, verdicts, histograms, steady state.
 
 docs/statistics.md describes the methods.
 """

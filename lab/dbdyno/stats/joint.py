@@ -1,23 +1,24 @@
-"""Simultaneous intervals of several load levels, by inverting the joint sign-flip test.
+"""Simultaneous intervals of effects at several loads, by inverting the joint sign-flip test.
 
-Every level is tested on the same blocks, so their differences hang together, and a correction that ignores
-this (Holm, Bonferroni) wastes blocks: ten levels would need nine of them. The sign-flip test does not: where
-nothing differs, exchanging the variants of any block changes nothing, so every pattern of signs over the
-blocks is as likely as the one that was seen. For level j and a candidate theta, row j is shifted by theta,
-every other row by its own mean, and
+All loads are measured in the same blocks, so their differences are correlated. A correction that ignores this
+(Holm, Bonferroni) needs more blocks: nine for ten loads. The sign-flip test needs six: if the variants are
+equal, swapping them in any block changes nothing, so every pattern of signs over the blocks is as likely as
+the observed one. The differences are rows, one per load, with one value per block. For row j and a candidate
+effect theta, row j is shifted by theta, every other row by its own mean, and
 
 ::
 
-    p_j(theta) = share of sign patterns in which the largest |t| of all rows reaches row j's own |t|
-    J_j        = {theta : p_j(theta) > alpha}
+p_j(theta) = share of sign patterns in which the largest |t| of all rows is at least the observed |t| of row j
+J_j        = {theta : p_j(theta) > alpha}
 
-A pattern reaches row j's |t| exactly for the theta of an interval around the row's mean: those between the
-means of the blocks whose signs it keeps and of those that it changes, and those near enough to the mean that
-another row's |t| is larger. So J_j is an interval, and its ends are ends of patterns: nothing is searched.
+For each pattern, the theta for which its largest |t| is at least that of row j form an interval around the
+mean of the row. It contains every theta between the mean of the blocks whose signs the pattern keeps and the
+mean of those whose signs it changes, and every theta so near to the mean that another row has the larger |t|.
+So J_j is an interval too, and its ends are ends of such intervals, so they are computed without a search.
 
-Each J_j alone is exact for symmetric differences; together they cover all truths with probability 1 - alpha
-(Westfall & Young 1993, Resampling-Based Multiple Testing, ch. 2; Romano & Wolf 2005, J. Am. Stat. Assoc.
-100:94). Six blocks are enough for any number of levels, and the order of the list does not matter.
+Each J_j is exact for symmetric differences. All of them together contain the true values with probability 1 -
+alpha (Westfall & Young 1993, Resampling-Based Multiple Testing, ch. 2; Romano & Wolf 2005, J. Am. Stat.
+Assoc. 100:94). Six blocks are enough for any number of loads, and the order of the rows does not matter.
 """
 
 from __future__ import annotations
@@ -34,31 +35,30 @@ from numpy.typing import NDArray
 EXACT_BLOCKS = 16
 RANDOM_PATTERNS = 4096
 SEED = 20_240_607
-# Smaller relative differences are rounding errors, which depend on the order of a summation.
+# Smaller relative differences are rounding errors.
 ROUNDING = 1e-9
-
 # Share of a row's sum of squares below which the variation around the mean is a rounding error.
-NO_SPREAD = 1e-12
+VARIATION_MIN = 1e-12
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class JointInterval:
-    """The result of the joint test for one level. An end that the test cannot determine is infinite."""
+    """The result of the joint test for one row. An end that the test cannot determine is infinite."""
 
     low: float
     high: float
-    # P-value of the null hypothesis "this level's difference is zero", adjusted for all levels.
+    # P-value of the null hypothesis that the effect of this row is zero, adjusted for all rows.
     p_value: float
 
 
 def joint_intervals(rows: Sequence[Sequence[float]], alpha: float) -> list[JointInterval | None]:
-    """One interval per row, in the same order; the intervals are simultaneous at confidence 1 - alpha.
+    """One interval per row, in the same order; the intervals are simultaneous with confidence 1 - alpha.
 
-    A row contains one difference per block, NaN if the block has none at this level; all rows have the same
-    blocks. The result is None for a row with too few blocks to reach `alpha`. Raises ValueError for infinite
-    values and for rows that differ in length.
+    A row contains one difference per block, NaN if the block has none; all rows have the same blocks. The
+    result is None for a row with too few blocks to reach `alpha`. Raises ValueError for infinite values and
+    for rows of different lengths.
     """
     if len({len(row) for row in rows}) > 1:
         raise ValueError("every row needs one difference per block, NaN where there is none")
@@ -79,7 +79,7 @@ def _mean(row: Array) -> float:
 
 
 def _statistics(row: Array, signs: Array) -> Array:
-    """|t| of one row under every pattern; 0 where it has no spread and no mean."""
+    """|t| of one row under every pattern; 0 if mean and variation are 0."""
     present = ~np.isnan(row)
     values, count = row[present], int(present.sum())
     if count < 2:
@@ -89,16 +89,18 @@ def _statistics(row: Array, signs: Array) -> Array:
 
 
 def _t(means: Array, squares: float, count: int) -> Array:
-    # Signs change the mean of a row, and not its sum of squares.
+    """|t| for each mean, from the sum of squares of the row."""
+    # A pattern of signs changes the mean of a row but not its sum of squares.
     deviations = np.maximum(squares - count * means**2, 0.0)
-    small = deviations <= NO_SPREAD * squares
+    is_rounding = deviations <= VARIATION_MIN * squares
     with np.errstate(divide="ignore", invalid="ignore"):
         statistics = np.abs(means) / np.sqrt(deviations / (count - 1) / count)
-    statistics[small] = np.where(np.abs(means[small]) > 0.0, np.inf, 0.0)
+    statistics[is_rounding] = np.where(np.abs(means[is_rounding]) > 0.0, np.inf, 0.0)
     return np.asarray(statistics)
 
 
 def _invert(row: Array, others: Array, signs: Array, alpha: float) -> JointInterval | None:
+    """The interval of one row; `others` contains |t| of the other rows under every pattern."""
     present = ~np.isnan(row)
     values, count = row[present], int(present.sum())
     if count < 2 or 0.5 ** (count - 1) > alpha:
@@ -106,13 +108,13 @@ def _invert(row: Array, others: Array, signs: Array, alpha: float) -> JointInter
     largest = others.max(axis=0) if len(others) else np.zeros(len(signs))
     mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(count)
     with np.errstate(invalid="ignore"):
-        # A balanced row of two values has a pattern of signs with an infinite |t|.
+        # An infinite |t| of another row times a standard error of 0 would be NaN.
         reach = np.where(np.isinf(largest), np.inf, largest * error)
     kept, changed = _part_means(values, signs[:, present])
     tolerance = ROUNDING * float(np.abs(values).max())
     lows = np.minimum(np.minimum(kept, changed), mean - reach) - tolerance
     highs = np.maximum(np.maximum(kept, changed), mean + reach) + tolerance
-    # As many patterns as may reach a theta outside.
+    # A theta outside the interval has a p-value of at most alpha: at most this many patterns contain it.
     rejected = math.floor(alpha * len(signs) * (1.0 + ROUNDING))
     return JointInterval(
         low=float(np.partition(lows, rejected)[rejected]),
@@ -122,25 +124,26 @@ def _invert(row: Array, others: Array, signs: Array, alpha: float) -> JointInter
 
 
 def _part_means(values: Array, signs: Array) -> tuple[Array, Array]:
-    """Per pattern the means of the values whose signs it keeps and of those that it changes.
+    """For each pattern, the mean of the values whose signs it keeps, and of those whose signs it changes.
 
-    Infinite, of opposite signs, where it changes none or all: such a pattern reaches every |t|.
+    If it keeps or changes all, the two are -infinity and infinity: the |t| of such a pattern is always the
+    observed one.
     """
     keeps = np.count_nonzero(signs > 0.0, axis=1)
     changes = len(values) - keeps
     sums = (values.sum() + signs @ values) / 2.0
-    whole = (keeps == 0) | (changes == 0)
-    kept = np.where(whole, -np.inf, sums / np.maximum(keeps, 1))
-    changed = np.where(whole, np.inf, (values.sum() - sums) / np.maximum(changes, 1))
+    is_uniform = (keeps == 0) | (changes == 0)
+    kept = np.where(is_uniform, -np.inf, sums / np.maximum(keeps, 1))
+    changed = np.where(is_uniform, np.inf, (values.sum() - sums) / np.maximum(changes, 1))
     return kept, changed
 
 
 @lru_cache(maxsize=32)
 def sign_patterns(blocks: int, exact: int) -> Array:
-    """All patterns of signs for up to `exact` blocks, else random ones, one per row; the first row is the
-    observed pattern.
+    """Patterns of signs, one per row: all of them for up to `exact` blocks, else random ones.
 
-    The first sign is fixed, because a pattern and its opposite have the same statistics.
+    The first row is the observed pattern. If all are enumerated, the first sign is fixed, because a pattern
+    and its opposite have the same |t|.
     """
     if blocks <= exact:
         numbers = np.arange(2 ** (blocks - 1))

@@ -1,13 +1,13 @@
-"""Significance of very many paired differences, tested together.
+"""Tests the paired differences of hundreds of counters together (max-t sign-flip test).
 
-A server counts hundreds of things. Tested one by one at 5 %, dozens of them "move" between two identical
-servers; corrected one by one (Holm), eight blocks can show nothing at all, since the signed-rank test has no
-p-value below 2 / 2^8. The joint sign-flip test can: where nothing differs, exchanging the arms of any block
-changes nothing, so every pattern of signs over the blocks is as likely as the one that was seen. For each
-pattern the largest statistic of all counters is taken; a counter that few patterns' largest reaches is no
-accident (Westfall & Young 1993, Resampling-Based Multiple Testing, ch. 4; with sign changes Nichols & Holmes
-2002, Hum. Brain Mapp. 15:1). The chance of even one false positive is at most the level, however the counters
-correlate.
+Tests at 5 % each would find dozens of changes between two identical servers. With Holm's correction eight
+blocks could not find any, because the signed-rank test has no p-value below 2 / 2^8. The joint sign-flip test
+can: if the variants are equal, swapping them in any block changes nothing, so every pattern of signs over the
+blocks is as likely as the observed one. The test takes the largest statistic of all counters for each
+pattern. The p-value of a counter is the share of patterns whose largest statistic is at least that of the
+counter (Westfall & Young 1993, Resampling-Based Multiple Testing, ch. 4; for sign changes Nichols & Holmes
+2002, Hum. Brain Mapp. 15:1). The chance of even one false positive is at most the significance level, however
+the counters are correlated.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ def family_p_values(differences: Sequence[Sequence[float]]) -> list[float]:
     values = np.asarray(differences, dtype=np.float64)
     if values.size == 0 or values.shape[1] < 2:
         return [1.0] * len(differences)
-    seen = _statistics(values, np.ones((1, values.shape[1])))[:, 0]
+    observed = _statistics(values, np.ones((1, values.shape[1])))[:, 0]
     patterns = sign_patterns(values.shape[1], EXACT_BLOCKS)
     # Computed in parts that fit into memory.
     parts = np.array_split(patterns, max(1, len(patterns) // 256))
     largest = np.concatenate([_statistics(values, part).max(axis=0) for part in parts])
     # The observed pattern counts as one of the patterns; the factor allows for rounding errors.
-    return [float(np.mean(largest >= one * (1.0 - 1e-9))) for one in seen]
+    return [float(np.mean(largest >= one * (1.0 - 1e-9))) for one in observed]
 
 
 def _statistics(values: NDArray[np.float64], signs: NDArray[np.float64]) -> NDArray[np.float64]:
     """|mean| / (standard error + fudge), of every row under every pattern: rows x patterns."""
     blocks = values.shape[1]
     means = values @ signs.T / blocks
-    # Signs change the mean of a row, and not its sum of squares.
+    # A pattern of signs changes the mean of a row but not its sum of squares.
     variances = np.maximum((np.sum(values**2, axis=1)[:, None] - blocks * means**2) / (blocks - 1), 0.0)
     return np.asarray(np.abs(means) / (np.sqrt(variances / blocks) + FUDGE))

@@ -1,15 +1,15 @@
-"""From paired log ratios to effects: one per load level, with simultaneous intervals, and one over all.
+"""Computes effects from paired log ratios: one per load, with simultaneous intervals, and one over all loads.
 
 ::
 
-    log ratio per level and block -> joint sign-flip test      -> estimate and interval per level
-                                  -> mean over the levels,     -> estimate, interval and p-value over all
-                                     one number per block         levels, by the signed rank
+    log ratio per load and block -> joint sign-flip test     -> estimate and interval per load
+                                 -> mean over the loads,     -> estimate, interval and p-value over all
+                                    one number per block        loads, by the signed-rank test
 
-A log ratio may be known by bounds alone: a percentile may be "more than x", and a trial that its server
-failed has throughput 0, so that its log ratio is infinite. Estimate, interval and the signed-rank statistic
-never fall when a difference rises, so over all that the log ratios may be, each of them is between its
-value at all the lower bounds and its value at all the upper ones: what is printed is certain.
+Of some log ratios only bounds are known: a percentile may be "more than x". Others are infinite: a trial in
+which the server failed has throughput 0. Estimate, interval and signed-rank statistic never decrease if a
+difference increases. So the true value of each is between its value for all lower bounds and its value for
+all upper bounds.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ class Effect:
     """A change of variant against baseline, in percent of the baseline."""
 
     effect_percent: float
-    # None if there are too few blocks to reach the level. An unknown end is -100 or infinity.
+    # None if the blocks are too few to reach the significance level. An unknown end is -100 or infinity.
     interval_percent: tuple[float, float] | None
-    # Probability that the interval misses the true value; for several levels, that any of the intervals does.
+    # Probability that the interval does not contain the true value; of simultaneous intervals, that any of
+    # them does not.
     alpha: float
     p_value: float
     blocks: int
@@ -59,9 +60,7 @@ class Effect:
         return ends is not None and -delta_percent <= ends[0] and ends[1] <= delta_percent
 
     def with_zero(self) -> Effect:
-        """The same effect with its interval extended to contain zero, for an effect that may have no
-        direction.
-        """
+        """The effect with its interval extended to contain zero."""
         if self.interval_percent is None:
             return self
         low, high = self.interval_percent
@@ -70,19 +69,19 @@ class Effect:
 
 @dataclass(frozen=True)
 class Ratios:
-    """Log ratios of one level: block -> lower and upper bound, equal where the ratio is known."""
+    """Log ratios at one load: block -> lower and upper bound, which are equal if the ratio is known."""
 
     lows: Mapping[int, float]
     highs: Mapping[int, float]
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether every ratio is known and finite."""
         return all(math.isfinite(low) and low == self.highs[block] for block, low in self.lows.items())
 
 
 def effect(ratios: Ratios, alpha: float = ALPHA) -> Effect | None:
-    """The effect by the signed-rank test, tested individually; None without blocks."""
+    """The effect by the signed-rank test, without regard to other tests; None without blocks."""
     lows, highs = list(ratios.lows.values()), list(ratios.highs.values())
     if not lows:
         return None
@@ -103,9 +102,7 @@ def effect(ratios: Ratios, alpha: float = ALPHA) -> Effect | None:
 
 
 def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
-    """The largest p-value within the bounds: 1 if the sign is unknown, else that of the end
-    nearer to zero.
-    """
+    """The largest p-value that the bounds permit; 1 if the sign of the effect is unknown."""
     if lows == highs and not (math.inf in lows and -math.inf in lows):
         return p_value(lows)
     if hodges_lehmann(lows, -math.inf) <= 0.0 <= hodges_lehmann(highs, math.inf):
@@ -113,61 +110,64 @@ def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
     return max(p_value(lows, -math.inf), p_value(highs, math.inf))
 
 
-def joint_effects(levels: Sequence[Ratios], alpha: float = ALPHA) -> tuple[Effect | None, ...]:
-    """One effect per level, with simultaneous intervals at confidence 1 - alpha; None without blocks.
+def joint_effects(loads: Sequence[Ratios], alpha: float = ALPHA) -> tuple[Effect | None, ...]:
+    """One effect per load, with simultaneous intervals of confidence 1 - alpha; None without blocks.
 
-    Levels with bounds have no t statistic: each keeps the signed-rank interval at its share of alpha, and the
-    others share the rest. A level without blocks also has a share. P-values are adjusted for all levels.
+    If only bounds are known at a load, it has no t statistic: its interval is the signed-rank interval at an
+    equal share of alpha. The other loads share the rest. A load without blocks also has a share. P-values are
+    adjusted for all loads.
     """
-    share = alpha / max(1, len(levels))
-    exact = [index for index, level in enumerate(levels) if level.lows and level.exact]
-    blocks = sorted(set().union(*(levels[index].lows for index in exact)))
-    rows = [[levels[index].lows.get(block, math.nan) for block in blocks] for index in exact]
-    together = share * len(exact)
-    joint = dict(zip(exact, joint_intervals(rows, together) if together else [], strict=True))
+    share = alpha / max(1, len(loads))
+    exact = [index for index, ratios in enumerate(loads) if ratios.lows and ratios.is_exact]
+    blocks = sorted(set().union(*(loads[index].lows for index in exact)))
+    rows = [[loads[index].lows.get(block, math.nan) for block in blocks] for index in exact]
+    joint_alpha = share * len(exact)
+    joint = dict(zip(exact, joint_intervals(rows, joint_alpha) if joint_alpha else [], strict=True))
     effects: list[Effect | None] = []
-    for index, level in enumerate(levels):
-        alone = effect(level, share)
-        if alone is None:
+    for index, ratios in enumerate(loads):
+        single = effect(ratios, share)
+        if single is None:
             effects.append(None)
         elif index not in joint:
-            effects.append(replace(alone, alpha=alpha, p_value=min(1.0, alone.p_value * len(levels))))
+            effects.append(replace(single, alpha=alpha, p_value=min(1.0, single.p_value * len(loads))))
         else:
-            effects.append(_with_joint(alone, joint[index], alpha, len(levels) / len(exact)))
+            effects.append(_with_joint_interval(single, joint[index], alpha, len(loads) / len(exact)))
     return tuple(effects)
 
 
-def _with_joint(alone: Effect, joint: JointInterval | None, alpha: float, adjust: float) -> Effect:
-    """The effect of one level with its joint interval, into which the estimate is clipped."""
+def _with_joint_interval(
+    single: Effect, joint: JointInterval | None, alpha: float, p_value_factor: float
+) -> Effect:
+    """The effect at one load with its joint interval; the estimate is limited to the interval."""
     if joint is None:
-        return replace(alone, interval_percent=None, alpha=alpha, p_value=1.0)
-    estimate = min(max(math.log1p(alone.effect_percent / 100.0), joint.low), joint.high)
+        return replace(single, interval_percent=None, alpha=alpha, p_value=1.0)
+    estimate = min(max(math.log1p(single.effect_percent / 100.0), joint.low), joint.high)
     return replace(
-        alone,
+        single,
         effect_percent=percent(estimate),
         interval_percent=(percent(joint.low), percent(joint.high)),
         alpha=alpha,
-        p_value=min(1.0, joint.p_value * adjust),
+        p_value=min(1.0, joint.p_value * p_value_factor),
     )
 
 
-def mean_ratios(levels: Sequence[Ratios]) -> Ratios:
-    """The mean log ratio over all levels, per block; blocks that lack a level are left out.
+def mean_ratios(loads: Sequence[Ratios]) -> Ratios:
+    """The mean log ratio over all loads, per block.
 
-    The mean of log ratios weighs every level alike, whatever its throughput. A block that lacks a level would
-    average another curve, so it cannot be compared with the others.
+    Every load has the same weight, whatever its throughput. Blocks without a result at some load are left
+    out, because their means would not be comparable with the others.
     """
-    if not levels:
+    if not loads:
         return Ratios({}, {})
-    blocks = sorted(set(levels[0].lows).intersection(*(set(level.lows) for level in levels[1:])))
+    blocks = sorted(set(loads[0].lows).intersection(*(set(ratios.lows) for ratios in loads[1:])))
     return Ratios(
-        {block: _mean([level.lows[block] for level in levels], -math.inf) for block in blocks},
-        {block: _mean([level.highs[block] for level in levels], math.inf) for block in blocks},
+        {block: _mean([ratios.lows[block] for ratios in loads], -math.inf) for block in blocks},
+        {block: _mean([ratios.highs[block] for ratios in loads], math.inf) for block in blocks},
     )
 
 
 def _mean(values: Sequence[float], unknown: float) -> float:
-    """The mean; `unknown` if it contains infinite values of both signs."""
+    """The mean; `unknown` if `values` contains both infinity and -infinity."""
     if math.inf in values and -math.inf in values:
         return unknown
     return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else sum(values)

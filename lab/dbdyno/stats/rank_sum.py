@@ -1,13 +1,14 @@
-"""The shift between two independent samples: estimate and interval of the rank-sum test.
+"""Estimates the shift between two independent samples, with the interval of the rank-sum test.
 
 In a cross-over design the blocks in which the baseline ran first and those in which the variant ran first are
-two samples. Half the shift of their log ratios is what the position in the order does; half the shift of
-their position differences is what the variant does, whatever the position does (Koch 1972, Biometrics
-28:577).
+two samples. Half the shift of their log ratios (variant to baseline) is the order effect. Half the shift of
+their log ratios of the later to the earlier variant is the effect of the variant without the order effect
+(Koch 1972, Biometrics 28:577).
 
-Estimate: the median of all pairwise differences (Hodges & Lehmann 1963). Interval: the k-th smallest and the
-k-th largest of them, k from the null distribution of Mann and Whitney's U (Hollander, Wolfe & Chicken 2014,
-section 4.3), counted exactly up to `EXACT_MAX` pairs and by the normal approximation above.
+Estimate: the median of all pairwise differences (Hodges & Lehmann 1963). Interval: from the k-th smallest to
+the k-th largest of these differences, where k comes from the null distribution of Mann and Whitney's U
+(Hollander, Wolfe & Chicken 2014, section 4.3): the exact one up to `EXACT_MAX` pairs, else its normal
+approximation.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
-# Largest number of pairs whose null distribution is counted exactly.
+# Maximum number of pairs for the exact null distribution.
 EXACT_MAX = 2_500
 
 
 @dataclass(frozen=True)
 class Shift:
-    """How much higher the first sample lies than the second."""
+    """How much higher the first sample is than the second: estimate and interval."""
 
     estimate: float
     low: float
@@ -35,7 +36,7 @@ class Shift:
 
 
 def shift(first: Sequence[float], second: Sequence[float], alpha: float) -> Shift | None:
-    """The shift and its interval at confidence 1 - alpha; None where the samples are too small to reach it.
+    """The shift and its interval at confidence 1 - alpha; None if the samples are too small to reach it.
 
     Raises ValueError for values that are not finite.
     """
@@ -66,10 +67,10 @@ def _cut_off(small: int, large: int, alpha: float) -> int:
 
 @lru_cache(maxsize=256)
 def null_counts(small: int, large: int) -> tuple[int, ...]:
-    """How many of the arrangements of both samples give each value 0 .. small * large of U.
+    """For each value 0 .. small * large of U, the number of arrangements of both samples that give it.
 
-    The coefficients of the Gaussian binomial: the product of (1 - x^(large + i)) / (1 - x^i), one i at a
-    time. Exact integers.
+    These are the coefficients of the Gaussian binomial, the product of (1 - x^(large + i)) / (1 - x^i) over
+    i.
     """
     degree = small * large
     counts = [1] + [0] * degree

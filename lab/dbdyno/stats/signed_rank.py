@@ -1,17 +1,17 @@
-"""Paired differences: the estimate of their centre, its interval, and the test that belongs to both.
+"""Estimates the centre of paired differences, with its interval and test (Wilcoxon's signed rank).
 
-Every comparison of dbdyno ends here: one difference per block, because the block is the unit of replication.
-Estimate, interval and p-value are three readings of the same sorted list, the Walsh averages
-``(d_i + d_j) / 2`` for ``i <= j``, so they can never contradict each other:
+There is one difference per block, because the block is the unit of replication. Estimate, interval and
+p-value are all computed from the same sorted list, the Walsh averages ``(d_i + d_j) / 2`` for ``i <= j``, so
+they always agree:
 
 - the estimate is their median (Hodges & Lehmann 1963, Ann. Math. Stat. 34:598);
 - the interval runs from the k-th smallest to the k-th largest (Hollander, Wolfe & Chicken 2014, section 3.3);
-- the two-sided p-value is the smallest alpha whose interval leaves zero outside.
+- the two-sided p-value is the smallest alpha whose interval excludes zero.
 
 The signed-rank statistic of Wilcoxon (1945) is the number of positive Walsh averages (Tukey 1949). Up to
-`EXACT_MAX` differences its null distribution is counted exactly; above it the normal approximation is used,
-with continuity correction and the variance lessened by ties. An average of exactly zero counts against
-whichever side is tested: with ties the exact test is conservative, never liberal.
+`EXACT_MAX` differences its null distribution is exact; beyond, it is the normal approximation with continuity
+correction and with the variance reduced for ties. A Walsh average of exactly zero counts as evidence against
+a difference, so the exact test is conservative if there are ties.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-# Largest number of differences whose null distribution is counted exactly.
+# Maximum number of differences for the exact null distribution.
 EXACT_MAX = 100
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A closed interval at a stated level."""
+    """A closed confidence interval."""
 
     low: float
     high: float
-    # Probability that the method misses the truth; the interval has confidence 1 - alpha.
+    # Probability that the interval does not contain the true value.
     alpha: float
 
     def excludes(self, value: float) -> bool:
-        """Whether `value` lies strictly outside."""
+        """Whether `value` is outside the interval."""
         return value < self.low or value > self.high
 
 
@@ -55,10 +55,10 @@ def percent(log_ratio: float) -> float:
 def walsh_averages(
     differences: Sequence[float] | NDArray[np.float64], unknown: float | None = None
 ) -> NDArray[np.float64]:
-    """The n (n + 1) / 2 pairwise means, each value with itself included, in ascending order.
+    """The means of all n (n + 1) / 2 pairs, including each value with itself, in ascending order.
 
-    The mean of infinite differences of opposite sign can be anything: it is taken as `unknown`, and raises
-    ValueError where that is None.
+    The mean of infinity and -infinity is unknown: the result contains `unknown` instead. Raises ValueError if
+    that is None.
     """
     values = np.asarray(differences, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or np.any(np.isnan(values)):
@@ -80,10 +80,10 @@ def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def hodges_lehmann(differences: Sequence[float] | NDArray[np.float64], unknown: float | None = None) -> float:
-    """Median of the Walsh averages: the estimated centre of symmetric differences.
+    """The median of the Walsh averages, which estimates the centre of symmetric differences.
 
-    `unknown` as in `walsh_averages`; where the two middle averages are infinite and of opposite sign, it is
-    the median too.
+    `unknown` as in `walsh_averages`; it is also the result if the two middle averages are infinity and
+    -infinity.
     """
     averages = walsh_averages(differences, unknown)
     middle = averages[(averages.size - 1) // 2 : averages.size // 2 + 1]
@@ -94,10 +94,10 @@ def hodges_lehmann(differences: Sequence[float] | NDArray[np.float64], unknown: 
 
 @lru_cache(maxsize=EXACT_MAX + 1)
 def null_counts(n: int) -> tuple[int, ...]:
-    """How many of the 2^n sign patterns give each value 0 .. n (n + 1) / 2 of the signed-rank statistic.
+    """For each value 0 .. n (n + 1) / 2 of the signed-rank statistic, the number of sign patterns that give
+    it.
 
-    Rank r is added or not: the counts are the coefficients of the product of (1 + x^r), multiplied out one
-    rank at a time. Exact integers.
+    These are the coefficients of the product of (1 + x^r) over all ranks r.
     """
     counts = [1]
     for rank in range(1, n + 1):
@@ -114,7 +114,7 @@ def _cumulative(n: int) -> tuple[int, ...]:
 
 
 def _tie_term(differences: NDArray[np.float64]) -> float:
-    """What ties among the absolute differences take off the variance: sum of (t^3 - t) / 48."""
+    """By how much ties among the absolute differences reduce the variance: the sum of (t^3 - t) / 48."""
     _, sizes = np.unique(np.abs(differences), return_counts=True)
     return float(np.sum(sizes.astype(np.float64) ** 3 - sizes)) / 48.0
 
@@ -131,7 +131,7 @@ def _lower_tail(n: int, value: int, tie_term: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _cut_off(n: int, alpha: float, tie_term: float) -> int:
-    """How many Walsh averages are outside at either end, the end point included: the largest k with
+    """The k of the interval from the k-th smallest to the k-th largest Walsh average: the largest number with
     P(statistic <= k - 1) <= alpha / 2.
     """
     k = 0
@@ -141,7 +141,10 @@ def _cut_off(n: int, alpha: float, tie_term: float) -> int:
 
 
 def p_value(differences: Sequence[float] | NDArray[np.float64], unknown: float | None = None) -> float:
-    """Two-sided p-value of "the centre of the differences is zero". `unknown` as in `walsh_averages`."""
+    """Two-sided p-value of the hypothesis that the centre of the differences is zero.
+
+    `unknown` as in `walsh_averages`.
+    """
     values = np.asarray(differences, dtype=np.float64)
     averages = walsh_averages(values, unknown)
     against = min(int(np.count_nonzero(averages <= 0)), int(np.count_nonzero(averages >= 0)))
@@ -151,9 +154,10 @@ def p_value(differences: Sequence[float] | NDArray[np.float64], unknown: float |
 def interval(
     differences: Sequence[float] | NDArray[np.float64], alpha: float, unknown: float | None = None
 ) -> Interval | None:
-    """The signed-rank interval for the centre at confidence 1 - alpha; None when so few cannot reach it.
+    """The signed-rank interval for the centre, with confidence 1 - alpha; None if the differences are too
+    few.
 
-    It leaves zero outside exactly when ``p_value(differences) <= alpha``. `unknown` as in `walsh_averages`.
+    It excludes zero exactly if ``p_value(differences) <= alpha``. `unknown` as in `walsh_averages`.
     """
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it must be between 0 and 1")
@@ -167,8 +171,9 @@ def interval(
 
 
 def blocks_needed(alpha: float) -> int:
-    """Blocks before the two-sided p-value, 2 / 2^n at its smallest, can reach `alpha`: 6 for 0.05, 7 for a
-    third of it, 8 for a sixth.
+    """The minimum number n of blocks with which the smallest two-sided p-value, 2 / 2^n, is at most `alpha`.
+
+    It is 6 for 0.05, 7 for a third of that, and 8 for a sixth.
     """
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it must be between 0 and 1")

@@ -1,14 +1,14 @@
-"""Where a series has settled, and how far a converging one is still from its limit.
+"""Detects when throughput has reached steady state, and estimates how far it still is from steady state.
 
-A server that was just started reads from disk, fills caches and plans statements; those seconds are not the
-answer to the question. Three functions look at them:
+A server that was just started reads from disk, fills caches and prepares statements, so it is not yet as fast
+as later.
 
-- `mser5` cuts the beginning of one trial off. MSER-5 (White 1997, Simulation 69:323; White, Cobb & Spratt
-  2000, WSC) averages the series in batches of five and cuts off the beginning whose removal makes the
-  standard error of the remaining mean smallest. It needs no threshold: it weighs bias against the data that a
-  longer cut throws away.
-- `settle` finds how long a server needs to become warm, from one warm-up trial.
-- `remaining` says what is still missing behind a warm-up, from how fast the change becomes smaller.
+- `mser5` determines how much of the beginning of one trial to discard. MSER-5 (White 1997, Simulation 69:323;
+  White, Cobb & Spratt 2000, WSC) averages the series in batches of five, and discards the beginning without
+  which the mean of the rest has the smallest standard error. It needs no threshold, because a mean of fewer
+  values has a larger standard error.
+- `settle` determines how long a server needs to become warm, from one warm-up trial.
+- `remaining` extrapolates how far a series is from its limit, from how fast its changes become smaller.
 """
 
 from __future__ import annotations
@@ -23,37 +23,40 @@ from numpy.typing import NDArray
 # Observations per batch; the 5 of MSER-5.
 BATCH_SIZE = 5
 
-# Batches at the end that cannot be the only ones left: a mean of very few has a small variance by chance
-# (White 1997 excludes the last five).
+# Minimum number of batches that remain: very few may have a small variance by chance (White 1997 excludes the
+# last 5).
 TAIL_BATCHES = 5
 
-# `settle`: seconds of one mean; a mean may differ from the settled one by this share, or by so many standard
-# deviations of a mean where noise alone moves it farther.
+# `settle` averages over MEAN_S seconds. The series has settled when a mean differs from the final one by at
+# most SETTLED_WITHIN (a share), or by at most NOISE_WITHIN standard deviations of a mean if that is more.
 MEAN_S = 5
 SETTLED_WITHIN = 0.02
 NOISE_WITHIN = 3.0
-# Fewest means: thirds of two.
+# Minimum number of means: two for each third of the series.
 MEANS_MIN = 6
-# So many means in a row: fewer outside later are a stall and no warm-up.
+# So many consecutive means must be within that range. Means outside it afterwards are a stall, not warm-up.
 MEANS_IN_A_ROW = 3
-# How much better than a constant an exponential or a step must fit, as an F ratio:
-# chance reaches 8 in 4 of 1,000 series of a minute, the best time constant or step taken.
+# An exponential or a step fits significantly better than a constant from this F ratio on. By chance 4 of
+# 1,000 warm series of a minute reach it.
 F_MIN = 8.0
+# Number of time constants that the fit of the exponential tries.
 TAUS = 40
-# Largest autocorrelation of what a fit leaves that is allowed for.
+# Limit for the estimated autocorrelation of the residuals.
 CORRELATION_MAX = 0.9
-# Median of |x| of a standard normal variable.
+# Median of the absolute value of a standard normal variable.
 NORMAL_QUARTILE = 0.6745
 
-# `remaining`: time constants between these multiples of the three spans can be distinguished by their means.
+# `remaining` searches for a time constant between these multiples of the length of the three spans.
 TAU_MIN, TAU_MAX = 0.01, 100.0
+# Steps of that bisection.
 HALVINGS = 60
 
 
 def mser5(series: Sequence[float], limit: int | None = None) -> int | None:
-    """Observations to drop from the beginning of `series`: a multiple of five, at most `limit`.
+    """The number of values to discard at the beginning of `series`: a multiple of five, at most `limit`.
 
-    Without a limit at most half of the series. None for fewer than ten batches: too short to tell.
+    Without `limit` it is at most half of the series. None if there are fewer than ten batches, which is too
+    short.
     """
     batches = len(series) // BATCH_SIZE
     if batches < 2 * TAIL_BATCHES:
@@ -62,23 +65,23 @@ def mser5(series: Sequence[float], limit: int | None = None) -> int | None:
         np.asarray(series[: batches * BATCH_SIZE], dtype=np.float64).reshape(batches, BATCH_SIZE).mean(axis=1)
     )
     most = batches // 2 if limit is None else min(limit // BATCH_SIZE, batches - TAIL_BATCHES)
-    # Squared standard error of the mean of what is left, for each number of batches dropped.
+    # Squared standard error of the mean of the rest, for each number of discarded batches.
     errors = [float(np.var(means[drop:])) / (batches - drop) for drop in range(most + 1)]
     return int(np.argmin(errors)) * BATCH_SIZE
 
 
 def settle(series: Sequence[float]) -> float | None:
-    """Seconds until a series of one value a second has settled; None where it has not at its end.
+    """Seconds until a series with one value per second has settled; None if it has not settled at its end.
 
-    It has settled from the first of three means of 5 s in a row that lie near the median of the last third:
-    within 2 %, or three standard deviations of a mean where noise is larger. Noise comes from differences of
-    neighbours, which a slow change hardly moves, and from their median, which ignores a steep beginning. What
-    leaves that range later is a stall of the server or of the machine, and no longer warm-up would avoid it.
+    It has settled at the first of three consecutive 5 s means that are all within 2 % of the median of the
+    last third, or within three standard deviations of a mean if noise is larger. The noise is estimated by
+    the median difference of neighbours, on which a slow change or a steep beginning has little influence.
+    Later means outside the range are stalls of the server or the machine, which a longer warm-up would not
+    avoid.
 
-    A slow approach hides in noise. So an exponential and a step are fitted too: where the closer of the two
-    is significant, the series has settled no earlier than the step, or than 2 % of the approach are left. A
-    step in the last third is none: nobody knows whether it lasts.
-    Raises ValueError for fewer than six means.
+    Noise can hide a slow approach from the means. So an exponential and a step are fitted too. If the better
+    fit is significant, the series has not settled before the step, or before only 2 % of the approach remain.
+    A step in the last third is ignored, because it may not last. Raises ValueError for fewer than six means.
     """
     count = len(series) // MEAN_S
     if count < MEANS_MIN:
@@ -96,26 +99,27 @@ def settle(series: Sequence[float]) -> float | None:
 
 
 def _first_run(inside: NDArray[np.bool_]) -> int:
-    """Where the first run of true values begins that is long enough; behind the end where there is none."""
+    """The index of the first of `MEANS_IN_A_ROW` consecutive true values; the length if there are none."""
     runs = np.lib.stride_tricks.sliding_window_view(inside, MEANS_IN_A_ROW).all(axis=1)
     return int(np.argmax(runs)) if runs.any() else int(inside.size)
 
 
 def _noise(values: NDArray[np.float64]) -> float:
-    """Standard deviation of a single value, from the differences of neighbours."""
+    """Standard deviation of a single value, estimated from the differences of neighbours."""
     return float(np.median(np.abs(np.diff(values)))) / NORMAL_QUARTILE / math.sqrt(2.0)
 
 
 def _change_s(values: NDArray[np.float64], noise: float) -> float:
-    """Seconds until a step, or until 2 % are left of an exponential approach, whichever fits better.
+    """Seconds until a step, or until 2 % of an exponential approach remain, whichever fits better.
 
-    0 where it is not significant. `noise` is the standard deviation of a mean of 5 s.
+    0 if the fit is not significantly better than a constant. `noise` is the standard deviation of a 5 s mean.
     """
     count = values.size
     around = float(np.sum((values - values.mean()) ** 2))
     rest, seconds, fitted = min(_exponential(values), _step(values), key=lambda fit: fit[0])
-    # Seconds are correlated where noise is slow: then the means have more of it than the seconds explain, and
-    # what drifts on the machine looks like an approach.
+    # Slow noise makes neighbouring values correlated, and drift of the machine then looks like an approach.
+    # So the variance is at least that of the 5 s means, and is increased for autocorrelation of the
+    # residuals.
     variance = max(rest / (count - 3), MEAN_S * noise**2, np.finfo(np.float64).tiny)
     left = (values - fitted).reshape(-1, MEAN_S).mean(axis=1)
     correlation = float(left[1:] @ left[:-1]) / max(float(left @ left), np.finfo(np.float64).tiny)
@@ -125,7 +129,9 @@ def _change_s(values: NDArray[np.float64], noise: float) -> float:
 
 
 def _exponential(values: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
-    """The closest exponential approach: the sum of squares around it, the seconds to 2 % of it, values."""
+    """The best fit of an exponential approach: residual sum of squares, seconds until 2 % remain,
+    fitted values.
+    """
     count = values.size
     centred = values - values.mean()
     around = float(centred @ centred)
@@ -147,7 +153,7 @@ def _exponential(values: NDArray[np.float64]) -> tuple[float, float, NDArray[np.
 
 
 def _step(values: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
-    """The closest step before the last third, as `_exponential`; 0 seconds where it is below 2 %."""
+    """The best fit of a step before the last third, as for `_exponential`; 0 seconds if it is below 2 %."""
     sums, before = np.cumsum(values), np.arange(1, values.size - values.size // 3 + 1)
     cut = sums[: before.size]
     explained = cut**2 / before + (sums[-1] - cut) ** 2 / (values.size - before)
@@ -160,33 +166,36 @@ def _step(values: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64
 
 
 def remaining(early: float, late: float, edges: tuple[float, float, float, float]) -> float:
-    """How far the mean of the last of three spans still is from where the series ends, as a log ratio.
+    """How far the mean of the last of three spans is from the limit of the series, as a log ratio.
 
-    `edges` are the bounds of the spans in time, `early` is log(last / first), `late` log(last / middle). What
-    is missing is taken to fade exponentially, so the ratio of the two changes gives the time constant.
-    Infinite where the change does not become smaller: no end is in sight. Never negative.
+    `edges` are the times at which the spans begin and end, `early` is log(last / first), `late` is log(last /
+    middle). The distance to the limit is assumed to decrease exponentially, so the ratio of the two changes
+    gives the time constant. The result is infinite if the changes do not become smaller. It is never
+    negative.
     """
     if late == 0.0:
         return 0.0
     share = late / early if early else math.inf
     length = edges[3] - edges[0]
-    if share <= 0.0 or share >= _fading(TAU_MAX * length, edges)[0]:
+    if share <= 0.0 or share >= _ratios_for(TAU_MAX * length, edges)[0]:
         return math.inf
     low, high = TAU_MIN * length, TAU_MAX * length
     for _ in range(HALVINGS):
         tau = math.sqrt(low * high)
-        if _fading(tau, edges)[0] < share:
+        if _ratios_for(tau, edges)[0] < share:
             low = tau
         else:
             high = tau
-    return abs(late) * _fading(high, edges)[1]
+    return abs(late) * _ratios_for(high, edges)[1]
 
 
-def _fading(tau: float, edges: tuple[float, float, float, float]) -> tuple[float, float]:
-    """Of a series whose gap fades with `tau`: late / early, and the gap in the last span / late."""
-    missing = [
+def _ratios_for(tau: float, edges: tuple[float, float, float, float]) -> tuple[float, float]:
+    """For a distance that decreases with time constant `tau`: late / early, and the distance in the last span
+    / late.
+    """
+    distances = [
         tau / (end - begin) * (math.exp(-(begin - edges[0]) / tau) - math.exp(-(end - edges[0]) / tau))
         for begin, end in itertools.pairwise(edges)
     ]
-    early, late = missing[0] - missing[2], missing[1] - missing[2]
-    return late / early, missing[2] / late if late > 0.0 else 0.0
+    early, late = distances[0] - distances[2], distances[1] - distances[2]
+    return late / early, distances[2] / late if late > 0.0 else 0.0
