@@ -47,7 +47,7 @@ impl AdminConnection {
     /// # Errors
     /// As for [`Self::query`].
     pub fn column(&mut self, sql: &str) -> Result<Vec<String>, Failure> {
-        let rows = self.runtime.block_on(self.connection.rows(sql));
+        let rows = self.runtime.block_on(self.connection.query_rows(sql));
         let rows = rows.map_err(|error| failure::from_query_error(&error, sql).1)?;
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }

@@ -35,7 +35,8 @@ pub(crate) enum Message {
     EventLimitReached,
     /// The last user of all workers has ended, so the end of the run is known.
     AllUsersEnded,
-    /// The outcome of the worker's events that were in progress at the end, and the totals of its users by user number.
+    /// The outcome of the worker's events that were in progress at the end of the run, and the totals of its users, each
+    /// with the user's number.
     Drained(Box<DrainedEvents>, Vec<(u64, UserTotals)>),
     Warning(Warning),
     /// A worker failed.

@@ -160,6 +160,7 @@ pub fn run_workers(
     coordinator.write_end(cpu_before)
 }
 
+/// The state of the coordinator.
 struct Coordinator<'a> {
     spec: &'a RunSpec,
     timeline: Timeline,
@@ -204,7 +205,7 @@ impl Coordinator<'_> {
                     }
                 }
                 Message::Start(at) => start_instant = Some(at),
-                message => self.handle(message),
+                message => self.handle_message(message),
             }
             if self.early_end.is_some() {
                 return None;
@@ -256,7 +257,7 @@ impl Coordinator<'_> {
                     let span = self.merger.add(boundary, *spans, usage);
                     span.into_iter().for_each(|span| self.write_span(span, start_unix_us));
                 }
-                Ok(message) => self.handle(message),
+                Ok(message) => self.handle_message(message),
                 Err(_) => self.give_up(start_unix_us),
             }
         }
@@ -273,6 +274,7 @@ impl Coordinator<'_> {
         }
     }
 
+    /// The end of the run, as far as it is known.
     fn end(&self) -> Nanos {
         self.finish.stop_at().min(self.timeline.end())
     }
@@ -300,13 +302,13 @@ impl Coordinator<'_> {
         self.signal.send_replace(Signal::Quit);
         while self.running_workers > 0 {
             let message = self.inbox.messages.recv().expect("the inbox holds a sender");
-            self.handle(message);
+            self.handle_message(message);
         }
         machine::process_cpu()
     }
 
     /// Handles the messages that mean the same before and after the start.
-    fn handle(&mut self, message: Message) {
+    fn handle_message(&mut self, message: Message) {
         match message {
             Message::Stop(reason) => self.end_early(RunEnd { reason, failure: None }),
             Message::Failed(reason, failure) => self.end_early(RunEnd { reason, failure: Some(failure) }),
@@ -318,6 +320,7 @@ impl Coordinator<'_> {
         }
     }
 
+    /// Ends the run early, unless it ends already.
     fn end_early(&mut self, ended: RunEnd) {
         if self.early_end.is_some() {
             return;

@@ -1,4 +1,4 @@
-//! Runs plans: workers, phases, intervals, retries, stop, and the loader.
+//! Executes plans: loads the tables, runs the load on worker threads, and writes records of the measurements.
 //!
 //! ```text
 //!  cli ──Control──▶ inbox ◀──messages── worker thread (one event loop)
@@ -8,15 +8,15 @@
 //!                     ▼
 //!                    Sink
 //! ```
-//! The coordinator runs on the caller's thread. It starts the workers, adds up the spans that they close (the counts up
-//! to the end of an interval or a phase), and passes the records to a sink. It does not use SQL and does not measure
-//! anything itself.
+//! The coordinator runs on the caller's thread. It starts the workers, adds up their measurements, and passes the records
+//! to a sink. It neither uses SQL nor measures anything itself. A worker measures in spans, each of which ends where a
+//! tick, an interval or a phase ends. The worker then closes the span: it sends the counts to the coordinator.
 //!
 //! # Layout
 //! - [`RunSpec`]: a plan, its [`Options`] and its [`Secrets`].
-//! - [`run()`], `coordinator`, `merge`, `generator`, `missing_workers`: the caller's side.
+//! - [`run()`], `coordinator`, `control`, `merge`, `generator`, `missing_workers`: the coordinator and its messages.
 //! - [`external`]: for programs that provide their own users, such as Lua scripts.
-//! - `finish`: the common end of all workers.
+//! - `finish`: the end of the run, which all workers share.
 //! - `worker`, `worker_context`, `worker_state`, `wake_queue`, `user`, `session`, `backoff`, `usage`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.

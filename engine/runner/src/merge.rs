@@ -19,6 +19,7 @@ pub(crate) struct SpanMerger {
     /// Names of the statement kinds.
     kinds: Vec<String>,
     writes_ticks: bool,
+    /// Open spans by their end.
     open_spans: BTreeMap<Nanos, OpenSpan>,
     phases: RunTotals,
     /// The outcome of the events in progress at the end, which belong to the last phase.
@@ -30,10 +31,12 @@ pub(crate) struct SpanMerger {
     has_substitutes: bool,
 }
 
+/// A span that some workers have not closed.
 #[derive(Default)]
 struct OpenSpan {
     /// Number of workers that have closed the span.
     workers_closed: usize,
+    /// Sum over the workers that have closed the span.
     closed: ClosedSpans,
     usage: GeneratorUsage,
 }

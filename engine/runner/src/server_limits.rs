@@ -181,11 +181,11 @@ async fn read_usage<C: Connection>(
     limit: Limit,
     own: u64,
 ) -> Option<(Limit, LimitUsage)> {
-    let in_use = connection.rows(limit.usage_query()).await.ok()?;
+    let in_use = connection.query_rows(limit.usage_query()).await.ok()?;
     if limit.usage_query() == POSTGRESQL_LIMITS_SQL {
         return tightest_limit(&in_use, own);
     }
-    let value = connection.rows(&format!("SELECT @@{}", limit.name())).await.ok()?;
+    let value = connection.query_rows(&format!("SELECT @@{}", limit.name())).await.ok()?;
     let number = |rows: &[TextRow]| rows.first()?.last()?.as_ref()?.parse::<u64>().ok();
     let used_by_others = number(&in_use)?.saturating_sub(own);
     Some((limit, LimitUsage { limit: number(&value)?, reserved: 0, used_by_others }))

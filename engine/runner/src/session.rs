@@ -92,7 +92,7 @@ impl<C: Connector> SessionOpener<C> {
     }
 
     /// As [`SessionOpener::open`], but at most [`OPENING_MAX`] connections are opened at the same time.
-    pub(crate) async fn open_in_turn(&self, user: UserId) -> OpenResult<C::Connection> {
+    pub(crate) async fn open_with_permit(&self, user: UserId) -> OpenResult<C::Connection> {
         let Ok(_permit) = self.permits.acquire().await else {
             let error = WireError::Lost("no more connections are opened, because the run ends".into());
             return Err(OpenFailure { error, user, statement: None, connection: None });

@@ -59,7 +59,7 @@ impl<C: ScriptedConnector> User<C> {
     pub(crate) async fn run(mut self) {
         let reconnect_every = self.run.plan.load.reconnect_every;
         let renews_within_event = self.run.options.renewal == Renewal::WithinLastEvent;
-        let mut events_done = 0;
+        let mut events_on_connection = 0;
         let mut free_since = None;
         if let Err(failure) = Box::pin(self.continue_row_ids()).await {
             return self.worker.fail_run(failure);
@@ -68,14 +68,15 @@ impl<C: ScriptedConnector> User<C> {
         while !self.event.is_done()
             && let Some(due) = self.worker.next_due(self.session.user, free_since).await
         {
-            let renew_before = reconnect_every != 0 && events_done == reconnect_every;
-            let renew_after = renews_within_event && events_done + 1 == reconnect_every;
+            let renew_before = reconnect_every != 0 && events_on_connection == reconnect_every;
+            let renew_after = renews_within_event && events_on_connection + 1 == reconnect_every;
             match self.run_event(due, renew_before, renew_after).await {
                 Ok(end) => free_since = Some(end),
                 Err(UserEnd::RunOver) => return,
                 Err(UserEnd::Failed(failure)) => return self.worker.fail_run(failure),
             }
-            events_done = if renew_after { 0 } else { 1 + if renew_before { 0 } else { events_done } };
+            events_on_connection =
+                if renew_after { 0 } else { 1 + if renew_before { 0 } else { events_on_connection } };
             if self.event.collects() {
                 // An event that only collects a row never waits, so the user must yield explicitly for the other users.
                 collected_events += 1;
@@ -103,7 +104,7 @@ impl<C: ScriptedConnector> User<C> {
     /// Continues the ids of collected rows after those of an earlier run.
     async fn continue_row_ids(&mut self) -> Result<(), RunFailure> {
         let Some(sql) = self.event.last_row_sql() else { return Ok(()) };
-        let rows = self.session.connection.rows(&sql).await;
+        let rows = self.session.connection.query_rows(&sql).await;
         let rows = rows.map_err(|error| failure::from_query_error(&error, &sql))?;
         let last = rows.into_iter().flatten().flatten().next().and_then(|text| text.parse().ok());
         self.event.follow(last.unwrap_or(0));
@@ -121,7 +122,7 @@ impl<C: ScriptedConnector> User<C> {
                 Some(end)
             }
             Err(error) => {
-                self.worker.fail_run(self.failure(&error));
+                self.worker.fail_run(self.statement_failure(&error));
                 None
             }
         }
@@ -196,7 +197,7 @@ impl<C: ScriptedConnector> User<C> {
     #[cold]
     async fn recover(&mut self, mut error: WireError) -> Result<Nanos, UserEnd> {
         let plan = Arc::clone(&self.run.plan);
-        let mut failure = self.failure(&error);
+        let mut failure = self.statement_failure(&error);
         self.count_error(&error);
         let is_lost = failure::is_lost(&error);
         if !is_lost && matches!(error, WireError::Server { .. }) && failure::is_retried(&error, &plan) {
@@ -246,9 +247,9 @@ impl<C: ScriptedConnector> User<C> {
     #[cold]
     async fn renew(&mut self) -> Result<Nanos, UserEnd> {
         self.session.connection.close().await;
-        // `open_in_turn` limits the number of concurrent renewals, for which `WorkerContext::raise_open_files` reserves
+        // `open_with_permit` limits the number of concurrent renewals, for which `WorkerContext::raise_open_files` reserves
         // files.
-        match self.worker.until_run_ends(self.opener.open_in_turn(self.session.user)).await {
+        match self.worker.until_run_ends(self.opener.open_with_permit(self.session.user)).await {
             None => Err(UserEnd::RunOver),
             Some(Ok(session)) => Ok(self.replace_session(session)),
             Some(Err(failure)) => self.recover_renewal(failure.error).await,
@@ -279,7 +280,7 @@ impl<C: ScriptedConnector> User<C> {
         loop {
             let opened = self
                 .worker
-                .until_run_ends(self.opener.open_in_turn(self.session.user))
+                .until_run_ends(self.opener.open_with_permit(self.session.user))
                 .await
                 .ok_or(UserEnd::RunOver)?;
             let error = match opened {
@@ -318,7 +319,7 @@ impl<C: ScriptedConnector> User<C> {
     }
 
     /// The failure of a run that ends because a statement failed with `error`.
-    fn failure(&self, error: &WireError) -> RunFailure {
+    fn statement_failure(&self, error: &WireError) -> RunFailure {
         let call = self.event.last();
         let statements = self.run.program.statements();
         let sql =

@@ -79,7 +79,7 @@ impl<C: ScriptedConnector> Worker<C> {
         let mut opening = JoinSet::new();
         for local in 0..connections {
             let (opener, user) = (Rc::clone(opener), self.context.user_id(local));
-            opening.spawn_local(async move { opener.open_in_turn(user).await });
+            opening.spawn_local(async move { opener.open_with_permit(user).await });
         }
         let mut sessions = Vec::with_capacity(connections);
         let mut failures = Vec::new();

@@ -345,6 +345,7 @@ impl WorkerState {
         state
     }
 
+    /// Handles the arrivals, the wake-ups and the ends of spans up to `now`.
     #[cold]
     fn catch_up(&self, state: &mut State, now: Nanos) {
         self.apply_shared_end(state, now);

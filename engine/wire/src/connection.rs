@@ -64,7 +64,7 @@ pub struct Outcome {
     pub bytes: u64,
 }
 
-/// A row of text columns, as [`Connection::rows`] returns it; `None` is NULL.
+/// A row of text columns, as [`Connection::query_rows`] returns it; `None` is NULL.
 pub type TextRow = Vec<Option<String>>;
 
 /// Opens connections; cheap to copy between threads.
@@ -103,8 +103,8 @@ pub trait Connection: 'static {
     /// Executes a statement given as text and skims its result.
     fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Executes a statement given as text and returns its rows. Used only before and after the load.
-    fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Vec<TextRow>, WireError>>;
+    /// Executes a statement given as text and returns its rows. It is not used during the load.
+    fn query_rows(&mut self, sql: &str) -> impl Future<Output = Result<Vec<TextRow>, WireError>>;
 
     /// Ends the session.
     fn close(&mut self) -> impl Future<Output = ()>;

@@ -121,7 +121,7 @@ impl Connection for NullConnection {
         Ok(self.answer_kind(&String::from_utf8_lossy(sql)).outcome(&[], self.options.rows))
     }
 
-    async fn rows(&mut self, _sql: &str) -> Result<Vec<TextRow>, WireError> {
+    async fn query_rows(&mut self, _sql: &str) -> Result<Vec<TextRow>, WireError> {
         Ok(Vec::new())
     }
 
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_ends_with_the_table() {
+    fn a_range_query_returns_no_ids_above_the_table_size() {
         let kind = AnswerKind::from_sql("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?");
         let rows = |low, high| kind.outcome(&[Value::Int(low), Value::Int(high)], 1000).rows;
         assert_eq!(rows(1, 100), 100);

@@ -1,4 +1,4 @@
-//! `prepare` and `cleanup` for tables without dbdyno's mark, and `prewarm` for all tables. Stream t of n processes the
+//! `prepare` and `cleanup` for tables without dbdyno's mark (see `existing`), and `prewarm` for all tables. Stream t of n processes the
 //! tables t, t + n, … one after the other, and reports the start of every step.
 
 use std::rc::Rc;

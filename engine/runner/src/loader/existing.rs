@@ -1,7 +1,8 @@
 //! Decides whether to keep, replace or refuse the tables that exist before loading.
 //!
-//! The loader keeps complete tables with the plan's specification, and replaces incomplete tables that have dbdyno's
-//! mark. Any other table with the same name is a conflict: the loader never drops a table without the mark.
+//! The loader marks every table that it creates by a table comment. It keeps complete tables with the plan's
+//! specification, and replaces incomplete tables that have the mark. Any other table with the same name is a conflict: the
+//! loader never drops a table without the mark.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +67,8 @@ impl<C: LoadConnector> Loader<'_, C> {
         connection: &mut impl Connection,
     ) -> Result<BTreeMap<String, String>, RunFailure> {
         let sql = self.schema.existing();
-        let rows = connection.rows(&sql).await.map_err(|error| failure::from_query_error(&error, &sql))?;
+        let rows =
+            connection.query_rows(&sql).await.map_err(|error| failure::from_query_error(&error, &sql))?;
         let pair = |row: Vec<Option<String>>| {
             let mut columns = row.into_iter().map(Option::unwrap_or_default);
             Some((columns.next()?, columns.next()?))

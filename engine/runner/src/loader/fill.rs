@@ -178,7 +178,7 @@ impl<T: Tables> RowLoader<T> {
         if self.way.get() == LoadingWay::Copy { "COPY" } else { "LOAD DATA LOCAL" }
     }
 
-    /// Whether rows are sent with their ids, in which case the table's sequence does not advance.
+    /// Whether the client sends the ids of the rows. The table's sequence then does not advance.
     pub(super) fn sends_ids(&self) -> bool {
         self.way.get() == LoadingWay::Copy
     }
@@ -189,7 +189,8 @@ impl<T: Tables> RowLoader<T> {
             return Ok(());
         }
         let sql = "SHOW WARNINGS";
-        let warnings = connection.rows(sql).await.map_err(|error| failure::from_query_error(&error, sql))?;
+        let warnings =
+            connection.query_rows(sql).await.map_err(|error| failure::from_query_error(&error, sql))?;
         let mut warnings = warnings.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default));
         let Some(mut warning) = warnings.find(|row| row.clone().next().as_deref() != Some("Note")) else {
             return Ok(());

@@ -23,9 +23,9 @@ struct EmptyTable {
     table: u32,
     comment: String,
     /// Whether an earlier `prepare` left rows that must be deleted first.
-    unfinished: bool,
+    is_unfinished: bool,
     /// Whether several streams would be slower than one.
-    one_stream: bool,
+    needs_one_stream: bool,
 }
 
 impl<C: LoadConnector> Loader<'_, C> {
@@ -35,17 +35,17 @@ impl<C: LoadConnector> Loader<'_, C> {
         let empty = self.empty_tables(connection).await?;
         self.rows_planned.set(empty.iter().map(|empty| tables.rows(empty.table)).sum());
         // In reverse order, so that rows are deleted before those that they refer to.
-        for EmptyTable { table, comment, unfinished, .. } in empty.iter().rev() {
-            if *unfinished {
+        for EmptyTable { table, comment, is_unfinished, .. } in empty.iter().rev() {
+            if *is_unfinished {
                 self.delete_rows(connection, *table).await?;
             } else {
                 execute(connection, &tables.set_mark(*table, comment, false)).await?;
             }
         }
         let (mut way, mut streams_max) = (LoadingWay::None, 0);
-        for &EmptyTable { table, one_stream, .. } in &empty {
+        for &EmptyTable { table, needs_one_stream, .. } in &empty {
             let rows = tables.rows(table);
-            let streams = if one_stream {
+            let streams = if needs_one_stream {
                 1
             } else {
                 rows.div_ceil(ROWS_PER_STREAM_MIN).min(self.streams.into()) as u32
@@ -81,8 +81,9 @@ impl<C: LoadConnector> Loader<'_, C> {
                 conflicts.push(format!("table {name} does not exist; create it in workload.sql.setup"));
                 continue;
             };
-            let [comment, one_stream] = [0, 1].map(|at| row.get(at).cloned().flatten().unwrap_or_default());
-            let one_stream = one_stream == "1";
+            let [comment, needs_one_stream] =
+                [0, 1].map(|at| row.get(at).cloned().flatten().unwrap_or_default());
+            let needs_one_stream = needs_one_stream == "1";
             let has_rows = !fetch_rows(connection, &tables.any_row(table)).await?.is_empty();
             match tables.state(table, &comment) {
                 State::Complete if has_rows => self.report(LoadingStep::Kept, name),
@@ -96,8 +97,8 @@ impl<C: LoadConnector> Loader<'_, C> {
                     ));
                 }
                 state => {
-                    let unfinished = matches!(state, State::Unfinished);
-                    empty.push(EmptyTable { table, comment, unfinished, one_stream });
+                    let is_unfinished = matches!(state, State::Unfinished);
+                    empty.push(EmptyTable { table, comment, is_unfinished, needs_one_stream });
                 }
             }
         }
@@ -106,8 +107,8 @@ impl<C: LoadConnector> Loader<'_, C> {
         }
         let what = if self.target.is_postgresql() { "database" } else { "schema" };
         let text = format!("{what} {}: {}", self.connector.database(), conflicts.join("; "));
-        let fix = "prepare fills empty tables, and empties only those that it left unfinished; send cleanup with statements \
-                    that drop the tables, or name others";
+        let fix = "drop or empty these tables yourself, or use other tables; prepare fills only empty tables and tables that an \
+                    earlier prepare left unfinished";
         Err((EndReason::DataConflict, Failure { text, fix: Some(fix.into()), ..Failure::default() }))
     }
 
@@ -149,5 +150,5 @@ impl<C: LoadConnector> Loader<'_, C> {
 }
 
 async fn fetch_rows(connection: &mut impl Connection, sql: &str) -> Result<Vec<TextRow>, RunFailure> {
-    connection.rows(sql).await.map_err(|error| failure::from_query_error(&error, sql))
+    connection.query_rows(sql).await.map_err(|error| failure::from_query_error(&error, sql))
 }

@@ -138,7 +138,7 @@ fn run_on_runtime<C: LoadConnector>(
 ) -> StepResult {
     let plan = &*spec.plan;
     let own_sql = plan.workload.own_sql();
-    let job = Loader {
+    let loader = Loader {
         schema: Rc::new(spec.schema()),
         generated: Rc::new(Generated::of(plan)),
         target: plan.target.clone(),
@@ -155,11 +155,11 @@ fn run_on_runtime<C: LoadConnector>(
     let by_table = own_sql.is_none() && spec.options.tables.is_some();
     let done = async {
         match command {
-            Command::Prepare if by_table => job.prepare_by_table().await,
-            Command::Prepare => job.prepare().await,
-            Command::Cleanup if by_table => job.cleanup_by_table().await,
-            Command::Cleanup => job.cleanup().await,
-            Command::Prewarm => job.prewarm().await,
+            Command::Prepare if by_table => loader.prepare_by_table().await,
+            Command::Prepare => loader.prepare().await,
+            Command::Cleanup if by_table => loader.cleanup_by_table().await,
+            Command::Cleanup => loader.cleanup().await,
+            Command::Prewarm => loader.prewarm().await,
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -30,7 +30,7 @@ pub const CR_SERVER_LOST: u16 = 2013;
 pub const CR_SSL_CONNECTION_ERROR: u16 = 2026;
 /// The server violated the protocol.
 pub const CR_MALFORMED_PACKET: u16 = 2027;
-/// The client does not support the authentication method, or refuses to use it.
+/// The client does not support the authentication method, or refuses it.
 pub const CR_AUTH_PLUGIN_CANNOT_LOAD: u16 = 2059;
 /// The server does not offer the requested compression.
 pub const CR_COMPRESSION_WRONGLY_CONFIGURED: u16 = 2065;

@@ -27,7 +27,8 @@ impl BulkLoad for MysqlConnection {
     ) -> Result<Outcome, LoadError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        let answer = self.request_bounded(ExpectedAnswer::DataRequest).await.map_err(LoadError::Refused)?;
+        let answer =
+            self.request_short_answer(ExpectedAnswer::DataRequest).await.map_err(LoadError::Refused)?;
         if !answer.data_requested {
             let text = "the server did not ask for the data of LOAD DATA LOCAL";
             return Err(LoadError::Refused(WireError::Protocol(text.into())));
@@ -63,7 +64,7 @@ impl MysqlConnection {
             }
         }
         self.out.clear();
-        Ok(self.request_bounded(ExpectedAnswer::Result).await?.outcome)
+        Ok(self.request_short_answer(ExpectedAnswer::Result).await?.outcome)
     }
 
     /// The error that the server sent before it closed the connection, or else `error`.

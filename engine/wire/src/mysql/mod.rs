@@ -94,7 +94,7 @@ impl MysqlConnection {
     }
 
     /// Sends `out`, to which the answer is short.
-    async fn request_bounded(&mut self, expect: ExpectedAnswer) -> Result<Answer, WireError> {
+    async fn request_short_answer(&mut self, expect: ExpectedAnswer) -> Result<Answer, WireError> {
         let mut skim = Skimmer::new(expect, self.deprecate_eof).limit_bytes(ANSWER_BYTES_MAX);
         self.exchange(&mut skim).await
     }
@@ -107,8 +107,12 @@ impl MysqlConnection {
 
     /// Sends the message that prepares a statement.
     async fn request_prepare(&mut self) -> Result<Answer, WireError> {
-        with_timeout(self.timeout, "preparing a statement", self.request_bounded(ExpectedAnswer::Prepared))
-            .await
+        with_timeout(
+            self.timeout,
+            "preparing a statement",
+            self.request_short_answer(ExpectedAnswer::Prepared),
+        )
+        .await
     }
 }
 
@@ -142,10 +146,10 @@ impl Connection for MysqlConnection {
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql);
-        Ok(self.request_bounded(ExpectedAnswer::Result).await?.outcome)
+        Ok(self.request_short_answer(ExpectedAnswer::Result).await?.outcome)
     }
 
-    async fn rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
+    async fn query_rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
         let mut skim = Skimmer::new(ExpectedAnswer::Result, self.deprecate_eof)

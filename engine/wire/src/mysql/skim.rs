@@ -70,7 +70,7 @@ enum State {
 /// Reads one answer.
 #[derive(Debug, Default)]
 pub struct Skimmer {
-    expect: ExpectedAnswer,
+    expected: ExpectedAnswer,
     /// CLIENT_DEPRECATE_EOF: no end marker follows definitions, and an OK packet ends the rows.
     deprecate_eof: bool,
     state: State,
@@ -96,8 +96,8 @@ pub struct Skimmer {
 
 impl Skimmer {
     /// A reader for one answer.
-    pub fn new(expect: ExpectedAnswer, deprecate_eof: bool) -> Self {
-        Self { expect, deprecate_eof, bytes_max: u64::MAX, ..Self::default() }
+    pub fn new(expected: ExpectedAnswer, deprecate_eof: bool) -> Self {
+        Self { expected, deprecate_eof, bytes_max: u64::MAX, ..Self::default() }
     }
 
     /// Makes the reader fail if the answer exceeds `bytes`: for short answers outside a run, which the end of a run
@@ -229,7 +229,7 @@ impl Skimmer {
             return if self.keeps_row() { Err(self.rows.overflow_error()) } else { Ok(false) };
         }
         match self.state {
-            State::Head => self.result_head(payload),
+            State::Head => self.handle_result_head(payload),
             State::Definitions { left, end_markers } => {
                 self.state = match (left, end_markers) {
                     (0, _) | (1, 0) => State::Rows,
@@ -237,7 +237,7 @@ impl Skimmer {
                 };
                 Ok(false)
             }
-            State::Rows => self.row_or_end(payload),
+            State::Rows => self.handle_row_or_end(payload),
             State::PreparedRest { left: 0 | 1 } => Ok(true),
             State::PreparedRest { left } => {
                 self.state = State::PreparedRest { left: left - 1 };
@@ -246,14 +246,14 @@ impl Skimmer {
         }
     }
 
-    fn result_head(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+    fn handle_result_head(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         match payload.first() {
             None => Err(WireError::Protocol("an empty packet".into())),
             Some(0xff) => Err(server_error(payload)),
-            Some(0x00) if self.expect == ExpectedAnswer::Prepared => self.prepare_ok(payload),
-            Some(0x00) => self.ok_packet(payload),
+            Some(0x00) if self.expected == ExpectedAnswer::Prepared => self.handle_prepare_ok(payload),
+            Some(0x00) => self.handle_ok(payload),
             // The client ignores the file name that follows.
-            Some(0xfb) if self.expect == ExpectedAnswer::DataRequest => {
+            Some(0xfb) if self.expected == ExpectedAnswer::DataRequest => {
                 self.answer.data_requested = true;
                 Ok(true)
             }
@@ -288,7 +288,7 @@ impl Skimmer {
     }
 
     /// OK packet: 0x00, affected rows, last insert id, status flags, warnings.
-    fn ok_packet(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+    fn handle_ok(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         let mut cursor = Cursor(&payload[1..]);
         let affected = cursor.length_encoded()?;
         cursor.length_encoded()?;
@@ -296,11 +296,11 @@ impl Skimmer {
         if !self.answer.outcome.returns_rows {
             self.answer.outcome.rows = affected;
         }
-        self.end_of_result(status, affected)
+        self.end_result(status, affected)
     }
 
     /// Prepare OK: 0x00, statement id, columns, parameters.
-    fn prepare_ok(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+    fn handle_prepare_ok(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         let mut cursor = Cursor(&payload[1..]);
         self.answer.statement_id = cursor.u32()?;
         let columns = u64::from(cursor.u16()?);
@@ -314,15 +314,15 @@ impl Skimmer {
         Ok(left == 0)
     }
 
-    fn row_or_end(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+    fn handle_row_or_end(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         match payload.first() {
             Some(0xff) => Err(server_error(payload)),
-            Some(0xfe) if self.deprecate_eof && self.payload_length < 0xff_ffff => self.ok_packet(payload),
+            Some(0xfe) if self.deprecate_eof && self.payload_length < 0xff_ffff => self.handle_ok(payload),
             Some(0xfe) if !self.deprecate_eof && self.payload_length < 9 => {
                 let mut cursor = Cursor(&payload[1..]);
                 cursor.u16()?;
                 let status = cursor.u16()?;
-                self.end_of_result(status, 0)
+                self.end_result(status, 0)
             }
             _ => {
                 self.answer.outcome.rows += 1;
@@ -341,7 +341,7 @@ impl Skimmer {
         self.rows.rows.is_some() && !(self.keeps_first_only && self.has_first_ended)
     }
 
-    fn end_of_result(&mut self, status: u16, affected: u64) -> Result<bool, WireError> {
+    fn end_result(&mut self, status: u16, affected: u64) -> Result<bool, WireError> {
         let is_last = status & STATUS_MORE_RESULTS == 0;
         let returns_rows = self.state == State::Rows;
         self.state = State::Head;

@@ -21,7 +21,8 @@ impl BulkLoad for PostgresConnection {
     ) -> Result<Outcome, LoadError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        let answer = self.request_bounded(ExpectedAnswer::DataRequest).await.map_err(LoadError::Refused)?;
+        let answer =
+            self.request_short_answer(ExpectedAnswer::DataRequest).await.map_err(LoadError::Refused)?;
         if !answer.data_requested {
             let text = "the server did not ask for the data of COPY FROM STDIN";
             return Err(LoadError::Refused(WireError::Protocol(text.into())));
@@ -50,6 +51,6 @@ impl PostgresConnection {
             }
         }
         self.out.clear();
-        Ok(self.request_bounded(ExpectedAnswer::Result).await?.outcome)
+        Ok(self.request_short_answer(ExpectedAnswer::Result).await?.outcome)
     }
 }

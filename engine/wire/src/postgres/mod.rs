@@ -121,7 +121,7 @@ impl PostgresConnection {
     }
 
     /// Sends `out`, to which the answer is short.
-    async fn request_bounded(&mut self, expect: ExpectedAnswer) -> Result<Answer, WireError> {
+    async fn request_short_answer(&mut self, expect: ExpectedAnswer) -> Result<Answer, WireError> {
         self.skim.begin(expect, false);
         self.skim.limit_bytes(ANSWER_BYTES_MAX);
         self.exchange().await
@@ -129,8 +129,12 @@ impl PostgresConnection {
 
     /// Sends the message that prepares a statement.
     async fn request_prepare(&mut self) -> Result<Answer, WireError> {
-        with_timeout(self.timeout, "preparing a statement", self.request_bounded(ExpectedAnswer::Prepared))
-            .await
+        with_timeout(
+            self.timeout,
+            "preparing a statement",
+            self.request_short_answer(ExpectedAnswer::Prepared),
+        )
+        .await
     }
 }
 
@@ -167,10 +171,10 @@ impl Connection for PostgresConnection {
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql);
-        Ok(self.request_bounded(ExpectedAnswer::Result).await?.outcome)
+        Ok(self.request_short_answer(ExpectedAnswer::Result).await?.outcome)
     }
 
-    async fn rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
+    async fn query_rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
         self.skim.begin(ExpectedAnswer::Result, false);

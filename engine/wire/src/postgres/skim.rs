@@ -245,7 +245,7 @@ impl Skimmer {
         match (self.header[0], self.expect) {
             (b'D', ExpectedAnswer::Result) if !self.is_complete => self.handle_row(payload),
             (b'C', ExpectedAnswer::Result) if !self.is_complete => {
-                self.end_of_result(payload);
+                self.end_result(payload);
                 Ok(())
             }
             (b'2', ExpectedAnswer::Result) if !self.is_complete => Ok(()),
@@ -254,7 +254,7 @@ impl Skimmer {
             {
                 self.handle_ready()
             }
-            _ => self.other_message(payload),
+            _ => self.handle_other_message(payload),
         }
     }
 
@@ -265,7 +265,7 @@ impl Skimmer {
 
     /// CommandComplete. The tag of a command without a result set contains the number of changed rows.
     #[inline]
-    fn end_of_result(&mut self, tag: &[u8]) {
+    fn end_result(&mut self, tag: &[u8]) {
         let returns_rows = self.returns_rows || self.result_rows > 0;
         let outcome = &mut self.answer.outcome;
         outcome.returns_rows = returns_rows;
@@ -286,7 +286,7 @@ impl Skimmer {
         Ok(())
     }
 
-    fn other_message(&mut self, payload: &[u8]) -> Result<(), WireError> {
+    fn handle_other_message(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let kind = self.header[0];
         let expect = if self.is_complete { ExpectedAnswer::Nothing } else { self.expect };
         match (kind, expect) {
@@ -297,8 +297,8 @@ impl Skimmer {
                     return Err(WireError::Protocol(format!("more than {UNSOLICITED_MAX} bytes of notices")));
                 }
             }
-            (b'E', _) => return self.error_response(payload),
-            (b'T', ExpectedAnswer::Result | ExpectedAnswer::Prepared) => self.row_description(payload),
+            (b'E', _) => return self.handle_error_response(payload),
+            (b'T', ExpectedAnswer::Result | ExpectedAnswer::Prepared) => self.handle_row_description(payload),
             (b'n', ExpectedAnswer::Result | ExpectedAnswer::Prepared) => self.answer.described = Some(false),
             (b'1', ExpectedAnswer::Result | ExpectedAnswer::Prepared) => {
                 self.answer.prepared = true;
@@ -310,7 +310,7 @@ impl Skimmer {
             }
             (b'3', ExpectedAnswer::Result | ExpectedAnswer::Prepared | ExpectedAnswer::DataRequest) => {}
             // An empty statement has no tag.
-            (b'I', ExpectedAnswer::Result) => self.end_of_result(b""),
+            (b'I', ExpectedAnswer::Result) => self.end_result(b""),
             // The answer to a script's COPY TO STDOUT.
             (b'H' | b'd' | b'c', ExpectedAnswer::Result) => {}
             (b'G', ExpectedAnswer::DataRequest) => {
@@ -335,7 +335,7 @@ impl Skimmer {
     }
 
     /// RowDescription: a new result begins.
-    fn row_description(&mut self, payload: &[u8]) {
+    fn handle_row_description(&mut self, payload: &[u8]) {
         self.answer.described = Some(true);
         self.returns_rows = true;
         self.result_rows = 0;
@@ -347,7 +347,7 @@ impl Skimmer {
         }
     }
 
-    fn error_response(&mut self, payload: &[u8]) -> Result<(), WireError> {
+    fn handle_error_response(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let error = server_error(&payload[..payload.len().min(BUFFERED_MAX)]);
         // An error after a complete answer belongs to the next answer, however the network divides the bytes. An error after a request for the data of a COPY ends the COPY.
         if self.is_complete || matches!(error, WireError::Server { is_fatal: true, .. }) {

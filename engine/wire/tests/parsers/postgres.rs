@@ -78,7 +78,7 @@ pub fn session(input: &[u8]) {
                 if connection.prepare("SELECT ?", &[Type::Int]).await.is_ok() {
                     let _ = connection.execute(0, &[Value::Int(1)]).await;
                 }
-                let _ = connection.rows("SELECT 1").await;
+                let _ = connection.query_rows("SELECT 1").await;
                 version
             }
         };

@@ -69,7 +69,7 @@ async fn execute(connection: &mut MysqlConnection, selector: u8) -> Result<(), W
             connection.execute(0, &[Value::Int(2)]).await?;
         }
         2 => {
-            connection.rows("SELECT 1").await?;
+            connection.query_rows("SELECT 1").await?;
         }
         _ => {
             connection.query(b"BEGIN").await?;

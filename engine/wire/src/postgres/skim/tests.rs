@@ -67,7 +67,7 @@ fn the_last_of_several_results_counts() {
 }
 
 #[test]
-fn an_error_waits_for_the_end_of_its_answer() {
+fn an_error_is_reported_at_the_end_of_its_answer() {
     let error = b"SERROR\0VERROR\0C40P01\0Mdeadlock detected\0\0";
     let found = skim(ExpectedAnswer::Result, &messages(&[ROW, (b'E', error), READY])).unwrap_err();
     assert_eq!(found.state(), Some("40P01"));

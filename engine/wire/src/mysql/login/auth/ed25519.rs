@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_of_32_bytes_signs_as_the_standard_does() {
+    fn a_password_of_32_bytes_gives_the_signature_of_rfc_8032() {
         // MariaDB hashes the password where RFC 8032 hashes a seed of 32 bytes, so for that length both agree. This
         // signature is from `openssl pkeyutl -sign -rawin` with the password as the seed.
         let challenge: Vec<u8> = (0..32).collect();
