@@ -1,24 +1,24 @@
-//! `--help` and `--version`.
+//! The texts of `--help` and `--version`.
 
 use std::fmt::Write as _;
 
 use super::Flavour;
-use super::options::{Kind, of};
+use super::options::{Kind, all};
 
 pub fn text(flavour: Flavour, program: &str) -> String {
     let mut text = format!(
         "{}\n\nRuns queries repeatedly against a server from concurrent clients.\n\nUsage: {program} [OPTIONS]\n\n",
         version(flavour, program).trim_end()
     );
-    for row in of(flavour) {
-        let letter = row.short.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
-        let value = match row.kind {
+    for option in all(flavour) {
+        let letter = option.letter.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+        let value = match option.kind {
             Kind::Flag | Kind::Count => "",
             Kind::Number(_) => "=#",
             Kind::Text => "=name",
-            Kind::MaybeText => "[=name]",
+            Kind::OptionalText => "[=name]",
         };
-        let _ = writeln!(text, "  {letter}--{}{value}\n                      {}", row.name, row.help);
+        let _ = writeln!(text, "  {letter}--{}{value}\n                      {}", option.name, option.help);
     }
     text
 }

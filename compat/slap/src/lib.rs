@@ -1,14 +1,15 @@
-//! The command lines of mysqlslap and mariadb-slap, and their reports.
+//! Reads the command lines of mysqlslap and mariadb-slap, and writes their reports.
 //!
 //! ```text
 //!  argv, option files ──▶ commandline ──▶ OptionValues ──▶ settings ──▶ rounds ──▶ Step … ──▶ (cli, runner) ──▶ report ──▶ text
 //! ```
 //! # Layout
-//! - [`options`]: every option as data. [`commandline`], [`option_files`]: parse the values. [`help`]: lists the options.
-//! - [`settings`]: the validated options. [`target`]: the server.
-//! - [`statements`]: splits texts into statements. [`generate`], [`random`]: the SQL of `--auto-generate-sql`.
-//! - [`rounds`]: the steps of the program. [`plan`]: the clients of one round as the engine's plan.
-//! - [`report`]: the text of the measured times.
+//! - [`options`]: the definitions of all options. [`commandline`], [`option_files`]: parse the values. [`help`]: lists the
+//!   options.
+//! - [`settings`]: validates the options. [`target`]: the server.
+//! - [`statements`]: splits a text into statements. [`generate`], [`random`]: generate the SQL of `--auto-generate-sql`.
+//! - [`rounds`]: the steps of a benchmark. [`plan`]: the engine's plan for one round of clients.
+//! - [`report`]: formats the measured times.
 
 // Only dbdyno-compat uses this crate, so items with a clear name need no doc comment.
 #![allow(missing_docs)]

@@ -1,4 +1,4 @@
-//! The clients of one round as the engine's plan: every client runs the complete list of queries.
+//! Creates the engine's plan for one round of clients. Every client executes the complete list of queries.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use dbdyno_sysbench::plan::scheduling;
 use super::settings::Settings;
 use super::statements::title;
 
-/// The name of the plan's parameter with a row's key.
-const KEY: &str = "slap_key";
-/// The maximum length of a query's name in reports.
-const TITLE: usize = 70;
-/// The name of all queries without `--latency`.
-const QUERY: &str = "query";
+/// The plan's parameter for the key of a row.
+const KEY_PARAMETER: &str = "slap_key";
+/// The maximum length of a query's name in reports, in characters.
+const TITLE_LENGTH: usize = 70;
+/// Without `--latency`, all queries have this name.
+const QUERY_NAME: &str = "query";
 const COMMIT: &str = "COMMIT";
 
-/// The plan of a round with `clients`; `keys` are the rows' keys.
+/// The plan of a round with this number of clients. `keys` are the keys of the table's rows.
 pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String], workers: u32) -> Plan {
     let scheduling = scheduling(target);
-    let each = settings.per_client(clients);
+    let queries_per_client = settings.queries_per_client(clients);
     let mut target = target.clone();
     if let Target::Mysql { database, .. } = &mut target {
         database.clone_from(&settings.schema);
@@ -39,7 +39,7 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
             options: OltpOptions::default(),
             keys: Default::default(),
             statements: StatementMode::Text,
-            sql: Some(Box::new(workload(settings, each, keys))),
+            sql: Some(Box::new(workload(settings, queries_per_client, keys))),
             script: None,
         },
         load: Load {
@@ -52,7 +52,7 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
         phases: Phases {
             warmup_us: 0,
             measure_us: 0,
-            events: Some(each.saturating_mul(clients.into())),
+            events: Some(queries_per_client.saturating_mul(clients.into())),
             drain_us: u64::MAX,
         },
         seed: 1,
@@ -72,36 +72,37 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
     }
 }
 
-/// The engine options that a plan cannot express.
+/// The engine options that are not part of a plan.
 pub fn options() -> Options {
     Options { measurement_end: MeasurementEnd::AfterLastEvent, multi_statements: true, ..Options::default() }
 }
 
-fn workload(settings: &Settings, each: u64, keys: &[String]) -> SqlWorkload {
+fn workload(settings: &Settings, queries_per_client: u64, keys: &[String]) -> SqlWorkload {
     let mut parameters = BTreeMap::new();
-    if settings.queries.iter().any(|query| query.keyed) {
+    if settings.queries.iter().any(|query| query.needs_key) {
         let values = keys.iter().map(|key| Some(Literal::Text(key.clone()))).collect();
-        parameters.insert(KEY.to_owned(), ParameterSource::OneOf { values, weights: None });
+        parameters.insert(KEY_PARAMETER.to_owned(), ParameterSource::OneOf { values, weights: None });
     }
-    let commits = settings.commit > 0;
+    let has_commits = settings.commit > 0;
     SqlWorkload {
         parameters,
-        transactions: transactions(settings, each),
+        transactions: transactions(settings, queries_per_client),
         order: TransactionOrder::EachInOrder,
         session: settings
             .init_command
             .clone()
             .into_iter()
-            .chain(commits.then(|| "SET AUTOCOMMIT=0".into()))
+            .chain(has_commits.then(|| "SET AUTOCOMMIT=0".into()))
             .collect(),
-        teardown: commits.then(|| COMMIT.into()).into_iter().collect(),
-        each: Some(each),
+        teardown: has_commits.then(|| COMMIT.into()).into_iter().collect(),
+        each: Some(queries_per_client),
         ..SqlWorkload::default()
     }
 }
 
-/// The list of transactions that every client repeats. Its length is the common period of queries and commits.
-fn transactions(settings: &Settings, each: u64) -> Vec<SqlTransaction> {
+/// The list of transactions that every client repeats. Its length is the least common multiple of the number of queries and
+/// the number of queries between two commits.
+fn transactions(settings: &Settings, queries_per_client: u64) -> Vec<SqlTransaction> {
     let (count, commit) = (settings.queries.len() as u64, settings.commit);
     let period = if commit == 0 { count } else { count / gcd(count, commit) * commit };
     let statement = |sql: String, name: String| SqlStatement {
@@ -112,34 +113,35 @@ fn transactions(settings: &Settings, each: u64) -> Vec<SqlTransaction> {
         draw: Vec::new(),
         repeat: 1,
     };
-    let names = names(settings);
+    let names = query_names(settings);
     let transaction = |number: u64| {
-        let at = (number % count) as usize;
-        let query = &settings.queries[at];
-        let sql = if query.keyed { format!("{} :{KEY}", query.sql) } else { query.sql.clone() };
-        let mut statements = vec![statement(sql, names[at].clone())];
+        let index = (number % count) as usize;
+        let query = &settings.queries[index];
+        let sql = if query.needs_key { format!("{} :{KEY_PARAMETER}", query.sql) } else { query.sql.clone() };
+        let mut statements = vec![statement(sql, names[index].clone())];
         if commit > 0 && (number + 1).is_multiple_of(commit) {
             statements.push(statement(COMMIT.into(), COMMIT.into()));
         }
         SqlTransaction { name: None, weight: 1.0, statements }
     };
-    (0..period.min(each)).map(transaction).collect()
+    (0..period.min(queries_per_client)).map(transaction).collect()
 }
 
-/// The queries' names in reports.
-fn names(settings: &Settings) -> Vec<String> {
+/// The names of the queries in reports.
+fn query_names(settings: &Settings) -> Vec<String> {
     let name = |query: &super::generate::Query| match (settings.latency, &settings.generated) {
-        (false, _) => QUERY.to_owned(),
-        // Generated queries differ only in their values, so the verb names them.
+        (false, _) => QUERY_NAME.to_owned(),
+        // Generated queries differ only in their values, so the SQL verb is their name.
         (true, Some(_)) => {
             let verb = query.sql.split(' ').next().unwrap_or_default();
-            if query.keyed { format!("{verb} by key") } else { verb.to_owned() }
+            if query.needs_key { format!("{verb} by key") } else { verb.to_owned() }
         }
-        (true, None) => title(&query.sql, TITLE),
+        (true, None) => title(&query.sql, TITLE_LENGTH),
     };
     settings.queries.iter().map(name).collect()
 }
 
-fn gcd(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { gcd(other, one % other) }
+/// The greatest common divisor.
+fn gcd(first: u64, second: u64) -> u64 {
+    if second == 0 { first } else { gcd(second, first % second) }
 }

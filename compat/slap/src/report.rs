@@ -1,4 +1,4 @@
-//! The report of the measured times.
+//! Formats the report of the measured times.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use dbdyno_schema::record::{PhaseName, Record};
 
 use super::settings::Settings;
 
-/// The percentiles of `--latency` in per mille; integers avoid rounding errors in ranks.
-const PER_MILLE: [u64; 5] = [500, 900, 950, 990, 999];
+/// The percentiles of `--latency`, in per mille. Integers avoid rounding errors in ranks.
+const PERCENTILES: [u64; 5] = [500, 900, 950, 990, 999];
 
 /// For each statement name, the number of latencies in each bucket, by the bucket's lower bound in microseconds.
 pub type Latencies = BTreeMap<String, BTreeMap<u64, u64>>;
@@ -23,13 +23,13 @@ pub struct Round {
 }
 
 impl Round {
-    pub fn read(&mut self, record: &Record) {
+    pub fn add_record(&mut self, record: &Record) {
         match record {
             Record::Ready(ready) => self.connect_us = ready.connect_us,
             Record::Statements(statements) => {
                 for (name, stats) in &statements.kinds {
-                    let into = self.latencies.entry(name.clone()).or_default();
-                    add(into, stats.latency_us.0.iter().copied());
+                    let buckets = self.latencies.entry(name.clone()).or_default();
+                    add_buckets(buckets, stats.latency_us.0.iter().copied());
                 }
             }
             Record::End(end) => {
@@ -46,9 +46,9 @@ impl Round {
     }
 }
 
-fn add(into: &mut BTreeMap<u64, u64>, buckets: impl IntoIterator<Item = (u64, u64)>) {
+fn add_buckets(sum: &mut BTreeMap<u64, u64>, buckets: impl IntoIterator<Item = (u64, u64)>) {
     for (lower, count) in buckets {
-        *into.entry(lower).or_default() += count;
+        *sum.entry(lower).or_default() += count;
     }
 }
 
@@ -59,15 +59,15 @@ pub struct Times {
     latencies: Latencies,
 }
 
-/// The labels of a report.
+/// The test that a report is about.
 #[derive(Clone, Debug)]
 pub struct Labels<'a> {
     pub engine: Option<&'a str>,
     pub load_type: &'a str,
     pub clients: u32,
     /// Number of queries of each client.
-    pub per_client: u64,
-    /// Whether to report percentiles.
+    pub queries_per_client: u64,
+    /// Whether to report latency percentiles.
     pub latency: bool,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Labels<'a> {
             engine,
             load_type,
             clients,
-            per_client: settings.reported_per_client(clients),
+            queries_per_client: settings.reported_queries_per_client(clients),
             latency: *latency,
         }
     }
@@ -88,12 +88,12 @@ impl Times {
     pub fn add(&mut self, round: Round) {
         self.seconds.push(round.seconds());
         for (name, buckets) in round.latencies {
-            add(self.latencies.entry(name).or_default(), buckets);
+            add_buckets(self.latencies.entry(name).or_default(), buckets);
         }
     }
 
-    /// Mean, minimum and maximum.
-    fn figures(&self) -> [f64; 3] {
+    /// Mean, minimum and maximum, in seconds.
+    fn mean_min_max(&self) -> [f64; 3] {
         let count = self.seconds.len().max(1) as f64;
         let mean = self.seconds.iter().sum::<f64>() / count;
         let min = self.seconds.iter().copied().reduce(f64::min).unwrap_or_default();
@@ -106,34 +106,37 @@ impl Times {
         if let Some(engine) = labels.engine {
             let _ = writeln!(text, "\tRunning for engine {engine}");
         }
-        for (word, seconds) in ["Average", "Minimum", "Maximum"].iter().zip(self.figures()) {
-            let _ = writeln!(text, "\t{word} number of seconds to run all queries: {seconds:.3} seconds");
+        for (statistic, seconds) in ["Average", "Minimum", "Maximum"].iter().zip(self.mean_min_max()) {
+            let _ =
+                writeln!(text, "\t{statistic} number of seconds to run all queries: {seconds:.3} seconds");
         }
         let _ = writeln!(text, "\tNumber of clients running queries: {}", labels.clients);
-        let _ = writeln!(text, "\tAverage number of queries per client: {}", labels.per_client);
+        let _ = writeln!(text, "\tAverage number of queries per client: {}", labels.queries_per_client);
         if labels.latency {
-            text += &self.percentiles();
+            text += &self.percentile_table();
         }
         text + "\n"
     }
 
     /// The CSV line. With `--latency` it ends with the percentiles over all queries, in milliseconds.
     pub fn csv(&self, labels: &Labels<'_>) -> String {
-        let [mean, min, max] = self.figures();
+        let [mean, min, max] = self.mean_min_max();
         let (engine, load) = (labels.engine.unwrap_or_default(), labels.load_type);
-        let mut line =
-            format!("{engine},{load},{mean:.3},{min:.3},{max:.3},{},{}", labels.clients, labels.per_client);
+        let mut line = format!(
+            "{engine},{load},{mean:.3},{min:.3},{max:.3},{},{}",
+            labels.clients, labels.queries_per_client
+        );
         if labels.latency {
             let mut all = BTreeMap::new();
-            add(&mut all, self.latencies.values().flatten().map(|(&lower, &count)| (lower, count)));
-            columns(&all).iter().for_each(|value_ms| {
+            add_buckets(&mut all, self.latencies.values().flatten().map(|(&lower, &count)| (lower, count)));
+            percentiles_ms(&all).iter().for_each(|value_ms| {
                 let _ = write!(line, ",{value_ms:.3}");
             });
         }
         line + "\n"
     }
 
-    fn percentiles(&self) -> String {
+    fn percentile_table(&self) -> String {
         let mut text = "\tLatency in milliseconds, by query:\n".to_owned();
         let _ = writeln!(
             text,
@@ -142,7 +145,7 @@ impl Times {
         );
         for (name, buckets) in &self.latencies {
             let _ = write!(text, "\t{:>10}", buckets.values().sum::<u64>());
-            columns(buckets).iter().for_each(|value_ms| {
+            percentiles_ms(buckets).iter().for_each(|value_ms| {
                 let _ = write!(text, " {value_ms:>10.3}");
             });
             let _ = writeln!(text, "  {name}");
@@ -151,24 +154,24 @@ impl Times {
     }
 }
 
-/// The percentiles by nearest rank and the maximum, in milliseconds. Each value is the middle of its bucket; without
-/// latencies, all are 0.
-fn columns(buckets: &BTreeMap<u64, u64>) -> [f64; PER_MILLE.len() + 1] {
+/// The percentiles (nearest rank) and the maximum, in milliseconds. Each value is the middle of its bucket. Without
+/// latencies, all values are 0.
+fn percentiles_ms(buckets: &BTreeMap<u64, u64>) -> [f64; PERCENTILES.len() + 1] {
     let all: u64 = buckets.values().sum();
     let middle_ms = |lower: u64| {
         let width = bucket_width_us(lower);
         (lower as f64 + if width > 1 { width as f64 / 2.0 } else { 0.0 }) / 1e3
     };
-    let at = |per_mille: u64| {
+    let percentile = |per_mille: u64| {
         let rank = (per_mille * all).div_ceil(1000).max(1);
-        let mut passed = 0;
+        let mut cumulative = 0;
         let bucket = buckets.iter().find(|&(_, &count)| {
-            passed += count;
-            passed >= rank
+            cumulative += count;
+            cumulative >= rank
         });
         bucket.map_or(0.0, |(&lower, _)| middle_ms(lower))
     };
-    std::array::from_fn(|number| at(PER_MILLE.get(number).copied().unwrap_or(1000)))
+    std::array::from_fn(|index| percentile(PERCENTILES.get(index).copied().unwrap_or(1000)))
 }
 
 #[cfg(test)]
@@ -182,10 +185,10 @@ mod tests {
     }
 
     const LABELS: Labels<'_> =
-        Labels { engine: None, load_type: "mixed", clients: 2, per_client: 500, latency: false };
+        Labels { engine: None, load_type: "mixed", clients: 2, queries_per_client: 500, latency: false };
 
     #[test]
-    fn the_report_has_the_clients_lines() {
+    fn the_report_is_that_of_mysqlslap() {
         let text = times(&[0.0014, 0.0026]).text(&Labels { engine: Some("innodb"), ..LABELS });
         let lines = [
             "Benchmark",
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_has_the_clients_columns_and_then_ours() {
+    fn latency_columns_follow_mysqlslaps_columns() {
         assert_eq!(times(&[1.0, 2.0]).csv(&LABELS), ",mixed,1.500,1.000,2.000,2,500\n");
         let more = times(&[1.0]).csv(&Labels { latency: true, ..LABELS });
         assert_eq!(more, ",mixed,1.000,1.000,1.000,2,500,0.500,0.900,0.950,0.990,0.999,1.000\n");
@@ -213,6 +216,6 @@ mod tests {
         let line = text.lines().find(|line| line.ends_with("SELECT 1")).unwrap();
         let words: Vec<_> = line.split_whitespace().collect();
         assert_eq!(words[..7], ["1000", "0.500", "0.900", "0.950", "0.990", "0.999", "1.000"]);
-        assert_eq!(columns(&BTreeMap::new()), [0.0; 6]);
+        assert_eq!(percentiles_ms(&BTreeMap::new()), [0.0; 6]);
     }
 }

@@ -1,4 +1,4 @@
-//! The validated options.
+//! Validates the options.
 
 use dbdyno_schema::plan::limits;
 
@@ -19,13 +19,13 @@ pub struct Engine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Csv {
     Output,
-    /// A file, which is appended to.
+    /// The report is appended to this file.
     File(String),
 }
 
 /// How many queries the clients execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub enum QueryCount {
     /// Every client executes every query once.
     Once,
     /// The clients share this number of queries.
@@ -43,12 +43,13 @@ pub struct Settings {
     /// The storage engines, tested in sequence; empty for the server's default.
     pub engines: Vec<Engine>,
     pub schema: String,
+    /// The statements of `--create`.
     pub create: Vec<String>,
     /// Whether `--create` is present, even without a statement.
     pub has_create: bool,
     pub generated: Option<Generated>,
     pub queries: Vec<Query>,
-    pub amount: Amount,
+    pub query_count: QueryCount,
     pub pre_queries: Vec<String>,
     pub post_queries: Vec<String>,
     pub pre_system: Option<String>,
@@ -65,6 +66,7 @@ pub struct Settings {
     pub silent: bool,
     pub verbose: u32,
     pub csv: Option<Csv>,
+    /// Whether to report latency percentiles.
     pub latency: bool,
     /// Number of event loops; 0 for the default.
     pub workers: u32,
@@ -74,20 +76,20 @@ pub struct Settings {
 
 impl Settings {
     /// # Errors
-    /// All conflicts, invalid values and unreadable files.
+    /// One line for each conflict, invalid value and unreadable file.
     pub fn read(values: &OptionValues, files: &dyn Files) -> Result<Self, UsageError> {
         let mut problems = Vec::new();
-        let auto = values.is_on("auto-generate-sql");
+        let generates_sql = values.is_on("auto-generate-sql");
         let load_type = values.text("auto-generate-sql-load-type").unwrap_or("mixed").to_owned();
-        let key = key(values, auto, &load_type, &mut problems);
+        let key = key(values, generates_sql, &load_type, &mut problems);
         let delimiter = values.text("delimiter").filter(|text| !text.is_empty()).unwrap_or("\n");
         let mut statements = |name: &str| statements(values, name, delimiter, files, &mut problems);
         let (create, queries) = (statements("create"), statements("query"));
         let (pre_queries, post_queries) = (statements("pre-query"), statements("post-query"));
         let generated =
-            (auto && problems.is_empty()).then(|| generator(values, key, &load_type, &mut problems));
+            (generates_sql && problems.is_empty()).then(|| generator(values, key, &load_type, &mut problems));
         let generated = generated.filter(|_| problems.is_empty()).map(|options| generate(&options));
-        let user_queries = queries.into_iter().map(|sql| Query { sql, keyed: false });
+        let user_queries = queries.into_iter().map(|sql| Query { sql, needs_key: false });
         let settings = Self {
             flavour: values.flavour,
             concurrencies: concurrencies(values, &mut problems),
@@ -100,7 +102,7 @@ impl Settings {
                 .as_ref()
                 .map_or_else(|| user_queries.collect(), |generated| generated.queries.clone()),
             generated,
-            amount: amount(values, &mut problems),
+            query_count: query_count(values, &mut problems),
             pre_queries,
             post_queries,
             pre_system: values.text("pre-system").map(Into::into),
@@ -130,25 +132,25 @@ impl Settings {
         self.has_create || self.generated.is_some()
     }
 
-    /// Number of queries that each client runs.
-    pub fn per_client(&self, concurrency: u32) -> u64 {
-        let once = self.queries.len() as u64;
-        match self.amount {
-            _ if once == 0 => 0,
-            Amount::Once => once,
-            Amount::Each(each) => each,
+    /// Number of queries that each client executes.
+    pub fn queries_per_client(&self, concurrency: u32) -> u64 {
+        let list_length = self.queries.len() as u64;
+        match self.query_count {
+            _ if list_length == 0 => 0,
+            QueryCount::Once => list_length,
+            QueryCount::Each(each) => each,
             // As in mysqlslap, a total below the number of clients sets no limit.
-            Amount::Shared(all) => {
-                Some(all / u64::from(concurrency)).filter(|&each| each > 0).unwrap_or(once)
+            QueryCount::Shared(total) => {
+                Some(total / u64::from(concurrency)).filter(|&each| each > 0).unwrap_or(list_length)
             }
         }
     }
 
-    /// The value of [`Self::per_client`] that mysqlslap reports.
-    pub fn reported_per_client(&self, concurrency: u32) -> u64 {
-        match self.amount {
-            Amount::Shared(all) => all / u64::from(concurrency),
-            _ => self.per_client(concurrency),
+    /// The value of [`Self::queries_per_client`] that mysqlslap reports.
+    pub fn reported_queries_per_client(&self, concurrency: u32) -> u64 {
+        match self.query_count {
+            QueryCount::Shared(total) => total / u64::from(concurrency),
+            _ => self.queries_per_client(concurrency),
         }
     }
 }
@@ -160,39 +162,39 @@ fn csv(values: &OptionValues) -> Option<Csv> {
     })
 }
 
-fn key(values: &OptionValues, auto: bool, load_type: &str, problems: &mut Vec<String>) -> Key {
-    let increment = values.is_on("auto-generate-sql-add-autoincrement");
-    let guid = values.is_on("auto-generate-sql-guid-primary");
-    if auto && (values.has("create") || values.has("query")) {
+fn key(values: &OptionValues, generates_sql: bool, load_type: &str, problems: &mut Vec<String>) -> Key {
+    let has_autoincrement = values.is_on("auto-generate-sql-add-autoincrement");
+    let has_guid = values.is_on("auto-generate-sql-guid-primary");
+    if generates_sql && (values.has("create") || values.has("query")) {
         problems.push("Can't use --auto-generate-sql when create and query strings are specified!".into());
     }
-    if increment && guid {
+    if has_autoincrement && has_guid {
         problems.push(
             "Either auto-generate-sql-guid-primary or auto-generate-sql-add-autoincrement can be used!"
                 .into(),
         );
     }
-    if load_type == "key" && !increment && !guid {
+    if load_type == "key" && !has_autoincrement && !has_guid {
         problems.push("Can't perform key test without a primary key!".into());
     }
-    match (increment, guid) {
+    match (has_autoincrement, has_guid) {
         (true, _) => Key::AutoIncrement,
         (_, true) => Key::Guid,
         _ => Key::None,
     }
 }
 
-fn amount(values: &OptionValues, problems: &mut Vec<String>) -> Amount {
-    let all = values.number("number-of-queries").filter(|&number| number > 0);
+fn query_count(values: &OptionValues, problems: &mut Vec<String>) -> QueryCount {
+    let total = values.number("number-of-queries").filter(|&number| number > 0);
     let each = values.number("auto-generate-sql-execute-number").filter(|&number| number > 0);
-    match (all, each) {
+    match (total, each) {
         (Some(_), Some(_)) => {
             problems.push("Either auto-generate-sql-execute-number or number-of-queries can be used!".into());
-            Amount::Once
+            QueryCount::Once
         }
-        (Some(all), None) => Amount::Shared(all),
-        (None, Some(each)) => Amount::Each(each),
-        (None, None) => Amount::Once,
+        (Some(total), None) => QueryCount::Shared(total),
+        (None, Some(each)) => QueryCount::Each(each),
+        (None, None) => QueryCount::Once,
     }
 }
 
@@ -210,22 +212,22 @@ fn concurrencies(values: &OptionValues, problems: &mut Vec<String>) -> Vec<u32> 
     }
     if clients.is_empty() && problems.is_empty() {
         problems.push(format!(
-            "--concurrency: '{text}' is not a number of clients; use one number, or several separated by commas"
+            "--concurrency: '{text}' is not a number of clients; use one number, or several numbers separated by commas"
         ));
     }
     clients
 }
 
 fn engines(values: &OptionValues) -> Vec<Engine> {
-    let named = values.text("engine").unwrap_or_default().split(',').map(str::trim);
+    let names = values.text("engine").unwrap_or_default().split(',').map(str::trim);
     let engine = |text: &str| match text.split_once(':') {
         Some((name, option)) => Engine { name: name.into(), option: Some(option.into()) },
         None => Engine { name: text.into(), option: None },
     };
-    named.filter(|name| !name.is_empty()).map(engine).collect()
+    names.filter(|name| !name.is_empty()).map(engine).collect()
 }
 
-/// The statements in an option's value, or in the file that the value names.
+/// The statements in an option's value, or in the file with that name.
 fn statements(
     values: &OptionValues,
     name: &str,
@@ -237,7 +239,7 @@ fn statements(
     if !files.exists(text) {
         return split(text, delimiter);
     }
-    match files.text(text) {
+    match files.read(text) {
         Ok(contents) => split(&contents, delimiter),
         Err(problem) => {
             problems.push(format!("--{name}: cannot read {text}: {problem}"));
@@ -248,30 +250,31 @@ fn statements(
 
 fn generator(values: &OptionValues, key: Key, load_type: &str, problems: &mut Vec<String>) -> Generator {
     let number = |name: &str, default: u64| values.number(name).unwrap_or(default);
-    let mut bounded = |name: &str, default: u64, max: u64| {
+    let mut bounded_number = |name: &str, default: u64, max: u64| {
         let value = number(name, default);
         if value > max {
             problems.push(format!("--{name} is {value}; the maximum is {max}"));
         }
         value.min(max)
     };
-    let unique_writes = bounded("auto-generate-sql-unique-write-number", 10, limits::SQL_STATEMENTS);
-    let unique_queries = bounded("auto-generate-sql-unique-query-number", 10, limits::SQL_STATEMENTS - 1);
-    let secondary = bounded("auto-generate-sql-secondary-indexes", 0, 4096) as u32;
+    let unique_writes = bounded_number("auto-generate-sql-unique-write-number", 10, limits::SQL_STATEMENTS);
+    let unique_queries =
+        bounded_number("auto-generate-sql-unique-query-number", 10, limits::SQL_STATEMENTS - 1);
+    let uuid_columns = bounded_number("auto-generate-sql-secondary-indexes", 0, 4096) as u32;
     Generator {
-        ints: columns(values, "number-int-cols", problems),
-        chars: columns(values, "number-char-cols", problems),
+        ints: parse_columns(values, "number-int-cols", problems),
+        chars: parse_columns(values, "number-char-cols", problems),
         key,
-        secondary,
-        load: LoadType::named(load_type),
+        uuid_columns,
+        load: LoadType::from_name(load_type),
         unique_writes,
         writes: number("auto-generate-sql-write-number", 100),
         unique_queries,
     }
 }
 
-/// Parses `N`, or `N:1` for N columns with an index each.
-fn columns(values: &OptionValues, name: &str, problems: &mut Vec<String>) -> Columns {
+/// Parses the number of columns `N`, or `N:1` for N columns with an index each.
+fn parse_columns(values: &OptionValues, name: &str, problems: &mut Vec<String>) -> Columns {
     let text = values.text(name).unwrap_or("1");
     let (count, indexed) = text.split_once(':').unwrap_or((text, "0"));
     match (count.trim().parse(), indexed.trim().parse::<u32>()) {

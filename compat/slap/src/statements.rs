@@ -1,6 +1,6 @@
 //! Splits a text into statements.
 
-/// Splits `text` at each delimiter, removes one whitespace character after it, and omits empty statements.
+/// Splits `text` at each delimiter, removes one whitespace character after each delimiter, and omits empty statements.
 pub fn split(text: &str, delimiter: &str) -> Vec<String> {
     let mut statements = Vec::new();
     for (number, piece) in text.split(delimiter).enumerate() {
@@ -15,13 +15,13 @@ pub fn split(text: &str, delimiter: &str) -> Vec<String> {
     statements
 }
 
-/// A statement's name in a report: one line of at most `max_length` characters.
+/// The name of a statement in a report: its text, on one line of at most `max_length` characters.
 pub fn title(sql: &str, max_length: usize) -> String {
-    let words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-    if words.chars().count() <= max_length {
-        return words;
+    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= max_length {
+        return line;
     }
-    words.chars().take(max_length.saturating_sub(1)).chain(['…']).collect()
+    line.chars().take(max_length.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -29,14 +29,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_white_space_goes_with_the_delimiter() {
+    fn one_whitespace_character_after_a_delimiter_is_removed() {
         assert_eq!(split("select 1; select 2 ;", ";"), ["select 1", "select 2 "]);
         assert_eq!(split(" a;  b\nc;\nd", ";"), [" a", " b\nc", "d"]);
         assert_eq!(split("a//b", "//"), ["a", "b"]);
     }
 
     #[test]
-    fn empty_statements_are_none() {
+    fn empty_statements_are_omitted() {
         assert_eq!(split("a\n\n\nb\n", "\n"), ["a", "b"]);
         assert!(split(" ;; ", ";").is_empty());
     }

@@ -1,4 +1,4 @@
-//! The server and the account to connect with.
+//! Reads the address of the server, the account, and the settings of connections.
 
 use dbdyno_schema::plan::{Compression, Endpoint, Target, Tls, TlsMode};
 use dbdyno_sysbench::driver::SOCKET;
@@ -10,15 +10,15 @@ use super::{Flavour, UsageError};
 const PORT: u64 = 3306;
 const SECOND_US: u64 = 1_000_000;
 
-/// The target, without the schema and the password.
+/// Reads the target, without the schema and the password.
 ///
 /// # Errors
-/// All invalid values, and all options that the engine does not support.
-pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageError> {
+/// One line for each invalid value and each option that the engine does not support.
+pub fn read(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageError> {
     let mut problems = Vec::new();
-    let endpoint = endpoint(values, files, &mut problems);
-    let tls = tls(values, &mut problems);
-    let compression = compression(values, &mut problems);
+    let endpoint = read_endpoint(values, files, &mut problems);
+    let tls = read_tls(values, &mut problems);
+    let compression = read_compression(values, &mut problems);
     let unsupported = ["ssl-capath", "ssl-crl", "ssl-crlpath", "password2", "password3"];
     for name in unsupported.into_iter().filter(|name| values.has(name)) {
         let fix = match name {
@@ -47,9 +47,9 @@ pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageE
 }
 
 /// The server's address. As in MySQL's clients, localhost means the socket unless `--protocol` is TCP.
-fn endpoint(values: &OptionValues, files: &dyn Files, problems: &mut Vec<String>) -> Endpoint {
+fn read_endpoint(values: &OptionValues, files: &dyn Files, problems: &mut Vec<String>) -> Endpoint {
     let host = values.text("host").filter(|host| !host.is_empty()).unwrap_or("localhost");
-    let by_socket = match values.text("protocol").map(str::to_ascii_uppercase).as_deref() {
+    let uses_socket = match values.text("protocol").map(str::to_ascii_uppercase).as_deref() {
         None => host == "localhost",
         Some("TCP") => false,
         Some("SOCKET") => true,
@@ -63,7 +63,7 @@ fn endpoint(values: &OptionValues, files: &dyn Files, problems: &mut Vec<String>
             false
         }
     };
-    if by_socket {
+    if uses_socket {
         let path = values.text("socket").map(str::to_owned).or_else(|| files.env_var("MYSQL_UNIX_PORT"));
         return Endpoint::Unix { path: path.unwrap_or_else(|| SOCKET.into()) };
     }
@@ -76,7 +76,7 @@ fn endpoint(values: &OptionValues, files: &dyn Files, problems: &mut Vec<String>
     Endpoint::Tcp { host: host.into(), port }
 }
 
-fn tls(values: &OptionValues, problems: &mut Vec<String>) -> Tls {
+fn read_tls(values: &OptionValues, problems: &mut Vec<String>) -> Tls {
     let file = |name: &str| values.text(name).map(str::to_owned);
     let ca = file("ssl-ca");
     let mode = match values.flavour {
@@ -84,7 +84,7 @@ fn tls(values: &OptionValues, problems: &mut Vec<String>) -> Tls {
         Flavour::Mariadb if values.is_on("ssl-verify-server-cert") => TlsMode::VerifyIdentity,
         Flavour::Mariadb if ca.is_some() => TlsMode::VerifyCa,
         Flavour::Mariadb => TlsMode::Preferred,
-        Flavour::Mysql => mode(values, ca.is_some(), problems),
+        Flavour::Mysql => read_tls_mode(values, ca.is_some(), problems),
     };
     // Like MySQL's clients, ignore a CA file if the TLS mode does not use it.
     let ca = ca.filter(|_| mode.verifies());
@@ -97,20 +97,20 @@ fn tls(values: &OptionValues, problems: &mut Vec<String>) -> Tls {
     }
 }
 
-fn mode(values: &OptionValues, has_ca: bool, problems: &mut Vec<String>) -> TlsMode {
-    let Some(word) = values.text("ssl-mode") else {
+fn read_tls_mode(values: &OptionValues, has_ca: bool, problems: &mut Vec<String>) -> TlsMode {
+    let Some(name) = values.text("ssl-mode") else {
         return if has_ca { TlsMode::VerifyCa } else { TlsMode::Preferred };
     };
-    TlsMode::named(word).unwrap_or_else(|| {
+    TlsMode::named(name).unwrap_or_else(|| {
         problems.push(format!(
-            "Unknown option to ssl-mode: {word}\nAlternatives are: \
+            "Unknown option to ssl-mode: {name}\nAlternatives are: \
              'DISABLED','PREFERRED','REQUIRED','VERIFY_CA','VERIFY_IDENTITY'"
         ));
         TlsMode::Disabled
     })
 }
 
-fn compression(values: &OptionValues, problems: &mut Vec<String>) -> Compression {
+fn read_compression(values: &OptionValues, problems: &mut Vec<String>) -> Compression {
     let level = values.number("zstd-compression-level").unwrap_or(3).min(255) as u8;
     let list = values.text("compression-algorithms").unwrap_or_default();
     match list.split(',').next().map(str::trim) {
@@ -122,7 +122,7 @@ fn compression(values: &OptionValues, problems: &mut Vec<String>) -> Compression
         Some(other) => {
             let program = &values.program;
             problems.push(format!(
-                "{program}: --compression-algorithms is '{other}'; it may be zstd, zlib or uncompressed"
+                "{program}: --compression-algorithms is '{other}'; it must be zstd, zlib or uncompressed"
             ));
             Compression::None
         }

@@ -1,4 +1,4 @@
-//! Standard output and the CSV file.
+//! Writes reports to standard output or to the CSV file.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! The password from the options, the environment or the terminal.
+//! Reads the password from the options, the environment or the terminal.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -19,7 +19,7 @@ pub(super) fn read(values: &OptionValues) -> Result<String, UsageError> {
         Some(password) => Ok(password.to_owned()),
         None => prompt().map_err(|error| UsageError {
             text: format!(
-                "{}: cannot prompt for the password: {error}; put it in a file and pass that with --defaults-extra-file",
+                "{}: cannot prompt for the password: {error}; put the password in a file and name the file with --defaults-extra-file",
                 values.program
             ),
             code: FAILED,
@@ -27,26 +27,26 @@ pub(super) fn read(values: &OptionValues) -> Result<String, UsageError> {
     }
 }
 
-/// Prompts and reads a line from the terminal without echo; without a terminal, reads from standard input.
+/// Prompts for a line on the terminal and reads it without echo. If there is no terminal, reads from standard input.
 fn prompt() -> std::io::Result<String> {
     let Ok(terminal) = File::options().read(true).write(true).open("/dev/tty") else {
-        return line(std::io::stdin().lock());
+        return read_line(std::io::stdin().lock());
     };
     if !terminal.is_terminal() {
-        return line(std::io::stdin().lock());
+        return read_line(std::io::stdin().lock());
     }
     (&terminal).write_all(b"Enter password: ")?;
-    let saved = tcgetattr(&terminal)?;
-    let mut hidden = saved.clone();
-    hidden.local_modes &= !LocalModes::ECHO;
-    tcsetattr(&terminal, OptionalActions::Flush, &hidden)?;
-    let password = line(BufReader::new(&terminal));
-    tcsetattr(&terminal, OptionalActions::Flush, &saved)?;
+    let original = tcgetattr(&terminal)?;
+    let mut without_echo = original.clone();
+    without_echo.local_modes &= !LocalModes::ECHO;
+    tcsetattr(&terminal, OptionalActions::Flush, &without_echo)?;
+    let password = read_line(BufReader::new(&terminal));
+    tcsetattr(&terminal, OptionalActions::Flush, &original)?;
     (&terminal).write_all(b"\n")?;
     password
 }
 
-fn line(mut input: impl BufRead) -> std::io::Result<String> {
+fn read_line(mut input: impl BufRead) -> std::io::Result<String> {
     let mut line = String::new();
     input.read_line(&mut line)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
