@@ -156,15 +156,15 @@ mod tests {
     #[test]
     fn users_have_separate_globals_modules_and_libraries() {
         let text = "
-            seen = (seen or 0) + 1
+            runs = (runs or 0) + 1
             local count = 0
             function bump() count = count + 1 return count end
             table.mine = (table.mine or 0) + 1
             package.path = package.path .. ';x'
             package.preload.counter = function() return { n = 0 } end
             local counter = require('counter') counter.n = counter.n + 1
-            print(sysbench.tid, seen, bump(), table.mine, package.path, counter.n, _G.seen, rawget(_G, 'seen'))
-            print(loadstring('return seen')(), getfenv(0) == _G, require('table') == table, ffi == require('ffi'))";
+            print(sysbench.tid, runs, bump(), table.mine, package.path, counter.n, _G.runs, rawget(_G, 'runs'))
+            print(loadstring('return runs')(), getfenv(0) == _G, require('table') == table, ffi == require('ffi'))";
         let expected = "0\t1\t1\t1\t./?.lua;x\t1\t1\t1\n1\ttrue\ttrue\ttrue\n\
                         1\t1\t1\t1\t./?.lua;x\t1\t1\t1\n1\ttrue\ttrue\ttrue\n";
         assert_eq!(printed(text), expected);
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn users_of_a_shared_state_have_separate_random_numbers() {
         let text = "math.randomseed(5) print(math.random(1000), math.random(1000))";
-        let seen = printed(text);
-        let lines: Vec<_> = seen.lines().collect();
+        let output = printed(text);
+        let lines: Vec<_> = output.lines().collect();
         assert_eq!(lines[0], lines[1]);
     }
 
@@ -182,7 +182,7 @@ mod tests {
     fn types_are_declared_once_and_strings_keep_their_methods() {
         let text = "ffi.cdef('struct point { int x; };') print(ffi.new('struct point', 3).x)
             function string:twice() return self .. self end print(('ab'):twice())
-            print(coroutine.wrap(function() return sysbench.tid, seen end)())";
+            print(coroutine.wrap(function() return sysbench.tid, runs end)())";
         assert_eq!(printed(text), "3\nabab\n0\tnil\n3\nabab\n1\tnil\n");
     }
 
@@ -199,17 +199,17 @@ mod tests {
         let folder = env!("CARGO_MANIFEST_DIR").to_owned() + "/tests/modules";
         let script_path = Some(format!("{folder}/main.lua"));
         let host = Arc::new(RecordingHost { script_path, ..RecordingHost::default() });
-        let text = "local beside = require('beside') beside.seen = (beside.seen or 0) + 1 print(beside.name, beside.seen)
+        let text = "local beside = require('beside') beside.runs = (beside.runs or 0) + 1 print(beside.name, beside.runs)
             print((select(2, pcall(require, 'nowhere')):match(\"^[^\\n]*\")))
             print((select(2, pcall(require, 'broken')):match('^error loading module .broken. from file')))
             print((select(2, pcall(require))), type(require('table.new')), table.new ~= nil, require('table.nkeys')({1, 2}))";
         users(text, &host, 2);
-        let seen = host.printed.lock().unwrap().clone();
-        let half = seen.len() / 2;
-        assert_eq!(seen[..half], seen[half..], "{seen}");
-        let lines: Vec<_> = seen.lines().collect();
-        assert!(lines[0].ends_with("\t1"), "{seen}");
-        assert!(lines[1].ends_with("module 'nowhere' not found:"), "{seen}");
+        let output = host.printed.lock().unwrap().clone();
+        let half = output.len() / 2;
+        assert_eq!(output[..half], output[half..], "{output}");
+        let lines: Vec<_> = output.lines().collect();
+        assert!(lines[0].ends_with("\t1"), "{output}");
+        assert!(lines[1].ends_with("module 'nowhere' not found:"), "{output}");
         assert_eq!(lines[2], "error loading module 'broken' from file");
         assert_eq!(
             lines[3],

@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn repeated_lines_are_collapsed() {
         let mut log = Log::new(Level::Info);
-        let said: String =
+        let output: String =
             ["one", "one", "one", "two", "", "", "one"].map(|text| log.format(Level::Info, text)).concat();
         assert_eq!(
-            said,
+            output,
             "one\n(last message repeated 2 times)\ntwo\n\n(last message repeated 1 times)\none\n"
         );
     }

@@ -294,8 +294,8 @@ mod tests {
         assert_eq!(both, ["host 'localhost', port 3307", "host 'b', port 3307"]);
         assert_eq!(names(&[("mysql-socket", SOCKET)]).unwrap(), [format!("socket '{SOCKET}'")]);
         for (option, what) in [("mysql-host", "hosts"), ("mysql-port", "ports")] {
-            let said = format!("No MySQL {what} specified, aborting");
-            assert_eq!(names(&[(option, "")]), Err(OptionError::Fatal(said)));
+            let message = format!("No MySQL {what} specified, aborting");
+            assert_eq!(names(&[(option, "")]), Err(OptionError::Fatal(message)));
         }
     }
 
@@ -341,9 +341,9 @@ mod tests {
         assert_eq!(retried(&both), Ok((numbers(&[1062]), false)), "--db-ignore-errors has precedence");
         assert_eq!(retried(&[("db-ignore-errors", "all,1062")]), Ok((numbers(&[1062]), true)));
         assert_eq!(retried(&[("mysql-ignore-errors", "")]), Ok((Vec::new(), false)));
-        let said =
+        let message =
             "Invalid value for --db-ignore-errors: '40P01'; MySQL's errors are numbers such as 1213, or all";
-        assert_eq!(retried(&[("db-ignore-errors", "40P01")]), Err(OptionError::Fatal(said.into())));
+        assert_eq!(retried(&[("db-ignore-errors", "40P01")]), Err(OptionError::Fatal(message.into())));
     }
 
     #[test]

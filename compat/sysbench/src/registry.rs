@@ -302,8 +302,8 @@ mod tests {
         }
         for given in ["abc", "1.5", "10s", "5 ", "99999999999"] {
             registry.set("threads", Some(given)).unwrap();
-            let said = format!("Invalid value for the 'threads' option: '{given}'");
-            assert_eq!(registry.int("threads"), Err(said));
+            let message = format!("Invalid value for the 'threads' option: '{given}'");
+            assert_eq!(registry.int("threads"), Err(message));
         }
     }
 
@@ -351,8 +351,8 @@ mod tests {
         {
             assert_eq!(known(given), Ok(Value::Int(read)), "{given}");
         }
-        let said = "Invalid value for the 'percentile' option: 'many'";
-        assert_eq!(known("many"), Err(said.into()));
+        let message = "Invalid value for the 'percentile' option: 'many'";
+        assert_eq!(known("many"), Err(message.into()));
     }
 
     #[test]

@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn invalid_values() {
-        for (name, value, said) in [
+        for (name, value, message) in [
             ("threads", "0", "Invalid value for --threads: 0.\n"),
             ("percentile", "101", "Invalid value for --percentile: 101"),
             ("rand-type", "x", "Invalid random numbers distribution: x."),
@@ -305,13 +305,13 @@ mod tests {
             ("forced-shutdown", "4294967296", "Invalid value for --forced-shutdown: '4294967296'"),
             ("report-checkpoints", "1,a", "Invalid value for --report-checkpoints: 'a'"),
         ] {
-            assert_eq!(read(&[(name, value)]), Err(OptionError::Fatal(said.into())));
+            assert_eq!(read(&[(name, value)]), Err(OptionError::Fatal(message.into())));
         }
         let verbosity = read(&[("verbosity", "9")]);
         assert_eq!(verbosity, Err(OptionError::Plain("Invalid value for verbosity: 9".into())));
         let threads = read(&[("lua-threads", "3")]).unwrap_err();
-        let said = "Invalid value for the 'lua-threads' option: '3'; it may be auto, on or off";
-        assert_eq!(threads, OptionError::Usage(said.into()));
+        let message = "Invalid value for the 'lua-threads' option: '3'; it may be auto, on or off";
+        assert_eq!(threads, OptionError::Usage(message.into()));
         assert_eq!(read(&[("lua-threads", "")]).unwrap().one_thread_per_user, Some(true));
         let both = read(&[("percentile", "0"), ("histogram", "on")]);
         assert_eq!(both, Err(OptionError::Fatal("--histogram cannot be used with --percentile=0".into())));

@@ -79,10 +79,10 @@ mod tests {
             local place = tostring
             function tostring(value) return value == 5 and {} or place(value) end
             usual(pcall(function() usual(5) end))";
-        let seen = printed(text);
+        let output = printed(text);
         let expected =
             "false\ttest.lua:3: no\nfalse\ttest.lua:7: 'tostring' must return a string to 'print'\n";
-        assert_eq!(seen, expected);
+        assert_eq!(output, expected);
     }
 
     #[test]
@@ -92,8 +92,8 @@ mod tests {
         assert_eq!(printed(text), "closed\t0\tnil\n");
         let host = Arc::new(RecordingHost::default());
         drop(users(text, &host, 2));
-        let said = host.printed.lock().unwrap().clone();
-        let mut lines: Vec<_> = said.lines().collect();
+        let output = host.printed.lock().unwrap().clone();
+        let mut lines: Vec<_> = output.lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, ["closed\t0\tnil", "closed\t1\tnil"]);
     }
@@ -105,8 +105,8 @@ mod tests {
             print(coroutine.resume(co, 1)) print(coroutine.resume(co, 5)) print(coroutine.status(co))
             local next_of = coroutine.wrap(function() coroutine.yield(nil, 2) return 'end' end)
             print(next_of()) print(next_of()) print(pcall(next_of))";
-        let seen = printed(text);
-        let lines: Vec<_> = seen.lines().collect();
+        let output = printed(text);
+        let lines: Vec<_> = output.lines().collect();
         assert_eq!(lines[0], "true\t2");
         assert_eq!(lines[1], "false\ttest.lua:2: at 5");
         assert_eq!(lines[2..5], ["dead", "nil\t2", "end"]);

@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn histogram_text_matches_sysbench() {
         // What sysbench 1.0.20 prints for the numbers 1 to 100 in ten buckets.
-        let seen = histogram(10, 1.0, 100.0, (1..=100).map(f64::from));
+        let output = histogram(10, 1.0, 100.0, (1..=100).map(f64::from));
         let expected = "       value  ------------- distribution ------------- count
        1.000 |*                                        1
        1.668 |*                                        1
@@ -83,14 +83,14 @@ mod tests {
       59.948 |**************************************** 31
      100.000 |******************************           23
 ";
-        assert_eq!(seen, expected);
+        assert_eq!(output, expected);
     }
 
     #[test]
     fn values_outside_the_bounds_count_in_the_end_buckets() {
         let values = [0.0, -5.0, f64::NAN, 0.5, f64::NEG_INFINITY, 1e9, f64::INFINITY];
-        let seen = histogram(3, 1.0, 100.0, values);
-        let counts: Vec<_> = seen.lines().skip(1).map(|line| line.rsplit(' ').next().unwrap()).collect();
+        let output = histogram(3, 1.0, 100.0, values);
+        let counts: Vec<_> = output.lines().skip(1).map(|line| line.rsplit(' ').next().unwrap()).collect();
         assert_eq!(counts, ["5", "2"]);
     }
 
@@ -98,8 +98,8 @@ mod tests {
     fn values_are_within_half_a_bucket() {
         let ratio = 1e8f64.powf(1.0 / 1023.0);
         for value in [0.0012, 0.5, 1.5, 22.25, 99_000.0] {
-            let seen = histogram(1024, 0.001, 100_000.0, [value]);
-            let shown: f64 = seen.lines().nth(1).unwrap()[..12].trim().parse().unwrap();
+            let output = histogram(1024, 0.001, 100_000.0, [value]);
+            let shown: f64 = output.lines().nth(1).unwrap()[..12].trim().parse().unwrap();
             assert!((shown - value).abs() < 0.0005 + value * (ratio - 1.0) / 2.0 * 1.01, "{value}: {shown}");
         }
     }

@@ -8,8 +8,8 @@ use dbdyno_sysbench::Compat;
 
 const CODE: &str = include_str!("lua/legacy.lua");
 
-/// Installs stubs for these functions. The first call of a stub compiles the real functions, so that states that never
-/// call one do not store their code. The stubs use tail calls, so that messages name the script's line.
+/// Installs a stub for each function in [`NAMES`]. The first call of a stub compiles the functions themselves, so that users
+/// that never call one do not store their code. Stubs use tail calls, so that error messages name the script's line.
 const STUBS: &str = "
 local sysbench, compile, names = ...
 local db, functions = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
@@ -26,6 +26,7 @@ mysql_table_engine = 'innodb'
 myisam_max_rows = 1000000
 ";
 
+/// The functions of sysbench 0.5, without the prefix `db_`.
 const NAMES: &str = "connect disconnect query bulk_insert_init bulk_insert_next bulk_insert_done prepare bind_param \
                      bind_result execute store_results free_results close";
 
@@ -47,40 +48,40 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
 mod tests {
     use crate::testing::printed;
 
-    /// A driver that prints what it is asked for, and fails where the text says so.
+    /// A driver that prints its calls. A statement that contains `restart` or `bad` fails.
     const DRIVER: &str = "
-        local function told(name, ...)
-           local words = {name}
-           for place = 1, select('#', ...) do words[#words + 1] = tostring((select(place, ...))) end
-           print(table.concat(words, ' '))
+        local function record(name, ...)
+           local fields = {name}
+           for index = 1, select('#', ...) do fields[#fields + 1] = tostring((select(index, ...))) end
+           print(table.concat(fields, ' '))
         end
-        local function failing(text)
+        local function fail_if_requested(text)
            if text:find('restart') then error({errcode = sysbench.error.RESTART_EVENT}) end
            if text:find('bad') then error('SQL error, errno = 1') end
         end
         local connection = {}
         function connection:query(text)
-           told('query', text) failing(text)
-           if text:find('SELECT') then return {free = function() told('free') end} end
+           record('query', text) fail_if_requested(text)
+           if text:find('SELECT') then return {free = function() record('free') end} end
         end
-        function connection:bulk_insert_init(text) told('init', text) failing(text) end
-        function connection:bulk_insert_next(text) told('next', text) failing(text) end
-        function connection:bulk_insert_done() told('done') end
-        function connection:disconnect() told('disconnect') end
+        function connection:bulk_insert_init(text) record('init', text) fail_if_requested(text) end
+        function connection:bulk_insert_next(text) record('next', text) fail_if_requested(text) end
+        function connection:bulk_insert_done() record('done') end
+        function connection:disconnect() record('disconnect') end
         function connection:prepare(text)
-           told('prepare', text) failing(text)
+           record('prepare', text) fail_if_requested(text)
            return {
               bind_create = function(_, kind, length)
-                 told('create', kind, length)
-                 return {set = function(_, value) told('set', value) end}
+                 record('create', kind, length)
+                 return {set = function(_, value) record('set', value) end}
               end,
-              bind_param = function(_, ...) told('bind', select('#', ...)) end,
-              execute = function() told('execute') failing(text) return {free = function() told('free') end} end,
-              close = function() told('close') end
+              bind_param = function(_, ...) record('bind', select('#', ...)) end,
+              execute = function() record('execute') fail_if_requested(text) return {free = function() record('free') end} end,
+              close = function() record('close') end
            }
         end
         function sysbench.sql.driver()
-           return {connect = function() told('connect') return connection end, name = function() return 'mysql' end}
+           return {connect = function() record('connect') return connection end, name = function() return 'mysql' end}
         end
     ";
 
@@ -104,17 +105,17 @@ mod tests {
             print(pcall(function() db_bulk_insert_next('bad') end))
             print((select(2, pcall(db_query)):gsub('^.-bad', 'bad')))
             print((select(2, pcall(db_prepare, 'bad')):gsub('^.-db_', 'db_')))";
-        let seen = run(text);
+        let output = run(text);
         let lines: Vec<_> =
-            seen.lines().filter(|line| !line.starts_with("query") && !line.starts_with("next")).collect();
+            output.lines().filter(|line| !line.starts_with("query") && !line.starts_with("next")).collect();
         assert!(
             lines[1].starts_with("false\ttest.lua:") && lines[1].ends_with(": db_query() failed"),
-            "{seen}"
+            "{output}"
         );
         assert_eq!(lines[2], "1");
         assert!(
             lines[3].starts_with("false\ttest.lua:") && lines[3].ends_with(": db_bulk_insert_next() failed"),
-            "{seen}"
+            "{output}"
         );
         assert_eq!(lines[4], "bad argument #1 to 'db_query' (string expected, got no value)");
         assert_eq!(lines[6], "db_prepare() failed");
@@ -158,8 +159,8 @@ mod tests {
             print(pcall(db_bind_param, statement, {{}}))
             print(pcall(db_execute, newproxy()))
             db_close(statement) print(pcall(db_execute, statement))";
-        let seen = run(text);
-        let lines: Vec<_> = seen.lines().skip(3).collect();
+        let output = run(text);
+        let lines: Vec<_> = output.lines().skip(3).collect();
         assert_eq!(lines[0], "userdata\tuserdata");
         for (line, end) in lines[1..].iter().zip([
             "(sysbench.stmt expected, got userdata)",
@@ -170,6 +171,6 @@ mod tests {
         ]) {
             assert!(line.starts_with("false\t") && line.ends_with(end), "{line}");
         }
-        assert!(lines.last().unwrap().ends_with("the statement is closed"), "{seen}");
+        assert!(lines.last().unwrap().ends_with("the statement is closed"), "{output}");
     }
 }

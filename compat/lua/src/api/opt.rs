@@ -86,8 +86,8 @@ mod tests {
     fn a_script_may_forbid_undeclared_globals() {
         let strict = "setmetatable(_G, {__index = function(_, name) error('undeclared ' .. name) end,
             __newindex = function(_, name) error('undeclared ' .. name) end})";
-        let seen = filled(Compat::V10, strict, "print(threads, pcall(function() return nothing end))");
-        assert_eq!(seen, "4\tfalse\ttest.lua:1: undeclared nothing\n");
+        let output = filled(Compat::V10, strict, "print(threads, pcall(function() return nothing end))");
+        assert_eq!(output, "4\tfalse\ttest.lua:1: undeclared nothing\n");
     }
 
     #[test]

@@ -245,8 +245,8 @@ mod tests {
             print(ffi.string(to):match('^a%d%d%l%?+$') ~= nil)
             local h = ffi.C.sb_histogram_new(10, 1, 100)
             ffi.C.sb_histogram_update(h, 5) ffi.C.sb_histogram_print(h) ffi.C.sb_histogram_delete(h)";
-        let seen = printed(text);
-        assert!(seen.starts_with("true\n       value  ---") && seen.ends_with("* 1\n"), "{seen}");
+        let output = printed(text);
+        assert!(output.starts_with("true\n       value  ---") && output.ends_with("* 1\n"), "{output}");
     }
 
     #[test]
@@ -258,8 +258,8 @@ mod tests {
             print((select(2, pcall(h.update, h, {}))))
             print(pcall(sysbench.histogram.new, 5, 0, 1))
             h = nil collectgarbage() collectgarbage()";
-        let seen = printed(text);
-        let mut lines = seen.lines();
+        let output = printed(text);
+        let mut lines = output.lines();
         assert_eq!(lines.next(), Some("       value  ------------- distribution ------------- count"));
         assert_eq!(lines.clone().take_while(|line| line.ends_with("* 1")).count(), 4);
         let expected =
@@ -267,7 +267,7 @@ mod tests {
         for (line, expected) in lines.skip(4).zip(expected) {
             assert!(line.contains(expected), "{line}");
         }
-        assert_eq!(seen.lines().count(), 8, "{seen}");
+        assert_eq!(output.lines().count(), 8, "{output}");
     }
 
     #[test]

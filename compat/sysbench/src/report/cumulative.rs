@@ -211,8 +211,8 @@ Threads fairness:
     #[test]
     fn the_report_of_1_1() {
         let settings = settings(&[], Compat::V11);
-        let said = text(&settings);
-        assert!(said.contains(
+        let output = text(&settings);
+        assert!(output.contains(
             "\nThroughput:\n    events/s (eps):                      24.8546\n    time elapsed:                        \
              4.0234s\n    total number of events:              100\n\nLatency"
         ));
@@ -222,20 +222,20 @@ Threads fairness:
     fn custom_test_report_is_followed_by_latencies_only() {
         let total = vec!["\nThroughput:".into(), "         read:  IOPS=1.00".into()];
         let test = TestReport { total, replaces_general: true, ..TestReport::default() };
-        let said = report(&settings(&[], Compat::V11), false, &totals(), (0, 0), test);
+        let output = report(&settings(&[], Compat::V11), false, &totals(), (0, 0), test);
         let head = "\nThroughput:\n         read:  IOPS=1.00\n\nLatency (ms):\n         min:                                   21.36\n";
-        assert!(said.starts_with(head), "{said}");
-        assert!(said.ends_with("         sum:                                 4013.32\n\n"), "{said}");
+        assert!(output.starts_with(head), "{output}");
+        assert!(output.ends_with("         sum:                                 4013.32\n\n"), "{output}");
     }
 
     #[test]
     fn report_prints_every_requested_percentile() {
         let settings_of = |percentile| settings(&[("threads", "2"), ("percentile", percentile)], Compat::V10);
-        let said = text(&settings_of("50,99.9"));
+        let output = text(&settings_of("50,99.9"));
         let rows = "         50th percentile:                       61.08\n       99.9th percentile:                       61.08\n";
-        assert!(said.contains(rows), "{said}");
-        let said = text(&settings_of("0"));
-        assert!(said.contains("         percentile stats:               disabled\n         sum:"));
+        assert!(output.contains(rows), "{output}");
+        let output = text(&settings_of("0"));
+        assert!(output.contains("         percentile stats:               disabled\n         sum:"));
     }
 
     #[test]

@@ -152,51 +152,51 @@ mod tests {
 
     #[test]
     fn mysql_failures_have_driver_script_and_sysbench_lines() {
-        let said = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V10));
-        assert_eq!(said[0], "unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...");
-        assert_eq!(said.len(), 4);
-        assert_eq!(said[3], "Thread initialization failed!");
+        let messages = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V10));
+        assert_eq!(messages[0], "unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...");
+        assert_eq!(messages.len(), 4);
+        assert_eq!(messages[3], "Thread initialization failed!");
         let newer = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V11));
         assert_eq!(newer[3], "Threads initialization failed!");
-        let said = lines(&failure(FailedAction::Prepare), Command::Run, &mysql(Compat::V10));
-        assert_eq!(said[1], "MySQL error: 1146 \"Table 'sbtest.sbtest1' doesn't exist\"");
-        let said = lines(&failure(FailedAction::Execute), Command::Run, &mysql(Compat::V10));
+        let messages = lines(&failure(FailedAction::Prepare), Command::Run, &mysql(Compat::V10));
+        assert_eq!(messages[1], "MySQL error: 1146 \"Table 'sbtest.sbtest1' doesn't exist\"");
+        let messages = lines(&failure(FailedAction::Execute), Command::Run, &mysql(Compat::V10));
         assert_eq!(
-            said[1],
+            messages[1],
             "`thread_run' function failed: SQL error, errno = 1146, state = '42S02': Table 'sbtest.sbtest1' doesn't exist"
         );
-        let said = lines(&failure(FailedAction::Query), Command::Prepare, &mysql(Compat::V10));
-        assert!(said[1].starts_with("`sysbench.cmdline.call_command' function failed: SQL error"));
+        let messages = lines(&failure(FailedAction::Query), Command::Prepare, &mysql(Compat::V10));
+        assert!(messages[1].starts_with("`sysbench.cmdline.call_command' function failed: SQL error"));
     }
 
     #[test]
     fn localhost_is_named_as_in_the_options() {
         let mut failure = failure(FailedAction::Connect);
-        let mut told = |options: &[(&str, &str)]| {
+        let mut first_line = |options: &[(&str, &str)]| {
             let settings = settings(options, Compat::V10);
             failure.server.as_deref_mut().unwrap().endpoint = Some(settings.servers[0].0.clone());
             lines(&failure, Command::Run, &settings).remove(0)
         };
         let on = |place: &str| format!("unable to connect to MySQL server on {place}, aborting...");
-        assert_eq!(told(&[("mysql-port", "3307")]), on("host 'localhost', port 3307"));
+        assert_eq!(first_line(&[("mysql-port", "3307")]), on("host 'localhost', port 3307"));
         let path = "/run/mysqld/mysqld.sock";
-        assert_eq!(told(&[("mysql-socket", path)]), on(&format!("socket '{path}'")));
+        assert_eq!(first_line(&[("mysql-socket", path)]), on(&format!("socket '{path}'")));
     }
 
     #[test]
     fn pgsql_failures_have_libpq_lines() {
-        let said = |action, code| {
+        let messages = |action, code| {
             let mut failure = failure(action);
             let server = failure.server.as_deref_mut().unwrap();
             (server.code, server.message) = (code, "relation does not exist".into());
             lines(&failure, Command::Run, &settings(&[("db-driver", "pgsql")], Compat::V10))
         };
-        let query = said(FailedAction::Query, 0);
+        let query = messages(FailedAction::Query, 0);
         assert_eq!(query[..2], ["PQexec() failed: 7 relation does not exist", "failed query was: SELECT 1"]);
         assert!(query[2].ends_with("errno = 0, state = '42S02': relation does not exist"), "{query:?}");
-        let connect = said(FailedAction::Connect, 0);
+        let connect = messages(FailedAction::Connect, 0);
         assert_eq!(connect[0], "Connection to database failed: relation does not exist\n");
-        let lost = said(FailedAction::Execute, 2013);
+        let lost = messages(FailedAction::Execute, 2013);
         assert_eq!(lost[0], "PQexecPrepared() failed: 7 server closed the connection unexpectedly");
     }
 }

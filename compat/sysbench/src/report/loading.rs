@@ -28,13 +28,13 @@ mod tests {
 
     #[test]
     fn loading_steps_have_lines() {
-        let said = |step, rows| {
+        let line_of = |step, rows| {
             let loading = Loading { step, table: "sbtest1".into(), rows: 0, rows_planned: rows, at_us: 0 };
             line(&loading, rows, Compat::V10)
         };
-        assert_eq!(said(LoadingStep::Creating, 5).as_deref(), Some("Creating table 'sbtest1'...\n"));
-        assert_eq!(said(LoadingStep::Filling, 5).as_deref(), Some("Inserting 5 records into 'sbtest1'\n"));
-        assert_eq!(said(LoadingStep::Filling, 0), None);
-        assert_eq!(said(LoadingStep::Rows, 5), None);
+        assert_eq!(line_of(LoadingStep::Creating, 5).as_deref(), Some("Creating table 'sbtest1'...\n"));
+        assert_eq!(line_of(LoadingStep::Filling, 5).as_deref(), Some("Inserting 5 records into 'sbtest1'\n"));
+        assert_eq!(line_of(LoadingStep::Filling, 0), None);
+        assert_eq!(line_of(LoadingStep::Rows, 5), None);
     }
 }

@@ -179,14 +179,19 @@ mod tests {
     use crate::report::no_test;
     use crate::testing::settings;
 
-    fn written(options: &[(&str, &str)], compat: Compat, progress: &Progress, database: bool) -> String {
+    fn format_progress(
+        options: &[(&str, &str)],
+        compat: Compat,
+        progress: &Progress,
+        database: bool,
+    ) -> String {
         let settings = settings(options, compat);
         let mut log = Log::new(settings.verbosity);
         Text { settings: &settings, database, test: &no_test }.progress(progress, &mut log)
     }
 
-    fn said(options: &[(&str, &str)], progress: &Progress, database: bool) -> String {
-        written(options, Compat::V10, progress, database)
+    fn format_v10(options: &[(&str, &str)], progress: &Progress, database: bool) -> String {
+        format_progress(options, Compat::V10, progress, database)
     }
 
     fn totals() -> Totals {
@@ -209,22 +214,22 @@ mod tests {
     fn interval_lines() {
         let progress = Progress::Interval(Box::new(totals()));
         assert_eq!(
-            said(&[], &progress, true),
+            format_v10(&[], &progress, true),
             "[ 10s ] thds: 4 tps: 400.00 qps: 8000.00 (r/w/o: 5600.00/1600.00/800.00) lat (ms,95%): 11.45 err/s: 0.00 \
              reconn/s: 0.00\n"
         );
         assert_eq!(
-            said(&[("percentile", "0"), ("rate", "5")], &progress, false),
+            format_v10(&[("percentile", "0"), ("rate", "5")], &progress, false),
             "[ 10s ] thds: 4 eps: 400.00 lat (ms,0%): 0.00\n[ 10s ] queue length: 7 concurrency: 3\n"
         );
-        let text = said(&[("percentile", "50,99.9"), ("rate", "5")], &progress, true);
+        let text = format_v10(&[("percentile", "50,99.9"), ("rate", "5")], &progress, true);
         assert!(text.contains(" lat (ms,50%/99.9%): 11.45/11.45 err/s"), "{text}");
         assert!(text.ends_with("\n[ 10s ] queue length: 7, concurrency: 3\n"), "{text}");
     }
 
     #[test]
     fn checkpoints_are_full_reports() {
-        let text = said(&[], &Progress::Checkpoint(Box::new(totals())), true);
+        let text = format_v10(&[], &Progress::Checkpoint(Box::new(totals())), true);
         assert!(text.starts_with("[ 10s ] Checkpoint report:\nSQL statistics:\n"), "{text}");
         assert!(text.contains("    total time:                          10.0000s\n"), "{text}");
         assert!(
@@ -248,7 +253,7 @@ mod tests {
             unfinished_us: 4_000_000,
         };
         let options = [("threads", "2"), ("time", "1"), ("forced-shutdown", "1")];
-        let text = said(&options, &Progress::Ended(Box::new(outcome)), false);
+        let text = format_v10(&options, &Progress::Ended(Box::new(outcome)), false);
         let expected = "FATAL: The --max-time limit has expired, forcing shutdown...
 
 Number of unfinished transactions on forced shutdown: 2
@@ -273,13 +278,13 @@ General statistics:
             unfinished_us: 0,
         };
         let progress = Progress::Ended(Box::new(outcome));
-        let text = said(&[("verbosity", "2"), ("histogram", "on")], &progress, true);
+        let text = format_v10(&[("verbosity", "2"), ("histogram", "on")], &progress, true);
         assert_eq!(
             text,
             "       value  ------------- distribution ------------- count\n      11.446 \
              |**************************************** 400\n"
         );
-        let text = said(&[("verbosity", "4"), ("threads", "3"), ("histogram", "on")], &progress, true);
+        let text = format_v10(&[("verbosity", "4"), ("threads", "3"), ("histogram", "on")], &progress, true);
         let expected = "Event limit exceeded, exiting...\n(last message repeated 2 times)\nDone.\n\nLatency histogram (values";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("* 400\n \nSQL statistics:\n"), "{text}");
@@ -287,8 +292,8 @@ General statistics:
 
     #[test]
     fn lines_at_the_start_of_a_run() {
-        assert_eq!(said(&[], &Progress::Started, true), "Threads started!\n\n");
-        let text = written(&[("warmup-time", "2")], Compat::V11, &Progress::Started, true);
+        assert_eq!(format_v10(&[], &Progress::Started, true), "Threads started!\n\n");
+        let text = format_progress(&[("warmup-time", "2")], Compat::V11, &Progress::Started, true);
         assert_eq!(text, "Threads started!\n\nWarming up for 2 seconds...\n\n");
     }
 }

@@ -1,4 +1,4 @@
-//! The counts of a part of a run: an interval, or the time since the last full report.
+//! The totals of a period of a run: of an interval, or of the time since the last full report.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use dbdyno_schema::record::{Interval, UserTotals};
 
 use super::super::latency;
 
-/// The counts of a part of a run.
+/// The totals of a period of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Totals {
-    /// When the measurement began.
+    /// Start of the measurement, in microseconds after the start of the run.
     pub origin_us: u64,
     pub start_us: u64,
     pub end_us: u64,
@@ -19,7 +19,7 @@ pub struct Totals {
     pub reads: u64,
     pub writes: u64,
     pub other: u64,
-    /// Number of ignored errors, after which the event is repeated.
+    /// Number of ignored errors, after each of which the event restarts.
     pub errors: u64,
     /// All errors by error number.
     pub errors_by_code: BTreeMap<String, u64>,
@@ -29,18 +29,18 @@ pub struct Totals {
     pub latency_max_us: Option<f64>,
     /// The counts in sysbench's latency buckets, ascending.
     pub buckets: Vec<(u16, u64)>,
-    /// Totals by user; empty where unknown.
+    /// Totals by user; empty if the records do not contain them.
     pub users: Vec<UserTotals>,
-    /// Users that have not ended.
+    /// Number of users that have not finished.
     pub active: u32,
-    /// Events waiting at the end of the part.
+    /// Number of queued events at the end of the period.
     pub backlog: u64,
-    /// Events in progress at the end of the part.
+    /// Number of running events at the end of the period.
     pub in_flight: u64,
 }
 
 impl Totals {
-    /// An empty totals that begins at `start_us`.
+    /// The empty totals of a period that begins at `start_us`.
     pub fn starting(origin_us: u64, start_us: u64) -> Self {
         Self { origin_us, start_us, end_us: start_us, ..Self::default() }
     }
@@ -72,12 +72,12 @@ impl Totals {
         self.in_flight = interval.in_flight;
     }
 
-    /// Length of the part in seconds.
+    /// Length of the period in seconds.
     pub fn seconds(&self) -> f64 {
         (self.end_us - self.start_us) as f64 / 1e6
     }
 
-    /// Seconds from the start of the measurement to the end of this part.
+    /// Seconds from the start of the measurement to the end of the period.
     pub fn at_s(&self) -> f64 {
         self.end_us.saturating_sub(self.origin_us) as f64 / 1e6
     }
@@ -86,7 +86,7 @@ impl Totals {
         self.reads + self.writes + self.other
     }
 
-    /// `count` per second of the part; 0 if no time has passed.
+    /// `count` per second of the period; 0 if no time has passed.
     pub fn rate(&self, count: u64) -> f64 {
         let seconds = self.seconds();
         if seconds > 0.0 { count as f64 / seconds } else { 0.0 }

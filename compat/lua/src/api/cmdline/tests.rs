@@ -107,8 +107,8 @@ fn each_option_has_its_own_validator() {
         let result = read(state.lua(), state.context());
         (result, host.printed.lock().unwrap().clone())
     };
-    let (fine, seen) = run(&["x.lua", "run", "--aaa=5", "--b_b=good", "--c=z", "aaa=4"]);
-    assert_eq!((fine, seen.as_str()), (Ok(()), "A\tcdata\taaa\t5\nB\tcdata\tb_b\tgood\n"));
+    let (fine, output) = run(&["x.lua", "run", "--aaa=5", "--b_b=good", "--c=z", "aaa=4"]);
+    assert_eq!((fine, output.as_str()), (Ok(()), "A\tcdata\taaa\t5\nB\tcdata\tb_b\tgood\n"));
     let refused = |argument: &str| run(&["x.lua", argument]).0.unwrap_err();
     assert_eq!(refused("--b-b=bad"), OptionsError::Usage("invalid option: --b-b=bad".into()));
     assert_eq!(refused("--aaa"), OptionsError::Usage("invalid option: --aaa".into()));
@@ -169,8 +169,8 @@ fn script_can_print_its_options() {
     let text = "sysbench.cmdline.options = { b = {'B', 1}, a = {'A'} } sysbench.cmdline.print_test_options()
         sysbench.cmdline.options = 5 print(pcall(sysbench.cmdline.print_test_options))";
     state(text, &host);
-    let seen = host.printed.lock().unwrap().clone();
-    let mut lines = seen.lines();
-    assert!(lines.next().unwrap().contains("\"a\"") && seen.contains("help: Some(\"B\")"), "{seen}");
+    let output = host.printed.lock().unwrap().clone();
+    let mut lines = output.lines();
+    assert!(lines.next().unwrap().contains("\"a\"") && output.contains("help: Some(\"B\")"), "{output}");
     assert_eq!(lines.next(), Some("false\twrong type for sysbench.cmdline.options: number"));
 }

@@ -21,22 +21,22 @@ const DRAWS: u32 = 200_000;
 /// is the 99.99 % point by Wilson and Hilferty (1931). Numbers expected fewer than 10 times share a cell.
 fn assert_fits(expression: &str, low: u32, high: u32, probability: impl Fn(u32) -> f64) {
     let text = format!(
-        "local seen = {{}} for i = {low}, {high} do seen[i] = 0 end
-         for _ = 1, {DRAWS} do local n = {expression} seen[n] = seen[n] + 1 end
-         for i = {low}, {high} do print(seen[i]) end"
+        "local observed = {{}} for i = {low}, {high} do observed[i] = 0 end
+         for _ = 1, {DRAWS} do local n = {expression} observed[n] = observed[n] + 1 end
+         for i = {low}, {high} do print(observed[i]) end"
     );
-    for seen in printed_twice(&text) {
-        let seen = seen.lines().map(|line| line.parse().unwrap()).collect::<Vec<f64>>();
-        assert_eq!(seen.iter().sum::<f64>(), f64::from(DRAWS));
-        assert_close(expression, low, &seen, &probability);
+    for observed in printed_twice(&text) {
+        let observed = observed.lines().map(|line| line.parse().unwrap()).collect::<Vec<f64>>();
+        assert_eq!(observed.iter().sum::<f64>(), f64::from(DRAWS));
+        assert_close(expression, low, &observed, &probability);
     }
 }
 
-fn assert_close(expression: &str, low: u32, seen: &[f64], probability: impl Fn(u32) -> f64) {
+fn assert_close(expression: &str, low: u32, observed: &[f64], probability: impl Fn(u32) -> f64) {
     let (mut chi_square, mut cells, mut expected, mut counted) = (0.0, 0.0, 0.0, 0.0);
-    for (number, seen) in (low..).zip(seen) {
+    for (number, observed) in (low..).zip(observed) {
         expected += probability(number) * f64::from(DRAWS);
-        counted += seen;
+        counted += observed;
         if expected >= 10.0 {
             chi_square += (counted - expected) * (counted - expected) / expected;
             cells += 1.0;
@@ -160,7 +160,7 @@ fn digits_and_letters_are_uniform_and_neighbours_independent() {
         pairs[10 * one + two] += 1;
     }
     let chi_square = |cells: &[u32], expected: f64| -> f64 {
-        cells.iter().map(|&seen| (f64::from(seen) - expected).powi(2) / expected).sum()
+        cells.iter().map(|&observed| (f64::from(observed) - expected).powi(2) / expected).sum()
     };
     assert!(chi_square(&digits, 20_000.0) < 27.9, "{digits:?}");
     assert!(chi_square(&pairs, 1_000.0) < 148.2, "{pairs:?}");
@@ -174,9 +174,9 @@ fn digits_and_letters_are_uniform_and_neighbours_independent() {
 #[test]
 fn unique_numbers_are_unique_across_states() {
     let draw = || {
-        let seen =
+        let observed =
             printed("for i = 1, 20000 do print(sysbench.rand.unique()) end print(ffi.C.sb_rand_unique())");
-        seen.lines().map(|line| line.parse().unwrap()).collect::<Vec<u32>>()
+        observed.lines().map(|line| line.parse().unwrap()).collect::<Vec<u32>>()
     };
     let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(draw)).collect();
     let numbers: Vec<u32> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
