@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.finding import Finding
+from dbdyno.finding import Finding, FreeForm
 from dbdyno.servers.server import Description
 
 # Facts that identify a server. MariaDB has no server_uuid; a server that dbdyno starts is identified by its
@@ -198,7 +198,7 @@ def _version_findings(context: Context, description: Description) -> Iterator[Fi
     )
 
 
-def _is_same_server(facts: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _is_same_server(facts: FreeForm, other: FreeForm) -> bool:
     """Whether two different URLs lead to one server. Two equal URLs declare an A/A test, or variants that
     `set_global` sets up.
     """
@@ -217,11 +217,11 @@ def _is_same_server(facts: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     )
 
 
-def _identity_text(facts: Mapping[str, Any]) -> str:
+def _identity_text(facts: FreeForm) -> str:
     return ", ".join(f"{key} {facts[key]}" for key in PERMANENT_FACTS if key in facts)
 
 
-def _facts(description: Description) -> Mapping[str, Any]:
+def _facts(description: Description) -> FreeForm:
     return {**description.identity, "product": description.product, "version": description.version}
 
 
@@ -243,7 +243,7 @@ def _is_same_software(context: Context, name: str) -> bool:
     )
 
 
-def _stop(text: str, fix: str, evidence: Mapping[str, Any], subject: str) -> Finding:
+def _stop(text: str, fix: str, evidence: FreeForm, subject: str) -> Finding:
     return Finding("P03", "stop", text, evidence, subject, fix=fix)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import FreeForm
 from dbdyno.run.engine import Record
 from dbdyno.servers import user_commands
 from dbdyno.servers.server import Description, Server, ServerProblem
@@ -104,7 +103,7 @@ def _facts(
     """The environment variables for a hook; they contain no password."""
     address = server.address()
     ((unit, level),) = trial.point.level().items()
-    facts: Mapping[str, Any] = {
+    facts: FreeForm = {
         "EXPERIMENT": experiment.name,
         "TRIAL": trial.index,
         # A warm-up trial has a negative index and belongs to no block.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.finding import FreeForm
 from dbdyno.problem import Problem
 
 PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, not a password.
@@ -82,7 +83,7 @@ class Description:
     product: str
     version: str
     # datadir, socket, port, pid, start_unix_us for private servers; uuid and hostname if the server has them.
-    identity: Mapping[str, Any]
+    identity: FreeForm
     # Settings that the experiment declares, as text.
     declared: Mapping[str, str]
     # Options that dbdyno sets, equal in all variants.
@@ -96,7 +97,7 @@ class Description:
     # Bytes of the load's database, indexes included; None if the server does not report it.
     data_bytes: int | None = None
     # Facts about the machine on which the server runs.
-    host: Mapping[str, Any] = field(default_factory=dict)
+    host: FreeForm = field(default_factory=dict)
 
 
 class Server(ABC):

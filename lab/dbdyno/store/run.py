@@ -19,12 +19,12 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.finding import FINDINGS, Finding
+from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.store import files
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.files import StoreProblem
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.trial import StoredTrial, TrialWriter
+from dbdyno.store.trial import StoredTrial, TrialWriter, entry
 from dbdyno.store.verdict import VerdictFile
 
 # Files that the package `judge` writes.
@@ -45,7 +45,7 @@ class Run:
         experiment: Experiment,
         source: bytes,
         profile: str | None = None,
-        environment: Mapping[str, Any] | None = None,
+        environment: FreeForm | None = None,
     ) -> Run:
         """Create the folder `results_dir`/<experiment>/<UTC time>-<id> and lock it. Raises StoreProblem."""
         now = datetime.now(UTC)
@@ -241,16 +241,7 @@ def _canonical(value: Any) -> bytes:
 
 def _entry(trial: Trial) -> dict[str, Any]:
     """A planned trial in the format of schedule.json."""
-    return {
-        "index": trial.index,
-        "block": trial.block,
-        "group": trial.group,
-        "variant": trial.variant,
-        "workload": trial.workload,
-        "at": trial.point.level(),
-        "slot": trial.slot,
-        **({} if trial.repeats is None else {"repeats": trial.repeats}),
-    }
+    return {**entry(trial), **({} if trial.repeats is None else {"repeats": trial.repeats})}
 
 
 def _identity(finding: Finding) -> tuple[str, str, str]:

@@ -144,16 +144,7 @@ class TrialWriter:
         self._path = path
         with files.store_errors(path):
             attempt = _keep_attempt(path)
-        self._meta: dict[str, Any] = {
-            "index": trial.index,
-            "attempt": attempt,
-            "block": trial.block,
-            "group": trial.group,
-            "variant": trial.variant,
-            "workload": trial.workload,
-            "at": trial.point.level(),
-            "slot": trial.slot,
-        }
+        self._meta = {**entry(trial), "attempt": attempt}
         with files.store_errors(path):
             files.write_json(path / "plan.json", plan)
             self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
@@ -198,6 +189,19 @@ class TrialWriter:
             return
         with suppress(StoreProblem):
             self.close()
+
+
+def entry(trial: Trial) -> dict[str, Any]:
+    """What schedule.json and trial.json both store of a trial."""
+    return {
+        "index": trial.index,
+        "block": trial.block,
+        "group": trial.group,
+        "variant": trial.variant,
+        "workload": trial.workload,
+        "at": trial.point.level(),
+        "slot": trial.slot,
+    }
 
 
 def write_hook(

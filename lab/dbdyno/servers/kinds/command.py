@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from dbdyno.experiment.model import ServerSpec
+from dbdyno.finding import FreeForm
 from dbdyno.servers import user_commands
 from dbdyno.servers.admin.connection import ConnectFailure
 from dbdyno.servers.kinds.remote import RemoteServer
@@ -87,7 +88,7 @@ class CommandServer(RemoteServer):
         if problems:
             raise problems[0]
 
-    def _host(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
+    def _host(self, variables: Mapping[str, str]) -> FreeForm:
         """The facts that the server reports, and the output of the `describe` command."""
         host = super()._host(variables)
         if not self._commands.describe:

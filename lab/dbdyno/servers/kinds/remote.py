@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.finding import FreeForm
 from dbdyno.servers.admin.connection import ConnectFailure
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.products.configuration import normalize_name
@@ -207,5 +208,5 @@ class RemoteServer(Server):
             host=self._host(variables),
         )
 
-    def _host(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
+    def _host(self, variables: Mapping[str, str]) -> FreeForm:
         return self._protocol.host(self._admin, variables)
