@@ -60,7 +60,7 @@ struct LimitUsage {
 }
 
 impl LimitUsage {
-    fn free(&self) -> u64 {
+    fn available(&self) -> u64 {
         self.limit.saturating_sub(self.reserved).saturating_sub(self.used_by_others)
     }
 }
@@ -138,6 +138,7 @@ impl Limit {
         }
     }
 
+    /// Number of connections or prepared statements that each connection of the run needs.
     fn count_per_connection(self, demand: Demand) -> u64 {
         if self == Limit::Statements { demand.statements } else { 1 }
     }
@@ -209,10 +210,10 @@ fn tightest_limit(rows: &[TextRow], own: u64) -> Option<(Limit, LimitUsage)> {
             LimitUsage { limit: value.parse().ok()?, reserved: reserved.parse().ok()?, used_by_others },
         ))
     };
-    rows.iter().filter_map(read).min_by_key(|(_, usage)| usage.free())
+    rows.iter().filter_map(read).min_by_key(|(_, usage)| usage.available())
 }
 
-/// The message about the limit, and the fix.
+/// The message about the limit, and the statement that raises it.
 fn describe(limit: Limit, demand: Demand, usage: Option<LimitUsage>) -> (String, String) {
     let each = limit.count_per_connection(demand);
     let need = demand.connections * each;
@@ -228,7 +229,7 @@ fn describe(limit: Limit, demand: Demand, usage: Option<LimitUsage>) -> (String,
         return (what, format!("{} at least, or {fewer}", limit.raise_statement(need)));
     };
     let LimitUsage { limit: value, reserved, used_by_others } = usage;
-    let fitting = usage.free() / each.max(1);
+    let fitting = usage.available() / each.max(1);
     let reserved_text = if reserved > 0 { format!("{reserved} are reserved and ") } else { String::new() };
     let text = format!(
         "{what}, and {} is {value}, of which {reserved_text}others use {used_by_others}: at most {fitting} connections fit",
@@ -296,7 +297,7 @@ mod tests {
         let row = |columns: [&str; 4]| columns.map(|column| Some(column.to_owned())).to_vec();
         let rows = [row(["slots", "100", "3", "12"]), row(["role", "20", "0", "10"])];
         let (limit, usage) = tightest_limit(&rows, 10).unwrap();
-        assert_eq!((limit, usage.free(), usage.used_by_others), (Limit::RoleConnections, 20, 0));
+        assert_eq!((limit, usage.available(), usage.used_by_others), (Limit::RoleConnections, 20, 0));
         assert!(tightest_limit(&[], 10).is_none());
     }
 

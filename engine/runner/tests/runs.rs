@@ -67,9 +67,9 @@ fn spec(answer_us: u64, changes: &Value, options: Options) -> RunSpec {
 
 fn run_to_end(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd, spec: &RunSpec) -> FinishedRun {
     let (_control, inbox) = dbdyno_runner::channel();
-    let mut ran = FinishedRun { reason: EndReason::Done, records: Vec::new() };
-    ran.reason = work(spec, inbox, &mut ran).reason;
-    ran
+    let mut finished = FinishedRun { reason: EndReason::Done, records: Vec::new() };
+    finished.reason = work(spec, inbox, &mut finished).reason;
+    finished
 }
 
 fn run(answer_us: u64, changes: &Value, options: Options) -> FinishedRun {
@@ -85,11 +85,11 @@ fn the_last_events_are_counted_and_end_the_run() {
     // An event takes 300 ms and the time limit is 400 ms, so the second event of each user ends after the limit.
     let phases = json!({"measure_us": 400_000, "drain_us": u64::MAX});
     let report = json!({"interval_us": 150_000, "tick_us": 0});
-    let ran = run(300_000, &json!({"phases": phases, "report": report}), counting_last_events());
-    assert_eq!(ran.reason, EndReason::TimeLimit);
-    let totals = ran.measured();
+    let finished = run(300_000, &json!({"phases": phases, "report": report}), counting_last_events());
+    assert_eq!(finished.reason, EndReason::TimeLimit);
+    let totals = finished.measured();
     assert_eq!((totals.counts.events, totals.accounting.unfinished), (16, 0));
-    let intervals = ran.intervals();
+    let intervals = finished.intervals();
     let ends: Vec<u64> = intervals.iter().map(|interval| interval.end_us).collect();
     // The run ends with the last event, some time after 600 ms, and so does the last interval.
     assert_eq!(ends[..4], [150_000, 300_000, 450_000, 600_000]);
@@ -101,21 +101,21 @@ fn the_last_events_are_counted_and_end_the_run() {
 #[test]
 fn a_forced_shutdown_does_not_wait_for_events() {
     let phases = json!({"measure_us": 100_000, "drain_us": 150_000});
-    let ran = run(5_000_000, &json!({"phases": phases}), counting_last_events());
-    assert_eq!(ran.reason, EndReason::ForcedShutdown);
-    let totals = ran.measured();
+    let finished = run(5_000_000, &json!({"phases": phases}), counting_last_events());
+    assert_eq!(finished.reason, EndReason::ForcedShutdown);
+    let totals = finished.measured();
     assert_eq!((totals.end_us, totals.accounting.unfinished, totals.counts.events), (250_000, 8, 0));
-    assert_eq!(ran.intervals().last().unwrap().users_active, 8);
+    assert_eq!(finished.intervals().last().unwrap().users_active, 8);
 }
 
 #[test]
 fn an_open_loop_finishes_its_last_events_too() {
     let load = json!({"connections": 8, "shape": {"poisson": {"rate_per_s": 500.0}}});
     let changes = json!({"phases": {"measure_us": 300_000}, "load": load});
-    let ran = run(1000, &changes, counting_last_events());
-    assert_eq!(ran.reason, EndReason::TimeLimit);
+    let finished = run(1000, &changes, counting_last_events());
+    assert_eq!(finished.reason, EndReason::TimeLimit);
     // 150 on average; six standard deviations.
-    let events = ran.measured().counts.events;
+    let events = finished.measured().counts.events;
     assert!(events.abs_diff(150) < 74, "{events}");
 }
 
@@ -123,9 +123,9 @@ fn an_open_loop_finishes_its_last_events_too() {
 fn an_overflow_of_the_queue_ends_the_run_with_the_option_abort() {
     let load = json!({"connections": 2, "shape": {"poisson": {"rate_per_s": 50_000.0}}, "queue_limit": 100});
     let options = Options { queue_overflow: QueueOverflow::Abort, ..Options::default() };
-    let ran = run(5000, &json!({"load": load}), options);
-    assert_eq!(ran.reason, EndReason::QueueFull);
-    assert!(ran.end().failure.as_ref().unwrap().text.contains("cannot keep up"));
+    let finished = run(5000, &json!({"load": load}), options);
+    assert_eq!(finished.reason, EndReason::QueueFull);
+    assert!(finished.end().failure.as_ref().unwrap().text.contains("cannot keep up"));
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn users_and_buckets_are_counted_if_the_options_request_it() {
     let phases = json!({"measure_us": 0, "events": 100});
     let report = json!({"interval_us": 20_000, "tick_us": 0});
     let options = Options { extra_counts, ..Options::default() };
-    let ran = run(5000, &json!({"phases": phases, "report": report}), options);
-    let (end, totals) = (ran.end(), ran.measured());
+    let finished = run(5000, &json!({"phases": phases, "report": report}), options);
+    let (end, totals) = (finished.end(), finished.measured());
     assert_eq!(end.users.len(), 8);
     assert_eq!(end.users.iter().map(|user| user.events).sum::<u64>(), 100);
     let busy: f64 = end.users.iter().map(|user| user.busy_us).sum();
@@ -145,7 +145,7 @@ fn users_and_buckets_are_counted_if_the_options_request_it() {
     assert_eq!(least, totals.latency_min_us);
     assert_eq!(totals.log_buckets.iter().map(|&(_, count)| count).sum::<u64>(), 100);
     let mut added = Vec::new();
-    ran.intervals().iter().for_each(|interval| merge_counts(&mut added, &interval.log_buckets));
+    finished.intervals().iter().for_each(|interval| merge_counts(&mut added, &interval.log_buckets));
     assert_eq!(added, totals.log_buckets);
     // The medians of the two histograms differ by at most half a bucket of each.
     let median_ms = scale.percentile(&totals.log_buckets, 50.0);
@@ -153,13 +153,13 @@ fn users_and_buckets_are_counted_if_the_options_request_it() {
 
     // The last interval ends with the phase and has the totals of the users; other intervals have them only at marks.
     let users_per_interval: Vec<usize> =
-        ran.intervals().iter().map(|interval| interval.users.len()).collect();
+        finished.intervals().iter().map(|interval| interval.users.len()).collect();
     assert!(
         users_per_interval
             .split_last()
             .is_some_and(|(last, rest)| *last == 8 && rest.iter().all(|&users| users == 0))
     );
-    assert_eq!(ran.intervals().last().unwrap().users, end.users);
+    assert_eq!(finished.intervals().last().unwrap().users, end.users);
 
     let plain = run(5000, &json!({"phases": {"measure_us": 50_000}}), Options::default());
     assert!(plain.end().users.is_empty() && plain.measured().log_buckets.is_empty());
@@ -168,8 +168,8 @@ fn users_and_buckets_are_counted_if_the_options_request_it() {
 #[test]
 fn without_a_server_answers_may_be_empty() {
     let changes = json!({"phases": {"measure_us": 0, "events": 10}, "workload": {"name": "oltp_read_write"}});
-    let ran = run(0, &changes, Options { empty_answers: true, ..Options::default() });
-    let counts = &ran.measured().counts;
+    let finished = run(0, &changes, Options { empty_answers: true, ..Options::default() });
+    let counts = &finished.measured().counts;
     assert_eq!((counts.events, counts.reads, counts.writes, counts.other), (10, 0, 0, 200));
 }
 
@@ -209,9 +209,9 @@ fn every_step_on_tables_of_an_embedding_program_is_reported() {
     type Command = fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd;
     let steps = |command: Command, tables: Option<Arc<dyn TableStatements>>| {
         let changes = json!({"workload": {"name": "oltp_read_only", "options": {"tables": 2}}});
-        let ran = run_to_end(command, &spec(0, &changes, Options { tables, ..Options::default() }));
-        assert_eq!(ran.reason, EndReason::Done);
-        let steps = ran.records.into_iter().filter_map(|record| match record {
+        let finished = run_to_end(command, &spec(0, &changes, Options { tables, ..Options::default() }));
+        assert_eq!(finished.reason, EndReason::Done);
+        let steps = finished.records.into_iter().filter_map(|record| match record {
             Record::Loading(step) => Some((step.step, step.table, step.rows_planned)),
             _ => None,
         });
@@ -233,8 +233,11 @@ fn connections_are_renewed_before_the_next_event_or_within_the_last() {
     let load = json!({"connections": 1, "reconnect_every": 5});
     let changes = json!({"phases": {"measure_us": 0, "events": 100}, "load": load, "client": {"workers": 1}});
     for (renewal, renewed) in [(Renewal::WithinLastEvent, 20), (Renewal::BeforeNextEvent, 19)] {
-        let ran = run(0, &changes, Options { renewal, ..Options::default() });
-        assert_eq!((ran.measured().counts.events, ran.measured().counts.reconnects), (100, renewed));
+        let finished = run(0, &changes, Options { renewal, ..Options::default() });
+        assert_eq!(
+            (finished.measured().counts.events, finished.measured().counts.reconnects),
+            (100, renewed)
+        );
     }
 }
 
@@ -242,14 +245,14 @@ fn connections_are_renewed_before_the_next_event_or_within_the_last() {
 fn the_event_limit_is_the_number_of_counted_events() {
     for workers in [1, 2, 3] {
         let changes = json!({"phases": {"measure_us": 0, "events": 1001}, "client": {"workers": workers}});
-        let ran = run(1000, &changes, Options::default());
-        assert_eq!(ran.end().reason, EndReason::EventLimit);
-        let totals = ran.measured();
+        let finished = run(1000, &changes, Options::default());
+        assert_eq!(finished.end().reason, EndReason::EventLimit);
+        let totals = finished.measured();
         let accounting = &totals.accounting;
         assert_eq!((totals.counts.events, accounting.due, accounting.unfinished), (1001, 1001, 0));
-        let phases = ran.records.iter().filter(|record| matches!(record, Record::Phase(_))).count();
-        assert_eq!((ran.intervals().len(), phases), (1, 1));
-        assert_eq!(ran.intervals()[0].users_active, 0);
+        let phases = finished.records.iter().filter(|record| matches!(record, Record::Phase(_))).count();
+        assert_eq!((finished.intervals().len(), phases), (1, 1));
+        assert_eq!(finished.intervals()[0].users_active, 0);
     }
 }
 
@@ -259,27 +262,30 @@ fn the_event_limit_holds_without_response_times() {
     for (connections, events) in [(8, 5000), (8, 3), (1, 1)] {
         let phases = json!({"measure_us": 0, "events": events});
         let load = json!({"connections": connections});
-        let ran = run(0, &json!({"phases": phases, "load": load}), Options::default());
-        assert_eq!((ran.end().reason, ran.measured().counts.events), (EndReason::EventLimit, events));
+        let finished = run(0, &json!({"phases": phases, "load": load}), Options::default());
+        assert_eq!(
+            (finished.end().reason, finished.measured().counts.events),
+            (EndReason::EventLimit, events)
+        );
     }
 }
 
 #[test]
 fn the_event_limit_excludes_the_warm_up() {
     let phases = json!({"warmup_us": 100_000, "measure_us": 0, "events": 50});
-    let ran = run(10_000, &json!({"phases": phases}), Options::default());
+    let finished = run(10_000, &json!({"phases": phases}), Options::default());
     // Events that begin in the warm-up and end in the measurement count in the measurement.
-    let carried = ran.end().phases[&PhaseName::Warmup].accounting.unfinished;
-    assert!(ran.end().phases[&PhaseName::Warmup].counts.events > 0);
-    assert_eq!(ran.measured().counts.events, 50 + carried);
+    let carried = finished.end().phases[&PhaseName::Warmup].accounting.unfinished;
+    assert!(finished.end().phases[&PhaseName::Warmup].counts.events > 0);
+    assert_eq!(finished.measured().counts.events, 50 + carried);
 }
 
 #[test]
 fn events_in_flight_at_the_time_limit_are_unfinished() {
     let phases = json!({"measure_us": 50_000, "events": 40});
-    let ran = run(20_000, &json!({"phases": phases}), Options::default());
-    let accounting = &ran.measured().accounting;
-    assert_eq!(ran.measured().end_us, 50_000);
+    let finished = run(20_000, &json!({"phases": phases}), Options::default());
+    let accounting = &finished.measured().accounting;
+    assert_eq!(finished.measured().end_us, 50_000);
     assert!(accounting.unfinished > 0 && accounting.done + accounting.unfinished == accounting.due);
 }
 
@@ -287,9 +293,9 @@ fn events_in_flight_at_the_time_limit_are_unfinished() {
 fn an_open_loop_ends_with_its_last_event_too() {
     let phases = json!({"measure_us": 0, "events": 100});
     let load = json!({"connections": 8, "shape": {"poisson": {"rate_per_s": 500.0}}});
-    let ran = run(1000, &json!({"phases": phases, "load": load}), Options::default());
-    assert_eq!(ran.end().reason, EndReason::EventLimit);
-    assert_eq!(ran.measured().counts.events, 100);
+    let finished = run(1000, &json!({"phases": phases, "load": load}), Options::default());
+    assert_eq!(finished.end().reason, EndReason::EventLimit);
+    assert_eq!(finished.measured().counts.events, 100);
 }
 
 #[test]
@@ -297,22 +303,22 @@ fn marks_end_intervals_in_addition_to_the_regular_ones() {
     let phases = json!({"measure_us": 500_000});
     let report =
         json!({"interval_us": 200_000, "tick_us": 0, "marks_us": [100_000, 400_000, 450_000, 900_000]});
-    let ran = run(1000, &json!({"phases": phases, "report": report}), Options::default());
-    let ends: Vec<u64> = ran.intervals().iter().map(|interval| interval.end_us).collect();
+    let finished = run(1000, &json!({"phases": phases, "report": report}), Options::default());
+    let ends: Vec<u64> = finished.intervals().iter().map(|interval| interval.end_us).collect();
     assert_eq!(ends, [100_000, 200_000, 400_000, 450_000, 500_000]);
     let report = json!({"interval_us": 0, "tick_us": 0, "marks_us": [100_000]});
-    let ran = run(1000, &json!({"phases": phases, "report": report}), Options::default());
-    let ends: Vec<u64> = ran.intervals().iter().map(|interval| interval.end_us).collect();
+    let finished = run(1000, &json!({"phases": phases, "report": report}), Options::default());
+    let ends: Vec<u64> = finished.intervals().iter().map(|interval| interval.end_us).collect();
     assert_eq!(ends, [100_000, 500_000]);
-    assert!(!ran.records.iter().any(|record| matches!(record, Record::Tick(_))));
+    assert!(!finished.records.iter().any(|record| matches!(record, Record::Tick(_))));
 }
 
 #[test]
 fn collected_rows_are_sent_and_counted_before_the_end() {
     let phases = json!({"measure_us": 0, "events": 100});
     let workload = json!({"name": "bulk_insert"});
-    let ran = run(0, &json!({"phases": phases, "workload": workload}), Options::default());
-    let counts = &ran.measured().counts;
+    let finished = run(0, &json!({"phases": phases, "workload": workload}), Options::default());
+    let counts = &finished.measured().counts;
     // One statement of each user that has collected a row; the scheduler decides how many users have.
     assert_eq!(counts.events, 100);
     assert!((1..=8).contains(&counts.writes), "{counts:?}");

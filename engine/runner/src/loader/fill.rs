@@ -57,12 +57,15 @@ impl<T: Tables> RowLoader<T> {
     ) -> StepResult {
         let mut next = first;
         while next <= last {
-            let rest = Piece { table, first: next, last };
+            let remaining = Piece { table, first: next, last };
             let stored = match self.way.get() {
-                LoadingWay::LoadDataLocal | LoadingWay::Copy => self.load_in_bulk(connection, rest).await?,
-                _ => Some(self.insert_rows(connection, rest, sql).await?),
+                LoadingWay::LoadDataLocal | LoadingWay::Copy => {
+                    self.load_in_bulk(connection, remaining).await?
+                }
+                _ => Some(self.insert_rows(connection, remaining, sql).await?),
             };
-            let Some(stored) = stored else { continue }; // The server refused LOAD DATA or COPY; the next iteration sends an INSERT.
+            // `None`: the server refused LOAD DATA or COPY, so the next iteration sends an INSERT.
+            let Some(stored) = stored else { continue };
             next += stored.rows;
             reporter.report(Progress::Stored(stored));
         }
@@ -74,11 +77,13 @@ impl<T: Tables> RowLoader<T> {
     async fn load_in_bulk(
         &self,
         connection: &mut impl BulkLoad,
-        rest: Piece,
+        remaining: Piece,
     ) -> Result<Option<StoredRows>, RunFailure> {
-        let sql = self.tables.load(rest.table);
-        let piece =
-            Piece { last: rest.last.min(rest.first + self.tables.statement_rows(rest.table) - 1), ..rest };
+        let sql = self.tables.load(remaining.table);
+        let piece = Piece {
+            last: remaining.last.min(remaining.first + self.tables.statement_rows(remaining.table) - 1),
+            ..remaining
+        };
         let began = Instant::now();
         let mut retries = 0;
         loop {
@@ -94,7 +99,7 @@ impl<T: Tables> RowLoader<T> {
                     let (table, ended) = (piece.table, Instant::now());
                     return Ok(Some(StoredRows { table, rows, bytes, retries, began, ended }));
                 }
-                // If the server refused for another reason, the INSERT reports the error.
+                // If the server refuses every statement, the INSERT reports the error.
                 Err(LoadError::Refused(_)) if self.method == LoadingMethod::Auto => {
                     self.way.set(LoadingWay::Insert);
                     return Ok(None);
@@ -118,14 +123,14 @@ impl<T: Tables> RowLoader<T> {
     ) -> Result<(u64, u64), LoadError> {
         let mut rows = self.tables.rows_from(piece.table, piece.first, piece.last);
         let mut bytes = 0;
-        let some = |out: &mut Vec<u8>, most| {
+        let append_rows = |out: &mut Vec<u8>, bytes_wanted| {
             let begin = out.len();
-            let more = rows.bulk(out, most);
+            let more = rows.bulk(out, bytes_wanted);
             bytes += (out.len() - begin) as u64;
             more
         };
         // Only a server error is a refusal; a malformed reply is not.
-        let outcome = connection.load(sql, some).await.map_err(|error| match error {
+        let outcome = connection.load(sql, append_rows).await.map_err(|error| match error {
             LoadError::Refused(error)
                 if error.state().is_none() || is_lock_conflict(&error) || failure::is_lost(&error) =>
             {
@@ -141,14 +146,14 @@ impl<T: Tables> RowLoader<T> {
     async fn insert_rows(
         &self,
         connection: &mut impl BulkLoad,
-        rest: Piece,
+        remaining: Piece,
         sql: &mut Vec<u8>,
     ) -> Result<StoredRows, RunFailure> {
-        let (table, name) = (rest.table, self.tables.name(rest.table));
+        let (table, name) = (remaining.table, self.tables.name(remaining.table));
         sql.clear();
         let (statement, ids) = self.tables.insert(table);
         sql.extend_from_slice(statement.as_bytes());
-        let planned = self.tables.rows_from(table, rest.first, rest.last).values(sql, ids);
+        let planned = self.tables.rows_from(table, remaining.first, remaining.last).values(sql, ids);
         let (began, bytes) = (Instant::now(), sql.len() as u64);
         let mut retries = 0;
         loop {

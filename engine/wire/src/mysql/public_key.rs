@@ -126,13 +126,13 @@ pub(super) mod tests {
         for cut in 0..der.len() {
             assert!(modulus_and_exponent(&der[..cut]).is_none(), "{cut}");
         }
-        for place in 0..33 {
+        for position in 0..33 {
             let mut changed = der.to_vec();
-            changed[place] ^= 0xff;
+            changed[position] ^= 0xff;
             assert!(
                 modulus_and_exponent(&changed)
                     .is_none_or(|(modulus, _)| MODULUS_BITS.contains(&modulus.bits())),
-                "{place}"
+                "{position}"
             );
         }
     }

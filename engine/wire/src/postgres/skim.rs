@@ -64,7 +64,7 @@ pub struct Skimmer {
     /// Length of the current message's payload.
     payload_length: usize,
     buffered: Vec<u8>,
-    expect: ExpectedAnswer,
+    expected: ExpectedAnswer,
     /// The answer so far.
     answer: Answer,
     /// Rows of the current result.
@@ -92,7 +92,7 @@ impl Skimmer {
     /// Begins the answer to a request. `returns_rows` is known since the statement was prepared.
     #[inline]
     pub fn begin(&mut self, expect: ExpectedAnswer, returns_rows: bool) {
-        self.expect = expect;
+        self.expected = expect;
         self.answer = Answer::default();
         self.result_rows = 0;
         self.returns_rows = returns_rows;
@@ -109,7 +109,7 @@ impl Skimmer {
         self.bytes_max = bytes;
     }
 
-    /// Keeps the rows of the last result in `rows`, which must be empty; at most `bytes_max` bytes.
+    /// Keeps the rows of the last result in `rows`, which must be empty; at length_max `bytes_max` bytes.
     pub fn keep_rows_in(&mut self, rows: Rows, bytes_max: usize) {
         self.rows = RowBuffer::new(rows, bytes_max);
     }
@@ -160,7 +160,7 @@ impl Skimmer {
         if !std::mem::take(&mut self.is_complete) {
             return Ok(None);
         }
-        self.expect = ExpectedAnswer::Nothing;
+        self.expected = ExpectedAnswer::Nothing;
         match self.error.take() {
             Some(error) => Err(error),
             None => Ok(Some(self.answer)),
@@ -194,12 +194,12 @@ impl Skimmer {
         if usize::from(self.header_length) == HEADER {
             let [kind, a, b, c, d] = self.header;
             let length = u32::from_be_bytes([a, b, c, d]);
-            let most = match kind {
+            let length_max = match kind {
                 b'D' | b'd' => ROW_MAX,
                 b'C' | b'Z' => TAG_MAX,
                 _ => MESSAGE_MAX,
             };
-            if !(4..=most).contains(&length) {
+            if !(4..=length_max).contains(&length) {
                 return Err(WireError::Protocol(format!("a message of {length} bytes")));
             }
             self.payload_length = length as usize - 4;
@@ -242,7 +242,7 @@ impl Skimmer {
     /// Handles a complete message. `payload` may be shorter than the message if only its beginning is relevant.
     #[inline]
     fn handle_message(&mut self, payload: &[u8]) -> Result<(), WireError> {
-        match (self.header[0], self.expect) {
+        match (self.header[0], self.expected) {
             (b'D', ExpectedAnswer::Result) if !self.is_complete => self.handle_row(payload),
             (b'C', ExpectedAnswer::Result) if !self.is_complete => {
                 self.end_result(payload);
@@ -288,7 +288,7 @@ impl Skimmer {
 
     fn handle_other_message(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let kind = self.header[0];
-        let expect = if self.is_complete { ExpectedAnswer::Nothing } else { self.expect };
+        let expect = if self.is_complete { ExpectedAnswer::Nothing } else { self.expected };
         match (kind, expect) {
             // Unsolicited: a changed setting, a notice, or a notification.
             (b'S' | b'N' | b'A', _) => {
