@@ -101,7 +101,7 @@ fn read_tls_mode(values: &OptionValues, has_ca: bool, problems: &mut Vec<String>
     let Some(name) = values.text("ssl-mode") else {
         return if has_ca { TlsMode::VerifyCa } else { TlsMode::Preferred };
     };
-    TlsMode::named(name).unwrap_or_else(|| {
+    TlsMode::from_mysql_name(name).unwrap_or_else(|| {
         problems.push(format!(
             "Unknown option to ssl-mode: {name}\nAlternatives are: \
              'DISABLED','PREFERRED','REQUIRED','VERIFY_CA','VERIFY_IDENTITY'"

@@ -202,7 +202,7 @@ fn tls(registry: &Registry, compat: Compat) -> Result<Tls, OptionError> {
     }
     let name = registry.string("mysql-ssl").unwrap_or_default();
     let invalid = || OptionError::Fatal(format!("Invalid value for --mysql-ssl: '{name}'"));
-    let mode = TlsMode::named(name).ok_or_else(invalid)?;
+    let mode = TlsMode::from_mysql_name(name).ok_or_else(invalid)?;
     let file = |name: &str| registry.string(name).map(Into::into);
     Ok(Tls {
         mode,

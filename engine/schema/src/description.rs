@@ -1,5 +1,5 @@
-//! What the engine derives from a plan, so that other programs need not derive it again. `describe` prints it without
-//! connecting to a server.
+//! The output of `describe`: statements, tables and limits that the engine derives from a plan without a server, so that
+//! other programs need not derive them again.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::ErrorClass;
 
-/// What a plan means for a server.
+/// The statements, tables and limits of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Description {
     /// Version of this schema; 1.
@@ -35,7 +35,7 @@ pub struct Description {
 pub struct StatementDescription {
     /// Name in the records. Several statements of user-defined SQL may share one.
     pub kind: String,
-    /// As written in the plan, or on the first table.
+    /// The SQL text as written in the plan; for OLTP workloads, on the first table.
     pub sql: String,
     /// Times in its transaction; 0 if only some transactions send it.
     pub per_transaction: u32,
@@ -75,7 +75,7 @@ pub struct TableGroup {
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ColumnDescription {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
     /// `int`, `bigint` or `char`; null if user-defined SQL chooses it.
     pub r#type: Option<String>,
@@ -90,7 +90,7 @@ pub struct ColumnDescription {
 /// One index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexDescription {
-    /// Its columns in order.
+    /// Names of the indexed columns, in order.
     pub columns: Vec<String>,
     /// Whether it is the primary key.
     pub primary: bool,

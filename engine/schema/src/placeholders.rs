@@ -1,17 +1,16 @@
-//! Parameters in a statement: `:name`, outside quotes and comments.
+//! Finds the parameters of a statement: `:name`, outside quotes and comments.
 //!
-//! The scanner understands no other SQL. `::` (a cast), `:=` (an assignment) and a colon after a name (a label) are not
-//! parameters.
+//! `::` (a cast), `:=` (an assignment) and a colon after a name (a label) do not begin a parameter.
 
-/// A piece of a statement. Concatenated, with `:name` for [`Piece::Parameter`], the pieces are the statement.
+/// A part of a statement's text: a parameter, a placeholder, or the text between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum Fragment<'a> {
     /// Text without parameters.
     Text(&'a str),
     /// The name of a parameter, without the colon.
     Parameter(&'a str),
     /// A `?` outside quotes and comments.
-    Mark,
+    QuestionMark,
 }
 
 /// Rules for quotes and comments.
@@ -25,17 +24,17 @@ pub enum Quoting {
 }
 
 /// Splits a statement at its parameters.
-pub fn pieces(sql: &str, quoting: Quoting) -> Vec<Piece<'_>> {
+pub fn fragments(sql: &str, quoting: Quoting) -> Vec<Fragment<'_>> {
     let bytes = sql.as_bytes();
-    let (mut found, mut from, mut at) = (Vec::new(), 0, 0);
+    let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
     while at < bytes.len() {
-        let skipped = opaque(sql, at, quoting);
+        let skipped = quoted_or_comment_length(sql, at, quoting);
         if skipped > 0 {
             at += skipped;
             continue;
         }
-        let (piece, length) = match bytes[at] {
-            b'?' => (Piece::Mark, 1),
+        let (fragment, length) = match bytes[at] {
+            b'?' => (Fragment::QuestionMark, 1),
             b':' if bytes[at + 1..].starts_with(b":") => {
                 at += 2;
                 continue;
@@ -46,22 +45,22 @@ pub fn pieces(sql: &str, quoting: Quoting) -> Vec<Piece<'_>> {
                     at += 1;
                     continue;
                 }
-                (Piece::Parameter(name), 1 + name.len())
+                (Fragment::Parameter(name), 1 + name.len())
             }
             _ => {
                 at += 1;
                 continue;
             }
         };
-        if from < at {
-            found.push(Piece::Text(&sql[from..at]));
+        if start < at {
+            found.push(Fragment::Text(&sql[start..at]));
         }
-        found.push(piece);
+        found.push(fragment);
         at += length;
-        from = at;
+        start = at;
     }
-    if from < bytes.len() {
-        found.push(Piece::Text(&sql[from..]));
+    if start < bytes.len() {
+        found.push(Fragment::Text(&sql[start..]));
     }
     found
 }
@@ -71,7 +70,7 @@ pub fn first_word(sql: &str, quoting: Quoting) -> String {
     let mut at = 0;
     while at < sql.len() {
         let byte = sql.as_bytes()[at];
-        match opaque(sql, at, quoting) {
+        match quoted_or_comment_length(sql, at, quoting) {
             0 if byte.is_ascii_whitespace() || byte == b'(' => at += 1,
             0 => break,
             length => at += length,
@@ -80,17 +79,17 @@ pub fn first_word(sql: &str, quoting: Quoting) -> String {
     word(&sql[at..]).to_ascii_uppercase()
 }
 
-/// Bytes of the quoted text or comment that begins at `at`; 0 if none begins there. A doubled quote counts as two
-/// adjacent texts.
-pub fn opaque(sql: &str, at: usize, quoting: Quoting) -> usize {
+/// Bytes of the quoted text or comment that begins at `at`; 0 if none begins there. A quoted text with a doubled quote
+/// inside counts as two adjacent texts.
+pub fn quoted_or_comment_length(sql: &str, at: usize, quoting: Quoting) -> usize {
     let rest = &sql.as_bytes()[at..];
     let mysql = quoting == Quoting::Mysql;
     let to = |end: &str, skip: usize| {
         sql[at + skip..].find(end).map_or(rest.len(), |found| skip + found + end.len())
     };
     match rest {
-        [quote @ (b'\'' | b'"'), ..] => quoted(rest, *quote, mysql),
-        [b'`', ..] => quoted(rest, b'`', false),
+        [quote @ (b'\'' | b'"'), ..] => quoted_length(rest, *quote, mysql),
+        [b'`', ..] => quoted_length(rest, b'`', false),
         [b'/', b'*', ..] => to("*/", 2),
         [b'#', ..] if mysql => to("\n", 1),
         // MySQL requires white space after the dashes.
@@ -109,8 +108,8 @@ pub fn opaque(sql: &str, at: usize, quoting: Quoting) -> usize {
     }
 }
 
-/// Bytes of a quoted text, with its quotes.
-fn quoted(rest: &[u8], quote: u8, escapes: bool) -> usize {
+/// Bytes of the quoted text at the start of `rest`, with its quotes.
+fn quoted_length(rest: &[u8], quote: u8, escapes: bool) -> usize {
     let mut at = 1;
     while at < rest.len() {
         match rest[at] {
@@ -133,11 +132,11 @@ fn is_word(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Piece::{Mark, Parameter, Text};
+    use super::Fragment::{Parameter, QuestionMark, Text};
     use super::*;
 
-    fn mysql(sql: &str) -> Vec<Piece<'_>> {
-        pieces(sql, Quoting::Mysql)
+    fn mysql(sql: &str) -> Vec<Fragment<'_>> {
+        fragments(sql, Quoting::Mysql)
     }
 
     #[test]
@@ -174,12 +173,12 @@ mod tests {
             assert_eq!(mysql(sql), [Text(sql)], "{sql}");
         }
         assert_eq!(mysql("a--:b"), [Text("a--"), Parameter("b")]);
-        assert_eq!(mysql("?"), [Mark]);
+        assert_eq!(mysql("?"), [QuestionMark]);
     }
 
     #[test]
-    fn postgresql_quotes_in_its_own_way() {
-        let postgresql = |sql| pieces(sql, Quoting::Postgresql);
+    fn postgresql_has_other_rules_for_quotes() {
+        let postgresql = |sql| fragments(sql, Quoting::Postgresql);
         for sql in ["SELECT $$:a$$, $x$ :b $$ $x$", "SELECT 1::int", "SELECT 1 --:a", "SELECT a[1:2]"] {
             assert_eq!(postgresql(sql), [Text(sql)], "{sql}");
         }
@@ -189,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn characters_of_many_bytes_are_whole() {
+    fn characters_of_several_bytes_are_not_split() {
         assert_eq!(mysql("SELECT 'é', é :a é"), [Text("SELECT 'é', é "), Parameter("a"), Text(" é")]);
     }
 
     #[test]
-    fn the_first_word_says_what_a_statement_is() {
+    fn the_first_word_follows_comments_and_parentheses() {
         for (sql, word) in [
             ("  select 1", "SELECT"),
             ("/* hint */ (SELECT 1)", "SELECT"),

@@ -39,7 +39,7 @@ pub enum Record {
     Ready(Ready),
     /// A phase begins.
     Phase(Phase),
-    /// Counts alone, for warm-up detection.
+    /// Number of events in a short span, for warm-up detection.
     Tick(Tick),
     /// One reporting interval.
     Interval(Box<Interval>),
@@ -87,7 +87,7 @@ pub struct StatementKind {
     pub prepared: bool,
 }
 
-/// How a statement is counted. Without a class the result decides: rows returned mean a read, rows changed a write.
+/// Counter of a statement. A statement without a class counts as a read if it returns rows, as a write if it changes rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementClass {
     /// Among `reads`.
@@ -130,18 +130,18 @@ pub struct Session {
 pub struct Phase {
     /// The phase that begins.
     pub name: PhaseName,
-    /// Its first instant.
+    /// First instant of the phase.
     pub at_us: u64,
     /// Wall time of that instant, microseconds since 1970.
     pub at_unix_us: u64,
 }
 
-/// Counts of a short span.
+/// Number of events in a short span.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tick {
     /// End of the span.
     pub at_us: u64,
-    /// Events that ended in it.
+    /// Events that ended in the span.
     pub events: u64,
 }
 
@@ -159,9 +159,9 @@ pub struct Interval {
     /// Counters.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Latency of events from the instant they were due to their end.
+    /// Latency of events: from the time when they were due to their end.
     pub latency_us: Buckets,
-    /// Service time of events, from their start to their end. Empty in a closed loop, where it is the latency.
+    /// Service time of events: from their start to their end. Empty in a closed loop, where it equals the latency.
     pub service_us: Buckets,
     /// Exact sum of the latencies.
     pub latency_sum_us: f64,
@@ -190,7 +190,7 @@ pub struct Interval {
     pub generator: Generator,
 }
 
-/// Statistics per statement kind over some seconds.
+/// Statistics per statement kind over a window of several seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statements {
     /// The phase that contains them.
@@ -214,7 +214,7 @@ pub struct StatementStats {
     pub rows_expected: u64,
     /// Statements that returned or changed another number of rows than the workload expects.
     pub row_count_mismatches: u64,
-    /// Time from sending the statement to its last byte.
+    /// Time from sending the statement to the last byte of its result.
     pub latency_us: Buckets,
 }
 

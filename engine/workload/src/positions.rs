@@ -1,20 +1,20 @@
 //! Positions of parameters in a statement.
 
 use dbdyno_schema::description::ParameterPosition;
-use dbdyno_schema::placeholders::{Piece, Quoting, pieces};
+use dbdyno_schema::placeholders::{Fragment, Quoting, fragments};
 
 /// The parameters of a statement, from left to right.
 pub(crate) fn positions(sql: &str, quoting: Quoting) -> Vec<ParameterPosition> {
     let mut at = 0;
     let mut positions = Vec::new();
-    for piece in pieces(sql, quoting) {
-        let (length, name) = match piece {
-            Piece::Text(text) => {
+    for fragment in fragments(sql, quoting) {
+        let (length, name) = match fragment {
+            Fragment::Text(text) => {
                 at += text.chars().count() as u64;
                 continue;
             }
-            Piece::Mark => (1, None),
-            Piece::Parameter(name) => (1 + name.chars().count() as u64, Some(name.to_owned())),
+            Fragment::QuestionMark => (1, None),
+            Fragment::Parameter(name) => (1 + name.chars().count() as u64, Some(name.to_owned())),
         };
         positions.push(ParameterPosition { name, at });
         at += length;

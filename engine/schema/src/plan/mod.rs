@@ -57,7 +57,7 @@ pub struct Plan {
     pub phases: Phases,
     /// Seeds keys, strings and row content. Rows depend on (seed, table, id) only.
     pub seed: u64,
-    /// This engine's share of a fleet's work; one engine is 0 of 1.
+    /// This engine's share of the work, if several engines together produce the load; a single engine is 0 of 1.
     #[serde(default)]
     pub segment: Segment,
     /// When the clock starts.
@@ -83,7 +83,7 @@ pub struct Plan {
     pub prewarm: Prewarm,
 }
 
-/// One engine's share of a fleet.
+/// One engine's share of the work of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {

@@ -45,7 +45,7 @@ impl std::fmt::Display for ErrorCode {
 
 /// Which errors restart an event instead of ending the run.
 ///
-/// A listed error that means a lost connection reopens the connection, even with `on_lost = "stop"`.
+/// If a listed error means that the connection is lost, the engine reopens it, even with `on_lost = "stop"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
@@ -82,14 +82,14 @@ impl Retry {
 
     /// Whether an error with this number (if any) or this SQLSTATE restarts the event.
     pub fn covers(&self, number: Option<u16>, state: &str) -> bool {
-        let is = |code: &ErrorCode| match code {
+        let is_listed = |code: &ErrorCode| match code {
             ErrorCode::Number(covered) => number == Some(*covered),
             ErrorCode::State(covered) => covered == state,
         };
-        self.all || self.codes.iter().any(is)
+        self.all || self.codes.iter().any(is_listed)
     }
 
-    /// Errors in these settings, one sentence each.
+    /// Problems of these settings, one sentence each.
     pub(super) fn problems(&self) -> Vec<String> {
         let is_state = |state: &str| {
             state.len() == 5 && state.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
@@ -102,7 +102,7 @@ impl Retry {
             .filter(|state| !is_state(state))
             .map(|state| {
                 format!(
-                    "retry.codes holds {state:?}, which is no SQLSTATE; it must be five digits and capitals such as \
+                    "retry.codes contains {state:?}, which is not an SQLSTATE; write five digits and capitals such as \
                      \"40P01\", or a server's error number without quotes"
                 )
             })
@@ -128,7 +128,7 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// Errors in these settings, as in [`super::Plan::problems`].
+    /// Problems of these settings, one sentence each.
     pub(super) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut within = |key: &str, value: u64, low: u64, high: u64| {

@@ -1,16 +1,18 @@
-//! Validation of a script workload.
+//! Checks the Lua script workload of a plan.
 
 use super::{Plan, WorkloadName};
 
 const KEY: &str = "workload.script";
 
 impl Plan {
-    /// Errors that can be found without reading the script.
+    /// Problems that can be found without reading the script.
     pub(super) fn script_problems(&self) -> Vec<String> {
         let script = match (self.workload.name, self.workload.script.as_deref()) {
             (WorkloadName::Lua, Some(script)) => script,
             (WorkloadName::Lua, None) => {
-                return vec![format!("{KEY} is missing; the workload lua needs its path")];
+                return vec![format!(
+                    "{KEY} is missing; workload.name is lua, so set the path of the script"
+                )];
             }
             (_, Some(_)) => {
                 return vec![format!("{KEY} is set, but workload.name is not lua; leave one of them out")];
@@ -20,12 +22,12 @@ impl Plan {
         let mut problems = Vec::new();
         for name in script.options.keys().filter(|name| !is_name(name)) {
             problems.push(format!(
-                "{KEY}.options has the name {name:?}; a name consists of letters, digits, - and _, and begins with a letter"
+                "{KEY}.options has the name {name:?}; use letters, digits, - and _, and begin with a letter"
             ));
         }
         if self.load.reconnect_every > 0 {
             problems.push(format!(
-                "load.reconnect_every is {}, but a script opens its connections itself; leave it out",
+                "load.reconnect_every is {}, but a script opens its connections itself, so it has no effect; leave it out",
                 self.load.reconnect_every
             ));
         }
@@ -67,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_come_at_once() {
+    fn all_problems_are_reported_together() {
         let options = json!({"": 1, "a b": 2, "1st": 3});
         let mut plan = plan(json!({"name": "lua", "script": {"path": "x.lua", "options": options}}));
         plan.load.reconnect_every = 5;
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn name_and_script_belong_together() {
+    fn a_workload_has_a_script_exactly_if_its_name_is_lua() {
         let problems = |workload| plan(workload).problems();
         assert!(problems(json!({"name": "lua"}))[0].starts_with("workload.script is missing;"));
         let both = json!({"name": "oltp_read_only", "script": {"path": "x.lua"}});

@@ -14,7 +14,7 @@ pub struct SqlWorkload {
     /// Sources of the parameter values, by the name that follows the colon in a statement.
     #[serde(default)]
     pub parameters: BTreeMap<String, ParameterSource>,
-    /// The transactions; an event is one of them. Empty with `replay`.
+    /// The transactions; each event executes one of them. Empty with `replay`.
     #[serde(default)]
     pub transactions: Vec<SqlTransaction>,
     /// Recorded statements instead of transactions.
@@ -23,16 +23,16 @@ pub struct SqlWorkload {
     /// Order of the transactions.
     #[serde(default)]
     pub order: TransactionOrder,
-    /// Statements by which `prepare` creates what the transactions need, in order, on one connection. A second `prepare`
-    /// sends them again, so they must be repeatable, as CREATE TABLE IF NOT EXISTS is.
+    /// Statements by which `prepare` creates the tables and other objects that the transactions need, in order, on one
+    /// connection. A second `prepare` sends them again, so they must be repeatable, such as CREATE TABLE IF NOT EXISTS.
     #[serde(default)]
     pub setup: Vec<String>,
     /// Tables that `prepare` fills after `setup`, in this order. It fills a table only if it is empty, or if an earlier
     /// `prepare` left it unfinished; it keeps a table that was completed with the same plan.
     #[serde(default)]
     pub tables: Vec<GeneratedTable>,
-    /// Statements that `prepare` sends after filling the tables, in order, on one connection; for indexes, keys and
-    /// optimiser statistics.
+    /// Statements that `prepare` sends after it has filled the tables, in order, on one connection: to create indexes and
+    /// keys, or to collect optimiser statistics.
     #[serde(default)]
     pub after: Vec<String>,
     /// Statements by which `cleanup` removes what `setup` created.
@@ -44,7 +44,7 @@ pub struct SqlWorkload {
     /// Statements that each user sends before it closes its connection at the end; not counted.
     #[serde(default)]
     pub teardown: Vec<String>,
-    /// Transactions per user; the run ends when every user has completed that many. None: only the phases end it.
+    /// Transactions per user; the run ends when every user has completed this number. Null: only the phases end the run.
     #[serde(default)]
     pub each: Option<u64>,
 }
@@ -56,21 +56,21 @@ pub enum TransactionOrder {
     /// At random, in proportion to the weights.
     #[default]
     Weighted,
-    /// The next one of a list that all users share; after the last one the first. In a replay with as many events as
-    /// transactions each runs once. The engines of a fleet take turns in the list.
+    /// The next transaction of a list that all users of all engines share; the last one is followed by the first. A replay
+    /// with as many events as transactions executes each transaction once.
     InOrder,
     /// Every user repeats the complete list independently.
     EachInOrder,
 }
 
-/// Statements that belong together. `BEGIN` and `COMMIT` are ordinary statements.
+/// Statements that one event executes in order. A database transaction needs `BEGIN` and `COMMIT` among them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlTransaction {
-    /// Name in errors, and the prefix of unnamed statements; `transactionN` without one.
+    /// Name in error messages, and prefix of the names of unnamed statements; by default `transactionN`.
     #[serde(default)]
     pub name: Option<String>,
-    /// How often it runs, relative to the others.
+    /// Relative frequency of this transaction.
     #[serde(default = "one")]
     pub weight: f64,
     /// In the order in which they are sent.
@@ -81,28 +81,31 @@ pub struct SqlTransaction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlStatement {
-    /// With `:name` for each parameter; quotes and comments stay as they are. A parameter keeps its value
-    /// for the whole transaction, unless `draw` names it.
+    /// The SQL text, with `:name` for each parameter (not inside quotes or comments). A parameter keeps its value for the
+    /// whole transaction, unless `draw` lists it.
     pub sql: String,
     /// Name in the records; statements of the same name are counted together. The default is the transaction's name and
     /// the statement's number in it: `transaction1.2`.
     #[serde(default)]
     pub name: Option<String>,
-    /// Expected rows, returned or changed each time. None: not checked.
+    /// Expected number of rows returned or changed by each execution. Null: not checked.
     #[serde(default)]
     pub rows: Option<u64>,
-    /// How it is sent, if that differs from the workload's `statements`. A statement whose result is used is sent as text.
+    /// How the statement is sent, if not as `workload.statements` says. A statement whose result is the source of a
+    /// parameter is always sent as text.
     #[serde(default)]
     pub mode: Option<StatementMode>,
-    /// Parameters that get a new value just before it is sent. Those that read the same CSV file change together.
+    /// Parameters that get a new value before each execution of the statement. Parameters from the same CSV file change
+    /// together.
     #[serde(default)]
     pub draw: Vec<String>,
-    /// Times it is sent, one after the other.
+    /// Number of consecutive executions.
     #[serde(default = "once")]
     pub repeat: u32,
 }
 
-/// The source of a parameter's values. Every user has an independent random stream, from the plan's seed and its number.
+/// The source of a parameter's values. Every user has an independent random stream, seeded by the plan's seed and the
+/// user's number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ParameterSource {
@@ -117,22 +120,21 @@ pub enum ParameterSource {
         #[serde(default)]
         distribution: Distribution,
     },
-    /// Consecutive integers, each used by one user of the fleet only: user n of u takes the n-th, the (n+u)-th, … A
-    /// transaction that restarts after an error takes the next one.
+    /// Consecutive integers, which the users of all engines share: user n of u takes the n-th, the (n+u)-th, … A
+    /// transaction that restarts after an error takes the user's next one.
     Sequence {
         /// First number.
         #[serde(default = "one_i64")]
         first: i64,
-        /// Last number, after which the sequence restarts. None: it never ends.
+        /// Last number, after which the sequence restarts. Null: it never restarts.
         #[serde(default)]
         last: Option<i64>,
     },
-    /// One of some values.
+    /// A random element of a list.
     OneOf {
-        /// The values: integers, or strings; other numbers are sent as strings, and `null` as NULL. In a list with a string
-        /// or NULL integers are sent as strings too.
+        /// The list. A list of only integers is sent as integers; any other list is sent as strings, with `null` as NULL.
         values: Vec<Option<Literal>>,
-        /// Relative frequencies. None: all equal.
+        /// Relative frequencies. Null: all equal.
         #[serde(default)]
         weights: Option<Vec<f64>>,
     },
@@ -143,12 +145,12 @@ pub enum ParameterSource {
         from: CsvSource,
         /// Name of the column.
         column: String,
-        /// Which line is next.
+        /// How the next line is chosen.
         #[serde(default)]
         order: LineOrder,
     },
-    /// A column of the first row that an earlier statement of the transaction returned, sent as a string; NULL without a
-    /// row.
+    /// A column of the first row that an earlier statement of the transaction returned, sent as a string; NULL if the
+    /// statement returned no row.
     Result {
         /// Name of the statement.
         statement: String,
@@ -158,24 +160,24 @@ pub enum ParameterSource {
     },
 }
 
-/// Where the lines of a CSV file are.
+/// Source of the lines of a CSV file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CsvSource {
     /// Path of a file, which the engine reads before the run.
     Path(String),
-    /// The text itself.
+    /// The content of the file.
     Text(String),
 }
 
-/// Which line of a CSV file is next.
+/// How the next line of a CSV file is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineOrder {
-    /// At random, each line equally often.
+    /// At random, with equal probabilities.
     #[default]
     Random,
-    /// Consecutive lines, distributed among the users as a sequence is; after the last line the first.
+    /// Consecutive lines, distributed among the users like a `sequence`; the last line is followed by the first.
     InOrder,
 }
 

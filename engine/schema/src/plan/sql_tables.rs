@@ -14,7 +14,7 @@ pub struct GeneratedTable {
     pub name: String,
     /// Rows to generate.
     pub rows: u64,
-    /// Columns with generated values; the others get their defaults.
+    /// Columns with generated values; the table's other columns get their defaults.
     pub columns: Vec<GeneratedColumn>,
 }
 
@@ -22,9 +22,9 @@ pub struct GeneratedTable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GeneratedColumn {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Source of its values.
+    /// Source of the column's values.
     pub values: ColumnSource,
     /// Share of rows that get NULL instead of a value, 0 to 1.
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct GeneratedColumn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ColumnSource {
-    /// An arithmetic sequence: row n gets its n-th number.
+    /// An arithmetic sequence: row n gets `first` + (n - 1) × `step`.
     Sequence {
         /// Value of the first row.
         #[serde(default = "one")]
@@ -99,7 +99,7 @@ pub enum ColumnSource {
     },
     /// A string of random characters.
     Text {
-        /// How many characters.
+        /// Number of characters.
         length: TextLength,
         /// The characters, all equally frequent; a character that is listed twice is twice as frequent.
         #[serde(default = "letters_and_digits")]
@@ -115,15 +115,15 @@ pub enum ColumnSource {
         #[serde(default)]
         distribution: Distribution,
     },
-    /// One of some values.
+    /// A random element of a list.
     OneOf {
-        /// The values; `null` is NULL.
+        /// The list; `null` is NULL.
         values: Vec<Option<Literal>>,
-        /// Relative frequencies. None: all equal.
+        /// Relative frequencies. Null: all equal.
         #[serde(default)]
         weights: Option<Vec<f64>>,
     },
-    /// The same in every row.
+    /// The same value in every row.
     Constant {
         /// The value.
         value: Literal,
@@ -136,7 +136,7 @@ pub enum ColumnSource {
 pub enum TextLength {
     /// Every string has this length.
     Exactly(u32),
-    /// Every length in a range equally often.
+    /// Every length in a range is equally frequent.
     Between {
         /// Minimum.
         low: u32,
@@ -162,7 +162,7 @@ pub enum TimeOrder {
     /// Random.
     #[default]
     Random,
-    /// At equal distances from the first to the last, as in a table that grows over time.
+    /// Rows are at equal distances from the first time to the last, as in a table that grows over time.
     Rising,
 }
 

@@ -6,7 +6,7 @@ use super::{
     LogFormat, ParameterSource, SqlStatement, SqlWorkload, StatementMode, TransactionOrder, Workload,
     WorkloadName, limits,
 };
-use crate::placeholders::{Piece, Quoting, pieces};
+use crate::placeholders::{Fragment, Quoting, fragments};
 
 const KEY: &str = "workload.sql";
 
@@ -31,7 +31,7 @@ impl SqlWorkload {
         let mut problems = Vec::new();
         for (name, generator) in &self.parameters {
             let key = format!("{KEY}.parameters.{name}");
-            if pieces(&format!(":{name}"), Quoting::Mysql) != [Piece::Parameter(name)] {
+            if fragments(&format!(":{name}"), Quoting::Mysql) != [Fragment::Parameter(name)] {
                 problems.push(format!(
                     "{key} is not a valid parameter name; use letters, digits and _, and do not begin with a digit"
                 ));
@@ -169,11 +169,11 @@ impl SqlWorkload {
             Some(ParameterSource::Result { statement, .. }) => Some(Used::Result(statement)),
             Some(_) => None,
         };
-        let in_text = pieces(&statement.sql, quoting).into_iter().filter_map(|piece| match piece {
-            Piece::Text(_) => None,
+        let in_text = fragments(&statement.sql, quoting).into_iter().filter_map(|fragment| match fragment {
+            Fragment::Text(_) => None,
             // PostgreSQL has operators with a `?`.
-            Piece::Mark => (quoting == Quoting::Mysql).then_some(Used::QuestionMark),
-            Piece::Parameter(name) => look_up(name),
+            Fragment::QuestionMark => (quoting == Quoting::Mysql).then_some(Used::QuestionMark),
+            Fragment::Parameter(name) => look_up(name),
         });
         let redrawn = statement.draw.iter().filter_map(|name| look_up(name));
         in_text.chain(redrawn).collect()

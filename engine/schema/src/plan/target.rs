@@ -13,15 +13,15 @@ use crate::placeholders::Quoting;
 pub enum Target {
     /// The MySQL protocol: MySQL and MariaDB.
     Mysql {
-        /// Where the server listens; at least one endpoint. Connection i of the run, counted from 0 over the complete
-        /// fleet, uses endpoint i modulo their count.
+        /// Where the server listens; at least one endpoint. Connection i, counted from 0 over all engines of the run, uses
+        /// endpoint i modulo the number of endpoints.
         endpoints: Vec<Endpoint>,
         /// Account name.
         user: String,
-        /// Where the password is found; none means an empty password.
+        /// Source of the password. Without it the password is empty.
         #[serde(default)]
         password: Option<Secret>,
-        /// Schema that holds the tables.
+        /// Database that contains the tables.
         database: String,
         /// Time limit for opening a connection and logging in, in microseconds.
         #[serde(default = "defaults::connect_timeout_us")]
@@ -32,26 +32,27 @@ pub enum Target {
         /// Compression of the connections.
         #[serde(default)]
         compression: Compression,
-        /// Path of a file with the server's public RSA key in PEM, which encrypts the password where the connection is not
-        /// encrypted.
+        /// Path of a PEM file with the server's public RSA key. The client encrypts the password with it if the connection
+        /// is not encrypted.
         #[serde(default)]
         server_public_key: Option<String>,
-        /// Whether the client requests that key from the server if no file holds it. An impostor who answers instead of the
-        /// server can then read the password. Loopback and unix sockets need no permission.
+        /// Whether the client may request the server's public RSA key from the server if `server_public_key` is not set. An
+        /// impostor who answers instead of the server can then read the password. Over loopback and unix sockets the
+        /// request is always allowed.
         #[serde(default)]
         allow_public_key_retrieval: bool,
     },
     /// PostgreSQL's protocol, version 3.
     Postgresql {
-        /// Where the server listens; at least one endpoint, used in turn as for `mysql`. A unix socket is named by its path,
-        /// such as /run/postgresql/.s.PGSQL.5432.
+        /// Where the server listens; at least one endpoint, used in turn as for `mysql`. The path of a unix socket is that
+        /// of the socket file, such as /run/postgresql/.s.PGSQL.5432.
         endpoints: Vec<Endpoint>,
         /// Name of the role.
         user: String,
-        /// Where the password is found; none means an empty password.
+        /// Source of the password. Without it the password is empty.
         #[serde(default)]
         password: Option<Secret>,
-        /// Database that holds the tables.
+        /// Database that contains the tables.
         database: String,
         /// Time limit for opening a connection and logging in, in microseconds.
         #[serde(default = "defaults::connect_timeout_us")]
@@ -60,10 +61,10 @@ pub enum Target {
         #[serde(default)]
         tls: Tls,
     },
-    /// No server: the engine returns the row counts that the OLTP family expects. For calibrating the load generator and
-    /// for tests.
+    /// No server: the engine simulates replies with the row counts that the OLTP workloads expect. For calibrating the
+    /// load generator and for tests.
     Null {
-        /// Time from a request to its answer, in microseconds.
+        /// Time from a request to its simulated reply, in microseconds.
         #[serde(default)]
         answer_us: u64,
     },
@@ -75,7 +76,7 @@ pub enum Target {
 pub enum Endpoint {
     /// A TCP address.
     Tcp {
-        /// Host name, or an address of IPv4 or IPv6 without brackets.
+        /// Host name, IPv4 address, or IPv6 address without brackets.
         host: String,
         /// Port.
         port: u16,
@@ -87,7 +88,7 @@ pub enum Endpoint {
     },
 }
 
-/// Where a secret is found. The secret itself never enters a plan.
+/// Source of a secret. The plan never contains the secret itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Secret {
@@ -103,7 +104,7 @@ pub enum Secret {
 pub struct Tls {
     /// Whether connections are encrypted, and what is verified.
     pub mode: TlsMode,
-    /// Path of the trusted CA certificates; required to verify, and no other CA is trusted.
+    /// Path of the trusted CA certificates. The modes `verify-ca` and `verify-identity` need it and trust no other CA.
     pub ca: Option<String>,
     /// Path of the client's certificate chain.
     pub certificate: Option<String>,
@@ -121,13 +122,13 @@ pub enum TlsMode {
     /// No connection is encrypted.
     #[default]
     Disabled,
-    /// Over TCP if the server supports it; nothing is verified.
+    /// TCP connections are encrypted if the server supports it; the certificate is not verified.
     Preferred,
-    /// Always; nothing is verified.
+    /// Every connection is encrypted; the certificate is not verified.
     Required,
-    /// Always; a CA in `ca` must have signed the server's certificate.
+    /// Every connection is encrypted; a CA in `ca` must have signed the server's certificate.
     VerifyCa,
-    /// As `verify-ca`, and the certificate's subjectAltName must contain the host.
+    /// As `verify-ca`; in addition, the certificate's subjectAltName must contain the host.
     VerifyIdentity,
 }
 
@@ -137,10 +138,10 @@ impl TlsMode {
         matches!(self, TlsMode::VerifyCa | TlsMode::VerifyIdentity)
     }
 
-    /// The mode that MySQL's own programs call `word`, with underscores and in either case.
-    pub fn named(word: &str) -> Option<Self> {
+    /// The mode for a value of `--ssl-mode` of MySQL's programs, such as VERIFY_CA, in upper or lower case.
+    pub fn from_mysql_name(name: &str) -> Option<Self> {
         let all = [Self::Disabled, Self::Preferred, Self::Required, Self::VerifyCa, Self::VerifyIdentity];
-        all.into_iter().find(|mode| mode.name().replace('-', "_").eq_ignore_ascii_case(word))
+        all.into_iter().find(|mode| mode.name().replace('-', "_").eq_ignore_ascii_case(name))
     }
 
     /// The name in a plan.
@@ -162,11 +163,11 @@ pub enum Compression {
     /// None.
     #[default]
     None,
-    /// zlib at level 6: MySQL and MariaDB.
+    /// zlib at level 6, which MySQL and MariaDB support.
     Zlib,
-    /// zstd: MySQL from 8.0.18 on.
+    /// zstd, which MySQL supports from 8.0.18 on.
     Zstd {
-        /// From 1 (fast) to 22 (small); the server uses it too.
+        /// Compression level, from 1 (fast) to 22 (small), for both directions.
         #[serde(default = "defaults::zstd_level")]
         level: u8,
     },
@@ -191,7 +192,7 @@ impl Target {
         matches!(self, Target::Postgresql { .. })
     }
 
-    /// Errors in the target, each one sentence with key, value and limit.
+    /// Problems of the target, each one sentence with key, value and limit.
     pub(super) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let (endpoints, tls, compression) = match self {
@@ -220,18 +221,20 @@ impl Tls {
         let mode = self.mode.name();
         match &self.ca {
             None if self.mode.verifies() => problems.push(format!(
-                "target.tls.ca is missing; mode {mode} needs the file of the authority that signed the server's \
+                "target.tls.ca is missing; mode {mode} needs the certificate file of the CA that signed the server's \
                  certificate"
             )),
             Some(_) if !self.mode.verifies() => problems.push(format!(
-                "target.tls.ca is set, but mode {mode} verifies nothing; use verify-ca or verify-identity"
+                "target.tls.ca is set, but mode {mode} verifies no certificate; use verify-ca or verify-identity"
             )),
             _ => {}
         }
         match (&self.certificate, &self.key) {
             (None, None) => {}
             (Some(_), Some(_)) if self.mode == TlsMode::Disabled => {
-                problems.push("target.tls.certificate is set, but mode disabled does not use it".into());
+                problems.push(
+                    "target.tls.certificate is set, but mode disabled does not use it; leave it out or change mode".into(),
+                );
             }
             (Some(_), Some(_)) => {}
             (Some(_), None) => {
@@ -266,28 +269,28 @@ mod tests {
     }
 
     #[test]
-    fn the_least_and_the_most_of_a_target_are_fine() {
+    fn minimal_and_complete_targets_have_no_problems() {
         assert!(problems(serde_json::json!({})).is_empty());
         let tls = serde_json::json!({"mode": "verify-identity", "ca": "a", "certificate": "c", "key": "k"});
         assert!(problems(serde_json::json!({"tls": tls, "compression": {"zstd": {"level": 22}}})).is_empty());
     }
 
     #[test]
-    fn all_problems_come_at_once() {
+    fn all_problems_are_reported_together() {
         let tls = serde_json::json!({"mode": "verify-ca", "key": "k"});
-        let told =
+        let found =
             problems(serde_json::json!({"endpoints": [], "tls": tls, "compression": {"zstd": {"level": 0}}}));
         let keys =
             ["target.endpoints", "target.compression.zstd.level", "target.tls.ca", "target.tls.certificate"];
-        assert_eq!(told.len(), keys.len(), "{told:?}");
-        assert!(keys.iter().zip(&told).all(|(key, problem)| problem.starts_with(key)), "{told:?}");
+        assert_eq!(found.len(), keys.len(), "{found:?}");
+        assert!(keys.iter().zip(&found).all(|(key, problem)| problem.starts_with(key)), "{found:?}");
     }
 
     #[test]
-    fn an_authority_that_nobody_asks_is_told() {
-        let told = problems(serde_json::json!({"tls": {"mode": "required", "ca": "a"}}));
-        assert!(told[0].contains("mode required verifies nothing"), "{told:?}");
-        let told = problems(serde_json::json!({"tls": {"certificate": "c", "key": "k"}}));
-        assert!(told[0].contains("mode disabled does not use it"), "{told:?}");
+    fn tls_files_that_the_mode_does_not_use_are_problems() {
+        let found = problems(serde_json::json!({"tls": {"mode": "required", "ca": "a"}}));
+        assert!(found[0].contains("mode required verifies no certificate"), "{found:?}");
+        let found = problems(serde_json::json!({"tls": {"certificate": "c", "key": "k"}}));
+        assert!(found[0].contains("mode disabled does not use it"), "{found:?}");
     }
 }

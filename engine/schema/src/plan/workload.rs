@@ -47,18 +47,18 @@ pub enum WorkloadName {
     OltpUpdateIndex,
     /// One update of a column without index, outside a transaction.
     OltpUpdateNonIndex,
-    /// One delete, outside a transaction. Rows run out: a delete that finds none counts as `other`.
+    /// One delete, outside a transaction. The table becomes empty in time: a delete that finds no row counts as `other`.
     OltpDelete,
     /// One insert as text, outside a transaction. Without `auto_inc`, new rows get ids below 0, which do not collide with
     /// loaded rows.
     OltpInsert,
-    /// One select of the rows with some values of k, on the first table.
+    /// One select of the rows with `random_points` values of k, on the first table.
     SelectRandomPoints,
-    /// One count over some short ranges of k, on the first table.
+    /// One count over `number_of_ranges` short ranges of k, on the first table.
     SelectRandomRanges,
-    /// One row appended to a buffer, which the client inserts when it reaches 0.5 MiB. Every connection has its own
-    /// table (sbtest1, sbtest2, …) with only id and k, empty after `prepare`; new ids continue after the last stored row.
-    /// The options of tables and rows are ignored.
+    /// One row appended to a buffer of the client, which inserts all rows when the buffer reaches 0.5 MiB. Every connection
+    /// has its own table (sbtest1, sbtest2, …) with only the columns id and k, which `prepare` creates empty; new ids
+    /// continue after the last stored row. The options of tables and rows are ignored.
     BulkInsert,
     /// User-defined SQL, in `sql`; `options` and `keys` are ignored.
     Sql,
@@ -109,7 +109,7 @@ pub struct OltpOptions {
     pub random_points: u32,
     /// Ranges in `select_random_ranges`.
     pub number_of_ranges: u32,
-    /// Width of each of those ranges, less one.
+    /// Width of each range in `select_random_ranges`, less one.
     pub delta: u32,
     /// Whether transactions contain range selects.
     pub range_selects: bool,

@@ -55,12 +55,12 @@ pub struct Failure {
     /// How to fix it.
     #[serde(rename = "hint")]
     pub fix: Option<String>,
-    /// The same as MySQL's own clients report it, if a server or its connection caused the error.
+    /// The error in the form in which MySQL's clients report it, if a server or its connection caused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Box<ServerFailure>>,
 }
 
-/// A failure as MySQL's own clients report it.
+/// A failure in the form in which MySQL's clients report it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerFailure {
     /// What failed.
@@ -175,7 +175,7 @@ pub struct Accounting {
     pub dropped: u64,
     /// In flight or waiting when the phase ended.
     pub unfinished: u64,
-    /// Sum of the times for which these had been due by then. With it Little's law holds exactly at both ends of a
-    /// phase, even with stalls.
+    /// Sum of the times from each unfinished event's due time to the end of the phase. With this sum, Little's law holds
+    /// exactly over a phase, even with stalls.
     pub unfinished_us: u64,
 }

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// [`Generator::cpu`] above which the load generator may limit the throughput.
 pub const CPU_LIMIT: f64 = 0.8;
-/// [`Generator::lag_us_p99`] above which the load generator measures itself.
+/// [`Generator::lag_us_p99`] above which the load generator's own delays distort latencies.
 pub const LAG_US_LIMIT: u64 = 1000;
-/// [`Generator::client_delay_us_p99`], as a share of the median latency, above which it distorts latencies.
+/// [`Generator::client_delay_us_p99`], as a share of the median latency, above which the load generator's own delays distort
+/// latencies.
 pub const CLIENT_DELAY_LIMIT: f64 = 0.1;
 
 /// The load generator's CPU time and delays.

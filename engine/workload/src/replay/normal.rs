@@ -1,6 +1,6 @@
 //! Normalised texts: each number, string, or list of them becomes `?`, and each white space becomes a single space.
 
-use dbdyno_schema::placeholders::{Quoting, opaque};
+use dbdyno_schema::placeholders::{Quoting, quoted_or_comment_length};
 
 /// Returns the normalised text, which is the same for statements that differ only in values.
 pub(super) fn normalize(sql: &str, quoting: Quoting) -> String {
@@ -8,7 +8,7 @@ pub(super) fn normalize(sql: &str, quoting: Quoting) -> String {
     let (bytes, mut at) = (sql.as_bytes(), 0);
     while at < bytes.len() {
         let byte = bytes[at];
-        let skipped = opaque(sql, at, quoting);
+        let skipped = quoted_or_comment_length(sql, at, quoting);
         if skipped > 0 {
             match byte {
                 b'\'' => value(&mut out),

@@ -5,7 +5,7 @@
 
 use std::io::BufRead;
 
-use dbdyno_schema::placeholders::{Quoting, opaque};
+use dbdyno_schema::placeholders::{Quoting, quoted_or_comment_length};
 
 use super::entry::{Entry, Fact, each_line};
 
@@ -138,12 +138,12 @@ fn parameters(detail: &str) -> Vec<&str> {
     };
     let mut values = Vec::new();
     while let Some((_, value)) = rest.split_once(" = ") {
-        let length = match opaque(value, 0, Quoting::Postgresql) {
+        let length = match quoted_or_comment_length(value, 0, Quoting::Postgresql) {
             0 => value.find(", $").unwrap_or(value.len()),
             // A value with a doubled quote counts as two adjacent strings.
             mut length => {
                 while value[length..].starts_with('\'') {
-                    length += opaque(value, length, Quoting::Postgresql);
+                    length += quoted_or_comment_length(value, length, Quoting::Postgresql);
                 }
                 length
             }
@@ -158,7 +158,7 @@ fn parameters(detail: &str) -> Vec<&str> {
 fn substitute(sql: &str, values: &[&str]) -> String {
     let (mut out, mut begin, mut at) = (String::with_capacity(sql.len()), 0, 0);
     while at < sql.len() {
-        let skipped = opaque(sql, at, Quoting::Postgresql);
+        let skipped = quoted_or_comment_length(sql, at, Quoting::Postgresql);
         if skipped > 0 {
             at += skipped;
             continue;

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use dbdyno_schema::placeholders::{Quoting, opaque};
+use dbdyno_schema::placeholders::{Quoting, quoted_or_comment_length};
 
 use super::entry::{Entry, Fact};
 
@@ -18,7 +18,7 @@ pub(super) fn read(
     let (mut begin, mut at) = (0, 0);
     let mut send = |sql: &str| take(Entry { connection: 0, fact: Fact::Statement(sql) });
     while at < text.len() {
-        match opaque(&text, at, quoting) {
+        match quoted_or_comment_length(&text, at, quoting) {
             0 if text.as_bytes()[at] == b';' => {
                 send(&text[begin..at]);
                 at += 1;

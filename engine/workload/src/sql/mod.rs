@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use dbdyno_schema::Plan;
 use dbdyno_schema::description::StatementDescription;
-use dbdyno_schema::placeholders::{Piece, Quoting, first_word, pieces};
+use dbdyno_schema::placeholders::{Fragment, Quoting, first_word, fragments};
 use dbdyno_schema::plan::{ParameterSource, SqlStatement, SqlWorkload, StatementMode};
 use dbdyno_schema::record::{StatementClass, StatementKind};
 use dbdyno_wire::scripted::Type;
@@ -194,7 +194,7 @@ impl<'a> Compiler<'a> {
     fn keeps(&self, name: &str, later: &[SqlStatement]) -> Vec<(usize, usize)> {
         let uses = |parameter: &str| {
             let in_text = |statement: &SqlStatement| {
-                pieces(&statement.sql, self.quoting).contains(&Piece::Parameter(parameter))
+                fragments(&statement.sql, self.quoting).contains(&Fragment::Parameter(parameter))
             };
             later.iter().any(in_text)
         };
@@ -209,27 +209,27 @@ impl<'a> Compiler<'a> {
 
     fn template(&self, statement: &SqlStatement, kept: bool) -> Template {
         let requested = statement.mode.map_or(self.prepared, |mode| mode == StatementMode::Prepared);
-        let pieces = pieces(&statement.sql, self.quoting);
+        let fragments = fragments(&statement.sql, self.quoting);
         // In a statement prepared for PostgreSQL every `?` becomes a parameter, even in quotes, so such a statement is
         // sent as text.
         let marked = self.quoting == Quoting::Postgresql && statement.sql.contains('?');
         let prepared = requested && !kept && !marked;
         let (mut sql, mut slots) = (String::with_capacity(statement.sql.len()), Vec::new());
-        for piece in pieces {
-            match piece {
-                Piece::Parameter(name) => {
+        for fragment in fragments {
+            match fragment {
+                Fragment::Parameter(name) => {
                     slots.push(Slot::Parameter(
                         self.number_of(name).expect("Plan::problems rejects unknown parameters"),
                     ));
                     sql.push('?');
                 }
-                Piece::Text(text) => {
+                Fragment::Text(text) => {
                     if !prepared {
                         slots.extend(text.matches('?').map(|_| Slot::Mark));
                     }
                     sql.push_str(text);
                 }
-                Piece::Mark => {
+                Fragment::QuestionMark => {
                     slots.push(Slot::Mark);
                     sql.push('?');
                 }
