@@ -509,5 +509,7 @@ def test_a_rate_is_offered_and_kept(running: Running) -> None:
 
 def test_unused_options_are_not_taken_silently(running: Running) -> None:
     refused(
-        running.run("oltp_point_select", "--connections", "2,4", "--rate", "100"), 2, "connections is the cap"
+        running.run("oltp_point_select", "--connections", "2,4", "--rate", "100"),
+        2,
+        "connections is the maximum number of busy connections",
     )

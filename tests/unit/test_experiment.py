@@ -152,7 +152,7 @@ def test_all_errors_are_told_at_once() -> None:
     assert 'a duration needs a unit: "30s"' in told["load.duration"]
     assert told["load.transport"].endswith("Did you mean tcp?")
     assert told["design.state"].endswith("Did you mean restore?")
-    assert "runs backwards" in told["client.cpus"]
+    assert "is in descending order" in told["client.cpus"]
     assert told["variant[a].server.cpu"].endswith("Did you mean cpus?")
     assert "this must be text, a number, true or false" in told["variant[a].server.variables.x"]
     assert "there is no such file" in told["variant[a].server.config"]
@@ -166,19 +166,23 @@ def test_all_errors_are_told_at_once() -> None:
         (('name = "a"', 'name = "a"\n[[variant]]\nname = "a"'), "variant[a]", "2 of them have this name"),
         (("connections = [1]", "connections = []"), "load.connections", "this is empty"),
         (("connections = [1]", "connections = [1, 1]"), "load.connections", "1: duplicate"),
-        (("connections = [1]", "connections = [1, 2]\nrate = [5]"), "load", "connections is the cap"),
+        (
+            ("connections = [1]", "connections = [1, 2]\nrate = [5]"),
+            "load",
+            "connections is the maximum number of busy connections",
+        ),
         (("connections = [1]", "connections = [true]"), "load.connections[1]", "must be a whole number"),
         (('duration = "2s"', 'duration = "100ms"'), "load.duration", "at least 500ms"),
         (('duration = "2s"', 'duration = "2 days"'), "load.duration", "a number and a unit"),
         (('name = "smallest"', 'name = "../up"'), "experiment.name", "letters, digits"),
-        (('name = "a"', 'name = "a"\n[override]\nP07 = " "'), "override.P07", "needs its reason"),
+        (('name = "a"', 'name = "a"\n[override]\nP07 = " "'), "override.P07", "needs a reason"),
         (
             (
                 'name = "a"',
                 'name = "a"\nserver = { kind = "remote", url = "mysql://u@h/d" }',
             ),
             "design.state",
-            'which cannot do this. Write state = "reset" or state = "preserve"',
+            'which has no such state. Write state = "reset" or state = "preserve"',
         ),
         (("[load]", "[laod]"), "laod", "Did you mean load?"),
         (("[[variant]]", "[variant]"), "variant", "Write [[variant]]"),
@@ -197,7 +201,7 @@ def test_an_unknown_profile_lists_those_there_are() -> None:
 
 def test_overrides_that_lead_nowhere() -> None:
     told = errors(SMALLEST, None, "load", "lod.duration=1s", "variant[b].server.cpus='0'", "duration=1s")
-    assert "no = in it" in told["--set load"]
+    assert "it has no =" in told["--set load"]
     assert "Did you mean load?" in told["lod.duration"]
     assert "there is no variant named b" in told["variant[b].server.cpus"]
     assert "section.key" in told["duration"]
@@ -242,7 +246,7 @@ def test_cpu_lists(text: str, numbers: set[int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "1-", "-1", "3-1", "0,", "9999"])
 def test_cpu_lists_that_are_none(text: str) -> None:
-    with pytest.raises(ValueError, match=r"CPU|backwards"):
+    with pytest.raises(ValueError, match=r"CPU|descending"):
         parse_cpus(text)
 
 
@@ -253,10 +257,10 @@ def test_cpu_lists_that_are_none(text: str) -> None:
         ('kind = "remote"', "a server of kind remote: url is missing"),
         ('kind = "remote", url = "u", cpus = "0"', "cpus is for kind = local or docker"),
         ('image = "mysql:8.4.5"', "a server of kind local: image is for kind = docker"),
-        ('kind = "command", url = "u", start = ["s"]', "start and stop go together"),
-        ('kind = "remote", url = "u", set_global = true', "set_global has no variables to set"),
+        ('kind = "command", url = "u", start = ["s"]', "start and stop need each other"),
+        ('kind = "remote", url = "u", set_global = true', "set_global needs variables"),
         ('kind = "docker", image = "i", memory = "lots"', "a size is a number and a letter"),
-        ('kind = "remote", url = "u", password_env = "A", password_file = "f"', "exclude one another"),
+        ('kind = "remote", url = "u", password_env = "A", password_file = "f"', "exclude each other"),
     ],
 )
 def test_keys_of_a_server_belong_to_its_kind(server: str, words: str) -> None:

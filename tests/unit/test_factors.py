@@ -89,12 +89,12 @@ def test_an_experiment_with_factors_survives_the_store() -> None:
     [
         ("[factor]\n", "factor", "Write [factor.NAME]"),
         ("factor = 3\n", "factor", "table of factors"),
-        ("[factor.a]\nonly = {}\n", "factor.a", "it has 1 level and varies nothing"),
+        ("[factor.a]\nonly = {}\n", "factor.a", "it has 1 level; a factor needs at least two"),
         ("[factor.a]\nx = {}\ny = 4\n", "factor.a.y", "like a [[variant]]"),
-        ("[factor.a]\nx = {}\ny = { name = 'z' }\n", "factor.a.y.name", "made from the levels"),
+        ("[factor.a]\nx = {}\ny = { name = 'z' }\n", "factor.a.y.name", "named by their levels"),
         ("[factor.a]\nx = {}\n'y+z' = {}\n", "factor.a.y+z", "without + and ]"),
-        (FACTORS + "[[variant]]\nname = 'a'\n", "variant.name", "made from the levels"),
-        (FACTORS + COMMON + COMMON, "variant", "make a factor of what differs"),
+        (FACTORS + "[[variant]]\nname = 'a'\n", "variant.name", "named by their levels"),
+        (FACTORS + COMMON + COMMON, "variant", "write the others as levels of a factor"),
         (
             FACTORS + "[variant.server]\ncpus = '0'\n",
             "variant",

@@ -107,7 +107,7 @@ INVALID: dict[str, tuple[str, str, str]] = {
     "both": (
         CLOSED + 'ramp = { duration = "5s" }\nsteps = [{ percent = 50, duration = "5s" }]',
         "load",
-        "ramp and steps exclude one another",
+        "ramp and steps exclude each other",
     ),
     "steps that ask for nothing": (
         CLOSED + 'steps = [{ percent = 0, duration = "5s" }]',
@@ -117,12 +117,12 @@ INVALID: dict[str, tuple[str, str, str]] = {
     "more than all connections": (
         CLOSED + 'steps = [{ percent = 120, duration = "5s" }]',
         "load",
-        "100 percent, all connections, is the maximum",
+        "the maximum is 100 percent, all connections",
     ),
     "a ramp from above all connections": (
         CLOSED + 'ramp = { from_percent = 101, duration = "5s" }',
         "load",
-        "100 percent, all connections, is the maximum",
+        "the maximum is 100 percent, all connections",
     ),
     "longer than the measurement": (
         OPEN + 'steps = [{ percent = 50, duration = "50s" }, { percent = 60, duration = "11s" }]',

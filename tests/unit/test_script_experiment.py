@@ -91,7 +91,7 @@ def test_the_data_are_those_of_the_script_its_neighbours_and_its_options(tmp_pat
 def test_all_errors_come_at_once(tmp_path: Path) -> None:
     wrong = SHOP + 'name = "oltp_read_only"\ntables = 4\ntable_size = 100\n'
     found = errors(tmp_path, wrong, "workload.statements=fast", "workload.options.list=[1]")
-    assert found["workload[shop].name"].startswith("it has a script too.")
+    assert found["workload[shop].name"].startswith("the workload also has a script.")
     for key in ("tables", "table_size"):
         assert f"options = {{ {key} = … }}" in found[f"workload[shop].{key}"]
     assert "Known here: prepared, text" in found["workload[shop].statements"]
@@ -106,7 +106,7 @@ def test_a_script_that_is_not_there_and_a_load_that_no_script_can_have(tmp_path:
     )
     assert str(tmp_path / "nowhere.lua") in found["workload[nowhere].script"]
     assert "opens its connections itself" in found["load.reconnect_every"]
-    assert "without its prepare" in found["design.state"]
+    assert "cannot load its data again" in found["design.state"]
     assert (
         'Write script = "FILE.lua"' in errors(tmp_path, '[[workload]]\nname = "lua"\n')["workload[lua].name"]
     )

@@ -186,11 +186,11 @@ tables = { t = { rows = 5, columns = { id = "uniform(1, rows(u))" } } }
         "bad.sql:8: DELIMITER is a command of the mysql client.",
         'workload[inline].order = "randm": there is no such choice.',
         "workload[third].parameters.c = \"csv('no.csv', 'a')\": there is no such file.",
-        'workload[third].parameters.low = "uniform(5)": uniform lacks high. It is written',
-        'workload[third].tables.t.columns.id = "uniform(1, rows(u))": rows(u) asks for a table',
-        "it uses :idd, and there is no such parameter; there are: low, r, c.",
+        'workload[third].parameters.low = "uniform(5)": uniform needs high. Write',
+        'workload[third].tables.t.columns.id = "uniform(1, rows(u))": rows(u): there is no generated table u',
+        "it uses :idd, but there is no such parameter; there are: low, r, c.",
         '"SELECT \'a": a quoted text or a comment that begins here has no end.',
-        "it holds 2 statements.",
+        "it has 2 statements.",
     ]:
         assert sum(part in error for error in found) == 1, (part, found)
 
@@ -223,9 +223,8 @@ def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
     path = write(tmp_path, workload)
     path.write_text(path.read_text().replace("[load]", '[load]\nprewarm = "scan"'))
     assert errors(path) == [
-        'load.prewarm = "scan": dbdyno does not know what to read for sql. Give workload[sql].prewarm, '
-        "a list of "
-        "statements that read it."
+        'load.prewarm = "scan": sql has no generated tables, so dbdyno does not know '
+        "what to read. Give workload[sql].prewarm, a list of statements that read its data."
     ]
 
 
@@ -234,21 +233,21 @@ def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
     [
         ("5", "a generator is a name and its arguments"),
         ("uniform(1,", "a generator is a name and its arguments"),
-        ("__import__('os').system('x')", "is no argument"),
+        ("__import__('os').system('x')", "is not an argument"),
         ("uniform(1, open('x'))", "high = Call("),
-        ("uniform(1, 2, 3)", "uniform has 2 arguments at most: uniform(low, high)"),
+        ("uniform(1, 2, 3)", "uniform has at most 2 arguments: uniform(low, high)"),
         ("uniform(1, 2, low=3)", "low occurs twice"),
-        ("uniform(2, 1)", "write the minimum first"),
-        ("uniform(1, 'a')", "high = 'a' does not fit"),
+        ("uniform(2, 1)", "write the lower value first"),
+        ("uniform(1, 'a')", "high = 'a' is invalid"),
         (
             "zipfian(1, 2, exponant=1)",
-            "zipfian has no exponant. It is written zipfian(low, high, exponent=0.8)",
+            "zipfian has no exponant. Write zipfian(low, high, exponent=0.8)",
         ),
         ("one_of()", "one_of"),
         ("one_of(1, 2, weights=[1])", "2 values and 1 weights"),
         ("sequence(5, 1)", "it goes from 5 to 1"),
-        ("uniform(1, 2 ** 9)", "is no argument"),
-        ("uniform(**x)", "is no argument"),
+        ("uniform(1, 2 ** 9)", "is not an argument"),
+        ("uniform(**x)", "is not an argument"),
     ],
 )
 def test_a_wrong_generator_is_told_with_the_right_form(text: str, told: str) -> None:

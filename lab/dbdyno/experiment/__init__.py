@@ -1,4 +1,4 @@
-"""The experiment: reads a TOML file, validates it, and derives the ordered list of trials.
+"""Reads the experiment file (TOML), validates it, and computes the list of trials in running order.
 
-Uses no process, driver or clock.
+This package uses no process, driver or clock.
 """

@@ -23,6 +23,6 @@ CpuList = Annotated[str, AfterValidator(_cpu_list)]
 
 
 class Model(BaseModel):
-    """Frozen, without unknown keys, and with strict types: "8" is not 8, and 1 is not true."""
+    """A frozen model that rejects unknown keys and converts no types: "8" is not 8, and 1 is not true."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

@@ -1,8 +1,8 @@
-"""Parser of generators such as `zipfian(1, 1_000, exponent=0.9)`: a name and its arguments.
+"""Parses generators such as `zipfian(1, 1_000, exponent=0.9)`: a name and its arguments.
 
 The syntax is that of a Python call: numbers with underscores, text in quotes, `null`, lists, names,
-`name=value`, sums and products of integers. `rows(TABLE)` is the number of rows of a generated table. Nothing
-else is evaluated.
+`name=value`, sums and products of integers. `rows(TABLE)` is the number of rows of a generated table. All
+other syntax is an error.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ class Call:
     """One generator."""
 
     name: str
-    # In order; numbers, text, None, lists of these, and calls.
+    # Positional arguments: numbers, text, None, lists of these, and calls.
     arguments: tuple[Any, ...]
+    # Arguments with names.
     named: Mapping[str, Any]
 
 
 def parse(text: str, rows: Mapping[str, int]) -> Call:
-    """Parse `text`; `rows` are the row counts of the generated tables. Raises ValueError that says what to
-    write.
+    """Parse a generator; `rows` has the row count of each generated table. Raises ValueError, whose text says
+    what to write.
     """
     if len(text) > TEXT_LENGTH_MAX:
-        raise ValueError(f"it has {len(text)} characters, and {TEXT_LENGTH_MAX} are the most")
+        raise ValueError(f"it has {len(text)} characters; the maximum is {TEXT_LENGTH_MAX}")
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -78,12 +79,12 @@ def _value(node: ast.expr, rows: Mapping[str, int]) -> Any:
         case _:
             pass
     raise ValueError(
-        f"{ast.unparse(node)} is no argument: numbers, text in quotes, null, lists and name=value are"
+        f"{ast.unparse(node)} is not an argument; write a number, text in quotes, null, a list or name=value"
     )
 
 
 def _rows(table: Any, rows: Mapping[str, int]) -> int:
     if table not in rows:
         known = ", ".join(rows) or "none"
-        raise ValueError(f"rows({table}) asks for a table that tables does not have; it has: {known}")
+        raise ValueError(f"rows({table}): there is no generated table {table}; there are: {known}")
     return rows[table]

@@ -6,7 +6,7 @@ HIGHEST_CPU = 8191
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """The CPU numbers of a list such as "0", "0-3" or "0,2-5". Raises ValueError naming the wrong part."""
+    """The CPU numbers of a list such as "0", "0-3" or "0,2-5". Raises ValueError with the wrong part."""
     numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -14,7 +14,7 @@ def parse_cpus(text: str) -> frozenset[int]:
             raise ValueError(f"{part.strip()!r} is not a CPU number or range")
         low, high = int(first), int(last) if dash else int(first)
         if low > high:
-            raise ValueError(f"the range {part.strip()!r} runs backwards")
+            raise ValueError(f"the range {part.strip()!r} is in descending order")
         if high > HIGHEST_CPU:
             raise ValueError(f"{high} is above the highest CPU number, {HIGHEST_CPU}")
         numbers.update(range(low, high + 1))

@@ -1,4 +1,4 @@
-"""Durations with their unit: "500ms", "30s", "2m", "1h"."""
+"""Parses and formats durations with a unit: "500ms", "30s", "2m", "1h"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 
 
 def parse_duration_s(text: object) -> float:
-    """Seconds of "500ms", "30s", "2m" or "1h". Raises ValueError that says what to write."""
+    """The seconds of a duration such as "500ms" or "2m". Raises ValueError, whose text says what to write."""
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         raise ValueError(f'a duration needs a unit: "{text}s", "{text}ms" or "{text}m"')
     match = _DURATION.fullmatch(text.strip()) if isinstance(text, str) else None

@@ -1,4 +1,4 @@
-"""Errors of an experiment file, reported together, each with its fix."""
+"""Errors in an experiment file or in options. All errors are reported together, each with its fix."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ VALUE_LENGTH_MAX = 60
 
 @dataclass(frozen=True)
 class InputError:
-    """One error."""
+    """One error in the user's input. `InvalidExperiment` is the exception with all of them."""
 
     # The key in the file: "variant[pool].server.cpus". Empty if the error concerns the whole file.
     key: str
     # Its value; None without one.
     value: Any
+    # What is wrong, in words that follow "KEY = VALUE: ".
     problem: str
     fix: str = ""
 
@@ -30,10 +31,10 @@ class InputError:
 
 
 class InvalidExperiment(Problem):
-    """Every error of one experiment file; at least one."""
+    """The exception with all errors of one experiment file; there is at least one."""
 
     def __init__(self, source: str, errors: list[InputError]) -> None:
-        assert errors, "an experiment without errors is no error"
+        assert errors, "raised only if there are errors"
         self.source = source
         self.errors = errors
         count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
@@ -41,7 +42,7 @@ class InvalidExperiment(Problem):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The fix for an unknown word: the most similar known one, or all of them."""
+    """The fix for an unknown word: the most similar known word, or a list of all known words."""
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if near:

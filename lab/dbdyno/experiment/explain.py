@@ -11,7 +11,7 @@ from dbdyno.experiment import model as models
 from dbdyno.experiment import shapes
 from dbdyno.experiment.errors import InputError, did_you_mean
 
-# Sections that have another name in the model than in the file.
+# Sections whose name in the model differs from the name in the file.
 _SECTION = {"workloads": "workload", "variants": "variant"}
 _MODEL: dict[str, type[BaseModel]] = {
     "workload": models.OltpWorkload,
@@ -30,14 +30,14 @@ _MODEL: dict[str, type[BaseModel]] = {
     "variant": models.Variant,
     "variant.server": models.ServerSpec,
 }
-# Keys of durations: the file's names have no unit.
+# Fields of durations: model name -> name in the file, which has no unit.
 _KEY = {
     field: field.removesuffix("_s")
     for model in _MODEL.values()
     for field in model.model_fields
     if field.endswith("_s")
 }
-# What to write instead, by kind of type error.
+# The expected type, by pydantic's name of the error.
 _WANTED = {
     "string_type": "text in quotes",
     "int_type": "a whole number",
@@ -63,7 +63,9 @@ _BOUND = {
 
 
 def is_echo(error: ErrorDetails) -> bool:
-    """Whether `error` only follows from others: a list counts as too short if its entries have errors."""
+    """Whether `error` is only a consequence of other errors: pydantic reports a list as too short if its
+    entries have errors.
+    """
     return error["type"] == "too_short" and bool(error["input"])
 
 
@@ -125,7 +127,7 @@ def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
     if not words:
         return []
     if family:
-        # The part in the middle is the name of a table.
+        # The word after "tables" is the name of a table.
         words = [family, *(words[1:2] if words[1:2] == ["tables"] else words[1:])]
     section = ".".join([_SECTION.get(words[0], words[0]), *words[1:]])
     model = _MODEL.get(section)
@@ -139,7 +141,7 @@ def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> InputError
         return InputError(key, value, "there is no such workload", fix)
     model: Any = models.Experiment
     if location[0] == "workloads":
-        # The rest of the way, from the kind of workload that has such a key.
+        # Search the rest of the location in the kind of workload that has such a key.
         location = location[2:]
         kinds = (models.OltpWorkload, models.SqlWorkload, models.ScriptWorkload)
         model = next(kind for kind in kinds if location[0] in kind.model_fields)

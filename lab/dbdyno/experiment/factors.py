@@ -9,9 +9,9 @@
     -> 8.0+per-connection (the baseline: the first level of each), 8.0+pool, 8.4+per-connection, 8.4+pool
 
 A full factorial (Fisher 1935, The Design of Experiments, ch. 6) answers more than one question with the same
-trials: what each factor does on average over the others, and whether it does the same everywhere. A level is
-written like a `[[variant]]`; one `[[variant]]` without a name has what all combinations share. Lists
-add up; a key that two factors set to a value each has no meaning and is an error.
+trials: the effect of each factor, averaged over the levels of the others, and whether factors interact. A
+level has the keys of a `[[variant]]`; one `[[variant]]` without a name has the settings that all combinations
+share. Lists of several factors are concatenated; any other key that two factors set is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dbdyno.experiment.errors import InputError
 
 # Separates the factor levels in a variant's name.
 JOINT = "+"
-# Maximum number of combinations; the server of each starts in every block.
+# Maximum number of combinations; each one starts a server in every block.
 VARIANTS_MAX = 64
 
 
@@ -79,7 +79,7 @@ def _shape_errors(factors: Any) -> Iterator[InputError]:
             continue
         if len(levels) < 2:
             yield InputError(
-                place, None, f"it has {len(levels)} level and varies nothing", "Give it at least two"
+                place, None, f"it has {len(levels)} level; a factor needs at least two", "Add a level"
             )
         for level, settings in levels.items():
             if not isinstance(settings, dict):
@@ -88,7 +88,7 @@ def _shape_errors(factors: Any) -> Iterator[InputError]:
                 )
                 continue
             for key in sorted(settings.keys() & {"name", "levels"}):
-                fix = "Leave it out: the names of variants are made from the levels"
+                fix = "Leave it out: the variants are named by their levels"
                 yield InputError(f"{place}.{level}.{key}", settings[key], "a level has no such key", fix)
             if not level.strip() or JOINT in level or "]" in level:
                 problem = f"a level's name is text without {JOINT} and ]"
@@ -104,12 +104,14 @@ def _common_errors(variants: Any) -> Iterator[InputError]:
         yield InputError("variant", variants, "this must be a list of tables", "Write [[variant]]")
         return
     if len(variants) > 1:
-        fix = "Keep one, with what all variants share, and make a factor of what differs"
+        fix = (
+            "Keep one, with the settings that all variants share, and write the others as levels of a factor"
+        )
         yield InputError("variant", None, f"there are {len(variants)} of them in addition to [factor]", fix)
     for entry in variants[:1]:
         for key in sorted(entry.keys() & {"name", "levels"}):
-            problem = "with [factor] this table is what all variants share"
-            fix = "Leave it out: the names are made from the levels"
+            problem = "with [factor] this table has the settings that all variants share"
+            fix = "Leave it out: the variants are named by their levels"
             yield InputError(f"variant.{key}", entry[key], problem, fix)
 
 
@@ -121,7 +123,7 @@ def _count_errors(factors: Mapping[str, Mapping[str, Any]]) -> Iterator[InputErr
             "factor",
             None,
             f"{product} levels make {count} variants, and an experiment has at most {VARIANTS_MAX}",
-            "Leave levels out, or ask in several experiments",
+            "Remove levels, or split the experiment",
         )
 
 

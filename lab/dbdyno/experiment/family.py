@@ -1,6 +1,6 @@
-"""The family of a run: its verdict sentences, about comparisons or about contrasts of factors.
+"""The family of verdict sentences of a run, about comparisons of variants or about contrasts of factors.
 
-Their number must be known before the run, because they share the family-wise error rate.
+The number of sentences must be known before the run, because they share the family-wise error rate.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from dbdyno.experiment.model import Experiment, Factor, Variant
 from dbdyno.experiment.quantities import as_text, is_equal, variable_name
 
-# Keys of a server that do not count as differences: variables are compared one by one, a check verifies the
-# version, and the others name the source of a password.
+# Keys of a server that do not count as differences: dbdyno compares variables one by one, check P03 verifies
+# the version, and the other keys name the source of a password.
 _NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
 
 
@@ -71,7 +71,7 @@ def list_differences(one: Variant, other: Variant) -> list[str]:
 
 
 def differing_variables(one: Variant, other: Variant) -> list[str]:
-    """The variables with different declared values; two spellings of one value count as equal."""
+    """The variables with different declared values; two spellings of a value (8G) are equal."""
     left, right = (
         {variable_name(option): as_text(value) for option, value in variant.server.variables.items()}
         for variant in (one, other)

@@ -26,7 +26,7 @@ Weights = Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | N
 
 
 def _parse_distribution(value: Any) -> Any:
-    """Convert `zipfian`, or `zipfian(exponent=1.1)`, to `Keys`."""
+    """Convert a distribution such as `zipfian` or `zipfian(exponent=1.1)` to `Keys`."""
     if isinstance(value, Call):
         if value.arguments:
             raise ValueError(f"write its parameters by name, as in {value.name}(exponent=1.1)")
@@ -57,7 +57,7 @@ class IntegerRange(Generator):
     @model_validator(mode="after")
     def _check_order(self) -> IntegerRange:
         if self.low > self.high:
-            raise ValueError(f"it goes from {self.low} to {self.high}: write the minimum first")
+            raise ValueError(f"it goes from {self.low} to {self.high}: write the lower value first")
         if self.high - self.low >= 2**62:
             raise ValueError(f"it goes from {self.low} to {self.high}, which is more than 2^62 values")
         return self
@@ -87,7 +87,7 @@ class Special(Gaussian):
 
 
 class Pareto(IntegerRange):
-    """Low values are the most frequent: a share h of the values gets a share 1 - h of the accesses."""
+    """Low values are the most frequent: a fraction h of the values gets a fraction 1 - h of the accesses."""
 
     h: float = Field(default=0.2, gt=0, lt=1)
 
@@ -109,12 +109,12 @@ class Sequence(Generator):
     @model_validator(mode="after")
     def _check_order(self) -> Sequence:
         if self.last is not None and self.last < self.first:
-            raise ValueError(f"it goes from {self.first} to {self.last}: the first comes first")
+            raise ValueError(f"it goes from {self.first} to {self.last}: write the lower value first")
         return self
 
 
 class OneOf(Generator):
-    """One of some values."""
+    """A value from a list."""
 
     values: list[Value] = Field(min_length=1)
     weights: Weights = None
@@ -126,7 +126,7 @@ class OneOf(Generator):
                 f"it has {len(self.values)} values and {len(self.weights)} weights: each needs one"
             )
         if self.weights is not None and not any(self.weights):
-            raise ValueError("its weights are all 0: one must be above")
+            raise ValueError("its weights are all 0: at least one must be above 0")
         return self
 
     def plan(self) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class Result(Generator):
 
     key = "result"
     statement: str = Field(min_length=1)
-    # From 1.
+    # Number of the column, from 1.
     column: int = Field(default=1, ge=1, le=4096)
 
 
@@ -251,7 +251,7 @@ COLUMNS: Mapping[str, type[Generator]] = {
 
 
 def parameter(text: str, rows: Mapping[str, int]) -> Generator:
-    """The generator of a parameter. Raises ValueError that says what to write."""
+    """The generator of a parameter. Raises ValueError, whose text says what to write."""
     return _build_generator(parse(text, rows), PARAMETERS)
 
 
@@ -278,7 +278,7 @@ def _build_generator(call: Call, known: Mapping[str, type[Generator]]) -> Genera
     if kind is OneOf:
         arguments: dict[str, Any] = {"values": list(call.arguments), **call.named}
     elif len(call.arguments) > len(fields):
-        raise ValueError(f"{call.name} has {len(fields)} arguments at most: {_usage(call.name, kind)}")
+        raise ValueError(f"{call.name} has at most {len(fields)} arguments: {_usage(call.name, kind)}")
     else:
         arguments = dict(zip(fields, call.arguments, strict=False))
         if twice := sorted(arguments.keys() & call.named.keys()):
@@ -318,7 +318,7 @@ def _error_text(error: ValidationError, name: str, kind: type[Generator]) -> str
     if detail["type"] == "extra_forbidden":
         what = f"{name} has no {place}"
     elif detail["type"] == "missing":
-        what = f"{name} lacks {place}"
+        what = f"{name} needs {place}"
     else:
-        what = f"{place} = {detail['input']!r} does not fit: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
-    return f"{what}. It is written {_usage(name, kind)}"
+        what = f"{place} = {detail['input']!r} is invalid: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+    return f"{what}. Write {_usage(name, kind)}"

@@ -1,5 +1,4 @@
-"""The engine's limits for a plan. With them dbdyno reports exceeded limits together with a file's other
-errors.
+"""The engine's limits for a plan, so that dbdyno reports exceeded limits together with a file's other errors.
 
 `make docs` writes limits.json from engine/schema/src/plan/limits.rs; a test compares the two.
 """

@@ -1,7 +1,7 @@
-"""An experiment as frozen models with every default filled in.
+"""The models of an experiment, with every default filled in.
 
-`reading` builds them from a TOML file, the store keeps them as JSON, everything else only reads them. Names
-follow the file; names of times end in `_s`, for seconds.
+`reading` builds them from a TOML file, and the store keeps them as JSON. Their fields have the names of the
+keys in the file; fields with a time end in `_s`, for seconds.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ Rate = Annotated[float, Field(gt=0, le=LIMITS["rate_per_s"], allow_inf_nan=False
 
 
 class Point(Model):
-    """One load level: connections in a closed loop; in an open loop the rate, with connections as the cap."""
+    """One load level: connections in a closed loop; in an open loop a rate, and the maximum number of busy
+    connections.
+    """
 
     connections: Connections
     rate: Rate | None = None
@@ -83,7 +85,7 @@ class Load(Shapes):
     # None is "auto": the engine warms up for `warmup_allowance_s`, and `judge` then discards the rest of the
     # warm-up.
     warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
-    # "scan": every trial reads all tables and indexes first.
+    # "scan": read all tables and indexes before each trial.
     prewarm: Literal["none", "scan"] = "none"
     transport: Literal["tcp", "unix"] = "tcp"
     # Number of transactions after which a connection is closed and reopened; 0 for never.
@@ -95,13 +97,17 @@ class Load(Shapes):
     @model_validator(mode="after")
     def _one_cap(self) -> Load:
         if self.rate and len(self.connections) != 1:
-            raise ValueError("with rates, connections is the cap on busy connections: one number in the list")
+            raise ValueError(
+                "with rates, connections is the maximum number of busy connections: write one number"
+            )
         return self
 
     @model_validator(mode="after")
     def _one_loop(self) -> Load:
         if self.rate and self.think_time_s is not None:
-            raise ValueError("think_time is for closed loops: with rates, nobody waits for an answer")
+            raise ValueError(
+                "think_time is for closed loops: with rates, transactions start at scheduled times"
+            )
         if not self.rate and self.queue_limit is not None:
             raise ValueError("queue_limit is for open loops: give a rate, or leave it out")
         return self
@@ -110,11 +116,11 @@ class Load(Shapes):
     def _one_change(self) -> Load:
         shapes = self.chosen_shapes()
         if len(shapes) > 1:
-            raise ValueError(f"{' and '.join(shapes)} exclude one another: keep one of them")
+            raise ValueError(f"{' and '.join(shapes)} exclude each other: keep one of them")
         for shape in shapes.values():
             highest = max(shape.percents())
             if not self.rate and highest > 100:
-                raise ValueError("in a closed loop 100 percent, all connections, is the maximum")
+                raise ValueError("in a closed loop the maximum is 100 percent, all connections")
             if self.rate and max(self.rate) * highest / 100 > LIMITS["rate_per_s"]:
                 raise ValueError(
                     f"the load changes to more than {LIMITS['rate_per_s']} transactions per second"
@@ -136,7 +142,7 @@ class Load(Shapes):
 
     @property
     def is_changing(self) -> bool:
-        """Whether the load changes during the measurement, so that there is no steady state."""
+        """Whether the load changes during the measurement, so that throughput has no steady state."""
         return self.shape is not None
 
     @property
@@ -158,7 +164,7 @@ class Load(Shapes):
 
 
 class Design(Model):
-    """How often and in which order trials run. A block holds every variant at every point once."""
+    """How often and in which order trials run. A block runs every variant once at every point."""
 
     blocks: int = Field(default=8, ge=1, le=1_000)
     state: State = "restore"
@@ -242,7 +248,7 @@ class Experiment(Model):
     variants: tuple[Variant, ...] = Field(min_length=1)
     # In the order of the file; empty if the file lists its variants.
     factors: tuple[Factor, ...] = ()
-    # Check code -> the reason why the run may continue after a stop of this check.
+    # Code of a check -> the reason why the run may continue after a stop of this check.
     override: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -26,7 +26,7 @@ OltpName = Literal[
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
 
-# The options that define the data; the others define the queries.
+# The options that define the tables; the others define the queries.
 DATA_OPTIONS = ("tables", "table_size", "auto_inc", "secondary", "create_secondary", "mysql_storage_engine")
 
 
@@ -34,13 +34,15 @@ class Keys(Model):
     """Which rows are accessed: sysbench's distributions, with its parameters and their defaults."""
 
     distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian"] = "uniform"
-    # Number of uniform numbers whose mean is the bell-shaped distribution of gaussian and special.
+    # For gaussian and special: the number of uniform numbers that are averaged to give the bell curve.
     iterations: int = Field(default=12, ge=1, le=1000)
     # For special: width of the range of frequent values in percent of the rows, and its share of accesses in
     # percent.
     percent: int = Field(default=1, ge=0, le=100)
     hot_percent: int = Field(default=75, ge=0, le=100)
+    # For pareto: a fraction h of the rows gets a fraction 1 - h of the accesses.
     h: float = Field(default=0.2, gt=0, lt=1)
+    # For zipfian: row k is chosen in proportion to 1 / k^exponent.
     exponent: float = Field(default=0.8, ge=0, le=100)
 
     @model_validator(mode="before")

@@ -1,7 +1,7 @@
-"""Overrides by key: the changes that a profile and `--set` make to an experiment before it is validated.
+"""Applies the changes of a profile and of `--set` to an experiment before it is validated.
 
-`workload.x` and `variant.x` apply to all of them, `variant[NAME].x` and `workload[NAME].x` to one. Tables are
-merged key by key; everything else is replaced.
+`workload.x` and `variant.x` change all workloads and variants, `variant[NAME].x` and `workload[NAME].x` one.
+Tables are merged key by key; everything else is replaced.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def parse_assignment(text: str) -> tuple[str, Any] | InputError:
-    """One `key=value` of the command line; the value is TOML, or text if it is not valid TOML."""
+    """Parse one `key=value` of the command line. The value is TOML, or text if it is not valid TOML."""
     # The first "=" outside a variant's name in brackets.
     match = re.fullmatch(r"((?:[^=\[]|\[[^\]]*\])+)=(.*)", text, re.DOTALL)
     if match is None:
         return InputError(
-            f"--set {text}", None, "there is no = in it", "Write --set key=value, as in load.duration=10s"
+            f"--set {text}", None, "it has no =", "Write --set key=value, as in load.duration=10s"
         )
     key, value = match[1].strip(), match[2].strip()
     try:
@@ -84,6 +84,6 @@ def _set_value(table: Any, path: str, key: str, value: Any) -> InputError | None
     for parent in parents:
         table = table.setdefault(parent, {}) if isinstance(table, dict) else None
     if not isinstance(table, dict):
-        return InputError(key, value, "the key leads into something that is not a table")
+        return InputError(key, value, "a part of the key before the last dot is not a table")
     table[last] = value
     return None

@@ -1,4 +1,4 @@
-"""Comparing values of server variables: whether two spellings of a setting are equal.
+"""Compares values of server variables that have several spellings.
 
 A file contains `8G`, `true` or `index_merge=off`; the server reports 8589934592, `ON` or a list of forty
 switches. Values that a server rounds or clips are handled in `checks.adjustments`.

@@ -1,7 +1,7 @@
 """Reads a TOML file into a validated `Experiment`, and reports all errors together.
 
-First it merges the file, then the profile, then `--set`; then it builds one model with all defaults. It
-starts, connects and measures nothing.
+It merges the file, the profile and `--set`, in this order, and builds one model with all defaults. It needs
+no server.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_bytes(
         document = _parse(source)
     except (ValueError, RecursionError) as error:
         raise InvalidExperiment(str(path), [InputError("", None, f"invalid TOML: {error}")]) from error
-    # Before profiles and --set, which may name the variants of factors.
+    # Factors are expanded first, because profiles and --set may name the resulting variants.
     errors = factors.expand(document)
     errors = errors or list(_shape_errors(document))
     if not errors:
@@ -76,7 +76,7 @@ def from_document(document: dict[str, Any], source: str, folder: Path) -> Experi
     if experiment is not None:
         errors += _combination_errors(experiment)
     else:
-        # In addition to errors elsewhere.
+        # Also report errors in SQL statements if another part of the file is invalid.
         for workload in sql_reading.valid_workloads(resolved["workloads"]):
             errors += sql_reading.find_errors(workload, _dialects(document["variant"]))
     if errors or experiment is None:
@@ -86,13 +86,13 @@ def from_document(document: dict[str, Any], source: str, folder: Path) -> Experi
 
 def _parse(source: bytes) -> dict[str, Any]:
     if len(source) > FILE_BYTES_MAX:
-        raise ValueError(f"it has {len(source)} bytes, and an experiment has at most {FILE_BYTES_MAX}")
+        raise ValueError(f"it has {len(source)} bytes; the maximum is {FILE_BYTES_MAX}")
     return tomllib.loads(source.decode())
 
 
 def _shape_errors(document: dict[str, Any]) -> Iterator[InputError]:
-    """Sections that are unknown, missing or of the wrong type; the rest can be validated only
-    without them.
+    """Errors for sections that are unknown, missing or of the wrong type; keys are validated only if there
+    are none.
     """
     for section in document:
         if section not in SECTIONS:
@@ -101,7 +101,7 @@ def _shape_errors(document: dict[str, Any]) -> Iterator[InputError]:
         entries = document.get(section)
         if not entries:
             yield InputError(
-                section, entries, "an experiment needs at least one", f"Add a [[{section}]] table"
+                section, entries, "an experiment needs at least one of them", f"Add a [[{section}]] table"
             )
         elif not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             yield InputError(section, None, "this is one table and must be a list", f"Write [[{section}]]")
@@ -163,7 +163,7 @@ def _resolve_workload(
         return sql_reading.resolve(workload, folder, dialect, errors)
     if workload.get("name") == "lua":
         fix = 'Write script = "FILE.lua" instead'
-        errors.append(InputError("workload[lua].name", "lua", "this is no name", fix))
+        errors.append(InputError("workload[lua].name", "lua", "this is not a workload name", fix))
     return workload
 
 
@@ -258,7 +258,7 @@ def _validate(resolved: dict[str, Any], errors: list[InputError]) -> Experiment 
 
 
 def _combination_errors(experiment: Experiment) -> Iterator[InputError]:
-    """Values that are valid individually but not together."""
+    """Errors of values that are valid individually but not together."""
     yield from _duplicate_errors("variant", [variant.name for variant in experiment.variants])
     yield from _duplicate_errors("workload", [workload.title for workload in experiment.workloads])
     yield from _state_errors(experiment)
@@ -267,8 +267,8 @@ def _combination_errors(experiment: Experiment) -> Iterator[InputError]:
         if isinstance(workload, SqlWorkload):
             yield from sql_reading.find_errors(workload, dialects)
             if experiment.load.prewarm == "scan" and not (workload.prewarm or workload.tables):
-                problem = f"dbdyno does not know what to read for {workload.title}"
-                fix = f"Give workload[{workload.title}].prewarm, a list of statements that read it"
+                problem = f"{workload.title} has no generated tables, so dbdyno does not know what to read"
+                fix = f"Give workload[{workload.title}].prewarm, a list of statements that read its data"
                 yield InputError("load.prewarm", "scan", problem, fix)
     scripts = [one.title for one in experiment.workloads if isinstance(one, ScriptWorkload)]
     if scripts and experiment.load.reconnect_every:
@@ -276,12 +276,12 @@ def _combination_errors(experiment: Experiment) -> Iterator[InputError]:
         yield InputError("load.reconnect_every", experiment.load.reconnect_every, problem, "Leave it out")
     for one in experiment.workloads:
         if isinstance(one, ScriptWorkload) and not one.prepare and experiment.design.state == "reset":
-            problem = f"the data of {one.title} cannot be made again without its prepare"
-            yield InputError("design.state", "reset", problem, "Leave prepare = false out")
+            problem = f"{one.title} has prepare = false, so dbdyno cannot load its data again"
+            yield InputError("design.state", "reset", problem, "Remove prepare = false")
     for code, reason in experiment.override.items():
         if not reason.strip():
-            fix = f'Write {code} = "why this may pass"'
-            yield InputError(f"override.{code}", reason, "an override needs its reason", fix)
+            fix = f'Write {code} = "the reason why the run may continue"'
+            yield InputError(f"override.{code}", reason, "an override needs a reason", fix)
     if experiment.load.duration_s < DURATION_S_MIN:
         yield InputError(
             "load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms"
@@ -289,13 +289,15 @@ def _combination_errors(experiment: Experiment) -> Iterator[InputError]:
 
 
 def _state_errors(experiment: Experiment) -> Iterator[InputError]:
-    """Servers that cannot do what `state` requires between groups."""
+    """Errors of servers that do not support `state`."""
     state = experiment.design.state
     for variant in experiment.variants:
         kind, possible = variant.server.kind, variant.server.states()
         if state not in possible:
             lacking = f" without {_COMMANDS[state]}" if kind == "command" and state in _COMMANDS else ""
-            problem = f"variant {variant.name!r} is a server of kind {kind}, which cannot do this{lacking}"
+            problem = (
+                f"variant {variant.name!r} has a server of kind {kind}, which has no such state{lacking}"
+            )
             fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
             yield InputError("design.state", state, problem, fix)
     existing = [variant.name for variant in experiment.variants if not variant.server.is_private]
@@ -304,7 +306,7 @@ def _state_errors(experiment: Experiment) -> Iterator[InputError]:
         yield InputError(
             "design.state",
             state,
-            f"the workloads have different tables, and {existing[0]!r} has one database for all of them",
+            f"the workloads have different tables, and {existing[0]!r} has one database for all workloads",
             'Write state = "reset", or give all workloads the same tables and table_size',
         )
 

@@ -1,9 +1,8 @@
-"""Blocks that are repeated because other processes used the CPUs of server or client, by a rule made before
-the run.
+"""Decides which blocks are repeated because other processes used the CPUs of server or client.
 
 A block in which any trial met a foreign share above `FOREIGN_LIMIT` runs once more, after the last planned
-block: all its trials, in the same order. Results take no part in the choice, and the repeat replaces its
-original whatever it shows, so repeating cannot favour a variant. At most a quarter of the blocks, those with
+block: all its trials, in the same order. The choice does not depend on results, and the repeat always
+replaces the original block, so repeating cannot favour a variant. At most a quarter of the blocks, those with
 the largest foreign share, are repeated.
 """
 
@@ -15,9 +14,9 @@ from dataclasses import replace
 from dbdyno.experiment.schedule import Trial
 from dbdyno.server_record import ForeignProcess, ForeignRecord, ServerRecord
 
-# CPU time of other processes, as a share of the CPUs that server and client use, that disturbs a trial.
+# CPU time of other processes, as a share of the CPUs of server and client; more than this disturbs a trial.
 FOREIGN_LIMIT = 0.10
-# One of this many blocks may be repeated.
+# At most one block in this number is repeated.
 REPEAT_ONE_IN = 4
 # Maximum number of process names in a message, and the share from which a second process is named.
 NAMED_MAX = 5

@@ -1,4 +1,4 @@
-"""When and where each trial runs: blocks with balanced random order, groups, rotated slots.
+"""Computes the running order of the trials: blocks in balanced random order, groups, and rotated slots.
 
 Variants are compared within blocks, close together in time, so that drift (temperature, other processes, the
 file system) affects all of them alike. Each variant has each position in the order, and each slot (directory
@@ -8,9 +8,9 @@ and ports), equally often, so that neither can look like an effect of the varian
 - k variants run in random Latin squares of k blocks; where k is even they are Williams squares, in which each
   variant also follows each other one equally often (Williams 1949, Aust. J. Sci. Res. A 2:149).
 
-Random among balanced orders, because drawing each block's order alone puts one of two variants first in 7 or
-8 of 8 blocks in 7 % of the experiments (Fisher 1935, The Design of Experiments, ch. 4; Jones & Kenward 2014,
-Design and Analysis of Cross-Over Trials).
+The order is random among the balanced ones. If the order of each block were random by itself, one of two
+variants would run first in 7 or 8 of 8 blocks in 7 % of the experiments (Fisher 1935, The Design of
+Experiments, ch. 4; Jones & Kenward 2014, Design and Analysis of Cross-Over Trials).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dbdyno.experiment.model import Experiment, Point
 
 @dataclass(frozen=True)
 class Trial:
-    """One engine run: one variant, one workload, one point, one block. All numbers start at 0, in running
-    order.
+    """One engine run: one variant, one workload, one point, one block. All numbers start at 0 and
+    follow the running order.
     """
 
     index: int

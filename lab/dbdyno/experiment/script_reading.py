@@ -1,4 +1,4 @@
-"""Reads a `[[workload]]` with a Lua script into the model: the file, its digest, and its name."""
+"""Resolves a `[[workload]]` with a Lua script: the absolute path, the digest and the name of the file."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def workload_title(workload: dict[str, Any]) -> str:
 
 
 def resolve(workload: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
-    """A `[[workload]]` with a script: absolute path, digest, and the file's name where it has no label."""
+    """A `[[workload]]` with its absolute path, its digest, and the file's name if it has no label."""
     place = f"workload[{workload_title(workload)}]"
-    whole = {key: value for key, value in workload.items() if key in KEYS}
+    complete = {key: value for key, value in workload.items() if key in KEYS}
     for key in (key for key in workload if key not in KEYS):
         if key == "name":
             fix = "Leave one of them out; a label sets the title"
-            errors.append(InputError(f"{place}.name", workload[key], "it has a script too", fix))
+            errors.append(InputError(f"{place}.name", workload[key], "the workload also has a script", fix))
         else:
-            fix = f"Known here: {', '.join(KEYS)}. The script's own go into options = {{ {key} = … }}"
+            fix = f"Known here: {', '.join(KEYS)}. Write options of the script as options = {{ {key} = … }}"
             errors.append(InputError(f"{place}.{key}", workload[key], "a script has no such key", fix))
-    whole = {**whole, "name": "lua", "label": workload_title(workload)}
+    complete = {**complete, "name": "lua", "label": workload_title(workload)}
     if isinstance(path := workload.get("script"), str):
         absolute = (folder / Path(path).expanduser()).resolve()
-        whole["script"] = str(absolute)
+        complete["script"] = str(absolute)
         try:
-            whole["digest"] = digest(absolute)
+            complete["digest"] = digest(absolute)
         except OSError as error:
             fix = f"The path is {absolute}"
             errors.append(InputError(f"{place}.script", path, f"it cannot be read: {error.strerror}", fix))
-    return whole
+    return complete
 
 
 def digest(script: Path) -> str:

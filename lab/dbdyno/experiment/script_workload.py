@@ -1,4 +1,4 @@
-"""A Lua script with the interface of sysbench's scripts as a workload."""
+"""The workload of a Lua script that was written for sysbench."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class ScriptWorkload(BaseWorkload):
     def data_text(self) -> str:
         """A short description of the data's source."""
         if not self.prepare:
-            return "what is there"
+            return "existing data"
         options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.options.items())
-        return f"made by prepare of {Path(self.script).name}" + (f" with {options}" if options else "")
+        return f"created by prepare of {Path(self.script).name}" + (f" with {options}" if options else "")
 
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:  # noqa: ARG002 — the script writes its SQL.
         """The `workload` of an engine plan."""

@@ -1,4 +1,4 @@
-"""The server tables of an experiment: a variant's server, its configuration, and its connections."""
+"""The model of `[variant.server]`: the server, its configuration, and its connections."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class ConnectionSettings(Model):
         verifies = self.tls.startswith("verify-")
         if verifies and self.tls_ca is None:
             raise ValueError(
-                f"tls {self.tls} needs tls_ca, the file of the authority that signed the server's"
+                f"tls {self.tls} needs tls_ca, the certificate of the authority that signed the server's"
             )
         if self.tls_ca is not None and not verifies:
-            raise ValueError(f"tls_ca is given, and tls {self.tls} verifies nothing; use verify-ca")
+            raise ValueError(f"tls_ca has no effect with tls {self.tls}; use verify-ca")
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError("tls_certificate and tls_key go together")
+            raise ValueError("tls_certificate and tls_key need each other")
         if self.tls_certificate is not None and self.tls == "disabled":
-            raise ValueError("tls_certificate is given, and tls disabled has no use for it")
+            raise ValueError("tls_certificate has no effect with tls disabled")
         return self
 
     def plan(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class ServerSpec(ConnectionSettings, Hooks):
     kind: Kind = "local"
     # The product of private servers; for other servers the URL determines it.
     product: Product | None = None
-    # Required beginning of the version that the server reports.
+    # The server's version must begin with this text.
     version: str | None = Field(default=None, min_length=1)
     cpus: CpuList | None = None
     # Variables that dbdyno sets on private servers. On other servers it compares them, and sets those that
@@ -173,11 +173,11 @@ class ServerSpec(ConnectionSettings, Hooks):
         lacking = [name for name in NEEDED.get(self.kind, ()) if getattr(self, name) is None]
         wrong += [f"{name} is missing" for name in lacking]
         if self.password_env is not None and self.password_file is not None:
-            wrong.append("password_env and password_file exclude one another")
+            wrong.append("password_env and password_file exclude each other")
         if self.set_global and not self.variables:
-            wrong.append("set_global has no variables to set")
+            wrong.append("set_global needs variables")
         if bool(self.start) != bool(self.stop):
-            wrong.append("start and stop go together")
+            wrong.append("start and stop need each other")
         if wrong:
             raise ValueError(f"a server of kind {self.kind}: {'; '.join(wrong)}")
         if self.kind in _STARTED and self.product is None:

@@ -1,4 +1,4 @@
-"""A workload in a .sql file: statements, and annotations in comments that define their roles.
+"""Reads a workload from a .sql file: statements, and annotations in comments that define their use.
 
 ::
 
@@ -12,7 +12,7 @@
     SELECT c FROM item WHERE id = :id;
 
 Without any `@transaction` the file is a list of queries: each statement is a transaction, except that the
-statements from BEGIN to COMMIT form one together.
+statements from BEGIN to COMMIT together form one transaction.
 """
 
 from __future__ import annotations
@@ -121,13 +121,15 @@ class _Reader:
         if self._ungrouped and self._transactions:
             self.add_error(
                 self._ungrouped[0].line,
-                "this statement stands before the first @transaction and in no section",
+                "this statement is before the first @transaction and in no section",
                 "Write -- @setup or -- @transaction NAME before it",
             )
         transactions = self._transactions or list(_ungrouped_transactions(self._ungrouped, self._dialect))
         for transaction in self._transactions:
             if not transaction["statements"]:
-                self.add_error(transaction.pop("line"), "this transaction has no statements", "Give it some")
+                self.add_error(
+                    transaction.pop("line"), "this transaction has no statements", "Add a statement"
+                )
             transaction.pop("line", None)
         if transactions:
             self._document["transactions"] = transactions
@@ -138,7 +140,7 @@ class _Reader:
 
     def _column_annotation(self, line: int, text: str) -> None:
         if self._table is None:
-            self.add_error(line, "@column belongs to a table", "Write -- @table NAME rows=N before it")
+            self.add_error(line, "@column has no table", "Write -- @table NAME rows=N before it")
         else:
             self._add_generator("columns", self._table["columns"], line, text)
 
@@ -149,7 +151,7 @@ class _Reader:
             self.add_error(line, "expected NAME = GENERATOR", example)
             return
         if name in generators:
-            self.add_error(line, f"{name} has a generator already", "Leave one out")
+            self.add_error(line, f"{name} already has a generator", "Remove one of them")
         try:
             # Row counts are known only at the end of the file; any number is valid here.
             rows = _AnyTable()
@@ -162,7 +164,7 @@ class _Reader:
     def _table_annotation(self, line: int, text: str) -> None:
         words, settings = self._parse_words(line, text, ("rows",))
         if len(words) != 1 or "rows" not in settings:
-            self.add_error(line, "a table has a name and rows", "Write -- @table item rows=1_000_000")
+            self.add_error(line, "a table needs a name and rows", "Write -- @table item rows=1_000_000")
             return
         self._table = {"rows": settings["rows"], "columns": {}}
         self._document.setdefault("tables", {})[words[0]] = self._table
@@ -185,7 +187,7 @@ class _Reader:
     def _statement_annotation(self, line: int, text: str) -> None:
         words, settings = self._parse_words(line, text, ("name", "rows", "mode", "draw", "repeat"))
         if words:
-            self.add_error(line, f"{words[0]} is no setting", "Write -- @statement name=look rows=1")
+            self.add_error(line, f"unexpected word {words[0]}", "Write -- @statement name=look rows=1")
         if "draw" in settings:
             settings["draw"] = str(settings["draw"]).split(",")
         self._next_settings |= settings
@@ -200,7 +202,7 @@ class _Reader:
         try:
             parts = shlex.split(text)
         except ValueError:
-            self.add_error(line, "a quotation mark is left open", "Close it")
+            self.add_error(line, "a quotation mark is not closed", "Close it")
             return words, settings
         for part in parts:
             key, equals, value = part.partition("=")

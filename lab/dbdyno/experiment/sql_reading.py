@@ -1,6 +1,6 @@
-"""Reads a SQL `[[workload]]` into the model: its .sql file, paths of CSV files, and errors in statements.
+"""Resolves a SQL `[[workload]]`: reads its .sql file, makes paths absolute, and finds errors in statements.
 
-This needs no server.
+It needs no server.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _read_file(
     document, file_errors = read(text, path.name, dialect)
     errors += file_errors
     if not file_errors and not document:
-        errors.append(InputError(key, value, "it holds no statements", "Write some into it"))
+        errors.append(InputError(key, value, "it has no statements", "Add a statement"))
     return document
 
 
@@ -107,15 +107,17 @@ def _merge(
                 },
             }
         elif isinstance(before, list):
-            errors.append(InputError(f"{place}.{key}", None, "the file has them too", "Leave them out here"))
+            errors.append(
+                InputError(f"{place}.{key}", None, f"the .sql file also has {key}", "Remove one of them")
+            )
         else:
             merged[key] = value
     return merged
 
 
 def _expand_transaction(transaction: Any) -> Any:
-    """A transaction in its full form. The file may have one statement in its place, or a text in place of a
-    statement.
+    """A transaction in its full form: the file may write a transaction of one statement as that statement,
+    and a statement as a string.
     """
     if isinstance(transaction, str):
         transaction = {"sql": transaction}
@@ -133,7 +135,7 @@ def _expand_transaction(transaction: Any) -> Any:
 
 
 def _resolve_generator(key: str, generator: Any, folder: Path, errors: list[InputError]) -> Any:
-    """The generator: a CSV file gets its absolute path, and a list becomes `one_of(...)`."""
+    """A generator with the absolute path of its CSV file; a list becomes `one_of(...)`."""
     if isinstance(generator, list):
         return f"one_of({', '.join(map(repr, generator))})"
     if not isinstance(generator, str) or "csv" not in generator:
@@ -154,7 +156,7 @@ def _resolve_generator(key: str, generator: Any, folder: Path, errors: list[Inpu
 
 
 def valid_workloads(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
-    """The SQL workloads of the file that are valid by the model."""
+    """The SQL workloads that pass the validation of the model."""
     for workload in workloads:
         if isinstance(workload, dict) and workload.get("name") == "sql":
             with suppress(ValidationError):
@@ -171,7 +173,7 @@ def find_errors(workload: SqlWorkload, dialects: Iterable[Dialect]) -> list[Inpu
 
 
 class _Statements:
-    """The statements of one workload, by the rules of one dialect."""
+    """Finds errors in the statements of one workload, by the rules of one SQL dialect."""
 
     def __init__(self, workload: SqlWorkload, dialect: Dialect) -> None:
         self._workload, self._dialect = workload, dialect
@@ -207,7 +209,7 @@ class _Statements:
             return
         if count != 1:
             what = "no statement" if not count else f"{count} statements"
-            yield InputError(place, sql, f"it holds {what}", "Write one statement each")
+            yield InputError(place, sql, f"it has {what}", "Write one statement per entry")
 
     def _statement_errors(self, name: str, statement: SqlStatement) -> Iterator[InputError]:
         file, line = self._workload.file, statement.line
@@ -222,6 +224,6 @@ class _Statements:
                 yield InputError(
                     place,
                     None,
-                    f"it uses :{name_used}, and there is no such parameter; there are: {known}",
-                    f'Write {name_used} = "uniform(1, 1000)" under its parameters, or the colon in quotes',
+                    f"it uses :{name_used}, but there is no such parameter; there are: {known}",
+                    f'Write {name_used} = "uniform(1, 1000)" under its parameters, or quote the colon',
                 )

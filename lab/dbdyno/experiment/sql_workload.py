@@ -65,7 +65,7 @@ class SqlTable(Model):
 
 
 class SqlReplay(Model):
-    """Recorded statements in place of transactions."""
+    """A log with recorded statements, used instead of transactions."""
 
     file: str = Field(min_length=1)
     # Statements with semicolons, a general or slow query log of MySQL or MariaDB, or a log of PostgreSQL.
@@ -105,11 +105,11 @@ class SqlWorkload(BaseWorkload):
         return {name: table.rows for name, table in self.tables.items()}
 
     def generator(self, name: str) -> Generator:
-        """The generator of a parameter. Raises ValueError that says what to write."""
+        """The generator of a parameter. Raises ValueError, whose text says what to write."""
         return parameter(self.parameters[name], self.row_counts)
 
     def column(self, table: str, name: str) -> dict[str, Any]:
-        """A generated column in an engine plan. Raises ValueError that says what to write."""
+        """A generated column in an engine plan. Raises ValueError, whose text says what to write."""
         return column(name, self.tables[table].columns[name], self.row_counts)
 
     def table_plans(self) -> list[dict[str, Any]]:
@@ -179,7 +179,7 @@ class SqlWorkload(BaseWorkload):
         if self.tables:
             count = len(self.tables)
             return f"{self.rows:,} rows generated in {count} table{'' if count == 1 else 's'}"
-        return f"what its {len(self.setup)} statements make" if self.setup else "what is there"
+        return f"created by its {len(self.setup)} setup statements" if self.setup else "existing data"
 
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:
         """See `BaseWorkload`."""

@@ -1,4 +1,4 @@
-"""The interface of all workloads."""
+"""The interface that all workloads implement."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 
 
 class BaseWorkload(Model):
-    """A repeated transaction, and its data."""
+    """Transactions that the load repeats, and their data."""
 
     # Each kind of workload restricts the type.
     name: str
-    # Its title in results; required where two workloads of an experiment have the same name.
+    # The title in results; required if two workloads of an experiment have the same name.
     label: str | None = Field(default=None, pattern=NAME)
     # Prepared statements, or text.
     statements: Literal["prepared", "text"] = "prepared"

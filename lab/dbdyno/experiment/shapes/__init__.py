@@ -1,4 +1,4 @@
-"""How the load changes within a measurement: one file per shape, registered by one line in `Shapes`."""
+"""Load shapes: how the load changes within a measurement. Each has one file and one line in `Shapes`."""
 
 from __future__ import annotations
 
