@@ -32,7 +32,7 @@ from dbdyno.servers.server import Address
 VARIABLES: dict[str, str | int | float | bool] = {
     "innodb_buffer_pool_size": "2G",
     "innodb_flush_log_at_trx_commit": 2,
-    # Room for a whole load's redo: a checkpoint in one run of a pair and not in the other is no difference.
+    # Large enough for the redo of a complete load, so that no checkpoint disturbs one run of a pair.
     "innodb_log_file_size": "2G",
     # MySQL's default, and what the lab's own loading server has. With 1, MariaDB's default, LOAD DATA streams
     # into one table take turns for its AUTO-INC lock; sysbench loads a table by one stream either way.

@@ -1,7 +1,8 @@
-"""What the engine costs by itself: CPU per query against a target that answers from memory.
+"""Measures the engine's own CPU time per query, with a target that answers from memory (no kernel, no
+server).
 
-No kernel, no server: what is left is drawing keys, the schedule, contracts, counters and histograms. The
-difference to the tables beside it is the price of sockets.
+It contains random keys, the schedule, row-count checks, counters and histograms. The difference to the other
+tables is the cost of sockets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A private server in a process of its own: prints where it listens, ends with its standard input.
+"""Runs a private server in its own process: prints its address, and stops it when standard input ends.
 
 `--reachable` lets it listen beyond loopback. It is for a network namespace that holds nothing but the two
 ends of the benchmark; there, and only there, the load's account may come from another address.
@@ -20,7 +20,7 @@ from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.product import Place
 from dbdyno.servers.server import Address
 
-# Room for a whole run's redo: a checkpoint in one run of a pair and not in the other is no difference.
+# Large enough for the redo of a complete run, so that no checkpoint disturbs one run of a pair.
 VARIABLES: dict[str, dict[str, str | int | float | bool]] = {
     "mariadb": {
         "innodb_buffer_pool_size": "1G",
@@ -42,11 +42,11 @@ class Reachable(MariaDB):
     """MariaDB that listens on every address of its network namespace."""
 
     def placement(self, place: Place) -> dict[str, str]:
-        """As on loopback, with a wider door."""
+        """As on loopback, but bound to every address."""
         return {**super().placement(place), "bind_address": "0.0.0.0"}
 
     def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
-        """The load's account from any address too."""
+        """Also permits the load's account from any address."""
         return [
             *super().start_statements(place, load, admin_password),
             f"CREATE OR REPLACE USER '{load.user}'@'%' IDENTIFIED BY '{load.password}'",

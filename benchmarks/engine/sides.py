@@ -1,4 +1,4 @@
-"""The sides of the comparison: dbdyno-engine, sysbench and the bare loop, over the same tables.
+"""The load generators to compare: dbdyno-engine, sysbench and the bare loop, on the same tables.
 
 All three use the same transport (TCP, no TLS), server-side prepared statements and uniform keys (the bare
 loop: constant ones). Each reports for itself what it measured between `count_from` and the end of its run.
@@ -27,7 +27,9 @@ BARE_LOOP = Path(__file__).resolve().parents[2] / "target" / "release" / "dbdyno
 
 @dataclass(frozen=True)
 class Setting:
-    """What every side is asked to do. `launcher` stands in front of the command: where the client runs."""
+    """The settings of one run. `launcher` is a command prefix that determines where the client runs (CPUs,
+    namespace).
+    """
 
     workload: str
     connections: int
@@ -124,7 +126,7 @@ class Dbdyno:
 
 class Sysbench:
     """sysbench 1.0, or what takes its place: a `program` with more `options`. Its checkpoint at `count_from`
-    begins all of its counts anew.
+    resets all of its counters.
     """
 
     def __init__(
@@ -218,7 +220,7 @@ class BareLoop:
 
 
 def in_turn(sides: Sequence[Side], setting: Setting, pairs: int) -> list[list[Measured]]:
-    """Runs per side, each told on standard error; who goes first rotates."""
+    """The runs of each side, in rotating order; each is reported on standard error."""
     runs: list[list[Measured]] = [[] for _ in sides]
     for pair in range(pairs):
         for turn in range(len(sides)):

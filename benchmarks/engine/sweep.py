@@ -1,4 +1,4 @@
-"""What every comparison over numbers of connections asks on its command line, and how it ends."""
+"""Common command line options and exit code of the comparisons over numbers of connections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parser(prog: str, about: str | None, levels: Sequence[int]) -> argparse.Argu
 
 
 def require(program: str, package: str) -> None:
-    """End with a way out where a peer is missing."""
+    """Exit with the installation command if a peer is missing."""
     if shutil.which(program) is None:
         raise SystemExit(f"{program} is not installed: apt-get install {package}")
 

@@ -1,8 +1,8 @@
-"""Drives the real judge with simulated experiments, and prints every promise beside what was measured.
+"""Runs the judge on simulated experiments, and prints for every promise its limit and the measured share.
 
-`python -m benchmarks.truth` takes some ten minutes; `--experiments 200` a tenth of them. With `--output` the
-tables replace the part of that Markdown file between its markers, and a picture is drawn beside it. Exit code
-1 where a promise is not kept.
+`python -m benchmarks.truth` takes some ten minutes, with `--experiments 200` a tenth of that. With `--output`
+the tables replace the part of that Markdown file between two markers, and a chart is written to images/ next
+to the file. The exit code is 1 if a promise is not kept.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from .guarantees import Row, customs, limits, measure, promises
+from .guarantees import Row, common_practice, limits, measure, promises
 
 EXPERIMENTS = 2_000
 BEGIN, END = "<!-- table of make bench-truth -->", "<!-- end of the table -->"
-PICTURE = "images/truth.svg"
-KEPT, BROKEN, TODAY = "#1b7f4b", "#c0392b", "#8a6d3b"
+CHART = "images/truth.svg"
+KEPT, BROKEN, CUSTOMARY = "#1b7f4b", "#c0392b", "#8a6d3b"
 
 
 def percent(share: float) -> str:
@@ -47,22 +47,22 @@ def table(rows: Sequence[Row], customary: Sequence[Row], beyond: Sequence[Row]) 
     for row in beyond:
         yield f"| {row.promise} | {row.experiments} | {percent(row.measured)} | ±{percent(row.error)} |"
     yield ""
-    yield "| what people do today, on two equal servers | experiments | false words |"
+    yield "| common practice, on two equal servers | experiments | wrong verdicts |"
     yield "|---|---:|---:|"
     for row in customary:
         yield f"| {row.promise} | {row.experiments} | {percent(row.measured)} |"
 
 
-def draw(rows: Sequence[Row], customary: Sequence[Row]) -> str:
-    """False words of dbdyno and of what people do today, as one picture in SVG."""
+def render_chart(rows: Sequence[Row], customary: Sequence[Row]) -> str:
+    """Wrong verdicts of dbdyno and of common practice, as a chart in SVG."""
     values: list[dict[str, Any]] = [
         {
-            "what": row.promise.removesuffix(": any false word"),
+            "what": row.promise.removesuffix(": any wrong verdict"),
             "share": row.measured * 100,
             "who": "dbdyno",
             "order": index,
         }
-        for index, row in enumerate(row for row in rows if row.promise.endswith(": any false word"))
+        for index, row in enumerate(row for row in rows if row.promise.endswith(": any wrong verdict"))
     ]
     values += [
         {"what": row.promise, "share": row.measured * 100, "who": "customary", "order": 100 + index}
@@ -71,23 +71,25 @@ def draw(rows: Sequence[Row], customary: Sequence[Row]) -> str:
     base = alt.Chart({"values": values})
     order = [value["what"] for value in values]
     bars = base.mark_bar(height=11).encode(
-        x=alt.X("share:Q", title="experiments with a false word, percent", scale=alt.Scale(domain=[0, 100])),
+        x=alt.X(
+            "share:Q", title="experiments with a wrong verdict, percent", scale=alt.Scale(domain=[0, 100])
+        ),
         y=alt.Y("what:N", sort=order, title=None, axis=alt.Axis(labelLimit=520, labelFontSize=12)),
         color=alt.Color(
             "who:N",
-            scale=alt.Scale(domain=["dbdyno", "customary"], range=[KEPT, TODAY]),
+            scale=alt.Scale(domain=["dbdyno", "customary"], range=[KEPT, CUSTOMARY]),
             title=None,
             legend=alt.Legend(orient="top"),
         ),
     )
     limit = alt.Chart({"values": [{"x": 5}]}).mark_rule(color=BROKEN, strokeDash=[4, 3]).encode(x="x:Q")
-    chart = (bars + limit).properties(width=360, height=alt.Step(17), title="Equal variants: false words")
+    chart = (bars + limit).properties(width=360, height=alt.Step(17), title="Equal variants: wrong verdicts")
     drawn: str = vl_convert.vegalite_to_svg(chart.to_dict())
     return drawn
 
 
 def write(path: Path, rows: Sequence[Row], customary: Sequence[Row], beyond: Sequence[Row]) -> None:
-    """Put the tables between the markers of a Markdown file, and the picture beside it."""
+    """Put the tables between the markers of a Markdown file, and write the chart."""
     text = path.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, found, after = rest.partition(END)
@@ -95,7 +97,7 @@ def write(path: Path, rows: Sequence[Row], customary: Sequence[Row], beyond: Seq
         raise SystemExit(f"{path} lacks the lines {BEGIN} and {END}")
     content = "\n".join(table(rows, customary, beyond))
     path.write_text(f"{before}{BEGIN}\n{content}\n{END}{after}", encoding="utf-8")
-    (path.parent / PICTURE).write_text(draw(rows, customary), encoding="utf-8")
+    (path.parent / CHART).write_text(render_chart(rows, customary), encoding="utf-8")
 
 
 def main() -> int:
@@ -114,7 +116,7 @@ def main() -> int:
             rows.append(row)
             kept = "kept  " if row.holds else "BROKEN"
             print(f"{kept} {percent(row.measured):>7} ±{percent(row.error)}  {row.promise}", flush=True)
-    customary = customs(options.experiments)
+    customary = common_practice(options.experiments)
     for row in customary:
         print(f"       {percent(row.measured):>7} ±{percent(row.error)}  today: {row.promise}")
     beyond = limits(options.experiments)

@@ -1,4 +1,4 @@
-"""What dbdyno promises of its words, each promise with the simulation that measures it."""
+"""The guaranteed error rates of dbdyno's verdicts, each with the simulation that measures it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
 
 NOISES = ("normal", "heavy", "drifting", "autocorrelated", "stalls", "bimodal", "growing")
 ALL = "heavy+drifting+stalls+bimodal+growing"
-# Standard errors that a measured share may lie beyond its limit by chance.
+# Standard errors by which a measured share may be beyond its limit by chance.
 ERRORS = 3.0
 
 
 @dataclass(frozen=True)
 class Row:
-    """One promise and what was measured of it, as shares of the experiments."""
+    """One promise, its limit and the measured share of the experiments."""
 
     promise: str
     experiments: int
     measured: float
     limit: float
-    # Whether the limit is the most there may be, or the least.
+    # Whether the limit is an upper limit; else it is a lower limit.
     at_most: bool = True
 
     @property
@@ -40,17 +40,17 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the measured share keeps the limit, but for the simulation's own error."""
+        """Whether the measured share is within the limit, apart from the error of the simulation."""
         slack = ERRORS * math.sqrt(self.limit * (1.0 - self.limit) / self.experiments)
         return self.measured <= self.limit + slack if self.at_most else self.measured >= self.limit - slack
 
 
-# A promise: its row, from a number of experiments.
+# Measures one promise in a number of experiments.
 Promise = Callable[[int], Row]
 
 
 def promises() -> list[Promise]:
-    """Every promise of the judge that is simulated here, in the order of the table."""
+    """Every simulated promise, in the order of the table."""
     return [
         *(_equal_variants(2, noise) for noise in (*NOISES, ALL)),
         *(_equal_variants(4, noise) for noise in (*NOISES, ALL)),
@@ -66,8 +66,8 @@ def promises() -> list[Promise]:
         _crossover,
         partial(
             _false_words,
-            "2 equal variants, places that differ by 2 % (standard deviation)",
-            World(sd=0.02, place_sd=0.02),
+            "2 equal variants, slots that differ by 2 % (standard deviation)",
+            World(sd=0.02, slot_sd=0.02),
         ),
         partial(
             _false_words,
@@ -92,19 +92,22 @@ def promises() -> list[Promise]:
 
 
 def limits(count: int) -> list[Row]:
-    """What is not promised, with what it costs."""
+    """Error rates beyond the promise."""
     promise = "2 equal variants, 3 loads, every trial correlated 0.7 with the one before"
     return [_false_words(promise, World(noise="persistent"), count)]
 
 
 def measure(index: int, count: int) -> Row:
-    """Measure one promise; a function of numbers alone, so that processes can share the work."""
+    """Measure one promise, given by its index, because processes cannot exchange functions."""
     return promises()[index](count)
 
 
+def _noise_text(noise: str) -> str:
+    return {ALL: "noise of every kind", "stalls": "noise with stalls"}.get(noise, f"{noise} noise")
+
+
 def _equal_variants(variants: int, noise: str) -> Promise:
-    what = "noise of every kind" if noise == ALL else f"{noise} noise"
-    promise = f"{variants} equal variants, 3 loads, {what}"
+    promise = f"{variants} equal variants, 3 loads, {_noise_text(noise)}"
     cost = 1 if variants == 2 else 2
     return partial(_false_words, promise, World(noise=noise), loads=3, variants=variants, cost=cost)
 
@@ -124,17 +127,19 @@ def _false_words(
     twin: bool = False,
     cost: int = 1,
 ) -> Row:
-    """The share of experiments with any false word; `cost` is how much longer one of them takes."""
+    """The share of experiments with any wrong verdict; `cost` is the time of one experiment relative to a
+    small one, by which `count` is divided.
+    """
     of = experiment(variants=variants, loads=loads, workloads=workloads, twin=twin)
     results = repeat(of, world, count // cost, seed=1)
-    return Row(f"{promise}: any false word", count // cost, _rate(results, Result.is_false), 0.05)
+    return Row(f"{promise}: any wrong verdict", count // cost, _rate(results, Result.is_false), 0.05)
 
 
 def _factors(count: int) -> Row:
     factors = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t", "u")))
     results = repeat(experiment(factors=factors), World(), count // 4, seed=2)
     return Row(
-        "2 factors without effect (3 main effects, 2 interactions): any false word",
+        "2 factors without effect (3 main effects, 2 interactions): any wrong verdict",
         count // 4,
         _rate(results, Result.is_false),
         0.05,
@@ -146,7 +151,7 @@ def _crossover(count: int) -> Row:
     results = repeat(experiment(), world, count, seed=3)
     known = [result.crossover_covers for result in results if result.crossover_covers is not None]
     return Row(
-        "position effect of 5 %: cross-over interval holds the truth",
+        "position effect of 5 %: cross-over interval contains the true value",
         len(known),
         sum(known) / len(known),
         0.95,
@@ -158,7 +163,7 @@ def _failing(count: int) -> Row:
     world = World(sd=0.02, effects={"b": [math.log(1.1)] * 3}, failures={"b": 2})
     results = repeat(experiment(loads=3), world, count, seed=4)
     return Row(
-        "10 % faster, but the server fails in 2 of 8 blocks: faster or equivalent",
+        "10 % faster, but the server fails in 2 of 8 blocks: verdict faster or equivalent",
         count,
         _rate(results, lambda result: result.claims[0].word in {"faster", "equivalent"}),
         0.05,
@@ -171,7 +176,7 @@ CROSSING = {"b": [math.log(1.25), 0.0, math.log(0.8)]}
 def _crossing(count: int) -> Row:
     results = repeat(experiment(loads=3, delta_percent=2.0), World(sd=0.03, effects=CROSSING), count, seed=5)
     return Row(
-        "+25 % at one load, -20 % at another: any false word",
+        "+25 % at one load, -20 % at another: any wrong verdict",
         count,
         _rate(results, lambda result: result.is_false(2.0)),
         0.05,
@@ -181,7 +186,7 @@ def _crossing(count: int) -> Row:
 def _crossing_found(count: int) -> Row:
     results = repeat(experiment(loads=3), World(sd=0.03, effects=CROSSING), count, seed=6)
     return Row(
-        "+25 % at one load, -20 % at another, 3 % noise: mixed is found",
+        "+25 % at one load, -20 % at another, 3 % noise: verdict mixed",
         count,
         _rate(results, lambda result: result.word == "mixed"),
         0.90,
@@ -193,7 +198,7 @@ def _edge(count: int) -> Row:
     world = World(sd=0.01, effects={"b": [math.log(1.02)]})
     results = repeat(experiment(delta_percent=2.0), world, count, seed=7)
     return Row(
-        "true difference at the edge of the declared ±2 %: equivalent",
+        "true difference at the edge of the declared ±2 %: verdict equivalent",
         count,
         _rate(results, lambda result: result.word == "equivalent"),
         0.025,
@@ -205,7 +210,8 @@ def _levels_cover(loads: int, count: int) -> Row:
     count //= 1 if loads < 10 else 3
     results = repeat(experiment(loads=loads), World(sd=0.03, effects=effects), count, seed=8)
     return Row(
-        f"{loads} loads, every second one 8 % slower: all load intervals hold their truth together",
+        f"{loads} loads, every second one 8 % slower: the intervals of all loads "
+        "contain their true values together",
         count,
         _rate(results, lambda result: result.levels_cover),
         0.95,
@@ -217,8 +223,7 @@ def _covers(noise: str, count: int) -> Row:
     world = World(noise=noise, effects={"b": [math.log(0.9)] * 3})
     results = repeat(experiment(loads=3), world, count, seed=9)
     return Row(
-        f"10 % slower, {'noise of every kind' if noise == ALL else f'{noise} noise'}: the interval over "
-        "all loads holds the truth",
+        f"10 % slower, {_noise_text(noise)}: the interval over all loads contains the true value",
         count,
         _rate(results, lambda result: result.covers),
         0.95,
@@ -227,12 +232,12 @@ def _covers(noise: str, count: int) -> Row:
 
 
 def everything() -> World:
-    """A world with everything at once; effects are added by the caller."""
+    """A world with all effects and disturbances at once."""
     return World(
         noise=ALL,
         sd=0.04,
         position=0.03,
-        place_sd=0.015,
+        slot_sd=0.015,
         disturbed=0.1,
         failures={"d": 1},
         effects={"b": [0.0, 0.0, 0.0], "c": [math.log(1.2), 0.0, math.log(0.85)], "d": [0.02, 0.02, 0.02]},
@@ -243,8 +248,8 @@ def _everything(count: int) -> Row:
     of = experiment(variants=4, loads=3, workloads=2, delta_percent=5.0, blocks=10)
     results = repeat(of, everything(), count // 4, seed=10)
     return Row(
-        "everything at once (4 variants, 2 workloads, 3 loads, crossing curves, failures, order, place, "
-        "repeats): any false word",
+        "everything at once (4 variants, 2 workloads, 3 loads, crossing curves, failures, order, slots, "
+        "repeats): any wrong verdict",
         count // 4,
         _rate(results, lambda result: result.is_false(5.0)),
         0.05,
@@ -255,7 +260,7 @@ def _power(count: int) -> Row:
     world = World(noise=ALL, sd=0.05, effects={"b": [math.log(0.8)]})
     results = repeat(experiment(), world, count, seed=11)
     return Row(
-        "20 % slower, 5 % noise of every kind, 8 blocks: slower is found",
+        "20 % slower, 5 % noise of every kind, 8 blocks: verdict slower",
         count,
         _rate(results, lambda result: result.word == "slower"),
         0.80,
@@ -264,8 +269,8 @@ def _power(count: int) -> Row:
 
 
 def _described(plan: warmup.Plan) -> str:
-    chosen = "chosen" if plan.automatic else "declared"
-    return f"warm-up of {plan.warmup_s:g} s ({chosen}), measurement of {plan.duration_s:g} s"
+    origin = "determined by dbdyno" if plan.automatic else "declared"
+    return f"warm-up of {plan.warmup_s:g} s ({origin}), measurement of {plan.duration_s:g} s"
 
 
 def _warm(plan: warmup.Plan, count: int) -> Row:
@@ -285,8 +290,8 @@ def _cold(plan: warmup.Plan, tau_s: float, count: int, *, cost: int = 1) -> Row:
     )
 
 
-def customs(count: int) -> list[Row]:
-    """Equal servers, judged as people judge today: the share of experiments that end in a false word."""
+def common_practice(count: int) -> list[Row]:
+    """Common practice on equal servers: the share of experiments with a wrong verdict, per method."""
     return [
         _custom("one run each, the larger number wins", count, lambda one, other, _: one != other),
         _custom(

@@ -1,7 +1,7 @@
 """Real experiments whose truth is known, on private MariaDB servers of this machine.
 
 - `aa`: two variants that differ in a setting which this load does not use, so that the judge does not know
-  that they are equal. Every faster, slower or mixed is a false word.
+  that they are equal. Every faster, slower or mixed is a wrong verdict.
 - `planted`: the variant computes 25 % more per transaction, so that its throughput is 20 % lower. The load is
   a statement that evaluates a function as often as a server variable says; what a transaction costs besides
   is measured first and allowed for.

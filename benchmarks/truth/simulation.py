@@ -1,7 +1,7 @@
-"""Simulated experiments: the real schedule, noise as databases make it, and the real judge.
+"""Simulates experiments with the real schedule, the real judge, and noise like that of databases.
 
-Every trial has a throughput: the product of its variant's true effect, of the disturbances of a `World`, and
-of noise. The schedule decides what meets which trial, exactly as in a real run.
+The throughput of a trial is the product of its variant's true effect, the disturbances of a `World`, and
+noise. The schedule determines which trial has which position and slot, as in a real run.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ SECONDS = 10
 
 @dataclass(frozen=True)
 class World:
-    """What an experiment meets. Effects and noise are in log units: 0.05 is about 5 %."""
+    """Effects, disturbances and noise of simulated experiments. Effects and noise are in log units: 0.05 is
+    about 5 %.
+    """
 
     # How noise is distributed, and its standard deviation per trial.
     noise: str = "normal"
     sd: float = 0.05
     # Variant -> true effect at each load, in the order of the loads; 0 for those not named.
     effects: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    # What each position later in a block does.
+    # Effect of each position later in a block.
     position: float = 0.0
-    # What the place on disk does: standard deviation between places.
-    place_sd: float = 0.0
+    # Standard deviation of the effects of slots.
+    slot_sd: float = 0.0
     # Variant -> number of blocks in which its server fails at one load.
     failures: Mapping[str, int] = field(default_factory=dict)
     # Share of blocks that other processes disturb, by 15 %. They are repeated, a quarter of them at most.
@@ -95,13 +97,13 @@ def simulate(of: Experiment, world: World, random: Random) -> list[MeasuredTrial
     failing = _failing_trials(of, planned, world, random)
     measured = []
     for trial, disturbance, error in zip(planned, shifts, noise, strict=True):
-        place = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.level())
+        entry = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.level())
         if trial.index in failing:
-            measured.append(MeasuredTrial(place, "the server went away", "server"))
+            measured.append(MeasuredTrial(entry, "the server went away", "server"))
             continue
         effect = true_effect(of, world, trial)
         throughput = 1000.0 * math.exp(effect + disturbance + error)
-        measured.append(MeasuredTrial(place, None, figures=figures_of(throughput)))
+        measured.append(MeasuredTrial(entry, None, figures=figures_of(throughput)))
     return measured
 
 
@@ -122,8 +124,8 @@ def true_effect(of: Experiment, world: World, trial: Trial) -> float:
 
 
 def _disturbances(of: Experiment, planned: Sequence[Trial], world: World, random: Random) -> list[float]:
-    """What order, place and other processes do to each trial."""
-    places = random.normal(0.0, world.place_sd, len(of.variants)) if world.place_sd else None
+    """The effect of order, slot and other processes on each trial."""
+    slot_effects = random.normal(0.0, world.slot_sd, len(of.variants)) if world.slot_sd else None
     position: dict[tuple[int, str], dict[str, int]] = {}
     for trial in planned:
         variants = position.setdefault((trial.block, trial.workload), {})
@@ -139,7 +141,7 @@ def _disturbances(of: Experiment, planned: Sequence[Trial], world: World, random
     names = [variant.name for variant in of.variants]
     return [
         world.position * position[trial.block, trial.workload][trial.variant]
-        + (float(places[trial.slot]) if places is not None else 0.0)
+        + (float(slot_effects[trial.slot]) if slot_effects is not None else 0.0)
         - (0.15 if victims.get(trial.block) == names.index(trial.variant) else 0.0)
         for trial in planned
     ]
@@ -158,13 +160,13 @@ def _noise(of: Experiment, planned: Sequence[Trial], world: World, random: Rando
         blocks = np.cumsum(random.normal(0.0, sd / 2.0, of.design.blocks))
         noise += np.linspace(0.0, -0.2, count) + blocks[[trial.block for trial in planned]]
     if "autocorrelated" in kinds:
-        # Seconds that hang together within a trial; the mean of them is the trial's noise.
+        # Correlated seconds within a trial; their mean is the noise of the trial.
         seconds = random.normal(0.0, 1.0, (count, SECONDS))
         for second in range(1, SECONDS):
             seconds[:, second] = 0.7 * seconds[:, second - 1] + seconds[:, second] * math.sqrt(1 - 0.49)
         noise = seconds.mean(axis=1) * sd / 0.66
     if "persistent" in kinds:
-        # Each trial hangs on the one before.
+        # Each trial is correlated with the one before.
         walk = random.normal(0.0, sd, count)
         for index in range(1, count):
             walk[index] = 0.7 * walk[index - 1] + walk[index] * math.sqrt(1 - 0.49)
@@ -178,7 +180,7 @@ def _noise(of: Experiment, planned: Sequence[Trial], world: World, random: Rando
 
 
 def figures_of(throughput: float) -> Figures:
-    """Figures of which only the throughput is looked at."""
+    """Figures with this throughput; the other values do not matter."""
     names = [name for name in Figures.__dataclass_fields__ if name.startswith(("latency", "generator"))]
     latencies: dict[str, Any] = dict.fromkeys(names, 1000.0)
     return Figures(
@@ -198,7 +200,7 @@ def figures_of(throughput: float) -> Figures:
 
 @dataclass(frozen=True)
 class Claim:
-    """One word that a run has used, with the truth it is about, in log units."""
+    """One verdict of a run, with the true effect, in log units."""
 
     word: str
     truth: float
@@ -219,7 +221,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Result:
-    """What the judge made of one simulated run."""
+    """The verdicts of one simulated run."""
 
     claims: tuple[Claim, ...]
     # Of the first comparison: interval over all loads in log units, and whether all load intervals hold.

@@ -1,8 +1,9 @@
-"""Makes one variant of a stored run slower by an exact share: the truth is known, and the noise stays real.
+"""Makes one variant of a stored run slower by an exact share, so that the true effect is known and the noise
+is real.
 
-Of every trial's transactions a share is taken out, evenly over time, and those that stay take longer by the
-same ratio: N connections that do 10 % less per second take 1 / 0.9 of the time for each transaction. So every
-identity that a sound record obeys (sums, statements per transaction, Little's law) still holds.
+A share of the transactions of every trial is removed, evenly over time, and the remaining ones get longer by
+the same ratio: N connections that do 10 % less per second take 1 / 0.9 of the time for each transaction. So
+every rule that correct records satisfy (sums, statements per transaction, Little's law) still holds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from dbdyno.stats.histogram import bucket_lower_us
 
-# Counts that go with the transactions.
+# Counters that are proportional to the transactions.
 PROPORTIONAL = ("reads", "writes", "other", "rows", "bytes")
 
 

@@ -24,7 +24,7 @@ TITLE: Final = "oltp_read_write"
 NAMES = "abcdefgh"
 # Of the simulated noise: ticks are an AR(1) series, and trials differ.
 TICK_SD, TICK_CORRELATION, TRIAL_SD = 0.08, 0.5, 0.03
-# How cold b begins.
+# By which share b is slower at its beginning.
 DEPTH = 0.3
 SETTLING = 50
 
@@ -103,22 +103,24 @@ def trials(
     plan: Plan, generator: np.random.Generator, tau_s: float, shocks: str = "normal"
 ) -> Iterator[tuple[MeasuredTrial, float]]:
     """The trials of one experiment, each with the mean of its window; b alone warms up."""
-    places = product(range(plan.blocks), range(1, plan.levels + 1))
+    points = product(range(plan.blocks), range(1, plan.levels + 1))
     names = NAMES[: plan.variants]
-    for number, (block, level) in enumerate(places):
+    for number, (block, level) in enumerate(points):
         series = [ticks(plan, generator, tau_s if name == "b" else 0.0, shocks) for name in names]
         recordings = [recording(plan, one) for one in series]
         spans = windows(recordings, automatic=plan.automatic)
-        for arm, name in enumerate(names):
-            span = spans[arm]
+        for position, name in enumerate(names):
+            span = spans[position]
             measured = MeasuredTrial(
-                ScheduleEntry(len(names) * number + arm, block, name, TITLE, {"connections": 10 * level}),
+                ScheduleEntry(
+                    len(names) * number + position, block, name, TITLE, {"connections": 10 * level}
+                ),
                 failure=None,
                 window=span,
                 warmup_end_us=round(plan.warmup_s * 1e6),
-                drift=drift(recordings[arm], span),
+                drift=drift(recordings[position], span),
             )
-            yield measured, float(series[arm][span.start_us // TICK_US :].mean())
+            yield measured, float(series[position][span.start_us // TICK_US :].mean())
 
 
 def simulate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.truth.guarantees import customs, measure, promises
+from benchmarks.truth.guarantees import common_practice, measure, promises
 from benchmarks.truth.simulation import experiment
 
 from dbdyno.experiment.family import is_identical
@@ -27,4 +27,4 @@ def test_a_twin_is_the_baseline_again() -> None:
 
 
 def test_what_people_do_today_finds_differences_between_equal_servers() -> None:
-    assert all(row.measured > 0.5 for row in customs(200))
+    assert all(row.measured > 0.5 for row in common_practice(200))
