@@ -299,7 +299,7 @@ def test_several_results_as_in_1_1(server: str, request: pytest.FixtureRequest) 
     assert "attempt to call method 'more_results' (a nil value)" in older.raw
 
 
-def test_what_nobody_carries_over_says_so(sbtest: Database) -> None:
+def test_missing_functions_raise_errors_with_advice(sbtest: Database) -> None:
     script = """
 ffi.cdef[[int sb_get_value_int(const char *name); void log_text(int, const char *, ...); int abs(int);]]
 print(ffi.C.abs(-5))
@@ -310,11 +310,11 @@ print(pcall(function() ffi.C.sb_lua_set_test_args(nil, 0) end))
     found = said(drop_in(sbtest.folder), Case("refused", "sysbench script.lua", files={"script.lua": script}))
     lines = found.raw.splitlines()[-4:]
     assert lines[0] == "5"
-    refused = "false\tscript.lua:{}: ffi.C.{} is not carried over: {}"
-    assert lines[1] == refused.format(4, "sb_get_value_int", "options are in sysbench.opt")
-    assert lines[2] == refused.format(5, "log_text", "print tells a line")
-    declared = "options are declared in sysbench.cmdline.options"
-    assert lines[3] == refused.format(6, "sb_lua_set_test_args", declared)
+    refused = "false\tscript.lua:{}: ffi.C.{} is not available in dbdyno: {}"
+    assert lines[1] == refused.format(4, "sb_get_value_int", "use sysbench.opt")
+    assert lines[2] == refused.format(5, "log_text", "use print")
+    advice = "use sysbench.cmdline.options"
+    assert lines[3] == refused.format(6, "sb_lua_set_test_args", advice)
 
 
 @pytest.mark.parametrize("name", WORK)

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(lines.next(), Some("       value  ------------- distribution ------------- count"));
         assert_eq!(lines.clone().take_while(|line| line.ends_with("* 1")).count(), 4);
         let expected =
-            ["cdata\t<sb_histogram>\t1\ttrue", "cannot convert 'table' to 'double'", "a histogram has"];
+            ["cdata\t<sb_histogram>\t1\ttrue", "cannot convert 'table' to 'double'", "a histogram must have"];
         for (line, expected) in lines.skip(4).zip(expected) {
             assert!(line.contains(expected), "{line}");
         }

@@ -230,7 +230,7 @@ fn set_random(call: &Call) -> CallResult {
             parameter.set_text(|text| append(&mut call.context().rng.borrow_mut(), template, text));
             NOTHING
         }
-        (Type::Text, None) => Err("a template is a string".into()),
+        (Type::Text, None) => Err("the template must be a string".into()),
         (Type::Int, _) => Err("Unsupported argument type: 4".into()),
         (Type::Double, _) => Err("Unsupported argument type: 6".into()),
     })?

@@ -194,7 +194,7 @@ function C.sb_print_test_options()
 end
 
 function C.sb_lua_set_test_args()
-   error("ffi.C.sb_lua_set_test_args is not carried over: options are declared in sysbench.cmdline.options", 2)
+   error("ffi.C.sb_lua_set_test_args is not available in dbdyno: use sysbench.cmdline.options", 2)
 end
 
 -- sysbench 1.1 --------------------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ local function driver_of(drivers, name)
       error("failed to initialize the DB driver", 2)
    end
    if (name == "mysql" or name == "pgsql") and name ~= raw.driver then
-      raw.fatal(("this run is connected by the %s driver; for another one use --db-driver=%s"):format(raw.driver, name))
+      raw.fatal(("this run uses the %s driver; to use another one, set --db-driver=%s"):format(raw.driver, name))
       error("failed to initialize the DB driver", 2)
    elseif name ~= raw.driver then
       raw.fatal(("invalid database driver name: '%s'"):format(tostring(name)))

@@ -38,13 +38,13 @@ ffi.C = setmetatable(C, { __index = exported, __newindex = libraries })
 -- Functions of sysbench that a script declares and that do not exist here. A library that the script has loaded may define
 -- them.
 local function refuse(name)
-   local advice = "it is internal to sysbench, and what it works on is not there"
-   if name:find("^sb_get_") or name:find("^sb_opt") then advice = "options are in sysbench.opt" end
-   if name:find("^log_") then advice = "print tells a line" end
+   local advice = "it is an internal function of sysbench"
+   if name:find("^sb_get_") or name:find("^sb_opt") then advice = "use sysbench.opt" end
+   if name:find("^log_") then advice = "use print" end
    rawset(C, name, function(...)
       local loaded, symbol = pcall(function() return libraries[name] end)
       if loaded then return symbol(...) end
-      error(("ffi.C.%s is not carried over: %s"):format(name, advice), 2)
+      error(("ffi.C.%s is not available in dbdyno: %s"):format(name, advice), 2)
    end)
 end
 
@@ -95,7 +95,7 @@ sysbench.histogram = {}
 function sysbench.histogram.new(size, min, max)
    local histogram = C.sb_histogram_new(size, min, max)
    if histogram == nil then
-      error("a histogram has at least one value, and 0 < min <= max", 2)
+      error("a histogram must have at least one bucket, and 0 < min <= max", 2)
    end
    return ffi.gc(histogram, C.sb_histogram_delete)
 end
