@@ -225,7 +225,7 @@ def test_a_client_that_fails_is_a_failure_and_leaves_nothing(flavour: Flavour) -
         ("-a --ssl-crl=x", "--ssl-crl is not supported"),
         ("-a --csv=/nowhere/x.csv", "Could not open csv file: /nowhere/x.csv"),
         ("-q .", "--query: cannot read ."),
-        ("--compat=oracle -a", "--compat is 'oracle'; it may be mysql or mariadb"),
+        ("--compat=oracle -a", "--compat is 'oracle'; it must be mysql or mariadb"),
     ],
 )
 def test_what_cannot_be_is_told_at_once(of_mysql: Flavour, line: str, part: str) -> None:

@@ -1,4 +1,4 @@
-//! A plan whose workload is a script in Lua: the plan goes in, records come out. The target is the null server.
+//! Runs plans whose workload is a Lua script, and checks the records. The target is the null server.
 
 #![allow(clippy::disallowed_methods)] // A test starts processes.
 
@@ -10,7 +10,7 @@ use dbdyno_schema::Record;
 use dbdyno_schema::record::{End, EndReason, PhaseName};
 use serde_json::{Value, json};
 
-/// A script of its own for each test: tests run at the same time.
+/// Writes a script. Each test has its own script, because tests run concurrently.
 fn script(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();
@@ -41,40 +41,40 @@ fn compat(command: &str, plan: &Value) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// The last record; every line before it is one too.
+/// The last record. Every other line must be a record too.
 fn end(output: &Output) -> End {
     let text = std::str::from_utf8(&output.stdout).unwrap();
     let records: Vec<Record> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
         .collect();
-    assert!(matches!(records.first(), Some(Record::Hello(_))), "{}", words(output));
+    assert!(matches!(records.first(), Some(Record::Hello(_))), "{}", stderr(output));
     let Some(Record::End(end)) = records.into_iter().last() else { panic!("no end: {text}") };
     *end
 }
 
-fn words(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Prints which command sees what.
-const TOLD: &str = "
+/// A script whose commands print the options that they read.
+const PRINTS_OPTIONS: &str = "
     sysbench.cmdline.options = { size = {'Rows', 10}, fast = {'Faster', true}, level = {'Isolation', 'RR'} }
-    local function tell(word)
+    local function show(command)
         local o = sysbench.opt
-        io.write(table.concat({word, sysbench.tid, o.threads, o.size, tostring(o.fast), o.level, o.db_driver}, ' ') .. '\\n')
+        io.write(table.concat({command, sysbench.tid, o.threads, o.size, tostring(o.fast), o.level, o.db_driver}, ' ') .. '\\n')
     end
     sysbench.cmdline.commands = {
-        prepare = { function() tell('prepare') end, sysbench.cmdline.PARALLEL_COMMAND },
-        prewarm = { function() tell('prewarm') end }
+        prepare = { function() show('prepare') end, sysbench.cmdline.PARALLEL_COMMAND },
+        prewarm = { function() show('prewarm') end }
     }
-    function cleanup() tell('cleanup') end
+    function cleanup() show('cleanup') end
     function thread_init() print('in') con = sysbench.sql.driver():connect() end
     function event() con:query('SELECT 1') con:query('UPDATE t SET a = 1') con:query('BEGIN') end";
 
 #[test]
-fn commands_are_the_scripts_own_and_its_words_are_no_records() {
-    let path = script("told.lua", TOLD);
+fn commands_of_the_script_print_to_standard_error() {
+    let path = script("told.lua", PRINTS_OPTIONS);
     let plan = plan(&path, json!({"size": 25, "fast": false}));
     for (command, lines) in [
         ("prepare", vec!["prepare 0 2 25 false RR mysql", "prepare 1 2 25 false RR mysql"]),
@@ -83,16 +83,16 @@ fn commands_are_the_scripts_own_and_its_words_are_no_records() {
     ] {
         let output = compat(command, &plan);
         assert_eq!((output.status.code(), end(&output).reason), (Some(0), EndReason::Done), "{command}");
-        let words = words(&output);
-        let mut told: Vec<&str> = words.lines().collect();
-        told.sort_unstable();
-        assert_eq!(told, lines);
+        let text = stderr(&output);
+        let mut printed: Vec<&str> = text.lines().collect();
+        printed.sort_unstable();
+        assert_eq!(printed, lines);
     }
 }
 
 #[test]
 fn a_run_counts_reads_writes_and_others() {
-    let path = script("run.lua", TOLD);
+    let path = script("run.lua", PRINTS_OPTIONS);
     let mut plan = plan(&path, json!({}));
     plan["prewarm"] = json!("scan");
     let output = compat("run", &plan);
@@ -101,17 +101,17 @@ fn a_run_counts_reads_writes_and_others() {
     let counts = &end.phases[&PhaseName::Measure].counts;
     let kinds = [counts.reads, counts.writes, counts.other];
     assert!(counts.events > 100 && kinds.iter().all(|&kind| kind.abs_diff(counts.events) <= 3), "{kinds:?}");
-    assert_eq!(words(&output), "prewarm 0 3 10 true RR mysql\nin\nin\nin\n");
+    assert_eq!(stderr(&output), "prewarm 0 3 10 true RR mysql\nin\nin\nin\n");
 }
 
 #[test]
-fn all_that_is_wrong_with_options_comes_at_once() {
-    let path = script("options.lua", TOLD);
+fn all_invalid_options_are_reported_together() {
+    let path = script("options.lua", PRINTS_OPTIONS);
     let wrong = json!({"size": "ten", "fast": 1, "level": 3, "sizes": 1, "threads": 8});
     for command in ["prepare", "run", "cleanup"] {
         let output = compat(command, &plan(&path, wrong.clone()));
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{command}");
-        let words = words(&output);
+        let text = stderr(&output);
         for line in [
             "workload.script.options.fast is 1; the script declares true or false",
             "workload.script.options.level is 3; the script declares a string",
@@ -119,28 +119,28 @@ fn all_that_is_wrong_with_options_comes_at_once() {
             "workload.script.options.sizes is not an option of the script; it declares fast, level, size",
             "workload.script.options.threads is a sysbench option, not one of the script: set it in the",
         ] {
-            assert!(words.contains(line), "{words}");
+            assert!(text.contains(line), "{text}");
         }
     }
 }
 
 #[test]
-fn a_script_without_declarations_has_what_is_given_as_globals() {
+fn a_script_that_defines_no_options_reads_them_as_globals() {
     let text = "function prepare() print(rows + 1, level, threads) end";
     let output = compat("prepare", &plan(&script("old.lua", text), json!({"rows": 4, "level": "RC"})));
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(words(&output), "5\tRC\t3\n");
+    assert_eq!(stderr(&output), "5\tRC\t3\n");
 }
 
 #[test]
-fn a_validator_of_the_script_is_asked() {
+fn a_validator_of_the_script_can_refuse_a_value() {
     let text = "sysbench.cmdline.options = { n = {'A number', 1, sysbench.cmdline.ARG_INT, function(_, value)
             return tonumber(ffi.string(value)) < 5 end} }";
     let path = script("validated.lua", text);
     assert_eq!(compat("prepare", &plan(&path, json!({"n": 4}))).status.code(), Some(0));
     let refused = compat("prepare", &plan(&path, json!({"n": 5})));
     assert_eq!(refused.status.code(), Some(2));
-    assert!(words(&refused).contains("invalid option: --n=5"), "{}", words(&refused));
+    assert!(stderr(&refused).contains("invalid option: --n=5"), "{}", stderr(&refused));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_script_that_raises_ends_with_its_message_and_line() {
 }
 
 #[test]
-fn what_a_script_does_not_have() {
+fn missing_commands_and_files_are_reported() {
     let path = script("bare.lua", "function event() end");
     let bare = plan(&path, json!({}));
     for command in ["prepare", "cleanup"] {
@@ -179,11 +179,11 @@ fn what_a_script_does_not_have() {
     assert_eq!(end(&idle).failure.unwrap().text, "cannot find the event() function in kept.lua");
     let missing = compat("run", &plan(&PathBuf::from("/nowhere/x.lua"), json!({})));
     assert_eq!(missing.status.code(), Some(2));
-    assert!(words(&missing).contains("cannot open /nowhere/x.lua"));
+    assert!(stderr(&missing).contains("cannot open /nowhere/x.lua"));
 }
 
 #[test]
-fn an_event_starts_anew_by_order_and_modules_lie_beside_the_script() {
+fn a_script_can_restart_an_event_and_require_modules_of_its_folder() {
     script("beside_the_script.lua", "return 'found'");
     let text = "local found, times = require('beside_the_script'), 0
         function event()
@@ -201,10 +201,10 @@ fn an_event_starts_anew_by_order_and_modules_lie_beside_the_script() {
 }
 
 #[test]
-fn another_workload_is_the_engines() {
+fn a_plan_without_a_script_is_refused() {
     let mut plan = plan(&PathBuf::from("x.lua"), json!({}));
     plan["workload"] = json!({"name": "oltp_read_only"});
     let output = compat("run", &plan);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
-    assert!(words(&output).starts_with("dbdyno-compat: dbdyno-compat runs only plans with a Lua script"));
+    assert!(stderr(&output).starts_with("dbdyno-compat: dbdyno-compat runs only plans with a Lua script"));
 }
