@@ -76,6 +76,6 @@ def log_in(
     ready = [record["data"] for record in records if record["type"] == "ready"]
     totals = result.end["phases"].get("measure", {}) if result.end else {}
     if address.password:
-        assert address.password not in f"{records}{result.words}", "the password was printed"
+        assert address.password not in f"{records}{result.stderr}", "the password was printed"
     counts = {name: totals.get(name, 0) for name in ("events", "bytes", "row_count_mismatches")}
     return Login(result, ready[0] if ready else {}, **counts)

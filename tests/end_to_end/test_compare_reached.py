@@ -326,7 +326,7 @@ def test_a_stop_command_that_fails_does_not_hide_what_ended_the_run(
     with pytest.raises(KeyboardInterrupt):
         compare(experiment, run, told.append, Interrupted())
     assert test_started.exists()
-    troubles = [news.text for news in told if isinstance(news, progress.Trouble)]
+    troubles = [news.text for news in told if isinstance(news, progress.ProblemOccurred)]
     assert troubles
     assert all("own: the stop command failed" in text for text in troubles)
     assert all("run the command yourself" in text for text in troubles)

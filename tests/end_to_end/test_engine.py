@@ -297,7 +297,7 @@ def test_a_wrong_password_is_one_clear_sentence(server: Server) -> None:
     result = Engine().run("run", asked, {Address.PASSWORD_VARIABLE: "canary-not-the-password"})
     assert result.exit_code == 3
     assert "Access denied" in result.failure()
-    assert "canary" not in result.words
+    assert "canary" not in result.stderr
 
 
 def test_a_lost_connection_ends_a_run_that_is_to_stop(server: Server) -> None:
@@ -340,4 +340,4 @@ def test_no_password_leaves_the_engine(server: Server) -> None:
     assert result.done
     assert address.password
     assert address.password.encode() not in b"".join(lines)
-    assert address.password not in result.words
+    assert address.password not in result.stderr

@@ -58,7 +58,7 @@ def engine(command: Any, server: LocalServer, **changes: Any) -> tuple[EngineRes
 
 def measured(result: EngineResult) -> Any:
     """The totals of the measurement, whose accounts must balance."""
-    assert result.end is not None, result.words
+    assert result.end is not None, result.stderr
     totals = result.end["phases"]["measure"]
     accounting = totals["accounting"]
     ended = accounting["done"] + accounting["failed"] + accounting["dropped"] + accounting["unfinished"]

@@ -159,13 +159,13 @@ def test_a_file_that_cannot_be_replayed_says_why(mariadb: LocalServer, tmp_path:
     """One that is not there, one that holds nothing, and a log of another kind of server."""
     gone = play(mariadb, {"file": str(tmp_path / "gone.log"), "format": "general-log"})[0]
     assert gone.exit_code == 2
-    assert "gone.log: No such file" in gone.words
+    assert "gone.log: No such file" in gone.stderr
     log = tmp_path / "queries.sql"
     log.write_text("SELECT 1;\n")
     nothing = play(mariadb, {"file": str(log), "format": "slow-log"})[0]
-    assert (nothing.exit_code, "check that replay.format is" in nothing.words) == (2, True)
+    assert (nothing.exit_code, "check that replay.format is" in nothing.stderr) == (2, True)
     other = play(mariadb, {"file": str(log), "format": "postgresql-log"})[0]
-    assert (other.exit_code, "a log of another kind of server" in other.words) == (2, True)
+    assert (other.exit_code, "a log of another kind of server" in other.stderr) == (2, True)
 
 
 def test_a_log_of_postgresql(postgresql: LocalServer, tmp_path: Path) -> None:

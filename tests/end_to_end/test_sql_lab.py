@@ -161,13 +161,13 @@ def test_a_file_runs_on_a_server_that_is_there_and_leaves_nothing(server: LocalS
     server.query(f"DELETE FROM {database}.log")
     answer = run()
     assert answer.returncode == 0, answer.stderr
-    assert "using the existing tables; they stay" in answer.stderr
+    assert "using the existing tables, which are not dropped" in answer.stderr
     assert tables() == ["item", "log"]
     # Of some of them nobody could tell whose they are.
     server.query(f"DROP TABLE {database}.item")
     answer = run()
     assert answer.returncode == 2, answer.stderr
-    assert "dbdyno drops no table that it did not create" in answer.stderr
+    assert "dbdyno drops only tables that it has created" in answer.stderr
     assert tables() == ["log"]
     server.query(f"DROP TABLE {database}.log")
     answer = run()

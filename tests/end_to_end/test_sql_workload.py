@@ -195,13 +195,13 @@ def test_errors_come_at_once_and_before_the_run(server: LocalServer, tmp_path: P
     result, _ = run(server, wrong)
     assert result.exit_code == 2
     for part in ("the weight of transaction1 is -1", "uses :who", "has repeat 0"):
-        assert part in result.words
+        assert part in result.stderr
     gone = {"csv": {"from": {"path": str(tmp_path / "gone.csv")}, "column": "a"}}
     sql = {"parameters": {"a": gone}, "transactions": [{"statements": [{"sql": "SELECT :a"}]}]}
     result, _ = run(server, sql)
     assert result.exit_code == 2
-    assert "parameters.a: " in result.words
-    assert "gone.csv" in result.words
+    assert "parameters.a: " in result.stderr
+    assert "gone.csv" in result.stderr
 
 
 def test_users_play_as_much_as_each_is_to(server: LocalServer) -> None:

@@ -136,7 +136,8 @@ def test_of_many_disturbed_blocks_the_worst_are_repeated(tmp_path: Path) -> None
     run = finished(tmp_path, given, {block: load(0.2 + block / 100, rustc=0.2) for block in range(5)})
     found = planned(given, run)
     assert found.text == (
-        "5 of 8 blocks met foreign load (rustc 20 %); the worst 2 are repeated, as at most a quarter may be"
+        "5 of 8 blocks met foreign load (rustc 20 %); the worst 2 are repeated, "
+        "because at most a quarter may be"
     )
     assert {trial.repeats for trial in found.trials} == {3, 4}
 

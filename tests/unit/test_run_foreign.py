@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from dbdyno.experiment.model import Client, Experiment, Load, OltpWorkload, ServerSpec, Variant
-from dbdyno.run.foreign import ForeignMeter, meter
+from dbdyno.run.foreign import ForeignMeter, create_meter
 from dbdyno.server_record import ForeignRecord
 from dbdyno.servers import usage
 from dbdyno.servers.kinds.process import online_cpus, server_cpus
@@ -76,7 +76,7 @@ def measured(meter: ForeignMeter, proc: Proc, change: Any) -> ForeignRecord:
     begin = meter.read()
     proc.at_s += 10.0
     change()
-    found = meter.between(begin, meter.read())
+    found = meter.foreign_load(begin, meter.read())
     assert found is not None
     return found
 
@@ -223,9 +223,9 @@ def test_a_kernel_that_does_not_count_is_not_read(proc: Proc) -> None:
     meter = ForeignMeter(frozenset({0}), set())
     begin = meter.read()
     proc.at_s += 10.0
-    assert meter.between(begin, meter.read()) is None
+    assert meter.foreign_load(begin, meter.read()) is None
     assert ForeignMeter(frozenset({0, 7}), set()).read() is None
-    assert meter.between(None, begin) is None
+    assert meter.foreign_load(None, begin) is None
 
 
 def test_the_load_beside_a_server_that_ended_is_not_known(proc: Proc) -> None:
@@ -236,9 +236,9 @@ def test_the_load_beside_a_server_that_ended_is_not_known(proc: Proc) -> None:
     begin = meter.read()
     proc.at_s += 10.0
     proc.cpus({"user": 5.0, "idle": 5.0})
-    assert meter.between(begin, meter.read()) is not None
+    assert meter.foreign_load(begin, meter.read()) is not None
     proc.end(10)
-    assert meter.between(begin, meter.read()) is None
+    assert meter.foreign_load(begin, meter.read()) is None
 
 
 DESCRIPTION = Description("mariadb", "11", {"pid": 4242}, {}, {}, {})
@@ -253,7 +253,7 @@ def metered(spec: ServerSpec, client: str | None) -> ForeignMeter | None:
         client=Client(cpus=client),
         variants=(variant,),
     )
-    return meter(experiment, variant, DESCRIPTION)
+    return create_meter(experiment, variant, DESCRIPTION)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_a_busy_process_on_the_cpu_is_found_and_named(program: str, tmp_path: Pa
         begin, before = meter.read(), used_s(process)
         time.sleep(1.5)
         end, after = meter.read(), used_s(process)
-        found = meter.between(begin, end)
+        found = meter.foreign_load(begin, end)
     assert begin is not None
     assert end is not None
     assert found is not None
@@ -332,7 +332,7 @@ def test_what_we_have_started_is_not_foreign(tmp_path: Path) -> None:
         begin = ours.read(), theirs.read()
         time.sleep(1.5)
         end = ours.read(), theirs.read()
-        without, beside = ours.between(begin[0], end[0]), theirs.between(begin[1], end[1])
+        without, beside = ours.foreign_load(begin[0], end[0]), theirs.foreign_load(begin[1], end[1])
     assert without is not None
     assert beside is not None
     named = {one["name"]: one["share"] for one in beside["processes"]}

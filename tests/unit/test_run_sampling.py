@@ -41,9 +41,9 @@ class Asked:
 def edges(seen: int, measure_us: int, meter: ForeignMeter | None = None) -> Edges:
     """Edges that have heard the measurement begin."""
     found = Edges(cast(Server, Asked(seen)), DESCRIPTION, measure_us, meter)
-    found.ready(Counters())
+    found.read_before(Counters())
     data = {"name": "measure", "at_unix_us": time.time_ns() // 1000}
-    found.record(cast(Any, {"type": "phase", "data": data}))
+    found.handle_record(cast(Any, {"type": "phase", "data": data}))
     return found
 
 
@@ -57,7 +57,7 @@ def test_both_edges_are_kept() -> None:
     found = edges(seen=3, measure_us=20_000)
     until_read(found)
     kept = found.as_json()
-    assert found.unread == ""
+    assert found.unread_reason == ""
     assert kept is not None
     assert kept["begin"]["unix_us"] < kept["end"]["unix_us"]
     assert kept["end"]["status"] == {"Questions": "5"}
@@ -68,14 +68,14 @@ def test_an_edge_that_cannot_be_read_is_told_with_its_reason() -> None:
         found = edges(seen, measure_us=20_000)
         until_read(found)
         assert found.as_json() is None
-        assert found.unread == "the sample command failed: exit status 7"
+        assert found.unread_reason == "the sample command failed: exit status 7"
 
 
 def test_a_measurement_that_is_over_too_soon_is_told() -> None:
     found = edges(seen=3, measure_us=60_000_000)
     found.close()
     assert found.as_json() is None
-    assert found.unread == "the measurement was over before they were read"
+    assert found.unread_reason == "the measurement was over before they were read"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_foreign_load_is_kept_where_an_edge_is_not(seen: int, measure_us: in
         found.close()
     until_read(found)
     kept = found.as_json()
-    assert found.unread
+    assert found.unread_reason
     assert kept is not None
     assert kept.keys() == {"foreign"}
     assert kept["foreign"] is not None

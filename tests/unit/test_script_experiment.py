@@ -150,7 +150,7 @@ def test_the_other_program_plays_scripts(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     experiment = given(tmp_path)
     words = [
-        Engine().run("prepare", {**plan(experiment, experiment.workloads[0], TARGET), **other}).words.strip()
+        Engine().run("prepare", {**plan(experiment, experiment.workloads[0], TARGET), **other}).stderr.strip()
         for other in ({}, {"workload": {"name": "oltp_read_only"}})
     ]
     assert words == ["dbdyno-compat", "dbdyno-engine"]

@@ -22,7 +22,7 @@ from dbdyno.experiment.sql_text import (
     split_statements,
     table_names,
 )
-from dbdyno.run.plan import SEQUENCE_ROOM, plan, trial_plan
+from dbdyno.run.plan import SEQUENCE_DISTANCE, plan, trial_plan
 
 ROOT = Path(__file__).parents[2]
 TARGET = {"protocol": "mysql", "endpoints": [{"tcp": {"host": "h", "port": 1}}], "user": "u", "database": "d"}
@@ -344,4 +344,4 @@ def test_trials_on_the_same_data_have_sequences_of_their_own(
         asked = trial_plan(experiment, trial, TARGET)["workload"]["sql"]["parameters"]
         firsts.append(asked["fresh"]["sequence"]["first"])
         assert asked["wheel"]["sequence"] == {"first": 1, "last": 9}
-    assert firsts == [7 + room * SEQUENCE_ROOM for room in rooms]
+    assert firsts == [7 + room * SEQUENCE_DISTANCE for room in rooms]

@@ -235,7 +235,7 @@ def test_true_is_another_value_than_1(tmp_path: Path) -> None:
 
 def test_two_processes_never_write_one_run(tmp_path: Path) -> None:
     run = create(tmp_path)
-    code = "import sys, pathlib; from dbdyno.store import Run; Run.open(pathlib.Path(sys.argv[1])).hold()"
+    code = "import sys, pathlib; from dbdyno.store import Run; Run.open(pathlib.Path(sys.argv[1])).lock()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     held = subprocess.run(
         [sys.executable, "-c", code, run.path], capture_output=True, text=True, env=environment, check=False

@@ -51,7 +51,7 @@ def check(
 
 
 def _print_progress(value: progress.Progress) -> None:
-    if isinstance(value, progress.Step | progress.Trouble):
+    if isinstance(value, progress.Step | progress.ProblemOccurred):
         print(value.text, file=sys.stderr, flush=True)
 
 

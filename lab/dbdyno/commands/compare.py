@@ -27,7 +27,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
-from dbdyno.run.compare import compare as conduct
+from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
@@ -62,7 +62,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     # With the order seed that was chosen now or when the run began.
     experiment = run.experiment()
     showing.describe(console, experiment, profile)
-    conclusion = _conduct(console, experiment, run, engine)
+    conclusion = _run(console, experiment, run, engine)
     with files.store_errors(run.path):
         verdict = judge.judge(run)
     try:
@@ -85,12 +85,12 @@ def _open(
     return Run.create(results, experiment, file.read_bytes(), profile, environment(engine.version()))
 
 
-def _conduct(console: Console, experiment: Experiment, run: Run, engine: Engine) -> Conclusion:
+def _run(console: Console, experiment: Experiment, run: Run, engine: Engine) -> Conclusion:
     """Run the trials. An early end prints the command that continues the run."""
     began = time.monotonic()
     try:
         with interruptible("stopping the servers"), watching(console, experiment) as listen:
-            conclusion = conduct(experiment, run, listen, engine)
+            conclusion = run_comparison(experiment, run, listen, engine)
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
         _kept(run)

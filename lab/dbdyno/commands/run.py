@@ -188,7 +188,7 @@ class _Table:
             case progress.Step():
                 self._tenth = 0
                 print(value.text, file=sys.stderr, flush=True)
-            case progress.Trouble():
+            case progress.ProblemOccurred():
                 print(value.text, file=sys.stderr, flush=True)
             case progress.Loading():
                 self._loading(value)

@@ -68,7 +68,7 @@ def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
     target = _target(options.target, errors)
     document = _build_document(options, target, errors)
     section = "workload.options" if _is_script(options) else "workload"
-    changes = [overrides.parse_assignment(_qualified(text, section)) for text in options.assignments]
+    changes = [overrides.parse_assignment(_add_section(text, section)) for text in options.assignments]
     errors += [change for change in changes if isinstance(change, InputError)]
     errors += overrides.apply(document, [change for change in changes if not isinstance(change, InputError)])
     source = as_toml(document)
@@ -76,7 +76,7 @@ def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
         checked = from_document(document, "dbdyno run", Path.cwd())
     except InvalidExperiment as invalid:
         known = {error.key for error in errors}
-        errors += [error for error in map(_by_option, invalid.errors) if error.key not in known]
+        errors += [error for error in map(_with_option_name, invalid.errors) if error.key not in known]
         raise InvalidExperiment("dbdyno run", errors) from None
     if errors or target is None:
         raise InvalidExperiment("dbdyno run", errors)
@@ -190,13 +190,13 @@ def _is_script(options: SweepOptions) -> bool:
     return options.workload.endswith(".lua")
 
 
-def _qualified(text: str, section: str) -> str:
+def _add_section(text: str, section: str) -> str:
     """`point_selects=5` means an option of the workload; a key with a section stays unchanged."""
     key = text.partition("=")[0]
     return text if "." in key or "=" not in text else f"{section}.{text}"
 
 
-def _by_option(error: InputError) -> InputError:
+def _with_option_name(error: InputError) -> InputError:
     """The error under the name of the option that set the key."""
     match = _WORKLOAD_KEY.fullmatch(error.key)
     if match is not None:

@@ -84,7 +84,7 @@ class _Plain:
                 self._begin(value)
             case progress.Step():
                 self._show_step(value.text)
-            case progress.Trouble():
+            case progress.ProblemOccurred():
                 self._print(value.text, "red")
             case progress.Loading():
                 self._show_rows(value.rows, value.rows_planned)

@@ -1,1 +1,1 @@
-"""Conducting an experiment: engine processes, trials, groups, whole comparisons. Prints nothing."""
+"""Runs experiments: engine processes, trials, groups and whole comparisons. Prints nothing."""

@@ -1,4 +1,4 @@
-"""CPU sets of this machine: which CPUs exist, and how to run on some of them."""
+"""Divides this machine's CPUs between load generator and servers, and restricts threads to CPU sets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dbdyno.problem import Problem
 
 @contextmanager
 def on_cpus(cpus: str | None) -> Iterator[None]:
-    """Restrict the calling thread, and every process that it starts meanwhile, to a CPU set; None changes
-    nothing.
+    """Restrict the calling thread, and every process that it starts in the context, to a CPU set; None
+    changes nothing.
 
     dbdyno reads the engine's records while a trial runs. On the client's CPUs this work takes no time from
     the server.
@@ -66,14 +66,14 @@ def require_cpus(experiment: Experiment) -> None:
     requested |= {
         f"variant[{variant.name}].server.cpus": variant.server.cpus for variant in experiment.variants
     }
-    wrong = [
-        f'{key} = "{cpus}": there is no CPU {format_cpus(parse_cpus(cpus) - allowed)} for dbdyno here'
+    errors = [
+        f'{key} = "{cpus}": dbdyno may not use CPU {format_cpus(parse_cpus(cpus) - allowed)}'
         for key, cpus in requested.items()
         if cpus is not None and not parse_cpus(cpus) <= allowed
     ]
-    if wrong:
+    if errors:
         raise Problem(
-            "\n".join(wrong),
+            "\n".join(errors),
             f"dbdyno may use the CPUs {format_cpus(allowed)}. Choose among them in the file, or with "
             f"--set client.cpus=\"'{min(allowed)}'\" --set variant.server.cpus=\"'{min(allowed)}'\"",
         )

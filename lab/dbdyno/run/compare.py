@@ -1,12 +1,12 @@
-"""The order of work in a comparison: checks, data, and every group of the schedule. A group is one server
-start with its trials.
+"""Runs a comparison: checks, data, and every group of the schedule. A group is the trials of one server
+start.
 
 ::
 
     DESIGN checks -> every variant started once, empty, and checked -> data loaded once
     -> for each group: restore, start, READY checks, trials, AFTER_GROUP checks, stop
 
-A finding of level stop ends the comparison, since its trials could not be compared.
+A finding of level stop ends the comparison, because its trials would not be comparable.
 """
 
 from __future__ import annotations
@@ -56,14 +56,12 @@ def compare(experiment: Experiment, run: Run, listen: Listener, engine: Engine |
     return coordinator.conclude(stops)
 
 
-def _by_group(trials: Iterable[Trial]) -> list[list[Trial]]:
+def _split_by_group(trials: Iterable[Trial]) -> list[list[Trial]]:
     return [list(group) for _, group in itertools.groupby(trials, key=lambda trial: trial.group)]
 
 
 class _Comparison:
-    """One comparison in progress. Each variant has one server object per data set, which every group starts
-    once.
-    """
+    """One comparison in progress. Each variant has one server object per data set; groups start it."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator, self._experiment, self._run = coordinator, coordinator.experiment, coordinator.run
@@ -76,11 +74,11 @@ class _Comparison:
         if not self._todo:
             # The earlier attempt ended after its last trial, before it planned repeats.
             self._todo = self._plan_repeats()
-        # Variants with at least one completed trial.
-        self._productive: set[str] = {trial.meta["variant"] for trial in trials if trial.done}
+        # Names of the variants with at least one completed trial.
+        self._variants_with_results: set[str] = {trial.meta["variant"] for trial in trials if trial.done}
         self._servers: dict[tuple[str, str], Server] = {}
-        # Each server's description at its first start with data.
-        self._first: dict[tuple[str, str], Description] = {}
+        # Descriptions of the servers at their first start with data, by variant and workload.
+        self._first_descriptions: dict[tuple[str, str], Description] = {}
 
     def run(self) -> None:
         """Run all steps in order. Raises Stopped, Problem."""
@@ -98,7 +96,7 @@ class _Comparison:
             ]
             data = DataState(experiment, workspace, coordinator.engine, coordinator.listen)
             warmup_trials = self._plan_warmup_trials(workloads)
-            self._begin(workloads, data.rows_missing(workloads), len(warmup_trials))
+            self._announce(workloads, data.rows_missing(workloads), len(warmup_trials))
             if self._todo:
                 self._test_servers(workspace)
             slots = stack.enter_context(contextlib.closing(self._slots(workspace)))
@@ -114,11 +112,11 @@ class _Comparison:
             coordinator.listen(progress.Loaded())
             with data.cleaning_up():
                 self._determine_warmup(data, slots, warmup_trials)
-                waiting = deque(_by_group(self._todo))
-                while waiting:
-                    self._group(data, slots, waiting)
+                waiting_groups = deque(_split_by_group(self._todo))
+                while waiting_groups:
+                    self._run_group(data, slots, waiting_groups)
 
-    def _begin(self, workloads: Sequence[Workload], rows: int, warmup_trials: int) -> None:
+    def _announce(self, workloads: Sequence[Workload], rows: int, warmup_trials: int) -> None:
         self._coordinator.listen(
             progress.Began(
                 self._run.path,
@@ -136,8 +134,8 @@ class _Comparison:
     def _slots(self, workspace: Workspace) -> Slots:
         """Slots for all private servers that keep data at the same time."""
         started = [variant for variant in self._experiment.variants if variant.server.is_private]
-        holders = 1 if self._experiment.design.renews_data else len(self._experiment.workloads)
-        count = len(self._experiment.variants) * holders if started else 0
+        copies = 1 if self._experiment.design.renews_data else len(self._experiment.workloads)
+        count = len(self._experiment.variants) * copies if started else 0
         ports = (read_declaration(variant).port for variant in started)
         return Slots(workspace, count, [port for port in ports if port is not None])
 
@@ -167,9 +165,9 @@ class _Comparison:
         for number, trial in enumerate(trials, start=1):
             server = self._server_of(trial)
             length_s = warmup.length_s(experiment)
-            coordinator.step(f"{trial.variant}: {length_s:.0f} s of load to find the warm-up")
+            coordinator.step(f"{trial.variant}: {length_s:.0f} s of load to determine the warm-up")
             with coordinator.stopping_on_failure(server):
-                description = self._ready(data, slots, server, trial).description
+                description = self._start_server(data, slots, server, trial).description
                 assert description is not None, "a server is described when it has started"
                 entry, hook_failures = warmup.run_warmup_trial(
                     self._run,
@@ -205,10 +203,10 @@ class _Comparison:
     def _test_servers(self, workspace: Workspace) -> None:
         """Start every variant once, on an empty data directory, and check it.
 
-        This finds settings that a server rejects or adjusts before an hour of loading and measuring.
+        Settings that a server rejects or adjusts are thus found before dbdyno spends an hour on the run.
         """
         self._require_servers(workspace)
-        # Without the checks that need data.
+        # Checks that need no data.
         codes = [check.code for check in checks.ALL if check.code not in checks.NEED_DATA]
         secrets = self._experiment.secrets()
         peers: dict[str, Description] = {}
@@ -231,13 +229,13 @@ class _Comparison:
         if len(problems) == 1:
             raise problems[0]
         if problems:
-            raise combine_problems(problems, f"{len(problems)} variants cannot be served")
+            raise combine_problems(problems, f"{len(problems)} variants cannot be started")
 
-    def _ready(self, data: DataState, slots: Slots, server: Server, trial: Trial) -> Context:
-        """Start a group's server with its data in its slot, and check the server. Raises Stopped, Problem."""
+    def _start_server(self, data: DataState, slots: Slots, server: Server, trial: Trial) -> Context:
+        """Start a group's server, with its data, in its slot, and check it. Raises Stopped, Problem."""
         variant, workload = self._experiment.variant(trial.variant), self._experiment.workload(trial.workload)
         key = (variant.name, workload.title)
-        place = slots.assign(self._slot(trial), server)
+        slot = slots.assign(self._slot(trial), server)
         data.prepare_group(server, workload, variant)
         description = server.describe()
         context = Context(
@@ -245,37 +243,39 @@ class _Comparison:
             variant=variant,
             server=server,
             description=description,
-            first_description=self._first.get(key),
-            slot=place,
-            peers={name: first for (name, of), first in self._first.items() if of == workload.title},
+            first_description=self._first_descriptions.get(key),
+            slot=slot,
+            peers={
+                name: first for (name, on), first in self._first_descriptions.items() if on == workload.title
+            },
             workload=workload,
         )
-        self._first.setdefault(key, description)
+        self._first_descriptions.setdefault(key, description)
         self._coordinator.require(Moment.READY, context)
         return context
 
-    def _group(self, data: DataState, slots: Slots, waiting: deque[list[Trial]]) -> None:
+    def _run_group(self, data: DataState, slots: Slots, waiting_groups: deque[list[Trial]]) -> None:
         """Run the first waiting group: its server, its trials, its checks.
 
         After the last planned group, add the repeats. Raises Problem if no trial of the variant has ever
         completed.
         """
         began = time.monotonic()
-        trials = waiting.popleft()
+        trials = waiting_groups.popleft()
         first, server = trials[0], self._server_of(trials[0])
         self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
         with self._coordinator.stopping_on_failure(server):
-            context = self._ready(data, slots, server, first)
+            context = self._start_server(data, slots, server, first)
             reasons = self._coordinator.run_trials(trials, server, context)
             if len(reasons) < len(trials):
-                self._productive.add(first.variant)
-            elif first.variant not in self._productive:
+                self._variants_with_results.add(first.variant)
+            elif first.variant not in self._variants_with_results:
                 raise Problem(
                     f"every trial of {first.variant} has failed: {reasons[0]}",
-                    f"The run was ended. The engine's records are in {self._run.path}/trials",
+                    f"dbdyno ended the run. The engine's records are in {self._run.path}/trials",
                     ExitCode.NOT_COMPARABLE,
                 )
-            if not waiting:
-                waiting.extend(_by_group(self._plan_repeats()))
-        data.finish_group(server, [self._server_of(later[0]) for later in waiting])
+            if not waiting_groups:
+                waiting_groups.extend(_split_by_group(self._plan_repeats()))
+        data.finish_group(server, [self._server_of(later[0]) for later in waiting_groups])
         self._coordinator.listen(progress.GroupEnded(len(trials), time.monotonic() - began))

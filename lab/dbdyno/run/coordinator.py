@@ -1,7 +1,7 @@
 """Runs the steps of an experiment: checks, servers with their data, and trials.
 
-`compare`, `sweep` and `preflight` call a coordinator, each in its own order. It prints nothing: it passes
-progress values to a listener, and writes findings and trials into the run's folder.
+`compare`, `sweep` and `preflight` each call these steps in their own order. The coordinator prints nothing:
+it passes progress values to a listener, and writes findings and trials into the run's folder.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from dbdyno.problem import Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
-from dbdyno.run.trial import death, give_up, run_trial
+from dbdyno.run.trial import run_trial, store_unrun_trial, unreachable_reason
 from dbdyno.servers.server import Description, Server
 from dbdyno.store import Run
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """How an experiment ended."""
+    """The end of an experiment: the findings that stopped it, and the number of trials."""
 
     # Findings that stopped the experiment; empty if none did.
     stops: tuple[Finding, ...]
+    # Trials that completed, and trials that failed.
     done: int
     failed: int
 
 
 class Stopped(Exception):  # noqa: N818 — not an error: a check stopped the experiment.
-    """Findings stop the experiment."""
+    """Raised when findings stop the experiment."""
 
     def __init__(self, stops: Sequence[Finding]) -> None:
         super().__init__()
@@ -43,7 +44,7 @@ class Stopped(Exception):  # noqa: N818 — not an error: a check stopped the ex
 
 
 class Coordinator:
-    """One experiment in progress. `run` stores its trials and findings; it is None if there is no load."""
+    """Runs the steps of one experiment. `run` stores trials and findings; it is None if there is no load."""
 
     def __init__(self, experiment: Experiment, run: Run | None, engine: Engine, listen: Listener) -> None:
         self.experiment, self.engine, self.listen = experiment, engine, listen
@@ -53,7 +54,7 @@ class Coordinator:
 
     @property
     def run(self) -> Run:
-        """Where trials are stored."""
+        """The run that stores the trials."""
         assert self._run is not None, "an experiment under load has a run"
         return self._run
 
@@ -109,12 +110,12 @@ class Coordinator:
 
     @contextmanager
     def announcing_problems(self) -> Iterator[None]:
-        """Announce a Problem instead of raising it, since another exception matters more."""
+        """Announce a Problem instead of raising it, because the caller raises a more important one."""
         try:
             yield
         except Problem as problem:
             text = problem.text + (f" ({problem.fix})" if problem.fix else "")
-            self.listen(progress.Trouble(text))
+            self.listen(progress.ProblemOccurred(text))
 
     def check_server(
         self,
@@ -126,7 +127,7 @@ class Coordinator:
     ) -> list[Finding]:
         """Start a server once, check it and close it. Returns the findings that stop the experiment.
 
-        `peers` are the descriptions of the earlier variants; this one's is added.
+        `peers` are the descriptions of the variants checked so far; the description of this variant is added.
         """
         with self.closing(server):
             if variant.server.is_private:
@@ -153,28 +154,27 @@ class Coordinator:
         """Run the trials of one server start, then the AFTER_GROUP checks. Returns the reasons of failed
         trials.
 
-        When the server dies, the remaining trials are stored as failed and nothing is checked. Raises
-        Stopped.
+        If the server dies, the remaining trials are stored as failed, and no checks run. Raises Stopped.
         """
-        dead, reasons = "", []
+        server_failure, reasons = "", []
         for trial in trials:
             self.listen(progress.TrialBegan(trial))
-            reason, rate = self._run_trial(trial, server, context, dead)
+            reason, rate = self._run_trial(trial, server, context, server_failure)
             self.listen(progress.TrialEnded(trial, reason, rate))
             if reason:
                 reasons.append(reason)
-                dead = dead or death(server)
-        if not dead:
+                server_failure = server_failure or unreachable_reason(server)
+        if not server_failure:
             self.require(Moment.AFTER_GROUP, context, codes)
         return reasons
 
     def _run_trial(
-        self, trial: Trial, server: Server, context: Context, dead: str
+        self, trial: Trial, server: Server, context: Context, server_failure: str
     ) -> tuple[str, float | None]:
         """The reason why the trial failed (empty if it did not), and its rate in events per second."""
-        if dead:
-            give_up(self.run, self.experiment, trial, server, dead)
-            return dead, None
+        if server_failure:
+            store_unrun_trial(self.run, self.experiment, trial, server, server_failure)
+            return server_failure, None
         assert context.description is not None, "a server is described when it has started"
         outcome = run_trial(
             self.run,

@@ -1,11 +1,11 @@
-"""The data of each group's server, by `design.state` and the kind of server.
+"""Prepares the data of each group's server, according to `design.state` and the kind of server.
 
 | state | before each group |
 |---|---|
-| restore | the snapshot's bytes, or the user's `restore` command |
-| restart | a clean stop and a start with the data that the earlier trials left |
-| reset | the tables dropped and loaded again on the running server |
-| preserve | nothing; a server is stopped only before another one starts |
+| restore | copies the snapshot, or runs the user's `restore` command |
+| restart | stops the server cleanly and starts it with the data that the earlier trials left |
+| reset | drops the tables and loads them again on the running server |
+| preserve | does nothing; a server is stopped only before another one starts |
 
 Private servers get their data from a snapshot (except for `reset`). On other servers the engine's `prepare`
 loads missing tables, and dbdyno rejects existing tables that it has not created.
@@ -43,12 +43,12 @@ class DataState:
         self._experiment, self._workspace = experiment, workspace
         self._engine, self._listen = engine, listen
         self._state = experiment.design.state
-        # Servers that have run a group, each with the workload whose tables it has.
-        self._begun: set[tuple[Server, str]] = set()
-        # Workloads whose tables this run has created on remote servers and drops at its end.
-        self._made: list[tuple[Server, Workload]] = []
+        # Servers that have begun a group, each with the title of the workload whose tables it has.
+        self._prepared: set[tuple[Server, str]] = set()
+        # Workloads whose tables this run has created on remote servers, and must drop at its end.
+        self._tables_to_drop: list[tuple[Server, Workload]] = []
         # User-written workloads whose tables this run has created on any server, by address.
-        self._own: list[tuple[Address, SqlWorkload | ScriptWorkload]] = []
+        self._created: list[tuple[Address, SqlWorkload | ScriptWorkload]] = []
         self._snapshots = Snapshots(workspace)
 
     def rows_missing(self, workloads: list[Workload]) -> int:
@@ -60,7 +60,7 @@ class DataState:
         return sum(workload.rows for workload in missing)
 
     def snapshot(self, workload: Workload, variant: Variant) -> Snapshot | None:
-        """The data of a workload, from the cache or loaded now; None if the variant has no snapshot. Raises
+        """The snapshot of a workload's data, created if necessary; None if the variant uses none. Raises
         Problem.
         """
         if not has_snapshot(self._experiment, variant):
@@ -78,12 +78,12 @@ class DataState:
         return open_server(variant, self._workspace, snapshot, self._experiment.secrets())
 
     def server_key(self, workload: Workload, variant: Variant, snapshot: Snapshot | None) -> tuple[str, ...]:
-        """Combinations of workload and variant with equal keys share a server object and its data."""
+        """The key of a server object; combinations of workload and variant with equal keys share one."""
         if not variant.server.is_private:
             return (variant.name,)
         # If every group restores its data, workloads on the same data can share one copy.
-        of = "" if self._experiment.design.renews_data else workload.title
-        return variant.name, snapshot.key if snapshot else "", of
+        title = "" if self._experiment.design.renews_data else workload.title
+        return variant.name, snapshot.key if snapshot else "", title
 
     def describe(self) -> str:
         """What `prepare_group` does, as a short text."""
@@ -96,16 +96,16 @@ class DataState:
 
     def prepare_group(self, server: Server, workload: Workload, variant: Variant) -> None:
         """Start a server and restore the state in which its group begins. Raises Problem."""
-        first = (server, workload.title) not in self._begun
-        if self._state == "restore" or (first and variant.server.is_private):
+        is_first = (server, workload.title) not in self._prepared
+        if self._state == "restore" or (is_first and variant.server.is_private):
             server.restore()
         server.start()
         if self._state == "reset":
             self._clean(server, workload)
             self._load(server, workload)
-        elif first and not variant.server.is_private and self._state != "restore":
+        elif is_first and not variant.server.is_private and self._state != "restore":
             self._load(server, workload)
-        self._begun.add((server, workload.title))
+        self._prepared.add((server, workload.title))
 
     def finish_group(self, server: Server, following: Sequence[Server]) -> None:
         """Stop the server after a group, unless it also serves the next group and need not restart.
@@ -116,15 +116,15 @@ class DataState:
         if self._state in ("preserve", "reset") and following and following[0] is server:
             return
         if not any(later is server for later in following):
-            self._drop_made(server)
+            self._drop_tables(server)
         server.stop(clean=self._state != "restore")
 
     def _load(self, server: Server, workload: Workload) -> None:
         """Load missing tables with the engine's `prepare`."""
         if not isinstance(workload, OltpWorkload):
-            self._load_own(server, workload)
+            self._run_setup(server, workload)
             return
-        # For each step that the engine reports, its tables.
+        # The tables of each step that the engine reports.
         steps: dict[str, list[str]] = {}
 
         def loading(record: Record) -> None:
@@ -134,13 +134,15 @@ class DataState:
         if "created" in steps:
             server.finish_background_work(steps["created"])
         # Tables that already exist belong to an earlier run with keep = true.
-        if not server.private and "kept" not in steps and (server, workload) not in self._made:
-            self._made.append((server, workload))
+        if not server.private and "kept" not in steps and (server, workload) not in self._tables_to_drop:
+            self._tables_to_drop.append((server, workload))
 
-    def _load_own(self, server: Server, workload: SqlWorkload | ScriptWorkload) -> None:
+    def _run_setup(self, server: Server, workload: SqlWorkload | ScriptWorkload) -> None:
         """Run the setup of a user-written workload, unless this run has already created its tables."""
-        here = server.address()
-        if any(where == here and own.data() == workload.data() for where, own in self._own):
+        address = server.address()
+        if any(
+            location == address and created.data() == workload.data() for location, created in self._created
+        ):
             return
         if isinstance(workload, ScriptWorkload):
             if not workload.prepare:
@@ -149,48 +151,54 @@ class DataState:
         elif not must_load(workload, server):
             if workload.has_data and self._state == "reset":
                 raise Problem(
-                    f"the tables of {workload.title} exist, and dbdyno did not create them, so it does not "
-                    "drop them",
+                    f"the tables of {workload.title} exist already; dbdyno drops only tables that it has "
+                    "created",
                     'Write state = "preserve" to use them as they are, or name another database',
                     ExitCode.USAGE,
                 )
             return
         prepare(self._experiment, workload, server, self._engine, self._listen)
-        self._own.append((here, workload))
+        self._created.append((address, workload))
         if isinstance(workload, ScriptWorkload):
             server.finish_background_work(list_tables(server))
         else:
-            server.finish_background_work(list(workload.created_tables(here.protocol).values()))
+            server.finish_background_work(list(workload.created_tables(address.protocol).values()))
         if not server.private:
-            self._made.append((server, workload))
+            self._tables_to_drop.append((server, workload))
 
     def _clean(self, server: Server, workload: Workload) -> None:
-        """Drop the tables of all workloads of the experiment, since the OLTP workloads share table names."""
+        """Drop the tables of all workloads, because the OLTP workloads share table names."""
         bundled = [one for one in self._experiment.workloads if isinstance(one, OltpWorkload)]
         widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
-        here = server.address()
-        left = [own for where, own in self._own if where == here]
-        self._own = [(where, own) for where, own in self._own if where != here]
-        self._made = [(of, own) for of, own in self._made if of.address() != here or own not in left]
-        for one in [*widest, *left]:
+        address = server.address()
+        to_drop = [created for location, created in self._created if location == address]
+        self._created = [pair for pair in self._created if pair[0] != address]
+        self._tables_to_drop = [
+            (holder, workload)
+            for holder, workload in self._tables_to_drop
+            if holder.address() != address or workload not in to_drop
+        ]
+        for one in [*widest, *to_drop]:
             why = cleanup(self._experiment, one, server, self._engine)
             if why:
                 raise Problem(f"the tables of {workload.title} could not be dropped: {why}", exit_code=4)
 
     @contextmanager
     def cleaning_up(self) -> Iterator[None]:
-        """At the end, drop the tables that this run has created on remote servers."""
+        """At the end of the context, drop the tables that this run has created on remote servers."""
         try:
             yield
         finally:
-            for server, _ in list(self._made):
-                self._drop_made(server)
+            for server, _ in list(self._tables_to_drop):
+                self._drop_tables(server)
 
-    def _drop_made(self, server: Server) -> None:
-        workloads = [workload for holder, workload in self._made if holder is server]
-        self._made = [(holder, workload) for holder, workload in self._made if holder is not server]
-        here = server.address()
-        self._own = [(where, own) for where, own in self._own if where != here]
+    def _drop_tables(self, server: Server) -> None:
+        workloads = [workload for holder, workload in self._tables_to_drop if holder is server]
+        self._tables_to_drop = [
+            (holder, workload) for holder, workload in self._tables_to_drop if holder is not server
+        ]
+        address = server.address()
+        self._created = [pair for pair in self._created if pair[0] != address]
         if self._experiment.loading.keep:
             return
         bundled = [workload for workload in workloads if isinstance(workload, OltpWorkload)]
@@ -208,4 +216,4 @@ class DataState:
             why = problem.text
         if why:
             where = server.address().database
-            self._listen(progress.Trouble(f"the tables in {where} could not be dropped: {why}"))
+            self._listen(progress.ProblemOccurred(f"the tables in {where} could not be dropped: {why}"))

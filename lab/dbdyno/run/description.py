@@ -1,7 +1,7 @@
-"""The engine's description of a workload: statements, prepared statements, tables. Cached.
+"""Asks the engine which statements and tables a workload has. The answers are cached.
 
-The engine creates it without connecting to a server and without reading a secret. schema/describe.schema.json
-defines its form.
+The engine answers without connecting to a server and without reading a secret. schema/describe.schema.json
+defines the form of the answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import Experiment, Workload
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.run.engine import program
+from dbdyno.run.engine import find_binary
 from dbdyno.run.plan import plan
 
 TIME_LIMIT_S = 60.0
@@ -82,7 +82,7 @@ class Tables:
 class Description:
     """The statements and tables of a plan, for one server protocol."""
 
-    # In the order of the plan; empty for scripts and replays.
+    # The statements in the order of the plan; empty for scripts and replays.
     statements: tuple[Statement, ...]
     prepared_per_connection: int
     tables: tuple[Tables, ...]
@@ -100,7 +100,7 @@ def describe(experiment: Experiment, workload: Workload, protocol: str) -> Descr
     # A plan needs an address, which `describe` does not use.
     target = {"protocol": protocol, "endpoints": [{"unix": {"path": "/"}}], "user": "u", "database": "d"}
     request = plan(experiment, workload, target)
-    return _describe(str(program(request)), json.dumps(request), workload.title)
+    return _describe(str(find_binary(request)), json.dumps(request), workload.title)
 
 
 @cache
@@ -117,5 +117,5 @@ def _describe(binary: str, request: str, title: str) -> Description:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EngineProblem(f"the load engine {binary} does not start: {error}", "Run make build") from error
     if answer.returncode != 0:
-        raise Problem(f"the engine refuses workload {title}: {answer.stderr.strip()}", "", ExitCode.USAGE)
+        raise Problem(f"the engine rejects the workload {title}: {answer.stderr.strip()}", "", ExitCode.USAGE)
     return TypeAdapter(Description).validate_json(answer.stdout)

@@ -1,4 +1,4 @@
-"""The engine as a process: find it, send it a plan, read its records, and always end it.
+"""Runs the engine as a process: sends it a plan, reads its records, and always ends it.
 
 ::
 
@@ -6,7 +6,8 @@
                                                      stderr --> text, kept for the error message
 
 The engine runs in its own process group, so Ctrl-C reaches only dbdyno, which then tells the engine to stop
-and still reads its report. The run also stops when dbdyno closes the engine's standard input.
+and reads its last records. The engine also stops if its standard input is closed, for example because dbdyno
+was killed.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ STOP_S_MAX = 5.0
 
 @dataclass(frozen=True)
 class EngineResult:
-    """How an engine run ended."""
+    """The exit code, records and error text of an engine run."""
 
     # 0 done, 2 invalid plan, 3 server not reachable, 4 aborted, 130 interrupted; negative: a signal.
     exit_code: int
     # The data of the first and the last record; None if the engine did not write them.
     hello: Record | None
     end: Record | None
-    # Its standard error.
-    words: str
+    # The engine's standard error.
+    stderr: str
 
     @property
     def done(self) -> bool:
@@ -70,23 +71,25 @@ class EngineResult:
         failure = self.end.get("failure") if self.end else None
         if failure:
             return f"{failure['text']}. {failure['hint']}" if failure.get("hint") else str(failure["text"])
-        if self.words.strip():
-            return self.words.strip()
+        if self.stderr.strip():
+            return self.stderr.strip()
         if self.exit_code < 0:
-            return f"the engine ended by {signal.Signals(-self.exit_code).name}"
+            return f"the engine was ended by {signal.Signals(-self.exit_code).name}"
         if self.end is None:
             return f"the engine ended with exit code {self.exit_code} and without its last record"
         return f"the engine ended early: {self.end.get('reason')}"
 
 
 def find_engine() -> Path:
-    """The path of the engine's binary. Raises EngineProblem."""
+    """The path of the engine. Raises EngineProblem."""
     return Path(find_program(ENGINE))
 
 
-def program(plan: Mapping[str, Any], engine: Path | None = None) -> Path:
-    """The binary for a plan: COMPAT for scripts; for other plans `engine`, or the result of `find_engine` if
-    that is None. Raises EngineProblem.
+def find_binary(plan: Mapping[str, Any], engine: Path | None = None) -> Path:
+    """The program that runs a plan: COMPAT for scripts, otherwise `engine` or, if that is None,
+    `find_engine()`.
+
+    Raises EngineProblem.
     """
     return Path(find_program(COMPAT)) if _is_script(plan) else engine or find_engine()
 
@@ -95,7 +98,7 @@ class Engine:
     """Runs `dbdyno-engine`."""
 
     def __init__(self, binary: Path | None = None) -> None:
-        """Without `binary`, `find_engine` searches it. Raises EngineProblem if it is missing."""
+        """`binary` is the path of the engine; None: `find_engine()`. Raises EngineProblem."""
         self.binary = binary or find_engine()
         # The engine needs a socket per connection and inherits this limit, whose default is often 1024.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -127,12 +130,12 @@ class Engine:
         """Run one command with a plan until it ends; COMPAT runs scripts.
 
         `on_record` receives each record, and `on_line` its raw line. If the plan starts on command,
-        `on_ready` runs when every connection is open, and the measured time begins after it. `environment`
-        extends that of this process and contains the password, which is neither in a plan nor in an argument
-        list. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is passed on after the
-        engine has stopped.
+        `on_ready` is called when every connection is open; the load starts when it returns. `environment` is
+        added to the environment of this process. It contains the password, which plans and arguments never
+        contain. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is passed on after
+        the engine has stopped.
         """
-        binary = program(plan, self.binary)
+        binary = find_binary(plan, self.binary)
         limits = _time_limits(command, plan)
         reader = _Reader("start" in plan, on_record, on_line, on_ready, limits)
         with on_cpus(cpus):
@@ -157,9 +160,9 @@ class Engine:
                     _stop(process, reader)
                     raise
                 finally:
-                    # Has no effect if the process has ended.
+                    # This has no effect if the process has ended.
                     process.kill()
-        return EngineResult(process.returncode, reader.hello, reader.end, reader.words)
+        return EngineResult(process.returncode, reader.hello, reader.end, reader.stderr)
 
 
 @dataclass(frozen=True)
@@ -180,10 +183,10 @@ def _time_limits(command: Command, plan: Mapping[str, Any]) -> _Limits:
         return _Limits(None, loading_silence_s)
     phases = plan["phases"]
     planned_s = (phases.get("warmup_us", 0) + phases["measure_us"] + phases.get("drain_us", 10_000_000)) / 1e6
-    reading = plan.get("prewarm", "none") != "none"
+    prewarms = plan.get("prewarm", "none") != "none"
     # Pre-warming large tables takes an unknown time, and writes one record per table.
-    silence_s = planned_s + CONNECT_S_MAX + (loading_silence_s if reading else 0.0)
-    return _Limits(None if reading else planned_s + CONNECT_S_MAX + 60.0, silence_s)
+    silence_s = planned_s + CONNECT_S_MAX + (loading_silence_s if prewarms else 0.0)
+    return _Limits(None if prewarms else planned_s + CONNECT_S_MAX + 60.0, silence_s)
 
 
 class _Reader:
@@ -203,25 +206,25 @@ class _Reader:
         self._rest = b""
         self.hello: Record | None = None
         self.end: Record | None = None
-        self.words = ""
+        self.stderr = ""
 
-    def read(self, process: subprocess.Popen[bytes], within_s: float | None) -> None:
-        """Read both streams until they end. Raises EngineProblem if that takes longer than `within_s`."""
+    def read(self, process: subprocess.Popen[bytes], time_limit_s: float | None) -> None:
+        """Read both streams until they end. Raises EngineProblem if that takes longer than `time_limit_s`."""
         assert process.stdout is not None, "standard output is a pipe"
         assert process.stderr is not None, "standard error is a pipe"
-        deadline = None if within_s is None else time.monotonic() + within_s
+        deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             selector.register(process.stderr, selectors.EVENT_READ)
             while selector.get_map():
-                left_s = self._limits.silence_s
+                remaining_s = self._limits.silence_s
                 if deadline is not None:
-                    left_s = min(left_s, deadline - time.monotonic())
-                ready = selector.select(max(left_s, 0.0))
+                    remaining_s = min(remaining_s, deadline - time.monotonic())
+                ready = selector.select(max(remaining_s, 0.0))
                 if not ready:
                     raise EngineProblem(
-                        f"the engine wrote nothing within {within_s or self._limits.silence_s:.0f} s",
-                        "dbdyno ended it. Its standard error: " + (self.words.strip() or "empty"),
+                        f"the engine wrote nothing within {time_limit_s or self._limits.silence_s:.0f} s",
+                        "dbdyno ended the engine. Its standard error: " + (self.stderr.strip() or "empty"),
                         ExitCode.NOT_COMPARABLE,
                     )
                 for key, _ in ready:
@@ -229,13 +232,13 @@ class _Reader:
                     if not content:
                         selector.unregister(key.fileobj)
                     elif key.fileobj is process.stderr:
-                        self.words = (self.words + content.decode(errors="replace"))[-STDERR_MAX:]
+                        self.stderr = (self.stderr + content.decode(errors="replace"))[-STDERR_MAX:]
                     else:
-                        self._take(process, content)
+                        self._split_lines(process, content)
         with suppress(subprocess.TimeoutExpired):
             process.wait(STOP_S_MAX)
 
-    def _take(self, process: subprocess.Popen[bytes], content: bytes) -> None:
+    def _split_lines(self, process: subprocess.Popen[bytes], content: bytes) -> None:
         *lines, self._rest = (self._rest + content).split(b"\n")
         if len(self._rest) > LINE_BYTES_MAX:
             raise EngineProblem(
@@ -244,9 +247,9 @@ class _Reader:
             )
         for line in lines:
             self._on_line(line + b"\n")
-            self._record(process, line)
+            self._handle_line(process, line)
 
-    def _record(self, process: subprocess.Popen[bytes], line: bytes) -> None:
+    def _handle_line(self, process: subprocess.Popen[bytes], line: bytes) -> None:
         try:
             record = json.loads(line)
             kind, data = record["type"], record["data"]
@@ -266,7 +269,7 @@ class _Reader:
 
     @staticmethod
     def send(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
-        """Send one line to the engine. An engine that has ended reports its reason on its own streams."""
+        """Send one line to the engine. If the engine has ended, its output has the reason."""
         assert process.stdin is not None, "standard input is a pipe"
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")

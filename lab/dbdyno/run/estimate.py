@@ -1,4 +1,4 @@
-"""The remaining time of a run, from its plan and the measured durations of its parts. No input or output."""
+"""Estimates the remaining time of a run from its plan and the measured durations of its parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COPY_BYTES_PER_S = 300e6
 
 
 class Estimate:
-    """Receives the progress of a run: planned time of the trials, plus the additional time of the groups."""
+    """Estimates the remaining time: planned time of the trials, plus measured overhead of the groups."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._load = experiment.load
@@ -26,8 +26,8 @@ class Estimate:
         self._plan: progress.Began | None = None
         self._rows = self._test_starts = self._warmup_trials = 0
         self._warmup_s: float | None = None
-        self._group_costs_s: list[float] = []
-        self._test_start_costs_s: list[float] = []
+        self._group_durations_s: list[float] = []
+        self._test_start_durations_s: list[float] = []
 
     def listen(self, value: progress.Progress) -> None:
         """Take the next progress value into account."""
@@ -40,7 +40,7 @@ class Estimate:
                 self._rows = 0
             case progress.TestStartEnded():
                 self._test_starts -= 1
-                self._test_start_costs_s.append(value.seconds)
+                self._test_start_durations_s.append(value.seconds)
             case progress.WarmupTrialEnded():
                 self._warmup_trials -= 1
             case progress.WarmupChosen():
@@ -48,7 +48,7 @@ class Estimate:
             case progress.TrialEnded():
                 self._todo = [trial for trial in self._todo if trial.index != value.trial.index]
             case progress.GroupEnded():
-                self._group_costs_s.append(max(0.0, value.seconds - value.trials * self.trial_s))
+                self._group_durations_s.append(max(0.0, value.seconds - value.trials * self.trial_s))
             case progress.Extended():
                 self._todo += value.trials
 
@@ -63,8 +63,8 @@ class Estimate:
         if self._plan is None:
             return 0.0
         copying_s = self._plan.group_rows * ROW_BYTES / COPY_BYTES_PER_S
-        test_start_s = _mean(self._test_start_costs_s, GROUP_S)
-        group_s = _mean(self._group_costs_s, test_start_s + copying_s)
+        test_start_s = _mean(self._test_start_durations_s, GROUP_S)
+        group_s = _mean(self._group_durations_s, test_start_s + copying_s)
         groups = len({trial.group for trial in self._todo})
         return (
             (LOADING_S + self._rows / ROWS_PER_S if self._rows else 0.0)

@@ -1,9 +1,9 @@
-"""Foreign load: CPU time of other processes on the CPUs that server and client use, between two readings.
+"""Measures foreign load: CPU time of other processes on the CPUs that server and client use.
 
 ::
 
     busy    = elapsed - idle - iowait - steal, over the CPUs of the set          (/proc/stat)
-    own     = server, load generator, dbdyno, and all that they have started     (/proc/PID/stat)
+    own     = server, load generator, dbdyno, and their child processes          (/proc/PID/stat)
     foreign = busy - own - kernel threads + steal, and never less than 0
 
 Busy time is computed from the idle counters, because the kernel measures idle time by the clock. It samples
@@ -33,17 +33,17 @@ from dbdyno.servers import usage
 from dbdyno.servers.kinds.process import online_cpus, server_cpus
 from dbdyno.servers.server import Description
 
-# Maximum seconds for one reading of the CPUs and dbdyno's processes; slower ones are repeated, up to ATTEMPTS
-# times.
-AT_ONCE_S = 0.005
+# Maximum seconds for one reading of the CPUs and dbdyno's processes. A slower reading is repeated, up to
+# ATTEMPTS times.
+READING_S_MAX = 0.005
 ATTEMPTS = 3
-# Maximum number of processes named in the record, and the minimum share of a named process.
-NAMED_MAX = 5
-NAMED_SHARE = 0.001
-# In a complete /proc, the counters explain at least this share of the elapsed time.
-COUNTED_SHARE = 0.5
+# Maximum number of processes in the record, and the minimum share of such a process.
+PROCESSES_MAX = 5
+PROCESS_SHARE_MIN = 0.001
+# If the counters explain less than this share of the elapsed time, /proc is incomplete.
+COUNTED_SHARE_MIN = 0.5
 # Programs that forward a container's connections.
-_CARRIERS = frozenset({"docker-proxy", "rootlesskit", "slirp4netns", "pasta"})
+_PROXIES = frozenset({"docker-proxy", "rootlesskit", "slirp4netns", "pasta"})
 # Flag of kernel threads in /proc/PID/stat (PF_KTHREAD in <linux/sched.h>).
 _KERNEL_THREAD = 0x00200000
 
@@ -65,8 +65,8 @@ class _Process:
     pid: int
     parent: int
     name: str
-    kernel: bool
-    # The CPU it ran on last.
+    is_kernel_thread: bool
+    # The CPU on which the process ran last.
     cpu: int
     started: int
     used_s: float
@@ -80,54 +80,54 @@ class Reading:
     at_s: float
     cpus: Mapping[int, _Cpu]
     # Whether the kernel counts interrupts separately from the interrupted processes.
-    interrupts_apart: bool
+    interrupts_separate: bool
     online: frozenset[int]
     processes: Mapping[int, _Process]
     own: frozenset[int]
 
 
 class ForeignMeter:
-    """Reads CPU time on `cpus`. Processes in `roots`, their descendants, and processes with a name in
-    `carriers` are not foreign.
+    """Measures the foreign load on `cpus`. Not foreign are the processes in `roots`, their descendants, and
+    processes with a name in `proxies`.
     """
 
     def __init__(
-        self, cpus: frozenset[int], roots: Collection[int], carriers: Collection[str] = frozenset()
+        self, cpus: frozenset[int], roots: Collection[int], proxies: Collection[str] = frozenset()
     ) -> None:
         self.cpus = cpus
         self._roots = frozenset(roots)
-        self._carriers = frozenset(carriers)
+        self._proxies = frozenset(proxies)
 
     def read(self) -> Reading | None:
         """Read the counters now; None if the kernel does not show every CPU of the set."""
         processes: dict[int, _Process] = {}
-        for name in os.listdir(usage.PROC):  # noqa: PTH208 — paths by the thousand cost.
+        for name in os.listdir(usage.PROC):  # noqa: PTH208 — faster than thousands of Path objects.
             if name.isdecimal():
                 # A process may end between listing and reading.
                 with suppress(OSError, ValueError, IndexError):
                     processes[int(name)] = _process(int(name))
         own = _tree(processes, self._roots)
-        own |= {pid for pid, process in processes.items() if process.name in self._carriers}
+        own |= {pid for pid, process in processes.items() if process.name in self._proxies}
         best: tuple[float, Reading] | None = None
         # While server and client keep all CPUs busy, this thread may have to wait between reading two files.
         for _ in range(ATTEMPTS):
             began = time.monotonic()
-            reading = self._at_once(processes, own)
+            reading = self._read_once(processes, own)
             took_s = time.monotonic() - began
             if reading is not None and (best is None or took_s < best[0]):
                 best = took_s, reading
-            if took_s <= AT_ONCE_S:
+            if took_s <= READING_S_MAX:
                 break
         return best[1] if best else None
 
-    def _at_once(self, processes: Mapping[int, _Process], own: frozenset[int]) -> Reading | None:
+    def _read_once(self, processes: Mapping[int, _Process], own: frozenset[int]) -> Reading | None:
         """Read the CPUs and immediately afterwards the processes in `own`; take the other processes from
         `processes`.
         """
         try:
             text = (usage.PROC / "stat").read_text()
             at_s = time.monotonic()
-            cpus, interrupts_apart = _cpus(text)
+            cpus, interrupts_separate = _cpus(text)
         except (OSError, ValueError, IndexError):
             return None
         if not self.cpus <= cpus.keys():
@@ -137,9 +137,9 @@ class ForeignMeter:
             with suppress(OSError, ValueError, IndexError):
                 current[pid] = _process(pid)
         used = {cpu: cpus[cpu] for cpu in self.cpus}
-        return Reading(at_s, used, interrupts_apart, frozenset(cpus), current, own)
+        return Reading(at_s, used, interrupts_separate, frozenset(cpus), current, own)
 
-    def between(self, begin: Reading | None, end: Reading | None) -> ForeignRecord | None:
+    def foreign_load(self, begin: Reading | None, end: Reading | None) -> ForeignRecord | None:
         """The foreign load between two readings in the format of server.json; None if it is unknown.
 
         `share` is foreign CPU time divided by elapsed time times CPUs; `steal` is the part that the
@@ -155,44 +155,44 @@ class ForeignMeter:
         busy_s, steal_s = capacity_s, 0.0
         for cpu in self.cpus:
             first, last = begin.cpus[cpu], end.cpus[cpu]
-            if last.total - first.total < COUNTED_SHARE * elapsed_s:
+            if last.total - first.total < COUNTED_SHARE_MIN * elapsed_s:
                 return None
             stolen_s = max(0.0, last.steal - first.steal)
             steal_s += stolen_s
             busy_s -= max(0.0, last.idle - first.idle) + stolen_s
-            if end.interrupts_apart:
+            if end.interrupts_separate:
                 busy_s -= max(0.0, last.interrupts - first.interrupts)
-        grown = _grown(begin, end)
-        foreign_s = max(0.0, busy_s - self._not_foreign_s(grown, begin, end))
+        used_by_pid = _used_cpu_time(begin, end)
+        foreign_s = max(0.0, busy_s - self._own_cpu_s(used_by_pid, begin, end))
         return {
             "share": round(min(1.0, (foreign_s + steal_s) / capacity_s), 4),
             "steal": round(min(1.0, steal_s / capacity_s), 4),
             "cpus": format_cpus(self.cpus),
-            "processes": self._named(grown, end, capacity_s, foreign_s),
+            "processes": self._largest_processes(used_by_pid, end, capacity_s, foreign_s),
         }
 
-    def _not_foreign_s(self, grown: Mapping[int, float], begin: Reading, end: Reading) -> float:
-        """CPU time of dbdyno's own processes, and of kernel threads and carriers on the CPU set."""
+    def _own_cpu_s(self, used_by_pid: Mapping[int, float], begin: Reading, end: Reading) -> float:
+        """CPU time of dbdyno's own processes, and of kernel threads and proxies on the CPU set."""
         total_s = 0.0
-        for pid, used_s in grown.items():
+        for pid, used_s in used_by_pid.items():
             process = end.processes[pid]
-            anywhere = process.kernel or process.name in self._carriers
-            if process.cpu in self.cpus if anywhere else pid in end.own or pid in begin.own:
+            counts_by_cpu = process.is_kernel_thread or process.name in self._proxies
+            if process.cpu in self.cpus if counts_by_cpu else pid in end.own or pid in begin.own:
                 total_s += used_s
         return total_s
 
-    def _named(
-        self, grown: Mapping[int, float], end: Reading, capacity_s: float, foreign_s: float
+    def _largest_processes(
+        self, used_by_pid: Mapping[int, float], end: Reading, capacity_s: float, foreign_s: float
     ) -> list[ForeignProcess]:
         """The processes with the most CPU time, by name. A process that can run only on the CPU set used all
         its CPU time there; the others share the rest of `foreign_s`.
         """
         confined: dict[str, float] = {}
         others: dict[str, float] = {}
-        for pid, used_s in grown.items():
+        for pid, used_s in used_by_pid.items():
             process = end.processes[pid]
-            allowed = _allowed(pid) or end.online
-            if used_s > 0 and pid not in end.own and not process.kernel and allowed & self.cpus:
+            allowed = _allowed_cpus(pid) or end.online
+            if used_s > 0 and pid not in end.own and not process.is_kernel_thread and allowed & self.cpus:
                 times = confined if allowed <= self.cpus else others
                 times[process.name] = times.get(process.name, 0.0) + used_s
         rest_s = max(0.0, foreign_s - sum(confined.values()))
@@ -200,15 +200,15 @@ class ForeignMeter:
         times = {
             name: confined.get(name, 0.0) + scale * others.get(name, 0.0) for name in {**confined, **others}
         }
-        largest = sorted(times.items(), key=lambda item: -item[1])[:NAMED_MAX]
+        largest = sorted(times.items(), key=lambda item: -item[1])[:PROCESSES_MAX]
         shares = ((name, min(foreign_s, used_s) / capacity_s) for name, used_s in largest)
-        return [{"name": name, "share": round(part, 4)} for name, part in shares if part >= NAMED_SHARE]
+        return [{"name": name, "share": round(part, 4)} for name, part in shares if part >= PROCESS_SHARE_MIN]
 
 
-def meter(experiment: Experiment, variant: Variant, description: Description) -> ForeignMeter | None:
+def create_meter(experiment: Experiment, variant: Variant, description: Description) -> ForeignMeter | None:
     """The meter for a variant's trials.
 
-    None for a server on this machine that dbdyno has not started, since its processes are unknown.
+    None for a server on this machine that dbdyno has not started, because its processes are unknown.
     """
     client = server_cpus(experiment.client.cpus)
     if not variant.server.is_private:
@@ -218,7 +218,7 @@ def meter(experiment: Experiment, variant: Variant, description: Description) ->
     server = online_cpus() if docker and variant.server.cpus is None else server_cpus(variant.server.cpus)
     pid = description.identity.get("pid")
     roots = {os.getpid(), *([pid] if isinstance(pid, int) else [])}
-    return ForeignMeter(client | server, roots, _CARRIERS if docker else frozenset())
+    return ForeignMeter(client | server, roots, _PROXIES if docker else frozenset())
 
 
 def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
@@ -226,7 +226,7 @@ def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
     IndexError.
     """
     cpus: dict[int, _Cpu] = {}
-    apart = False
+    is_separate = False
     for line in text.splitlines():
         name, *fields = line.split()
         if not name.startswith("cpu"):
@@ -235,11 +235,11 @@ def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
         _, _, _, idle, iowait, irq, softirq, steal = seconds
         if name == "cpu":
             # Without separate accounting, irq stays 0, because a tick never occurs within an interrupt.
-            apart = irq > 0
+            is_separate = irq > 0
         else:
             cpu = int(name.removeprefix("cpu"))
             cpus[cpu] = _Cpu(idle + iowait, irq + softirq, steal, sum(seconds))
-    return cpus, apart
+    return cpus, is_separate
 
 
 def _process(pid: int) -> _Process:
@@ -253,7 +253,7 @@ def _process(pid: int) -> _Process:
         pid=pid,
         parent=int(fields[1]),
         name=head.partition("(")[2],
-        kernel=bool(int(fields[6]) & _KERNEL_THREAD),
+        is_kernel_thread=bool(int(fields[6]) & _KERNEL_THREAD),
         cpu=int(fields[36]),
         started=int(fields[19]),
         used_s=sum(ticks[:2]) / usage.TICKS_PER_S,
@@ -276,14 +276,14 @@ def _tree(processes: Mapping[int, _Process], roots: frozenset[int]) -> frozenset
     return frozenset(tree)
 
 
-def _grown(begin: Reading, end: Reading) -> dict[int, float]:
+def _used_cpu_time(begin: Reading, end: Reading) -> dict[int, float]:
     """CPU time that each process of `end` has used since `begin`, including that of ended children.
 
     When a child ends, the kernel adds its CPU time since its start to the process that waits for it: the
     parent or, if that has ended, an ancestor. This function subtracts the part that the child had used before
     `begin`.
     """
-    kept = {
+    survivors = {
         pid
         for pid, process in end.processes.items()
         if pid in begin.processes and begin.processes[pid].started == process.started
@@ -291,23 +291,23 @@ def _grown(begin: Reading, end: Reading) -> dict[int, float]:
     own: dict[int, float] = {}
     waited: dict[int, float] = {}
     for pid, process in end.processes.items():
-        before = begin.processes[pid] if pid in kept else None
+        before = begin.processes[pid] if pid in survivors else None
         own[pid] = process.used_s - (before.used_s if before else 0.0)
         waited[pid] = process.waited_s - (before.waited_s if before else 0.0)
     for pid, process in begin.processes.items():
-        if pid in kept:
+        if pid in survivors:
             continue
-        left_s, heir = process.used_s + process.waited_s, process.parent
-        while left_s > 0 and heir in begin.processes:
-            if heir in kept:
-                taken_s = min(left_s, waited[heir])
-                waited[heir] -= taken_s
-                left_s -= taken_s
-            heir = begin.processes[heir].parent
+        remaining_s, ancestor = process.used_s + process.waited_s, process.parent
+        while remaining_s > 0 and ancestor in begin.processes:
+            if ancestor in survivors:
+                taken_s = min(remaining_s, waited[ancestor])
+                waited[ancestor] -= taken_s
+                remaining_s -= taken_s
+            ancestor = begin.processes[ancestor].parent
     return {pid: max(0.0, own[pid] + waited[pid]) for pid in own}
 
 
-def _allowed(pid: int) -> frozenset[int]:
+def _allowed_cpus(pid: int) -> frozenset[int]:
     """The CPUs on which a process may run; empty if the kernel does not show them."""
     try:
         return frozenset(os.sched_getaffinity(pid))

@@ -1,4 +1,4 @@
-"""Hooks: the user's commands before, during and after the measurement of a trial."""
+"""Runs hooks: the user's commands before, during and after the measurement of a trial."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dbdyno.store.warmup_trial import WarmupTrialWriter
 
 
 class TrialHooks:
-    """The hooks of one trial. Callers run `before` and `after` around the trial, and `record` for each of its
-    records.
+    """Runs the hooks of one trial. The caller calls `before` and `after` around the trial, and
+    `handle_record` for each of its records.
 
     Hooks also run for the warm-up trials that determine the warm-up: a hook that drops the page cache, for
     example, changes how long a server warms up.
@@ -37,7 +37,7 @@ class TrialHooks:
         spec = experiment.variant(trial.variant).server
         self._hooks = spec.hooks()
         self._secrets = experiment.secrets()
-        self._facts = _facts(experiment, trial, server, description, measured_s)
+        self._variables = _variables(experiment, trial, server, description, measured_s)
         self._writer = writer
         self._during: RunningCommand | None = None
         # The reasons of failed hooks, one text for each.
@@ -47,21 +47,23 @@ class TrialHooks:
         """Run before_trial. Returns why the trial cannot begin, or an empty text."""
         return self._run("before_trial") if self._hooks.before_trial else ""
 
-    def record(self, record: Record) -> None:
-        """Start during_trial when the measurement begins."""
-        measuring = record["type"] == "phase" and record["data"]["name"] == "measure"
-        if not (measuring and self._hooks.during_trial and self._during is None):
+    def handle_record(self, record: Record) -> None:
+        """Process a record of the engine; the beginning of the measurement starts during_trial."""
+        is_measuring = record["type"] == "phase" and record["data"]["name"] == "measure"
+        if not (is_measuring and self._hooks.during_trial and self._during is None):
             return
         try:
-            self._during = RunningCommand(self._hooks.during_trial, self._facts, self._secrets, endless=True)
+            self._during = RunningCommand(
+                self._hooks.during_trial, self._variables, self._secrets, endless=True
+            )
         except ServerProblem as problem:
             self.failures.append(f"the hook during_trial: {problem.text}")
 
     def finish(self) -> None:
-        """Stop during_trial and keep its output. Idempotent."""
+        """Stop during_trial and store its output. Idempotent."""
         running, self._during = self._during, None
         if running is not None:
-            self._keep("during_trial", running.finish(self._hooks.hook_timeout_s))
+            self._store("during_trial", running.finish(self._hooks.hook_timeout_s))
 
     def after(self) -> None:
         """Run after_trial, also when the trial failed. Raises StoreProblem."""
@@ -72,38 +74,38 @@ class TrialHooks:
                 self._run("after_trial")
 
     def abort(self) -> None:
-        """Like `after`, but raises no errors, since the caller is raising another one."""
+        """Like `after`, but raises no errors, because the caller is raising another one."""
         with suppress(StoreProblem):
             self.after()
 
     def _run(self, name: str) -> str:
         argv = getattr(self._hooks, name)
         try:
-            ended = user_commands.run(argv, self._facts, self._hooks.hook_timeout_s, self._secrets)
+            result = user_commands.run(argv, self._variables, self._hooks.hook_timeout_s, self._secrets)
         except ServerProblem as problem:
             self.failures.append(f"the hook {name}: {problem.text}")
             return self.failures[-1]
-        return self._keep(name, ended)
+        return self._store(name, result)
 
-    def _keep(self, name: str, ended: CommandResult) -> str:
+    def _store(self, name: str, result: CommandResult) -> str:
         """Store a hook's output. Returns why it failed, or an empty text."""
         self._writer.hook(
-            name, ended.output + ended.errors, list(ended.argv), ended.exit_status, ended.seconds
+            name, result.output + result.errors, list(result.argv), result.exit_status, result.seconds
         )
-        failure = ended.failure()
+        failure = result.failure()
         if not failure:
             return ""
         self.failures.append(f"the hook {name}: {failure}")
         return self.failures[-1]
 
 
-def _facts(
+def _variables(
     experiment: Experiment, trial: Trial, server: Server, description: Description, measured_s: float
 ) -> dict[str, str]:
     """The environment variables for a hook; they contain no password."""
     address = server.address()
     ((unit, level),) = trial.point.level().items()
-    facts: FreeForm = {
+    values: FreeForm = {
         "EXPERIMENT": experiment.name,
         "TRIAL": trial.index,
         # A warm-up trial has a negative index and belongs to no block.
@@ -119,4 +121,4 @@ def _facts(
         "SERVER_PID": description.identity.get("pid", ""),
         "SECONDS": f"{measured_s:g}",
     }
-    return {f"DBDYNO_{name}": str(value) for name, value in facts.items()}
+    return {f"DBDYNO_{name}": str(value) for name, value in values.items()}

@@ -1,4 +1,6 @@
-"""The engine's `prepare` and `cleanup` on a server, and the rules for existing tables."""
+"""Loads and drops tables with the engine's `prepare` and `cleanup`, and applies the rules for existing
+tables.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,11 @@ def prepare(
 ) -> EngineResult:
     """Load the missing tables of a workload on a running server. Raises Problem.
 
-    A private server accepts LOAD DATA LOCAL meanwhile; on a remote server the engine uses it only if the
+    Private servers allow LOAD DATA LOCAL during the load. On remote servers the engine uses it only if the
     server allows it.
     """
 
-    def loading(record: Record) -> None:
+    def report_loading(record: Record) -> None:
         if record["type"] == "loading":
             listen(progress.Loading(record["data"]["rows"], record["data"]["rows_planned"]))
             on_loading(record)
@@ -39,7 +41,7 @@ def prepare(
     address = server.address()
     request = plan(experiment, workload, address.target(experiment.load.transport))
     with _local_infile(server):
-        result = engine.run("prepare", request, address.environment(), loading)
+        result = engine.run("prepare", request, address.environment(), report_loading)
     if not result.done:
         raise Problem(
             f"loading the tables of {workload.title} failed: {result.failure()}",
@@ -52,33 +54,33 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
     """Whether the setup of a user-written SQL workload must run on a server.
 
     False without a setup. Also false if all its tables exist: the load uses these tables, and dbdyno never
-    drops them. Raises Problem if only some exist, since setup and clean-up could change or drop them.
+    drops them. Raises Problem if only some exist, because setup and clean-up could change or drop them.
     """
     if not workload.has_data:
         return False
     address = server.address()
     tables = workload.created_tables(address.protocol)
-    there = shapes(server, tables)
-    if there and len(there) < len(tables):
+    existing = shapes(server, tables)
+    if existing and len(existing) < len(tables):
         raise Problem(
-            f"{address.database} has the tables {', '.join(there)} of {workload.title}, but not "
-            f"{', '.join(name for name in tables if name not in there)}: dbdyno drops no table that it "
-            "did not create",
+            f"{address.database} has the tables {', '.join(existing)} of {workload.title}, but not "
+            f"{', '.join(name for name in tables if name not in existing)}; dbdyno drops only tables that "
+            "it has created",
             "Drop them yourself, or name another database",
             ExitCode.USAGE,
         )
-    return not there
+    return not existing
 
 
 def require_empty(workload: ScriptWorkload, server: Server) -> None:
-    """Raise Problem if the database has tables, since a script's `prepare` and `cleanup` could
+    """Raise Problem if the database has tables, because a script's `prepare` and `cleanup` could
     change them.
     """
-    if there := list_tables(server):
+    if tables := list_tables(server):
         database = server.address().database
         raise Problem(
-            f"{database} holds {len(there)} tables ({', '.join(there[:5])}{', …' if there[5:] else ''}), and "
-            f"{Path(workload.script).name} may change or drop them",
+            f"{database} has {len(tables)} tables ({', '.join(tables[:5])}{', …' if tables[5:] else ''}), "
+            f"which {Path(workload.script).name} may change or drop",
             "Name an empty database, or write prepare = false to run over the existing tables",
             ExitCode.USAGE,
         )
@@ -104,7 +106,7 @@ def _local_infile(server: Server) -> Iterator[None]:
     try:
         yield
     finally:
-        # If the server died meanwhile, the error of the load is the one to raise.
+        # If the server died, the load has raised a more important error.
         with suppress(ServerProblem):
             server.query(f"SET GLOBAL local_infile = {before}")
 

@@ -1,4 +1,4 @@
-"""The engine's plan. Loading, running and cleaning up share one specification of the workload.
+"""Builds the engine's plan. Loading, running and cleaning up share one specification of the workload.
 
 schema/plan.schema.json defines its form and the defaults of omitted keys.
 """
@@ -18,9 +18,9 @@ US = 1_000_000
 # machine.
 START_TIMEOUT_US = 120 * US
 LOADING_STREAMS_MAX = 4
-# Distance between the first sequence numbers of consecutive trials on the same data: enough for an hour at
-# 27,000 rows per second. An INTEGER column has room for 21 trials.
-SEQUENCE_ROOM = 100_000_000
+# Distance between the first sequence numbers of consecutive trials on the same data. It suffices for an hour
+# at 27,000 rows per second; an INTEGER column has room for 21 trials.
+SEQUENCE_DISTANCE = 100_000_000
 
 
 def plan(
@@ -39,12 +39,12 @@ def plan(
     waits for the start command.
     """
     load = experiment.load
-    chosen = point or max(load.points(), key=lambda one: one.connections)
+    effective = point or max(load.points(), key=lambda candidate: candidate.connections)
     document: dict[str, Any] = {
         "schema": SCHEMA_VERSION,
         "target": dict(target),
         "workload": workload.plan(str(target["protocol"])),
-        "load": _load(experiment, chosen),
+        "load": _load(experiment, effective),
         "phases": {
             "warmup_us": round(load.warmup_allowance_s() * US),
             "measure_us": round(load.duration_s * US),
@@ -73,7 +73,7 @@ def trial_plan(
 ) -> dict[str, Any]:
     """The plan of one trial of the schedule; `planned` are all trials of the run, including repeats.
 
-    `warmup_s` is the warm-up that the warm-up trials determined; None: the experiment's.
+    `warmup_s` is the warm-up that the warm-up trials determined; None means the warm-up of the experiment.
     """
     document = plan(
         experiment,
@@ -86,7 +86,7 @@ def trial_plan(
     if warmup_s is not None:
         document["phases"]["warmup_us"] = round(warmup_s * US)
     # Sequences continue after the numbers of earlier trials, whose rows still exist.
-    used = count_earlier_trials(experiment, trial, planned) * SEQUENCE_ROOM
+    used = count_earlier_trials(experiment, trial, planned) * SEQUENCE_DISTANCE
     for generator in document["workload"].get("sql", {}).get("parameters", {}).values():
         if "sequence" in generator and generator["sequence"]["last"] is None:
             generator["sequence"]["first"] += used

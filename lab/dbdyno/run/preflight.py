@@ -1,7 +1,7 @@
-"""The order of work of `dbdyno check`: every check that needs no load, on the design and on each variant's
-server.
+"""Runs `dbdyno check`: every check that needs no load, on the design and on each variant's server.
 
-The servers have the real data. Unlike a comparison, it continues after a stop, so it reports all findings.
+The servers have the data of the experiment. Unlike a comparison, `preflight` continues after a finding of
+level stop, and thus reports all findings.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
             codes = [check.code for check in checks.ALL if with_data or check.code not in checks.NEED_DATA]
             snapshot = data.snapshot(workload, variant)
             with contextlib.closing(snapshot) if snapshot else contextlib.nullcontext():
-                doing = "restoring the data, starting" if variant.server.is_private else "connecting to"
-                coordinator.step(f"{variant.name}: {doing} the server")
+                action = "restoring the data, starting" if variant.server.is_private else "connecting to"
+                coordinator.step(f"{variant.name}: {action} the server")
                 server = data.open(variant, snapshot)
                 coordinator.check_server(variant, server, peers, codes, workload)
     return sorted(coordinator.findings.values(), key=lambda finding: checks.LEVELS.index(finding.level))

@@ -1,4 +1,4 @@
-"""The progress of an experiment as plain values, in the order in which they occur.
+"""The progress of an experiment, as plain values that the listener receives in order.
 
 Commands display them, and `estimate.Estimate` computes the remaining time from them.
 """
@@ -14,7 +14,7 @@ from dbdyno.finding import Finding
 
 
 class Progress:
-    """One of the values below."""
+    """Base class of the progress values."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class Began(Progress):
     # Warm-up trials that determine the warm-up, each its own group, and the seconds that one takes.
     warmup_trials: int = 0
     warmup_trial_s: float = 0.0
-    # The warm-up that an earlier attempt determined; None: the experiment's.
+    # The warm-up that an earlier attempt determined; None means the warm-up of the experiment.
     warmup_s: float | None = None
 
 
 @dataclass(frozen=True)
 class Step(Progress):
-    """Something other than a trial begins, such as restoring the data."""
+    """A step other than a trial begins, such as restoring the data."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Trouble(Progress):
+class ProblemOccurred(Progress):
     """A failure that does not end the run, but leaves work for the user, such as tables to drop."""
 
     text: str
@@ -111,7 +111,7 @@ class GroupEnded(Progress):
 
 @dataclass(frozen=True)
 class Extended(Progress):
-    """Trials were added to the run; with the reason."""
+    """Trials were added to the run, for the reason in `text`."""
 
     text: str
     trials: tuple[Trial, ...]

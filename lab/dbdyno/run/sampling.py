@@ -1,4 +1,4 @@
-"""The server's counters at both edges (beginning and end) of the measurement, read during the load.
+"""Reads the server's counters at both edges (beginning and end) of the measurement, during the load.
 
 ::
 
@@ -22,11 +22,11 @@ from dbdyno.run.foreign import ForeignMeter
 from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord
 from dbdyno.servers.server import Description, Server, ServerProblem
 
-# Interval at which the counters of threads are read, since threads may end, and the maximum share of time for
-# this.
+# Seconds between two readings of the counters of threads, which are lost when a thread ends, and the maximum
+# share of time for these readings.
 WATCH_S = 1.0
 WATCH_SHARE = 0.01
-# The last reading begins earlier than the end by the duration of the first reading, and by at least this.
+# The last reading begins this many seconds before the end, or as many as the first reading took, if more.
 LEAD_S = 0.005
 # Maximum seconds that the end of a trial waits for a reading in progress.
 CLOSE_S = 30.0
@@ -55,7 +55,7 @@ class Counters:
         self.process, self.host = server.process(), server.host()
         self.status = server.status()
         self.waits = _waits(server) if waits else {}
-        # The middle of the reading, since the parts are read one after another.
+        # The middle of the reading, because the parts are read one after another.
         self.unix_us = (began + time.time_ns()) // 2000
 
     def as_json(self) -> CountersRecord:
@@ -98,41 +98,43 @@ class Edges:
         self._foreign: ForeignRecord | None = None
         self._measure_s = measure_us / 1e6
         self._waits = description.variables.get("performance_schema") == "ON"
-        self._over = threading.Event()
+        self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
         self._begin, self._end = Counters(), Counters()
         # Why an edge was not read; empty if both were.
-        self.unread = "the measurement was over before they were read"
-        # Counter -> its increase by one reading itself.
+        self.unread_reason = "the measurement was over before they were read"
+        # How much each counter increases because of one reading.
         self._own: dict[str, float] = {}
 
-    def ready(self, before: Counters) -> None:
+    def read_before(self, before: Counters) -> None:
         """Read `before`, while every connection is open and idle, and measure the cost of one reading.
 
         Raises ServerProblem when the server does not answer.
         """
         before.read(self._server)
         again = self._server.status()
-        grown = {
+        increases = {
             name: _number(again[name]) - _number(text)
             for name, text in before.status.items()
             if name in again
         }
-        self._own = {name: count for name, count in grown.items() if count > 0}
+        self._own = {name: count for name, count in increases.items() if count > 0}
 
-    def record(self, record: Record) -> None:
+    def handle_record(self, record: Record) -> None:
         """Process a record of the engine; the beginning of the measurement starts the readings."""
         if record["type"] == "phase" and record["data"]["name"] == "measure" and self._thread is None:
             ends_at = record["data"]["at_unix_us"] / 1e6 + self._measure_s
-            # It inherits the CPU set of the thread that reads the engine's records, which is the client's.
-            self._thread = threading.Thread(target=self._read, args=(ends_at,), name="edges", daemon=True)
+            # The thread inherits the client's CPU set from this thread.
+            self._thread = threading.Thread(
+                target=self._read_edges, args=(ends_at,), name="edges", daemon=True
+            )
             self._thread.start()
         elif record["type"] == "end":
-            self._over.set()
+            self._is_over.set()
 
     def close(self) -> None:
         """Wait for a reading in progress; then other threads may query the server. Idempotent."""
-        self._over.set()
+        self._is_over.set()
         if self._thread is not None:
             self._thread.join(CLOSE_S)
 
@@ -140,38 +142,40 @@ class Edges:
         """{"begin", "end", "own", "foreign"}; if an edge was not read, {"foreign"}, or None without
         a meter.
         """
-        if self.unread:
+        if self.unread_reason:
             return {"foreign": self._foreign} if self._foreign else None
         begin, end = self._begin.as_json(), self._end.as_json()
         return {"begin": begin, "end": end, "own": self._own, "foreign": self._foreign}
 
-    def _read(self, ends_at: float) -> None:
+    def _read_edges(self, ends_at: float) -> None:
         began = time.monotonic()
         first = self._meter.read() if self._meter else None
         is_begin_read = self._read_edge(self._begin)
         took_s = time.monotonic() - began
         # On a slow machine reading may take a large part of the trial; keep its middle half free.
         self._watch_until(ends_at - max(LEAD_S, min(took_s, self._measure_s / 4)))
-        is_over = self._over.is_set()
-        # Also without an edge: an overloaded machine misses edges, and other processes matter most there.
+        is_over = self._is_over.is_set()
+        # Foreign load is measured even if an edge is missing: an overloaded machine misses edges, and there
+        # foreign load matters most.
         if self._meter:
-            self._foreign = self._meter.between(first, self._meter.read())
+            self._foreign = self._meter.foreign_load(first, self._meter.read())
         if is_begin_read and not is_over and self._read_edge(self._end):
-            self.unread = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
+            self.unread_reason = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
 
     def _read_edge(self, edge: Counters) -> bool:
         """Read the counters of one edge; if that fails, return False and set `unread` to the reason."""
         try:
             edge.read(self._server, waits=self._waits)
         except ServerProblem as problem:
-            # If the server no longer answers, the trial fails too; a failing user command fails alone.
-            self.unread = problem.text
+            # If the server no longer answers, the trial fails too; if a user command fails, only this reading
+            # does.
+            self.unread_reason = problem.text
             return False
         return True
 
     def _watch_until(self, unix_s: float) -> None:
         pause_s = WATCH_S
-        while not self._over.wait(max(0.0, min(pause_s, unix_s - time.time()))) and time.time() < unix_s:
+        while not self._is_over.wait(max(0.0, min(pause_s, unix_s - time.time()))) and time.time() < unix_s:
             began = time.monotonic()
             self._server.watch()
             pause_s = max(WATCH_S, (time.monotonic() - began) / WATCH_SHARE)

@@ -1,9 +1,8 @@
-"""The order of work in a sweep of one remote server: its data, its points in the requested order, and the
-clean-up.
+"""Runs a sweep of one remote server: loads or checks its data, measures its points in order, and cleans up.
 
 ::
 
-    capacity checked -> tables loaded, or existing ones checked -> each point -> checks -> tables dropped
+    check capacity -> load tables, or check existing ones -> measure each point -> check -> drop tables
 
 A sweep drops only tables that it has loaded.
 """
@@ -94,9 +93,9 @@ class _Sweep:
 
     @contextmanager
     def _data(self, *, keep_data: bool) -> Iterator[None]:
-        """The tables: existing ones stay, loaded ones are dropped."""
+        """Provide the tables, and at the end drop those that this sweep has loaded."""
         if self._has_tables():
-            self._coordinator.step("using the existing tables; they stay")
+            self._coordinator.step("using the existing tables, which are not dropped")
             yield
             return
         try:
@@ -104,45 +103,44 @@ class _Sweep:
             yield
         except BaseException:
             if self._in_setup:
-                self._coordinator.step(f"setup was interrupted: {self._drop_yourself()}, if they exist")
+                self._coordinator.step(f"setup was interrupted: {self._drop_instruction()}, if they exist")
                 raise
             # The exception being raised matters more than tables that cannot be dropped.
             if not keep_data and (why := self._drop()):
                 self._coordinator.step(why)
             raise
         if not keep_data and (why := self._drop()):
-            raise Problem(why, self._drop_yourself(), ExitCode.NOT_COMPARABLE)
+            raise Problem(why, self._drop_instruction(), ExitCode.NOT_COMPARABLE)
 
     def _has_tables(self) -> bool:
-        """Whether the tables exist. Raises Problem where they do not match the options."""
+        """Whether the tables exist. Raises Problem if they do not match the options."""
         workload = self._workload
         if isinstance(workload, ScriptWorkload):
             if workload.prepare:
                 require_empty(workload, self._server)
             return not workload.prepare
         if isinstance(workload, SqlWorkload):
-            there = not must_load(workload, self._server)
+            is_present = not must_load(workload, self._server)
             count = len(workload.created_tables(self._server.address().protocol))
         else:
             tables = shapes(self._server, self._table_names())
             # An interrupted load is repeated.
             count = sum(table.comment != UNFINISHED for table in tables.values())
-            there = count > 0
-        if there and count:
-            self._require_fit(count)
-        return there
+            is_present = count > 0
+        if is_present and count:
+            self._require_matching_tables(count)
+        return is_present
 
-    def _require_fit(self, count: int) -> None:
+    def _require_matching_tables(self, count: int) -> None:
         """Raise Problem unless existing tables match the options; never change them."""
         tables = "1 table exists" if count == 1 else f"{count} tables exist"
         self._coordinator.step(f"{tables} already: checking against the options")
         if self._coordinator.check(Moment.READY, self._context, _DATA_CODES):
             # This is an error in the options, not in the measurement.
             raise Problem(
-                f"the tables in {self._server.address().database} are not what the options ask for (see "
-                "above)",
-                "They were not changed. Give the options they were loaded with (--tables, --table-size, "
-                "--set), name another database in --target, or drop them yourself",
+                f"the tables in {self._server.address().database} do not match the options (see above)",
+                "dbdyno did not change them. Use the options with which they were loaded (--tables, "
+                "--table-size, --set), name another database in --target, or drop them yourself",
                 ExitCode.USAGE,
             )
 
@@ -166,8 +164,8 @@ class _Sweep:
             why = problem.text
         return f"the tables could not be dropped: {why}" if why else ""
 
-    def _drop_yourself(self) -> str:
-        """The tables that the user must drop because dbdyno could not, as a text."""
+    def _drop_instruction(self) -> str:
+        """A sentence that tells the user which tables to drop."""
         database = self._server.address().database
         if isinstance(self._workload, ScriptWorkload):
             return f"Drop the tables of {self._workload.title} in {database} yourself"
@@ -175,5 +173,5 @@ class _Sweep:
             tables = self._workload.created_tables(self._server.address().protocol)
             return f"Drop {', '.join(tables)} in {database} yourself"
         names = self._table_names()
-        shown = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        return f"Drop {shown} in {database} yourself; the comment begins with dbdyno"
+        tables_text = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        return f"Drop {tables_text} in {database} yourself; their comments begin with dbdyno"

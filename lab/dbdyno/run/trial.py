@@ -1,4 +1,4 @@
-"""One trial: plan, engine run, and the server's counters around it, all written into the trial's folder."""
+"""Runs one trial, and writes its plan, records and server counters into the trial's folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import Problem
 from dbdyno.run.engine import Engine, EngineResult, Record
-from dbdyno.run.foreign import meter
+from dbdyno.run.foreign import create_meter
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import trial_plan
 from dbdyno.run.sampling import Counters, Edges
@@ -23,10 +23,12 @@ from dbdyno.store import Run, StoredTrial
 from dbdyno.store.trial import TrialWriter
 from dbdyno.store.warmup_trial import derived_warmup_s
 
-# End reasons of an engine run that count as the server's failure: it refused or lost connections, returned an
-# error that no retry helps, or let transactions hang.
-BY_SERVER = frozenset({"connect-failed", "connection-lost", "server-error", "forced-shutdown", "queue-full"})
-# Class of server errors that the workload itself causes, by its keys.
+# Reasons why an engine run ended that count as a failure of the server: it refused or lost connections,
+# returned an error that is not retried, or did not answer.
+SERVER_FAILURES = frozenset(
+    {"connect-failed", "connection-lost", "server-error", "forced-shutdown", "queue-full"}
+)
+# The class of the server errors that are caused by the workload's own keys.
 DUPLICATE_KEY = "duplicate-key"
 
 
@@ -36,9 +38,10 @@ class _HookProblem(ServerProblem):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A stored trial, and further results for the caller."""
+    """A stored trial, its last record, and its failed hooks."""
 
     stored: StoredTrial
+    # The engine's last record; None if the engine wrote none.
     end: Record | None
     # The reasons of failed hooks.
     hook_failures: tuple[str, ...] = ()
@@ -69,7 +72,7 @@ def run_trial(
     address = server.address()
     plan = _plan(run, experiment, trial, address)
     before, after = Counters(), Counters()
-    foreign = meter(experiment, experiment.variant(trial.variant), description)
+    foreign = create_meter(experiment, experiment.variant(trial.variant), description)
     edges = Edges(server, description, round(experiment.load.duration_s * 1e6), foreign)
     started_unix_us = time.time_ns() // 1000
     result: EngineResult | None = None
@@ -85,18 +88,18 @@ def run_trial(
                     "run",
                     plan,
                     address.environment(),
-                    call_each(edges.record, hooks.record),
+                    notify_all(edges.handle_record, hooks.handle_record),
                     experiment.client.cpus,
                     on_line=writer.event,
-                    on_ready=lambda: edges.ready(before),
+                    on_ready=lambda: edges.read_before(before),
                 )
             finally:
                 edges.close()
-            failure = _failure(result, server)
+            failure = _describe_failure(result, server)
             hooks.finish()
             after.read(server)
         except (EngineProblem, ServerProblem) as problem:
-            failure = _failure_of(problem, result, server)
+            failure = _describe_problem(problem, result, server)
         except BaseException:
             hooks.abort()
             raise
@@ -118,37 +121,38 @@ def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> d
     return trial_plan(experiment, trial, target, run.schedule(), warmup_s=derived_warmup_s(run))
 
 
-def _failure(result: EngineResult, server: Server) -> dict[str, str]:
-    """Why an engine run did not complete, and whether server or dbdyno caused it, in the format of
-    trial.json; {} if it completed.
+def _describe_failure(result: EngineResult, server: Server) -> dict[str, str]:
+    """Why an engine run did not complete, and whether the server or dbdyno ("harness") caused this.
+
+    In the format of trial.json; {} if the run completed.
     """
     if result.done:
         return {}
     if result.end is None:
-        by_server = bool(death(server))
+        is_by_server = bool(unreachable_reason(server))
     else:
         failure = result.end.get("failure") or {}
-        by_server = result.end["reason"] in BY_SERVER and failure.get("class") != DUPLICATE_KEY
+        is_by_server = result.end["reason"] in SERVER_FAILURES and failure.get("class") != DUPLICATE_KEY
         if result.end["reason"] == "script-error":
             # A script reports a refused connection, but not a lost server.
-            by_server = failure.get("class") == "refused" or bool(death(server))
-    return {"reason": result.failure(), "failed_by": "server" if by_server else "harness"}
+            is_by_server = failure.get("class") == "refused" or bool(unreachable_reason(server))
+    return {"reason": result.failure(), "failed_by": "server" if is_by_server else "harness"}
 
 
-def _failure_of(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
-    """The failure that a problem outside the engine run causes, in the format of trial.json."""
-    # The engine's own reason is closer to the cause than "the server no longer answers".
-    if result is not None and (failure := _failure(result, server)):
+def _describe_problem(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
+    """The failure of a trial because of a problem outside the engine, in the format of trial.json."""
+    # The engine's reason is closer to the cause than "the server no longer answers".
+    if result is not None and (failure := _describe_failure(result, server)):
         return failure
-    if isinstance(problem, _HookProblem) or not death(server):
+    if isinstance(problem, _HookProblem) or not unreachable_reason(server):
         # A complete run stays valid when the counters after it cannot be read.
-        complete = result is not None and isinstance(problem, ServerProblem)
-        return {} if complete else {"reason": problem.text, "failed_by": "harness"}
+        is_complete = result is not None and isinstance(problem, ServerProblem)
+        return {} if is_complete else {"reason": problem.text, "failed_by": "harness"}
     return {"reason": problem.text, "failed_by": "server"}
 
 
 def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
-    """Read the data of a user-written SQL workload; the engine itself reads those of the OLTP workloads.
+    """Read all data of a user-written SQL workload; for the OLTP workloads the engine does this.
 
     Raises ServerProblem.
     """
@@ -159,8 +163,8 @@ def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
                 admin.query(sql)
 
 
-def call_each(*listeners: Callable[[Record], None]) -> Callable[[Record], None]:
-    """Passes every record to all listeners, in order."""
+def notify_all(*listeners: Callable[[Record], None]) -> Callable[[Record], None]:
+    """A listener that passes every record to all `listeners` in order."""
 
     def listen(record: Record) -> None:
         for listener in listeners:
@@ -169,7 +173,9 @@ def call_each(*listeners: Callable[[Record], None]) -> Callable[[Record], None]:
     return listen
 
 
-def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str) -> StoredTrial:
+def store_unrun_trial(
+    run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str
+) -> StoredTrial:
     """Store a trial as failed without running it. Raises StoreProblem."""
     plan = _plan(run, experiment, trial, server.address())
     writer: TrialWriter
@@ -177,7 +183,7 @@ def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reas
         return writer.finish("failed", reason=reason, failed_by="server", exit_code=None)
 
 
-def death(server: Server) -> str:
+def unreachable_reason(server: Server) -> str:
     """The error of a server that no longer answers; empty if it answers."""
     try:
         server.query("SELECT 1")
@@ -204,5 +210,5 @@ def server_record(
         status_after=after.status,
         process={"before": before.process, "after": after.process},
         edges=edges.as_json() if edges else None,
-        edges_unread=edges.unread if edges else "",
+        edges_unread=edges.unread_reason if edges else "",
     )

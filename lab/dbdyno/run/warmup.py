@@ -23,7 +23,7 @@ from dbdyno.finding import Finding
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
-from dbdyno.run.trial import call_each, prewarm
+from dbdyno.run.trial import notify_all, prewarm
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
@@ -101,7 +101,7 @@ def run_warmup_trial(
             failure = hooks.before()
             if not failure:
                 prewarm(experiment, trial, server)
-                listener, cpus = call_each(listen, hooks.record), experiment.client.cpus
+                listener, cpus = notify_all(listen, hooks.handle_record), experiment.client.cpus
                 result = engine.run("run", plan, address.environment(), listener, cpus, on_line=writer.event)
                 failure = result.failure()
         except (EngineProblem, ServerProblem) as problem:

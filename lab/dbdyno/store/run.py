@@ -53,7 +53,7 @@ class Run:
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         run = cls(results_dir / experiment.name / f"{stamp}-{secrets.token_hex(2)}")
         files.make_folder(run.path / "trials")
-        run.hold()
+        run.lock()
         files.write(run.path / "experiment.toml", source)
         files.write_json(run.path / "environment.json", dict(environment or {}))
         files.write_json(run.path / "schedule.json", [_entry(trial) for trial in schedule(experiment)])
@@ -68,7 +68,9 @@ class Run:
     def open(cls, path: Path) -> Run:
         """The run in `path`. Raises StoreProblem if there is none."""
         if not (path / "experiment.json").is_file():
-            raise StoreProblem(f"{path} is not a run directory: it has no experiment.json", _runs_near(path))
+            raise StoreProblem(
+                f"{path} is not a run directory: it has no experiment.json", _suggest_run(path)
+            )
         return cls(path)
 
     @classmethod
@@ -97,10 +99,10 @@ class Run:
                 f"{run.path} was planned by an older dbdyno, whose schedule has no data directories",
                 "Leave out --resume to start a new run",
             )
-        run.hold()
+        run.lock()
         return run
 
-    def hold(self) -> None:
+    def lock(self) -> None:
         """Lock the run against writes of other processes until this process ends. Raises StoreProblem."""
         with files.store_errors(self.path):
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -209,7 +211,7 @@ class Run:
         """
         stored = self._experiment_json()["experiment"]
         differing = list(
-            _differing(self.experiment().model_dump(mode="json"), experiment.model_dump(mode="json"), "")
+            _differences(self.experiment().model_dump(mode="json"), experiment.model_dump(mode="json"), "")
         )
         if not differing:
             return "" if self.hash == _hash(stored, experiment) else "a configuration file has changed"
@@ -249,7 +251,7 @@ def _identity(finding: Finding) -> tuple[str, str, str]:
     return finding.code, finding.subject, re.sub(r"\d+", "#", finding.text)
 
 
-def _runs_near(path: Path) -> str:
+def _suggest_run(path: Path) -> str:
     """The fix for a path that is not a run: the newest run near it."""
     folder = path if path.is_dir() else path.parent
     runs = [*folder.glob("*/experiment.json"), *folder.glob("*/*/experiment.json")]
@@ -257,13 +259,13 @@ def _runs_near(path: Path) -> str:
     return f"The newest run there is {newest}" if newest else "Give the folder that dbdyno compare printed"
 
 
-def _differing(was: Any, now: Any, place: str) -> Iterable[tuple[str, Any, Any]]:
+def _differences(was: Any, now: Any, place: str) -> Iterable[tuple[str, Any, Any]]:
     if isinstance(was, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*was, *now]):
-            yield from _differing(was.get(key), now.get(key), f"{place}.{key}" if place else key)
+            yield from _differences(was.get(key), now.get(key), f"{place}.{key}" if place else key)
     elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         for index, (before, after) in enumerate(zip(was, now, strict=True), start=1):
-            yield from _differing(before, after, f"{place}[{index}]")
+            yield from _differences(before, after, f"{place}[{index}]")
     elif _canonical(was) != _canonical(now):
         # In Python 1, 1.0 and True are equal; as values of a server variable they are not.
         yield place, was, now

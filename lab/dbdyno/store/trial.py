@@ -143,7 +143,7 @@ class TrialWriter:
         """
         self._path = path
         with files.store_errors(path):
-            attempt = _keep_attempt(path)
+            attempt = _archive_attempt(path)
         self._meta = {**entry(trial), "attempt": attempt}
         with files.store_errors(path):
             files.write_json(path / "plan.json", plan)
@@ -160,9 +160,9 @@ class TrialWriter:
         """Write server.json. Raises StoreProblem."""
         files.write_json(self._path / "server.json", record)
 
-    def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
+    def hook(self, name: str, output: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
         """Store a hook's output in hook-NAME.txt, and how it ended in trial.json. Raises StoreProblem."""
-        ended = write_hook(self._path / f"hook-{name}.txt", words, argv, exit_status, seconds)
+        ended = write_hook(self._path / f"hook-{name}.txt", output, argv, exit_status, seconds)
         self._meta.setdefault("hooks", {})[name] = ended
 
     def finish(self, status: Status, **facts: Any) -> StoredTrial:
@@ -205,15 +205,15 @@ def entry(trial: Trial) -> dict[str, Any]:
 
 
 def write_hook(
-    path: Path, words: str, argv: list[str], exit_status: int | None, seconds: float
+    path: Path, output: str, argv: list[str], exit_status: int | None, seconds: float
 ) -> dict[str, Any]:
     """Write a hook's output; returns how the hook ended, in the stored format. Raises StoreProblem."""
     with files.store_errors(path):
-        files.write(path, words.encode(errors="replace"))
+        files.write(path, output.encode(errors="replace"))
     return {"argv": argv, "exit_status": exit_status, "seconds": round(seconds, 3)}
 
 
-def _keep_attempt(path: Path) -> int:
+def _archive_attempt(path: Path) -> int:
     """Move the files of a completed attempt into a subfolder, so that `path` is empty. Returns the number of
     the new attempt, from 1.
     """

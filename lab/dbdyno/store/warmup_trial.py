@@ -92,10 +92,10 @@ class WarmupTrialWriter:
         with files.store_errors(self._plain):
             self._file.write(line)
 
-    def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
+    def hook(self, name: str, output: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
         """Store a hook's output and how the hook ended. Raises StoreProblem."""
         path = self._plain.with_name(f"{self._plain.stem}-hook-{name}.txt")
-        self.hooks[name] = write_hook(path, words, argv, exit_status, seconds)
+        self.hooks[name] = write_hook(path, output, argv, exit_status, seconds)
 
 
 @contextmanager
