@@ -236,7 +236,7 @@ def _reason(one: _AssessedContrast) -> str:
     """Why a contrast has no result."""
     if one.stops:
         return f"{one.stops[0].text.strip().rstrip('.')} ({one.stops[0].code})"
-    return "no block has results of all variants at every load (R04)"
+    return "no block holds all of its combinations at every load (R04)"
 
 
 def _contrast_text(contrast: Contrast) -> str:
