@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of dbdyno-engine.
 
 use clap::{Parser, Subcommand, ValueEnum};
 

@@ -7,12 +7,12 @@ use dbdyno_schema::plan::{Plan, Start};
 
 use crate::{exit, input, signals};
 
-/// Reads the plan, calls `work`, and returns the exit code. If `work` cannot use the plan, `work` returns a message and
+/// Reads the plan, calls `execute`, and returns the exit code. If `execute` cannot use the plan, it returns a message and
 /// writes no record. `program` is the program's name in messages.
 pub fn with_plan(
     program: &'static str,
     sink: &mut dyn Sink,
-    work: impl FnOnce(&RunSpec, Inbox, &mut dyn Sink) -> Result<RunEnd, String>,
+    execute: impl FnOnce(&RunSpec, Inbox, &mut dyn Sink) -> Result<RunEnd, String>,
 ) -> ExitCode {
     let refuse = |problem: String| {
         eprintln!("{program}: {problem}");
@@ -29,17 +29,17 @@ pub fn with_plan(
     if let Start::OnCommand { .. } = plan.start {
         input::follow_commands(program, control);
     }
-    let ended = match work(&RunSpec::new(plan, secrets), inbox, sink) {
-        Ok(ended) => ended,
+    let end = match execute(&RunSpec::new(plan, secrets), inbox, sink) {
+        Ok(end) => end,
         Err(problem) => return refuse(problem),
     };
-    if let Some(failure) = &ended.failure {
+    if let Some(failure) = &end.failure {
         eprintln!("{program}: {}", failure.text);
         if let Some(fix) = &failure.fix {
             eprintln!("  {fix}");
         }
     }
-    exit::code(ended.reason).into()
+    exit::code(end.reason).into()
 }
 
 /// Prints the description of the plan, without reading secrets. `check` rejects plans for another program.

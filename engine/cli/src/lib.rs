@@ -1,4 +1,4 @@
-//! What the programs built on the engine share: plan, secrets, signals, exit codes, and records on standard output.
+//! Common code of dbdyno-engine and dbdyno-compat: plan, secrets, signals, exit codes, and records on standard output.
 
 // Besides `compat/cli`, this is the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]

@@ -28,11 +28,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs `work` on the plan, unless another program executes its workload.
-fn with_plan(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd) -> ExitCode {
+/// Calls `execute` with the plan from standard input. Refuses Lua scripts, which dbdyno-compat executes.
+fn with_plan(execute: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd) -> ExitCode {
     command::with_plan("dbdyno-engine", &mut output::JsonLines::default(), |spec, inbox, sink| {
         refuse_scripts(&spec.plan)?;
-        Ok(work(spec, inbox, sink))
+        Ok(execute(spec, inbox, sink))
     })
 }
 

@@ -24,8 +24,8 @@ use crate::positions::positions;
 pub struct Oltp {
     workload: Workload,
     composition: Vec<KindCount>,
-    /// One entry per statement of a transaction: position of its kind in `composition`, and whether to choose a new
-    /// table for it.
+    /// For each statement of a transaction, the position of its kind in `composition`, and whether to choose a random
+    /// table before it.
     steps: Vec<(usize, bool)>,
     /// Number of the first statement of each kind.
     first_statement: Vec<usize>,
@@ -91,7 +91,7 @@ impl Oltp {
         }
     }
 
-    /// Every statement, in the order of [`Call::statement`]: by kind, then by table.
+    /// All statements, by kind and then by table; [`Call::statement`] is an index of this list.
     pub fn statements(&self) -> impl Iterator<Item = Statement> + '_ {
         let options = &self.workload.options;
         self.composition.iter().flat_map(move |count| {
@@ -122,7 +122,7 @@ impl Oltp {
         numbers.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// The statement kinds for the records.
+    /// The statement kinds, for the record `hello`.
     pub fn describe(&self) -> Vec<StatementKind> {
         let describe = |count: &KindCount| StatementKind {
             kind: count.kind.name().into(),
@@ -134,7 +134,7 @@ impl Oltp {
         self.composition.iter().map(describe).collect()
     }
 
-    /// The statement kinds for `describe`.
+    /// The statement kinds, for the output of `describe`.
     pub(crate) fn describe_statements(&self) -> Vec<StatementDescription> {
         let describe = |count: &KindCount| {
             let sql = count.kind.sql(1, &self.workload.options, self.dialect);
@@ -221,8 +221,8 @@ impl Event {
         Some(&self.call)
     }
 
-    /// Ends the transaction. If the event's row does not fit into the collected rows, returns the INSERT that sends
-    /// them first.
+    /// Ends the transaction. If the event's row does not fit into the buffer of bulk_insert, returns the INSERT that sends
+    /// the buffered rows first.
     fn end_or_bulk(&mut self) -> Option<&Call> {
         let stored = std::mem::take(&mut self.step) > 0;
         let bulk = self.bulk.as_mut()?;
@@ -233,7 +233,7 @@ impl Event {
         if bulk.add(values) {
             return None;
         }
-        self.step = 1; // After the INSERT, repeat the event's row.
+        self.step = 1; // The next call adds the event's row to the empty buffer.
         self.rest()
     }
 
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn options_drop_what_they_name() {
+    fn options_remove_statements() {
         let options =
             OltpOptions { skip_trx: true, range_selects: false, delete_inserts: 2, ..Default::default() };
         let all = kinds(WorkloadName::OltpReadWrite, &options);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deleted_row_comes_back_to_the_same_table() {
+    fn the_deleted_row_is_inserted_into_the_same_table() {
         let options = OltpOptions { tables: 8, ..Default::default() };
         let oltp = oltp(WorkloadName::OltpWriteOnly, &options);
         let statements: Vec<_> = oltp.statements().map(|statement| statement.sql).collect();
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_at_the_end_promises_what_is_there() {
+    fn a_range_at_the_end_of_the_table_expects_only_existing_rows() {
         let options = OltpOptions { table_size: 100, ..Default::default() };
         let oltp = oltp(WorkloadName::OltpReadOnly, &options);
         let mut event = oltp.events(USER);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn new_rows_of_all_users_differ_and_meet_no_loaded_row() {
+    fn ids_of_new_rows_are_unique_and_differ_from_loaded_ids() {
         let options = OltpOptions { auto_inc: false, ..Default::default() };
         let oltp = oltp(WorkloadName::OltpInsert, &options);
         let mut ids = std::collections::HashSet::new();
@@ -468,7 +468,7 @@ mod tests {
             let mut event = oltp.events(UserIndex { global: 2, users: 5 });
             let values = event.next(&oltp).unwrap().values.clone();
             assert_eq!((values.len(), sql.matches('?').count()), (parameters, parameters), "{sql}");
-            // The third of five users has ids 4,000 to 6,000 of 10,000 to itself.
+            // The third of five users reads ids 4,000 to 6,000 of 10,000.
             let Value::Int(first) = values[0] else { panic!() };
             assert!((4000..=6000).contains(&first), "{first}");
         }

@@ -57,7 +57,7 @@ impl Program {
         }
     }
 
-    /// Every statement, in the order of [`Call::statement`].
+    /// All statements; [`Call::statement`] is an index of this list.
     pub fn statements(&self) -> Vec<Statement> {
         match self {
             Program::Oltp(oltp) => oltp.statements().collect(),
@@ -161,7 +161,7 @@ impl Event {
         }
     }
 
-    /// The INSERT for collected rows that no event has sent.
+    /// The INSERT for buffered rows that no event has sent.
     pub fn rest(&mut self) -> Option<&Call> {
         match self {
             Event::Oltp(event) => event.rest(),
@@ -169,7 +169,7 @@ impl Event {
         }
     }
 
-    /// Whether events collect rows for a later INSERT.
+    /// Whether events buffer rows for a later INSERT.
     #[inline]
     pub fn collects(&self) -> bool {
         match self {

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_in_pieces_of_any_size() {
+    fn lines_do_not_depend_on_the_buffer_size() {
         let whole = all_lines(rows(1, COUNT), 4 << 20);
         assert_eq!(all_lines(rows(1, COUNT), 64 * 1024), whole);
         assert_eq!(all_lines(rows(1, 2500), 300) + &all_lines(rows(2501, COUNT), 1000), whole);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_hold_the_same_rows() {
+    fn inserts_and_lines_contain_the_same_rows() {
         let (mut values, mut left) = (Vec::new(), rows(5, 7));
         assert_eq!((left.values(&mut values, true), left.left()), (3, 0));
         let values = String::from_utf8(values).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_binary_form_holds_the_same_rows() {
+    fn binary_rows_and_lines_contain_the_same_values() {
         let lines = all_lines(rows(1, 500), 4 << 20);
         for form in [BulkForm::Binary, BulkForm::WideBinary] {
             let (mut left, mut out) = (rows(1, 500).in_form(form), Vec::new());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn without_ids_the_rest_is_the_same() {
+    fn rows_without_ids_have_the_same_other_columns() {
         let (mut with, mut without) = (Vec::new(), Vec::new());
         rows(5, 7).values(&mut with, true);
         rows(5, 7).values(&mut without, false);

@@ -1,7 +1,7 @@
 //! Statements that create and drop the OLTP tables. Their rows are in [`crate::rows`].
 //!
-//! The schema is sysbench's. dbdyno marks its tables in the table comment: with [`LOADING`] while a table is being
-//! loaded, and with the specification once it is complete. It drops only marked tables, unless a program that embeds
+//! The schema is sysbench's. dbdyno marks its tables in the table comment: with [`LOADING`] while it loads a table, and
+//! with the table's specification when the table is complete. It drops only marked tables, unless a program that embeds
 //! the engine provides [`TableStatements`].
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::rows::{BulkForm, Rows};
 use crate::table_statements::TableStatements;
 use crate::tables::Tables;
 
-/// Prefix of every mark.
+/// Prefix of every mark (the table comment by which dbdyno recognises its tables).
 pub const MARK: &str = "dbdyno";
 /// The mark of a table that is not complete.
 pub const LOADING: &str = "dbdyno loading";
@@ -87,7 +87,7 @@ impl Schema {
         self.options.table_size
     }
 
-    /// The mark of a complete table. It depends on everything that the table's content and structure depend on.
+    /// The mark of a complete table. It contains every option on which the table's content or structure depends.
     pub fn mark(&self) -> String {
         let OltpOptions {
             table_size,
@@ -330,14 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn ids_get_wider_when_rows_need_it() {
+    fn ids_have_64_bits_if_32_are_too_few() {
         let create = |table_size| Schema::new(&OltpOptions { table_size, ..Default::default() }, 1).create(1);
         assert!(create(i32::MAX as u64).contains("id INTEGER NOT NULL AUTO_INCREMENT"));
         assert!(create(i32::MAX as u64 + 1).contains("id BIGINT NOT NULL AUTO_INCREMENT"));
     }
 
     #[test]
-    fn the_mark_names_what_the_content_depends_on() {
+    fn the_mark_contains_seed_and_size() {
         let mark =
             |size, seed| Schema::new(&OltpOptions { table_size: size, ..Default::default() }, seed).mark();
         assert_ne!(mark(10, 1), mark(11, 1));

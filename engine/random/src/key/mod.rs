@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_gets_four_fifths() {
+    fn with_h_0_2_a_fifth_of_the_ids_gets_four_fifths_of_the_accesses() {
         let keys = Keys::new(&Distribution::Pareto { h: 0.2 }, 1, 1000);
         let mut rng = Rng::new(1, &[]);
         let hot = (0..10_000).filter(|_| keys.draw(&mut rng) <= 200).count();
@@ -100,7 +100,7 @@ mod tests {
 
 #[cfg(test)]
 pub(crate) mod exact {
-    //! Holds a distribution to its exact probabilities.
+    //! Compares the draws of a distribution with its exact probabilities.
 
     use super::*;
 

@@ -61,7 +61,7 @@ impl Generated {
         Self { seed: plan.seed, dialect: Dialect::of(&plan.target), tables }
     }
 
-    /// The tables as `describe` prints them. Their types and indexes are unknown: the user's statements define them.
+    /// The tables, for the output of `describe`. Types and indexes are unknown, because the user's statements define them.
     pub(crate) fn describe(&self) -> Vec<TableGroup> {
         let column = |column: &GeneratedColumn| ColumnDescription {
             name: self.folded(&column.name),
@@ -218,7 +218,7 @@ impl Tables for Generated {
         self.table(table).statement_rows
     }
 
-    /// Whether the server may only warn: LOAD DATA LOCAL only warns about values that do not fit, and so does INSERT
+    /// Whether the server may report an invalid value only as a warning: MySQL does for LOAD DATA LOCAL, and for INSERT
     /// without strict SQL mode.
     fn warns(&self) -> bool {
         self.dialect == Dialect::Mysql

@@ -1,7 +1,7 @@
-//! Collects the statements to replay, grouped by transaction.
+//! Collects the statements of a log that dbdyno replays, grouped by transaction.
 //!
-//! These are statements that read or write data, and statements that begin or end transactions. Session settings, table
-//! definitions, administration, and statements that read or write files are not replayed, only counted.
+//! dbdyno replays statements that read or write data, and statements that begin or end transactions. It skips and counts
+//! session settings, table definitions, administration, and statements that read or write files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
