@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hot_rows_are_those_of_sysbench() {
+    fn the_band_is_in_the_middle_of_the_ids() {
         // Of 1,000 ids, 498 to 506 get some three quarters of the draws.
         let keys = keys();
         let mut rng = Rng::new(1, &[]);
