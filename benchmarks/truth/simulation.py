@@ -97,7 +97,7 @@ def simulate(of: Experiment, world: World, random: Random) -> list[MeasuredTrial
     failing = _failing_trials(of, planned, world, random)
     measured = []
     for trial, disturbance, error in zip(planned, shifts, noise, strict=True):
-        entry = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.level())
+        entry = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.as_dict())
         if trial.index in failing:
             measured.append(MeasuredTrial(entry, "the server went away", "server"))
             continue

@@ -60,7 +60,7 @@ def test_every_trial_keeps_what_was_asked_what_came_and_who_answered(done: tuple
     trials = run.trials()
     assert [trial.index for trial in trials] == list(range(8))
     for trial in trials:
-        assert trial.done
+        assert trial.is_done
         jsonschema.validate(trial.plan, plans)
         records = list(trial.records())
         for record in (records[0], records[1], records[-1]):

@@ -127,7 +127,7 @@ def test_interrupted_in_the_middle_and_continued(comparing: Comparing, number: s
     assert answer.returncode == 0, answer.stderr
     assert comparing.newest().path == run.path
     trials = run.trials()
-    assert [trial.index for trial in trials if trial.done] == list(range(8))
+    assert [trial.index for trial in trials if trial.is_done] == list(range(8))
     assert {index: (trials[index].path / "trial.json").read_bytes() for index in kept} == kept
 
 

@@ -102,7 +102,7 @@ def test_containers_are_compared_and_gone_afterwards(
     for trial in trials:
         server: Any = trial.server
         identity = server["identity"]
-        assert trial.done
+        assert trial.is_done
         assert identity["image"] == IMAGE
         assert identity["image_id"].startswith("sha256:")
         pooled = trial.meta["variant"] == "pool"
@@ -145,7 +145,7 @@ def test_a_container_may_have_a_network_of_its_own(comparing: Comparing, engine:
     assert answer.returncode == 0, answer.stderr
     networks = {}
     for trial in comparing.newest().trials():
-        assert trial.done
+        assert trial.is_done
         server: Any = trial.server
         networks[trial.meta["variant"]] = server["identity"]["network"], server["variables"]["bind_address"]
         end = next(record["data"] for record in trial.records() if record["type"] == "end")
@@ -193,7 +193,7 @@ def test_postgresql_runs_in_a_container(results: Path, engine: DockerEngine) -> 
     assert len(answer.stdout.splitlines()) == 2
     (trial,) = comparing.newest().trials()
     server: Any = trial.server
-    assert trial.done
+    assert trial.is_done
     assert server["product"] == "postgresql"
     assert server["identity"]["system_identifier"]
     assert server["identity"]["image_id"].startswith("sha256:")

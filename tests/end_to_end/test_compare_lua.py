@@ -64,7 +64,7 @@ def test_a_script_of_sysbenchs_own_is_compared(results: Path) -> None:
         json.loads((ROOT / "schema" / f"{name}.schema.json").read_text()) for name in ("plan", "events")
     )
     for trial in run.trials():
-        assert trial.done
+        assert trial.is_done
         jsonschema.validate(trial.plan, plans)
         records = list(trial.records())
         jsonschema.validate(records[0], events)

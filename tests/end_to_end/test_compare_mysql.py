@@ -71,7 +71,7 @@ def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
     for trial in trials:
         server: Any = trial.server
         pooled = trial.meta["variant"] == "pool"
-        assert trial.done
+        assert trial.is_done
         assert server["product"] == "mysql"
         assert server["version"].startswith("9.7")
         assert ("thread_pool_size" in server["variables"]) == pooled

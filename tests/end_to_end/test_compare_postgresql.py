@@ -67,7 +67,7 @@ def test_settings_are_compared(results: Path, state: str) -> None:
     for trial in trials:
         server: Any = trial.server
         slow = trial.meta["variant"] == "plain"
-        assert trial.done
+        assert trial.is_done
         assert server["product"] == "postgresql"
         assert server["identity"]["system_identifier"]
         assert server["variables"]["synchronous_commit"] == ("on" if slow else "off")
@@ -92,7 +92,7 @@ def test_retried_deadlocks_are_judged(results: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     run = comparing.newest()
     for trial in run.trials():
-        assert trial.done
+        assert trial.is_done
         end = next(record["data"] for record in trial.records() if record["type"] == "end")
         totals = end["phases"]["measure"]
         assert totals["errors"]["40P01"] > 0

@@ -107,7 +107,7 @@ def test_two_endpoints_are_compared_and_left_as_they_were(
     assert len(trials) == 4
     for trial in trials:
         server: Any = trial.server
-        assert trial.done
+        assert trial.is_done
         assert server["identity"]["url"] == url(pair[trial.meta["variant"] == "other"])
         assert server["identity"]["started_unix_s"] > 1e9
         assert len(server["variables"]) > 500
@@ -277,7 +277,7 @@ def test_the_users_own_commands_run_a_server(
     trials = [trial for trial in comparing.newest().trials() if trial.meta["variant"] == "own"]
     assert len(trials) == 2
     for trial in trials:
-        assert trial.done
+        assert trial.is_done
         assert trial.server["host"]["rack"] == 7
         assert trial.server["process"]["after"] == {"cpu_user_s": 12.5, "nfs_calls": 7.0}
         assert (trial.path / "hook-during_trial.txt").read_text().startswith("watching connections=2\n")

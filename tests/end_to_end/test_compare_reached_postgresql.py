@@ -121,7 +121,7 @@ def test_settings_are_compared_set_where_allowed_and_taken_back(given: Given, pa
     trials = allowed.newest().trials()
     assert len(trials) == 4
     for trial in trials:
-        assert trial.done
+        assert trial.is_done
         other = trial.meta["variant"] == "other"
         server = trial.server
         assert server["product"] == "postgresql"

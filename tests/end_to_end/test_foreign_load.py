@@ -137,7 +137,7 @@ def test_a_disturbed_block_is_repeated_and_the_process_is_named(results: Path, c
     run = comparing.newest()
     assert run.path == interrupted.path
     assert run.schedule() == planned
-    assert [trial.done for trial in run.trials()] == [True] * 10
+    assert [trial.is_done for trial in run.trials()] == [True] * 10
     found = foreign_load(run.trials(), planned, 4)
     assert found.replaced == {1: 4}
     assert found.findings[0].code == "D06"

@@ -187,7 +187,7 @@ def test_what_is_printed_is_what_is_stored(running: Running) -> None:
     answer = running.run("oltp_point_select", "--connections", "1,3", *SHORT)
     run = running.newest()
     assert str(run.path) in answer.stderr
-    assert [trial.done for trial in run.trials()] == [True, True]
+    assert [trial.is_done for trial in run.trials()] == [True, True]
     ends = [list(trial.records())[-1]["data"] for trial in run.trials()]
     assert [end["phases"]["measure"]["reads"] for end in ends] == [
         row["reads"] for row in rows(answer.stdout)

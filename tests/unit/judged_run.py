@@ -105,7 +105,7 @@ class Judged:
 
     def _trial(self, trial: Trial) -> dict[str, Any]:
         place = {key: getattr(trial, key) for key in ("index", "block", "variant", "workload")}
-        place["at"] = trial.point.level()
+        place["at"] = trial.point.as_dict()
         outcome = self.outcome(place)
         if isinstance(outcome, str):
             return {
@@ -228,7 +228,7 @@ def _pairs(experiment: Experiment) -> list[tuple[str, str]]:
 
 
 def _ats(experiment: Experiment) -> list[dict[str, float]]:
-    return [point.level() for point in experiment.load.points()]
+    return [point.as_dict() for point in experiment.load.points()]
 
 
 def _json(path: Path, value: Any) -> None:

@@ -31,7 +31,7 @@ def measured(of: Experiment, throughput: Callable[[Trial], float]) -> list[Measu
     """The trials of a run in which each has that throughput; 0 is a server that failed."""
     trials = []
     for trial in schedule(of):
-        place = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.level())
+        place = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.as_dict())
         rate = throughput(trial)
         if rate:
             trials.append(MeasuredTrial(place, None, figures=figures_of(rate)))

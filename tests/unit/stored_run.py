@@ -197,8 +197,8 @@ def _store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
         # The records share lists, which a change of one must not spread. Copying takes a third of the time.
         own = records if making.spoil is unspoiled else copy.deepcopy(records)
         for record in making.spoil(trial, own):
-            writer.event(json.dumps(record).encode() + b"\n")
-        writer.server(_server(trial, plan, making))
+            writer.append_event(json.dumps(record).encode() + b"\n")
+        writer.write_server(_server(trial, plan, making))
         reason = making.failed(trial)
         if reason is None:
             writer.finish("done")

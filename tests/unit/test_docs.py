@@ -71,7 +71,7 @@ def test_every_command_is_in_the_readme_or_the_docs() -> None:
 
 def test_every_option_that_sysbench_has_not_is_described() -> None:
     rows = (ROOT / "compat/sysbench/src/options.rs").read_text().split("pub const EXTENSIONS")[1]
-    names = re.findall(r'row\("([a-z-]+)"', rows.split("];")[0])
+    names = re.findall(r'option\(\s*"([a-z-]+)"', rows.split("];")[0])
     described = (ROOT / "docs/sysbench.md").read_text()
     assert names
     for name in names:

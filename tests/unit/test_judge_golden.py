@@ -13,7 +13,7 @@ from dbdyno.judge.figures import figures, interval_events
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import windows
 from dbdyno.store import StoredTrial
-from dbdyno.store.records import End, EngineWarning, Generator, Interval, PhaseTotals, Sums
+from dbdyno.store.records import Counts, End, EngineWarning, Generator, Interval, PhaseTotals
 
 EXAMPLES = Path(__file__).parents[2] / "schema" / "examples"
 
@@ -113,5 +113,5 @@ def test_the_types_of_the_records_are_those_of_the_schema() -> None:
             if hint in TYPES and "type" in properties[key]:
                 assert properties[key]["type"] == TYPES[hint], f"{kind.__name__}: {key}"
     totals = {key for key, value in schema["PhaseTotals"].items() if value.get("type") == "integer"}
-    assert Sums.__annotations__.keys() == totals - {"start_us", "end_us"}
+    assert Counts.__annotations__.keys() == totals - {"start_us", "end_us"}
     assert {value["type"] for value in schema["Accounting"].values()} == {"integer"}

@@ -16,7 +16,7 @@ from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.judge.decision import compare_all
 from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.stats.paired import Ratios
-from dbdyno.store.verdict import Order
+from dbdyno.store.verdict import OrderEffect
 
 # What two blocks differ by, in log units; balanced.
 STEPS = (-0.004, -0.001, 0.002, 0.005, -0.005, -0.002, 0.001, 0.004)
@@ -33,7 +33,7 @@ def positions(of: Any) -> dict[tuple[int, str], int]:
 
 def simulated(
     position: float, effect: float, noise: Callable[[], float], *, seed: int = 1, blocks: int = 8
-) -> Order | None:
+) -> OrderEffect | None:
     """The order of one simulated comparison: b differs by `effect`, what runs second by `position`."""
     of = experiment(blocks=blocks).with_order_seed(seed)
     second = positions(of)
@@ -118,7 +118,7 @@ def test_a_ratio_without_a_number_has_no_order() -> None:
     assert order_effect(bounded, trials, "a", "b") is None
 
 
-SURE = Order(
+SURE = OrderEffect(
     effect_percent=-5.0,
     interval_percent=(-6.0, -4.0),
     blocks=(4, 4),
@@ -128,7 +128,7 @@ SURE = Order(
 NAMES = ("a", "b", "oltp_read_write")
 
 
-def changed(**values: Any) -> Order:
+def changed(**values: Any) -> OrderEffect:
     """`SURE` with other values."""
     return SURE.model_copy(update=values)
 
@@ -160,7 +160,7 @@ def test_the_finding() -> None:
         (changed(effect_percent=0.9, interval_percent=(0.5, 1.3)), 1.0, 1),
     ],
 )
-def test_what_is_a_finding(order: Order | None, delta_percent: float | None, findings: int) -> None:
+def test_what_is_a_finding(order: OrderEffect | None, delta_percent: float | None, findings: int) -> None:
     assert len(list(order_findings(order, NAMES, "throughput", delta_percent))) == findings
 
 

@@ -34,7 +34,7 @@ def load(share: float, steal: float = 0.0, **processes: float) -> ForeignRecord:
 def store(run: Run, trial: Trial, foreign: ForeignRecord | None, failed_by: str | None = None) -> None:
     with run.begin(trial, {"schema": 1}) as writer:
         edges = None if foreign is None else EdgesRecord(foreign=foreign)
-        writer.server({"edges": edges})
+        writer.write_server({"edges": edges})
         if failed_by is None:
             writer.finish("done", reason=None)
         else:

@@ -200,7 +200,7 @@ def test_unusual_runs_have_a_report_too(tmp_path: Path, making: Making, expected
     assert "charts could not be rendered" not in text
     assert expected in text
     # The table has every trial, with its figures or the reason why it has none.
-    failed = [trial for trial in run.trials() if not trial.done]
+    failed = [trial for trial in run.trials() if not trial.is_done]
     assert text.count("0 server failed: gone") == len(failed)
     assert text.count("no result: not run") == len(run.schedule()) - len(run.trials())
 

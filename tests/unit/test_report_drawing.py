@@ -15,7 +15,7 @@ from tests.unit.pages import joined, page_of
 from tests.unit.stored_run import verdict_of
 
 from dbdyno import report
-from dbdyno.commands import results
+from dbdyno.commands import comparison_output
 from dbdyno.commands.report import NOT_RENDERED, Format
 from dbdyno.commands.report import report as show
 from dbdyno.report import charts, rendering
@@ -69,9 +69,10 @@ def test_charts_that_were_requested_and_cannot_be_drawn_are_an_error(tmp_path: P
 def test_the_chart_library_is_never_imported_by_the_command(tmp_path: Path) -> None:
     run = Judged().write(tmp_path)
     program = (
-        "import sys, pathlib; from dbdyno.commands import compare, results; from dbdyno.store import Run;"
+        "import sys, pathlib; from dbdyno.commands import compare, comparison_output;"
+        "from dbdyno.store import Run;"
         "before = set(sys.modules);"
-        "results.write_report(Run.open(pathlib.Path(sys.argv[1])));"
+        "comparison_output.write_report(Run.open(pathlib.Path(sys.argv[1])));"
         "print('altair' in before, 'altair' in sys.modules, 'vl_convert' in sys.modules)"
     )
     answer = subprocess.run(
@@ -158,7 +159,7 @@ def test_a_mistake_in_a_chart_costs_the_charts_and_nothing_else(
         raise caught.value
 
     monkeypatch.setattr(charts, "all_charts", mistaken)
-    results.write_report(run)
+    comparison_output.write_report(run)
     answer = capsys.readouterr()
     assert answer.out == ""
     first, second = answer.err.splitlines()
@@ -175,7 +176,7 @@ def test_a_report_that_cannot_be_written_is_one_line(
 ) -> None:
     run = Judged().write(tmp_path)
     (run.path / "report.html").mkdir()
-    results.write_report(run)
+    comparison_output.write_report(run)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: no report: ")
 

@@ -18,13 +18,13 @@ from tests.unit.pages import Page, joined, text_of, undrawn
 from tests.unit.stored_run import Making, experiment, verdict_of
 
 from dbdyno import report
-from dbdyno.commands import results
+from dbdyno.commands import comparison_output
 from dbdyno.experiment.model import Factor
 from dbdyno.report import charts, formatting, tables
 from dbdyno.report.chart import PAPER, apply_style
 from dbdyno.report.model import gather
 from dbdyno.store import Run
-from dbdyno.store.verdict import Curve, Scaling
+from dbdyno.store.verdict import CombinedEffect, Scaling
 
 MINUS = formatting.MINUS
 UNKNOWN = Effect(None, (None, None), "undecided", each=(None,) * 8)
@@ -196,7 +196,7 @@ def values(chart: Any, field: str) -> list[Any]:
 
 def shown(run: Run, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The lines of the result on standard output."""
-    results.show(run, run.experiment())
+    comparison_output.show(run, run.experiment())
     return capsys.readouterr().out.splitlines()
 
 
@@ -416,15 +416,15 @@ def test_an_order_effect_has_a_row_below_the_results(tmp_path: Path) -> None:
 
 def test_the_plan_says_blocks_order_and_unit() -> None:
     console = Console(record=True, width=200)
-    results.describe(console, experiment(Making(connections=(64,), rates=(500.0,))), None)
+    comparison_output.describe(console, experiment(Making(connections=(64,), rates=(500.0,))), None)
     text = console.export_text()
     assert "8 blocks, balanced random order (order seed 1)" in text
     assert "load      500 transactions/s over" in text
 
 
 def test_numbers_have_the_decimals_that_their_word_needs() -> None:
-    def entry(percent: float, low: float | None, high: float | None, **more: Any) -> Curve:
-        return Curve(
+    def entry(percent: float, low: float | None, high: float | None, **more: Any) -> CombinedEffect:
+        return CombinedEffect(
             effect_percent=percent,
             interval_percent=(low, high),
             **{

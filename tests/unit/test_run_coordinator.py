@@ -141,7 +141,7 @@ def test_an_interrupted_run_keeps_its_trials_and_goes_on(
         compare(given, run, Listening(3, interrupt))
     run.release()
     assert not fakes.running
-    assert [trial.index for trial in run.trials() if trial.done] == [0, 1, 2]
+    assert [trial.index for trial in run.trials() if trial.is_done] == [0, 1, 2]
     resumed = Listening()
     conclusion = compare(given, Run.resume(tmp_path / "results", given), resumed)
     assert (conclusion.done, conclusion.failed) == (8, 0)
@@ -164,7 +164,7 @@ def test_a_failure_in_the_middle_keeps_the_trials_before(
     broken = {f"{last} start": ServerProblem("no memory in the last group")}
     with pytest.raises(ServerProblem, match="no memory in the last group"):
         compare(given, run, Listening(4, lambda: fakes.failures.update(broken)))
-    assert [trial.index for trial in run.trials() if trial.done] == [0, 1, 2, 3, 4, 5]
+    assert [trial.index for trial in run.trials() if trial.is_done] == [0, 1, 2, 3, 4, 5]
     assert not fakes.running
 
 
@@ -196,7 +196,7 @@ def test_a_variant_that_never_answers_the_load_ends_the_run(
     run = created(given, tmp_path)
     with pytest.raises(Problem, match="every trial of b has failed"):
         compare(given, run, Listening())
-    assert {trial.meta["variant"] for trial in run.trials() if trial.done} <= {"a"}
+    assert {trial.meta["variant"] for trial in run.trials() if trial.is_done} <= {"a"}
     assert not fakes.running
 
 

@@ -160,8 +160,8 @@ def test_the_choice_is_kept_and_enters_every_plan(tmp_path: Path) -> None:
 def test_the_records_of_a_warmup_trial_are_compressed(tmp_path: Path) -> None:
     run = Run.create(tmp_path, experiment(), b"")
     with warmup_trial_writer(run, 1, "8.0 / pool") as writer:
-        writer.event(b'{"type": "hello"}\n')
-        writer.event(b'{"type": "end"}\n')
+        writer.append_event(b'{"type": "hello"}\n')
+        writer.append_event(b'{"type": "end"}\n')
     name = writer.records
     assert name == "01-8.0-pool.jsonl.gz"
     assert [path.name for path in (run.path / "warmup_trials").iterdir()] == [name]

@@ -40,8 +40,8 @@ def create(results: Path, **given: object) -> Run:
 def write_trial(run: Run, index: int, status: str = "done") -> None:
     with run.begin(schedule(experiment())[index], {"schema": 1}) as writer:
         for line in LINES:
-            writer.event(line)
-        writer.server({"product": "mariadb"})
+            writer.append_event(line)
+        writer.write_server({"product": "mariadb"})
         writer.finish(status, reason=None)  # type: ignore[arg-type]
 
 
@@ -64,7 +64,7 @@ def test_a_trial_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     write_trial(run, 3, "failed")
     write_trial(run, 1)
     first, second = run.trials()
-    assert (first.index, first.done, second.index, second.done) == (1, True, 3, False)
+    assert (first.index, first.is_done, second.index, second.is_done) == (1, True, 3, False)
     assert first.plan == {"schema": 1}
     assert first.server == {"product": "mariadb"}
     assert [record["type"] for record in first.records()] == ["hello", "end"]
@@ -75,7 +75,7 @@ def test_a_trial_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 def test_an_interrupted_trial_does_not_count_and_is_run_again(tmp_path: Path) -> None:
     run = create(tmp_path)
     writer = run.begin(schedule(experiment())[0], {"schema": 1})
-    writer.event(LINES[0])
+    writer.append_event(LINES[0])
     # Written as it comes: another process can already read it.
     assert (run.path / "trials/0000/events.jsonl").read_bytes() == LINES[0]
     writer.close()
@@ -89,12 +89,12 @@ def test_earlier_attempts_are_kept(tmp_path: Path) -> None:
     for _ in range(2):
         write_trial(run, 0, "failed")
     interrupted = run.begin(schedule(experiment())[0], {"schema": 1})
-    interrupted.event(LINES[0])
+    interrupted.append_event(LINES[0])
     interrupted.close()
     write_trial(run, 0)
     (trial,) = run.trials()
-    assert (trial.done, trial.meta["attempt"]) == (True, 3)
-    assert [(one.done, one.failed_by, one.meta["attempt"]) for one in trial.attempts] == [
+    assert (trial.is_done, trial.meta["attempt"]) == (True, 3)
+    assert [(one.is_done, one.failed_by, one.meta["attempt"]) for one in trial.attempts] == [
         (False, "server", 1),
         (False, "server", 2),
     ]
@@ -106,7 +106,7 @@ def test_a_cut_off_last_line_is_left_out_and_any_other_is_not(tmp_path: Path) ->
     for index, lines in enumerate([[LINES[0], b'{"type":"en'], [b"{broken}\n", LINES[0]]]):
         with run.begin(schedule(experiment())[index], {}) as writer:
             for line in lines:
-                writer.event(line)
+                writer.append_event(line)
             writer.finish("failed")
     cut, broken = run.trials()
     assert [record["type"] for record in cut.records()] == ["hello"]

@@ -18,10 +18,10 @@ import typer
 from rich.console import Console
 
 from dbdyno import judge
-from dbdyno.commands import results as showing
+from dbdyno.commands import comparison_output
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import interruptible
-from dbdyno.commands.watch import watching
+from dbdyno.commands.watch import show_progress
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
@@ -61,18 +61,18 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
     # With the order seed that was chosen now or when the run began.
     experiment = run.experiment()
-    showing.describe(console, experiment, profile)
+    comparison_output.describe(console, experiment, profile)
     conclusion = _run(console, experiment, run, engine)
     with files.store_errors(run.path):
         verdict = judge.judge(run)
     try:
-        showing.show(run, experiment)
+        comparison_output.show(run, experiment)
     finally:
         # Also after a broken pipe on standard output.
         if no_report:
             print(f"run: {run.path}", file=sys.stderr)
         else:
-            showing.write_report(run)
+            comparison_output.write_report(run)
     raise typer.Exit(_exit_code(verdict, conclusion))
 
 
@@ -89,26 +89,26 @@ def _run(console: Console, experiment: Experiment, run: Run, engine: Engine) -> 
     """Run the trials. An early end prints the command that continues the run."""
     began = time.monotonic()
     try:
-        with interruptible("stopping the servers"), watching(console, experiment) as listen:
+        with interruptible("stopping the servers"), show_progress(console, experiment) as listen:
             conclusion = run_comparison(experiment, run, listen, engine)
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
-        _kept(run)
+        _print_resume_command(run)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Problem as problem:
         print_problem(problem)
-        _kept(run)
+        _print_resume_command(run)
         raise typer.Exit(problem.exit_code) from problem
     console.print(f"done in {format_duration(time.monotonic() - began)}")
     return conclusion
 
 
-def _kept(run: Run) -> None:
+def _print_resume_command(run: Run) -> None:
     """After an early end, print what is stored and the command that continues the run."""
     try:
         if run.discard_if_empty():
             return
-        done = sum(trial.done for trial in run.trials())
+        done = sum(trial.is_done for trial in run.trials())
         planned = len(run.schedule())
     except Problem:
         # The store itself failed; that error has been printed.

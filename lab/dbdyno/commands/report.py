@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from dbdyno import report as reporting
-from dbdyno.commands.results import warn_missing_charts
+from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.judge import judge
 from dbdyno.report import tables
 from dbdyno.store import Run
@@ -40,7 +40,7 @@ def report(
 ) -> None:
     """Render a saved run as HTML, Markdown, CSV, JSON, SVG or PNG."""
     stored = Run.open(run)
-    if stored.judged() is None:
+    if stored.judge_files() is None:
         judge(stored)
     match format:
         case Format.HTML:

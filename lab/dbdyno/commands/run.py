@@ -149,7 +149,7 @@ def _kept(stored: Run) -> Iterator[None]:
 
 
 def _print_kept(stored: Run) -> None:
-    done = sum(trial.done for trial in stored.trials())
+    done = sum(trial.is_done for trial in stored.trials())
     if not stored.discard_if_empty() and done:
         points = "1 finished point is" if done == 1 else f"{done} finished points are"
         print(f"{points} stored in {stored.path}", file=sys.stderr)

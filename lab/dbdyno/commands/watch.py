@@ -24,7 +24,7 @@ STYLES = {"stop": "bold red", "warn": "yellow", "note": "dim"}
 
 
 @contextmanager
-def watching(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
+def show_progress(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
     """A listener that shows the progress on `console`. A live line runs on the client's CPUs."""
     if not console.is_terminal:
         yield _Plain(console, experiment).listen
@@ -33,7 +33,7 @@ def watching(console: Console, experiment: Experiment) -> Iterator[progress.List
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        _Left(),
+        _RemainingTime(),
         console=console,
         transient=True,
         refresh_per_second=REFRESH_PER_S,
@@ -46,7 +46,7 @@ def watching(console: Console, experiment: Experiment) -> Iterator[progress.List
         bar.stop()
 
 
-def level(point: Point) -> str:
+def point_text(point: Point) -> str:
     """A load level for people: "20 connections", "500/s"."""
     return f"{point.connections} connections" if point.rate is None else f"{point.rate:g}/s"
 
@@ -58,7 +58,7 @@ def show(console: Console, finding: Finding) -> None:
         console.print(Text(f"  overridden: {finding.override}", style="dim"))
 
 
-class _Left(ProgressColumn):
+class _RemainingTime(ProgressColumn):
     """The remaining time, counted down between two progress values."""
 
     def render(self, task: Task) -> Text:
@@ -72,7 +72,7 @@ class _Plain:
     def __init__(self, console: Console, experiment: Experiment) -> None:
         self._console, self._estimate = console, Estimate(experiment)
         self._trials = 0
-        self._ended = 0
+        self._completed = 0
         # The last tenth of the rows that was printed.
         self._tenth = 0
 
@@ -80,7 +80,7 @@ class _Plain:
         self._estimate.listen(value)
         match value:
             case progress.Began():
-                self._trials, self._ended = len(value.todo) + value.kept, value.kept
+                self._trials, self._completed = len(value.todo) + value.kept, value.kept
                 self._begin(value)
             case progress.Step():
                 self._show_step(value.text)
@@ -91,11 +91,11 @@ class _Plain:
             case progress.TrialBegan():
                 self._begin_trial(value.trial)
             case progress.TrialEnded():
-                self._ended += 1
+                self._completed += 1
                 self._end_trial(value)
             case progress.Extended():
                 self._trials += len(value.trials)
-                self._print(f"{value.text}{self._left()}")
+                self._print(f"{value.text}{self._remaining_text()}")
             case progress.NewFindings():
                 for finding in value.findings:
                     show(self._console, finding)
@@ -108,7 +108,7 @@ class _Plain:
         self._print(f"results in {value.path}")
 
     def _show_step(self, text: str) -> None:
-        self._print(f"{text}{self._left()}")
+        self._print(f"{text}{self._remaining_text()}")
 
     def _show_rows(self, rows: int, planned: int) -> None:
         tenth = 10 * rows // max(1, planned)
@@ -120,9 +120,9 @@ class _Plain:
         """Nothing: its line comes at its end."""
 
     def _end_trial(self, value: progress.TrialEnded) -> None:
-        self._print(f"[{self._ended}/{self._trials}] {_ended(value)}{self._left()}")
+        self._print(f"[{self._completed}/{self._trials}] {_outcome_text(value)}{self._remaining_text()}")
 
-    def _left(self) -> str:
+    def _remaining_text(self) -> str:
         return f"; {format_duration(self._estimate.left_s())} left"
 
     def _print(self, text: str, style: str = "") -> None:
@@ -152,27 +152,27 @@ class _Live(_Plain):
         self._bar.update(self._task, description=f"loading: {rows:,} of {planned:,} rows")
 
     def _begin_trial(self, trial: Trial) -> None:
-        self._show_step(f"[{self._ended + 1}/{self._trials}] {_name(trial)}{self._last}")
+        self._show_step(f"[{self._completed + 1}/{self._trials}] {_trial_text(trial)}{self._last}")
 
     def _end_trial(self, value: progress.TrialEnded) -> None:
         self._last = (
             f" (previous trial: {value.events_per_s:,.0f} transactions/s)" if value.events_per_s else ""
         )
         if value.reason:
-            self._print(_ended(value), "red")
-        self._show_step(f"[{self._ended}/{self._trials}] {_ended(value)}")
+            self._print(_outcome_text(value), "red")
+        self._show_step(f"[{self._completed}/{self._trials}] {_outcome_text(value)}")
 
-    def _left(self) -> str:
+    def _remaining_text(self) -> str:
         return ""
 
 
-def _name(trial: Trial) -> str:
+def _trial_text(trial: Trial) -> str:
     again = "" if trial.repeats is None else f" (block {trial.repeats + 1} again)"
-    return f"block {trial.block + 1}{again}, {trial.variant}, {level(trial.point)}"
+    return f"block {trial.block + 1}{again}, {trial.variant}, {point_text(trial.point)}"
 
 
-def _ended(value: progress.TrialEnded) -> str:
+def _outcome_text(value: progress.TrialEnded) -> str:
     if value.reason:
-        return f"{_name(value.trial)}: failed: {value.reason}"
+        return f"{_trial_text(value.trial)}: failed: {value.reason}"
     rate = f": {value.events_per_s:,.1f} transactions/s" if value.events_per_s is not None else ""
-    return f"{_name(value.trial)}{rate}"
+    return f"{_trial_text(value.trial)}{rate}"

@@ -65,8 +65,8 @@ class Point(Model):
     connections: Connections
     rate: Rate | None = None
 
-    def level(self) -> dict[str, int | float]:
-        """The load level as in `verdict.json` and `trial.json`: {"connections": n} or {"rate": r}."""
+    def as_dict(self) -> dict[str, int | float]:
+        """The point as in `verdict.json` and `trial.json`: {"connections": n} or {"rate": r}."""
         return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 from dbdyno.judge.recording import Recording
-from dbdyno.store.records import PhaseTotals, Sums
+from dbdyno.store.records import Counts, PhaseTotals
 
 # Maximum relative deviation of throughput times latency from the number of connections.
 LITTLE_TOLERANCE = 0.03
@@ -30,7 +30,7 @@ def find_contradictions(recording: Recording) -> list[str]:
 def _sums(recording: Recording) -> Iterator[str]:
     for name, totals in recording.phases.items():
         parts = [interval for interval in recording.intervals if interval["phase"] == name]
-        for key in Sums.__annotations__:
+        for key in Counts.__annotations__:
             value = itemgetter(key)
             if (added := sum(map(value, parts))) != value(totals):
                 yield f"the intervals of {name} contain {added} {key}, its totals {value(totals)}"

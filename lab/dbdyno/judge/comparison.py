@@ -19,9 +19,9 @@ from dbdyno.stats.paired import Bound, Effect, Ratios
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store import verdict
-from dbdyno.store.document import At, Metric
-from dbdyno.store.measured import Blocks, BlocksAt, ComparisonBlocks, MeasuredTrial
-from dbdyno.store.verdict import Order
+from dbdyno.store.document import Metric, PointDict
+from dbdyno.store.measured import BlockEffects, ComparisonBlockEffects, MeasuredTrial, PointBlockEffects
+from dbdyno.store.verdict import OrderEffect
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Scale:
 class Pairs:
     """The trials at one load, of the blocks in which both variants have results."""
 
-    at: At
+    at: PointDict
     # Block -> trial.
     baseline: Mapping[int, MeasuredTrial]
     variant: Mapping[int, MeasuredTrial]
@@ -67,7 +67,7 @@ def _ratio(base: tuple[float, float], other: tuple[float, float]) -> tuple[float
     return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
 
 
-def pair(trials: Sequence[MeasuredTrial], at: At, baseline: str, variant: str) -> Pairs:
+def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant: str) -> Pairs:
     """The pairs at one load; blocks without a result of both variants are left out."""
     by_variant: dict[str, dict[int, MeasuredTrial]] = {baseline: {}, variant: {}}
     for trial in trials:
@@ -105,7 +105,7 @@ class Comparison:
     # Noise floor over all loads, and at each load.
     floor_percent: float | None = None
     load_floors: tuple[float | None, ...] = ()
-    order: Order | None = None
+    order: OrderEffect | None = None
     # Variants that have no result at some load.
     incomplete_variants: frozenset[str] = frozenset()
 
@@ -134,7 +134,7 @@ def comparison_entry(comparison: Comparison, sentence: str) -> verdict.Compariso
         workload=comparison.workload,
         identical=True if comparison.is_identical else None,
         points=[_point(comparison, index) for index in range(len(comparison.pairs))],
-        curve=verdict.Curve(
+        curve=verdict.CombinedEffect(
             metric=comparison.scale.metric,
             **change(overall),
             confidence=1.0 - comparison.judged.assessment.alpha,
@@ -169,11 +169,11 @@ def _point(comparison: Comparison, index: int) -> verdict.Point:
         noise_floor_percent=finite(floors[index]) if floors else None,
         delta_percent=scale.delta_percent,
         blocks=effect.blocks if effect else 0,
-        trials=verdict.Trials(
+        trials=verdict.TrialIndices(
             **{name: [t.index for t in by_block.values()] for name, by_block in by_role.items()}
         ),
         verdict=None if comparison.is_factorial and word not in _WITHOUT_RESULT else word.value,
-        censored=verdict.Censored(**censored) if any(censored.values()) else None,
+        censored=verdict.CensoredMedians(**censored) if any(censored.values()) else None,
     )
 
 
@@ -210,15 +210,15 @@ def _blocks_percent(ratios: Ratios) -> dict[str, float | None]:
     return {str(block): percent(r) if math.isfinite(r) else None for block, r in known.items()}
 
 
-def comparison_blocks(comparison: Comparison) -> ComparisonBlocks:
+def comparison_blocks(comparison: Comparison) -> ComparisonBlockEffects:
     """The effect in every single block, for the charts."""
     assessment = comparison.judged.assessment
     is_finished = comparison.judged.verdict != Verdict.UNFINISHED
-    return ComparisonBlocks(
+    return ComparisonBlockEffects(
         variant=comparison.variant,
         workload=comparison.workload,
         points=[
-            BlocksAt(
+            PointBlockEffects(
                 at=pairs.at,
                 p_value=effect.p_value if effect and is_finished else None,
                 percent=_blocks_percent(ratios),
@@ -227,7 +227,7 @@ def comparison_blocks(comparison: Comparison) -> ComparisonBlocks:
                 comparison.pairs, assessment.load_effects, assessment.ratios, strict=True
             )
         ],
-        curve=Blocks(
+        curve=BlockEffects(
             p_value=overall_p_value(comparison.judged), percent=_blocks_percent(assessment.overall_ratios)
         ),
     )

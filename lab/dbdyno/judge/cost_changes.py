@@ -28,8 +28,8 @@ from dbdyno.judge.comparison import change
 from dbdyno.stats.max_t import family_p_values
 from dbdyno.stats.paired import ALPHA, Ratios, effect
 from dbdyno.stats.verdict_rule import BLOCKS_MIN
-from dbdyno.store.document import At
-from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per
+from dbdyno.store.document import PointDict
+from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per, PointChanges
 from dbdyno.store.measured import MeasuredTrial
 
 # A counter that grows by fewer steps than this in every trial is not tested.
@@ -92,7 +92,7 @@ class _Pairs:
     per: Per
     # Role, load, block -> costs by key.
     cells: Mapping[tuple[int, float, int], Mapping[str, Cost]]
-    points: Sequence[At]
+    points: Sequence[PointDict]
     # Blocks in which all trials have costs.
     blocks: Sequence[int]
 
@@ -144,7 +144,7 @@ def _pairs(
         for trial in trials
         if trial.variant in names and trial.figures is not None and costs.get(trial.index)
     }
-    points = [point.level() for point in experiment.load.points()]
+    points = [point.as_dict() for point in experiment.load.points()]
     blocks = [
         block
         for block in sorted({block for _, _, block in cells})
@@ -153,7 +153,7 @@ def _pairs(
     return _Pairs(*names, per, cells, points, blocks)
 
 
-def _load(at: At) -> float:
+def _load(at: PointDict) -> float:
     (value,) = at.values()
     return value
 
@@ -177,7 +177,7 @@ def _changes(pairs: _Pairs) -> list[MeasuredChange]:
     return sorted(changes, key=_rank)
 
 
-def _significant_at(pairs: _Pairs) -> Iterator[ChangesAt]:
+def _significant_at(pairs: _Pairs) -> Iterator[PointChanges]:
     """The significant changes at each load, ranked; nothing if there is only one load.
 
     All measures at all loads share the family-wise error rate.
@@ -193,7 +193,7 @@ def _significant_at(pairs: _Pairs) -> Iterator[ChangesAt]:
         if p_value <= ALPHA and (one := _change(pairs, key, [load], of_blocks, p_value)).significant:
             significant[load].append(one)
     for point in pairs.points:
-        yield ChangesAt(at=point, measures=sorted(significant[_load(point)], key=_rank))
+        yield PointChanges(at=point, measures=sorted(significant[_load(point)], key=_rank))
 
 
 def _change(
@@ -236,7 +236,7 @@ def _costs(
                     costs[trial.index]
                     for trial in trials
                     if (trial.workload, trial.variant) == (workload.title, variant.name)
-                    and trial.at == point.level()
+                    and trial.at == point.as_dict()
                     and trial.figures is not None
                     and costs.get(trial.index)
                 ]
@@ -249,7 +249,7 @@ def _costs(
                     yield Costs(
                         workload=workload.title,
                         variant=variant.name,
-                        at=point.level(),
+                        at=point.as_dict(),
                         per=per[workload.title],
                         blocks=len(of_trials),
                         costs=each,

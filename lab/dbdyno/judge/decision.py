@@ -105,7 +105,7 @@ class _Pending:
         self.trials = [t for t in trials if t.workload == workload.title and t.variant in self.names[:2]]
         self.is_identical = is_identical(experiment, variant)
         self.scale = scale(experiment)
-        self.pairs = tuple(pair(self.trials, p.level(), *self.names[:2]) for p in experiment.load.points())
+        self.pairs = tuple(pair(self.trials, p.as_dict(), *self.names[:2]) for p in experiment.load.points())
         alpha = ALPHA if self.is_identical or is_factorial(experiment) else self.scale.alpha
         self.assessment: Assessment = assess([p.ratios(self.scale.metric) for p in self.pairs], alpha)
         relevant = relevant_to(self.names, findings)

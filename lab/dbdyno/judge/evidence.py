@@ -57,7 +57,7 @@ def gather(run: Run, experiment: Experiment) -> Evidence:
     counted: list[ScheduleEntry] = []
     for planned in schedule:
         entry = ScheduleEntry(
-            planned.index, planned.block, planned.variant, planned.workload, planned.point.level()
+            planned.index, planned.block, planned.variant, planned.workload, planned.point.as_dict()
         )
         if entry.block in evidence.foreign.replaced:
             other = evidence.foreign.replaced[entry.block] + 1
@@ -148,7 +148,7 @@ def _measure(
             "server",
         )
     return MeasuredTrial(
-        place=entry,
+        planned=entry,
         failure=None,
         figures=trial_figures,
         window=window,

@@ -49,7 +49,7 @@ from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, mean_ratio
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.verdict_rule import Circumstances, Verdict
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.verdict import Factor
+from dbdyno.store.verdict import FactorEffect
 
 # Block -> lower and upper bound of the logarithm of the metric, for one variant at one load.
 LogBounds = Mapping[int, tuple[float, float]]
@@ -75,7 +75,7 @@ class _AssessedContrast:
 
 def judge_factors(
     trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
-) -> list[Factor]:
+) -> list[FactorEffect]:
     """The entries of `factors` in verdict.json: main effects, then interactions, for each workload."""
     metric_scale = scale(experiment)
     assessed: list[_AssessedContrast] = []
@@ -115,7 +115,7 @@ def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, metric_scale
             {
                 trial.block: trial.log_bounds(metric_scale.metric)
                 for trial in trials
-                if trial.variant == variant.name and trial.at == point.level() and trial.is_result
+                if trial.variant == variant.name and trial.at == point.as_dict() and trial.is_result
             }
             for point in experiment.load.points()
         ]
@@ -158,14 +158,14 @@ def _entry(
     judged: Judged,
     pairs: Sequence[tuple[_AssessedContrast, Judged]],
     experiment: Experiment,
-) -> Factor:
+) -> FactorEffect:
     """The entry of one contrast; `pairs` contains all contrasts with their verdicts."""
     metric_scale = scale(experiment)
     partners = _interacting_factors(one, pairs) if len(one.contrast.factors) == 1 else []
     has_result = judged.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
     verdict = Verdict.MIXED if partners and has_result else judged.verdict
     text = _sentence(one, judged, verdict, partners, experiment)
-    return Factor(
+    return FactorEffect(
         factors=list(one.contrast.factors),
         levels=list(one.contrast.levels),
         against=list(one.contrast.baseline_levels),
@@ -202,7 +202,7 @@ def _sentence(
     """The verdict sentence; `partners` are the factors that interact with the factor of a main effect."""
     metric_scale, overall = scale(experiment), judged.overall
     contrast_text = _contrast_text(one.contrast)
-    where = f"{one.workload} {loads([point.level() for point in experiment.load.points()])}"
+    where = f"{one.workload} {loads([point.as_dict() for point in experiment.load.points()])}"
     blocks = blocks_text(overall.blocks if overall else 0, experiment.design.blocks)
     if verdict == Verdict.NOT_COMPARABLE:
         return f"Not comparable: {contrast_text}, {where}, because {_reason(one)}"
@@ -270,7 +270,7 @@ def _main_effect(
             )
         case Verdict.MIXED:
             parts = [
-                f"{loads([point.level()])} {change(effect_at)}"
+                f"{loads([point.as_dict()])} {change(effect_at)}"
                 for point, effect_at in zip(experiment.load.points(), judged.load_effects, strict=True)
                 if effect_at is not None and effect_at.is_significant
             ]

@@ -19,7 +19,7 @@ from dbdyno.stats.paired import ALPHA, Ratios
 from dbdyno.stats.rank_sum import Shift, shift
 from dbdyno.stats.signed_rank import percent
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.verdict import Order
+from dbdyno.store.verdict import OrderEffect
 
 # Smaller order effects, in percent, are not reported. If a zone of equivalence is declared, the limit is half
 # of it.
@@ -28,7 +28,7 @@ REPORTED_MIN_PERCENT = 1.0
 
 def order_effect(
     ratios: Ratios, trials: Sequence[MeasuredTrial], baseline: str, variant: str
-) -> Order | None:
+) -> OrderEffect | None:
     """The order effect in one comparison; `trials` are the trials of its workload.
 
     None if only a bound of some ratio is known, or if blocks are too few.
@@ -48,7 +48,7 @@ def order_effect(
         return None
     effect, ends = _halved(position)
     without, without_ends = _halved(crossover)
-    return Order(
+    return OrderEffect(
         effect_percent=effect,
         interval_percent=ends,
         blocks=(len(later), len(earlier)),
@@ -64,7 +64,7 @@ def _halved(shifted: Shift) -> tuple[float, tuple[float, float]]:
 
 
 def order_findings(
-    order: Order | None, names: tuple[str, str, str], metric: str, delta_percent: float | None
+    order: OrderEffect | None, names: tuple[str, str, str], metric: str, delta_percent: float | None
 ) -> Iterator[Finding]:
     """The finding R10 for one comparison; `names` are baseline, variant and workload."""
     limit = REPORTED_MIN_PERCENT if delta_percent is None else delta_percent / 2.0

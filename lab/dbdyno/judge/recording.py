@@ -82,7 +82,7 @@ def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | 
         problem = recording.end.get("failure")
         reason = f"{recording.end['reason']}: {problem['text']}" if problem else str(recording.end["reason"])
         return reason, trial.failed_by or "harness"
-    if not trial.done:
+    if not trial.is_done:
         return _reason(trial) or f"its status is {trial.meta['status']!r}", trial.failed_by or "harness"
     if "measure" not in recording.phases:
         return "the measurement never began", "harness"

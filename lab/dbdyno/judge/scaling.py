@@ -31,7 +31,7 @@ from dbdyno.stats.joint import joint_intervals
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import hodges_lehmann, interval
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.verdict import Highest, Scaling
+from dbdyno.store.verdict import HighestMedian, Scaling
 
 # Number of values along the law's curve, for the chart.
 CURVE_POINTS = 60
@@ -92,7 +92,7 @@ def _scaling(sweep: _Sweep, workload: str, variant: str) -> Scaling:
         workload=workload,
         variant=variant,
         levels=sweep.range,
-        highest=Highest(connections=sweep.highest, throughput=sweep.medians[sweep.highest]),
+        highest=HighestMedian(connections=sweep.highest, throughput=sweep.medians[sweep.highest]),
         blocks=len(sweep.blocks),
         **({} if has_failures else _law(sweep)),
     )

@@ -14,7 +14,7 @@ from dbdyno.report import formatting
 from dbdyno.report.chart import INK, MUTED, PALETTE, PAPER, SHADE, Chart
 from dbdyno.report.chart_parts import chart_of
 from dbdyno.report.model import Report
-from dbdyno.store.measured import ComparisonBlocks
+from dbdyno.store.measured import ComparisonBlockEffects
 from dbdyno.store.verdict import Comparison, JudgedEffect
 
 Row: TypeAlias = dict[str, Any]
@@ -46,7 +46,7 @@ class _Axis:
 
 
 def effect_charts(
-    report: Report, comparison: Comparison, blocks: ComparisonBlocks, number: int
+    report: Report, comparison: Comparison, blocks: ComparisonBlockEffects, number: int
 ) -> list[Chart]:
     """The chart of one comparison, with the zone of equivalence if one is declared; [] without results."""
     effects = _labelled_effects(comparison, blocks)
@@ -81,7 +81,7 @@ def effect_charts(
     ]
 
 
-def _labelled_effects(comparison: Comparison, blocks: ComparisonBlocks) -> list[LabelledEffect]:
+def _labelled_effects(comparison: Comparison, blocks: ComparisonBlockEffects) -> list[LabelledEffect]:
     """One effect per load and, if there are several loads, one for all loads combined."""
     effects: list[LabelledEffect] = []
     for point, single in zip(comparison.points, blocks.points, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from dbdyno.store.measured import Figures
-from dbdyno.store.verdict import Change, Comparison, Effect, Factor, JudgedEffect, Point, Scaling
+from dbdyno.store.verdict import Change, Comparison, Effect, FactorEffect, JudgedEffect, Point, Scaling
 
 # Written by name because in most fonts they look like a hyphen.
 MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
@@ -54,9 +54,9 @@ def css_class(code: str | None, factors: Sequence[str] = ()) -> str:
     return code if code in coloured else "neutral"
 
 
-def heading(result: Comparison | Factor) -> str:
+def heading(result: Comparison | FactorEffect) -> str:
     """The heading above a verdict sentence."""
-    if isinstance(result, Factor):
+    if isinstance(result, FactorEffect):
         return factor_verdict(result)
     return "identical variants" if result.identical else verdict(result.curve.verdict)
 
@@ -169,7 +169,7 @@ def ci_heading(effects: Sequence[Effect]) -> str:
     return f"{confidence(effects[0].confidence)} CI" if effects else "CI"
 
 
-def factor_verdict(factor: Factor) -> str:
+def factor_verdict(factor: FactorEffect) -> str:
     """The verdict on a factor, or on the interaction of two factors."""
     if factor.verdict is None:
         return MISSING

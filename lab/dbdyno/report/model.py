@@ -10,10 +10,10 @@ from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.variable_differences import Difference, differences
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange
-from dbdyno.store.measured import ComparisonBlocks, MeasuredTrial
+from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, PointChanges
+from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
 from dbdyno.store.trial import Session
-from dbdyno.store.verdict import Comparison, Factor, Scaling, VerdictFile
+from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
 from dbdyno.store.warmup_trial import derived_warmup_s
 
 # The columns of the table of costs per transaction: key in explained.json, and title.
@@ -50,7 +50,7 @@ class Report:
     environment: FreeForm
     verdict: VerdictFile
     # The effects of the single blocks of each comparison, in the order of `verdict.comparisons`.
-    blocks: Sequence[ComparisonBlocks]
+    blocks: Sequence[ComparisonBlockEffects]
     explained: ExplainedFile
     trials: Sequence[MeasuredTrial]
     # Index of a trial in a repeated block -> the number of the original block.
@@ -102,7 +102,7 @@ class Report:
         """Number of costs that were tested for a significant change."""
         return sum(change.group != "part" for change in self._cost_changes(comparison))
 
-    def changes_per_load(self, comparison: Comparison) -> list[ChangesAt]:
+    def changes_per_load(self, comparison: Comparison) -> list[PointChanges]:
         """The significant changes at each load, without loads that have none."""
         return [point for entry in self._entries(comparison) for point in entry.points if point.measures]
 
@@ -125,7 +125,7 @@ class Report:
         rows = self.cost_rows(workload)
         return [(key, title) for key, title in COST_COLUMNS if any(key in row.shown for row in rows)]
 
-    def factor_rows(self, workload: str) -> list[Factor]:
+    def factor_rows(self, workload: str) -> list[FactorEffect]:
         """The effects of the factors on a workload, then the interactions; [] without factors."""
         return [row for row in self.verdict.factors or () if row.workload == workload]
 
@@ -141,7 +141,7 @@ class Report:
 
 def gather(run: Run) -> Report:
     """Read a judged run. Raises StoreProblem if the run was not judged or a file cannot be read."""
-    judged = run.judged()
+    judged = run.judge_files()
     if judged is None:
         raise StoreProblem(
             f"{run.path} has not been judged", f"Run dbdyno report {run.path}, which judges it first"

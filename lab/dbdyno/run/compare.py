@@ -75,7 +75,7 @@ class _Comparison:
             # The earlier attempt ended after its last trial, before it planned repeats.
             self._todo = self._plan_repeats()
         # Names of the variants with at least one completed trial.
-        self._variants_with_results: set[str] = {trial.meta["variant"] for trial in trials if trial.done}
+        self._variants_with_results: set[str] = {trial.meta["variant"] for trial in trials if trial.is_done}
         self._servers: dict[tuple[str, str], Server] = {}
         # Descriptions of the servers at their first start with data, by variant and workload.
         self._first_descriptions: dict[tuple[str, str], Description] = {}

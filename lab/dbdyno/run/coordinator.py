@@ -190,7 +190,7 @@ class Coordinator:
     def conclude(self, stops: Sequence[Finding]) -> Conclusion:
         """The conclusion of the experiment, from the stored trials."""
         trials = self.run.trials()
-        done = sum(trial.done for trial in trials)
+        done = sum(trial.is_done for trial in trials)
         return Conclusion(tuple(stops), done, len(trials) - done)
 
 

@@ -89,7 +89,7 @@ class TrialHooks:
 
     def _store(self, name: str, result: CommandResult) -> str:
         """Store a hook's output. Returns why it failed, or an empty text."""
-        self._writer.hook(
+        self._writer.write_hook(
             name, result.output + result.errors, list(result.argv), result.exit_status, result.seconds
         )
         failure = result.failure()
@@ -104,7 +104,7 @@ def _variables(
 ) -> dict[str, str]:
     """The environment variables for a hook; they contain no password."""
     address = server.address()
-    ((unit, level),) = trial.point.level().items()
+    ((unit, level),) = trial.point.as_dict().items()
     values: FreeForm = {
         "EXPERIMENT": experiment.name,
         "TRIAL": trial.index,

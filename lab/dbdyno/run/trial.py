@@ -90,7 +90,7 @@ def run_trial(
                     address.environment(),
                     notify_all(edges.handle_record, hooks.handle_record),
                     experiment.client.cpus,
-                    on_line=writer.event,
+                    on_line=writer.append_event,
                     on_ready=lambda: edges.read_before(before),
                 )
             finally:
@@ -104,7 +104,7 @@ def run_trial(
             hooks.abort()
             raise
         hooks.after()
-        writer.server(server_record(description, before, after, edges))
+        writer.write_server(server_record(description, before, after, edges))
         stored = writer.finish(
             "failed" if failure else "done",
             **failure,

@@ -102,7 +102,9 @@ def run_warmup_trial(
             if not failure:
                 prewarm(experiment, trial, server)
                 listener, cpus = notify_all(listen, hooks.handle_record), experiment.client.cpus
-                result = engine.run("run", plan, address.environment(), listener, cpus, on_line=writer.event)
+                result = engine.run(
+                    "run", plan, address.environment(), listener, cpus, on_line=writer.append_event
+                )
                 failure = result.failure()
         except (EngineProblem, ServerProblem) as problem:
             failure = problem.text
@@ -116,7 +118,7 @@ def run_warmup_trial(
     entry: WarmupTrial = {
         "variant": trial.variant,
         "workload": trial.workload,
-        "at": trial.point.level(),
+        "at": trial.point.as_dict(),
         "length_s": planned_s,
         "settle_s": None if failure else settle(seconds),
         "series": [

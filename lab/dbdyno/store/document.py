@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dbdyno.store.files import StoreProblem, read_json, write_json
 
 # {"connections": n} or {"rate": r}.
-At = Annotated[
+PointDict = Annotated[
     Mapping[str, int | float],
     Field(min_length=1, max_length=1, json_schema_extra={"propertyNames": {"enum": ["connections", "rate"]}}),
 ]
 # The ends of an interval; null is an open end.
-Ends = tuple[float | None, float | None]
+IntervalEnds = tuple[float | None, float | None]
 Metric = Literal["throughput", "latency_p95_us"]
 
 Value = TypeVar("Value")
@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 Optional = Annotated[Value | None, Field(exclude_if=lambda value: value is None)]
 
 
-class Part(BaseModel):
+class DocumentPart(BaseModel):
     """A part of a document. Unknown keys are ignored, so a newer version may add some."""
 
     model_config = ConfigDict(
@@ -33,7 +33,7 @@ class Part(BaseModel):
     )
 
 
-class Document(Part):
+class Document(DocumentPart):
     """A whole file."""
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dbdyno.store.document import At, Document, Part
+from dbdyno.store.document import Document, DocumentPart, PointDict
 from dbdyno.store.verdict import Change
 
 Group = Literal["resource", "counter", "wait", "part"]
@@ -43,16 +43,16 @@ class MeasuredChange(Change):
     """The change as a sentence."""
 
 
-class ChangesAt(Part):
+class PointChanges(DocumentPart):
     """Significant changes at one load."""
 
-    at: At
+    at: PointDict
     """The load."""
     measures: list[MeasuredChange]
     """The most certain and largest first."""
 
 
-class ComparisonChanges(Part):
+class ComparisonChanges(DocumentPart):
     """Changes of one variant against the baseline on one workload."""
 
     variant: str
@@ -61,18 +61,18 @@ class ComparisonChanges(Part):
     """Title of the workload."""
     measures: list[MeasuredChange]
     """All measures over all loads, the most certain and largest change first."""
-    points: list[ChangesAt]
+    points: list[PointChanges]
     """Significant changes per load; empty for a single load."""
 
 
-class Costs(Part):
+class Costs(DocumentPart):
     """Costs of a transaction of one variant at one load, medians over the blocks."""
 
     workload: str
     """Title of the workload."""
     variant: str
     """Name of the variant."""
-    at: At
+    at: PointDict
     """The load."""
     per: Per
     """The unit of work to which the amounts refer."""

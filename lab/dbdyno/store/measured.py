@@ -9,12 +9,12 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from dbdyno.store.document import At, Document, Part
+from dbdyno.store.document import Document, DocumentPart, PointDict
 
 # "server": the failure is a result, with throughput 0. "harness": the trial is left out. "not-run".
 FailedBy = Literal["server", "harness", "not-run"]
 
-_DESCRIBED = ConfigDict(use_attribute_docstrings=True)
+_DESCRIBED = ConfigDict(use_attribute_docstrings=True, populate_by_name=True, serialize_by_alias=True)
 
 
 class Point(NamedTuple):
@@ -36,7 +36,7 @@ class ScheduleEntry:
     """Name of its variant."""
     workload: str
     """Title of its workload."""
-    at: At
+    at: PointDict
     """Its load."""
 
     @property
@@ -138,7 +138,7 @@ class Figures:
 class MeasuredTrial:
     """One planned trial: its figures, or the reason why it has none."""
 
-    place: ScheduleEntry
+    planned: Annotated[ScheduleEntry, Field(alias="place")]
     """What was planned: block, variant, workload and load."""
     failure: str | None
     """Why there are no figures; null if there are."""
@@ -160,32 +160,32 @@ class MeasuredTrial:
     @property
     def index(self) -> int:
         """Index in schedule.json, from 0."""
-        return self.place.index
+        return self.planned.index
 
     @property
     def block(self) -> int:
         """Number of the block, from 0."""
-        return self.place.block
+        return self.planned.block
 
     @property
     def variant(self) -> str:
         """Name of the variant."""
-        return self.place.variant
+        return self.planned.variant
 
     @property
     def workload(self) -> str:
         """Title of the workload."""
-        return self.place.workload
+        return self.planned.workload
 
     @property
-    def at(self) -> At:
+    def at(self) -> PointDict:
         """The load, in the form of the files."""
-        return self.place.at
+        return self.planned.at
 
     @property
     def point(self) -> Point:
         """The load."""
-        return self.place.point
+        return self.planned.point
 
     @property
     def is_result(self) -> bool:
@@ -207,7 +207,7 @@ class MeasuredTrial:
         return failed, failed
 
 
-class Blocks(Part):
+class BlockEffects(DocumentPart):
     """The effect of every block, all loads combined."""
 
     p_value: float | None
@@ -216,23 +216,23 @@ class Blocks(Part):
     """Block -> change in percent, or its finite bound; null without one."""
 
 
-class BlocksAt(Blocks):
+class PointBlockEffects(BlockEffects):
     """The effect of every block at one load."""
 
-    at: At
+    at: PointDict
     """The load."""
 
 
-class ComparisonBlocks(Part):
+class ComparisonBlockEffects(DocumentPart):
     """The blocks of one variant against the baseline on one workload."""
 
     variant: str
     """Name of the variant."""
     workload: str
     """Title of the workload."""
-    points: list[BlocksAt]
+    points: list[PointBlockEffects]
     """One per load, in the order of the file."""
-    curve: Blocks
+    curve: BlockEffects
     """All loads combined."""
 
 
@@ -243,5 +243,5 @@ class MeasuredFile(Document):
     """As in verdict.json."""
     trials: list[MeasuredTrial]
     """Every planned trial, in planned order."""
-    comparisons: list[ComparisonBlocks]
+    comparisons: list[ComparisonBlockEffects]
     """In the order of verdict.json."""

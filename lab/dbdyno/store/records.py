@@ -22,7 +22,7 @@ class Generator(TypedDict):
     client_delay_us_p99: NotRequired[int | None]
 
 
-class Sums(TypedDict):
+class Counts(TypedDict):
     """Counts of the intervals that add up to those of their phase."""
 
     events: int
@@ -38,7 +38,7 @@ class Sums(TypedDict):
     row_count_mismatches: int
 
 
-class Span(Sums):
+class Span(Counts):
     """What intervals and phases record alike."""
 
     start_us: int

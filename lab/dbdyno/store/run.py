@@ -24,7 +24,7 @@ from dbdyno.store import files
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.files import StoreProblem
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.trial import StoredTrial, TrialWriter, entry
+from dbdyno.store.trial import StoredTrial, TrialWriter, schedule_entry
 from dbdyno.store.verdict import VerdictFile
 
 # Files that the package `judge` writes.
@@ -56,7 +56,9 @@ class Run:
         run.lock()
         files.write(run.path / "experiment.toml", source)
         files.write_json(run.path / "environment.json", dict(environment or {}))
-        files.write_json(run.path / "schedule.json", [_entry(trial) for trial in schedule(experiment)])
+        files.write_json(
+            run.path / "schedule.json", [_planned_trial(trial) for trial in schedule(experiment)]
+        )
         files.write_json(run.path / "checks.json", [])
         # Written last: a folder with experiment.json is a run.
         resolved = experiment.model_dump(mode="json")
@@ -144,7 +146,7 @@ class Run:
 
     def schedule(self) -> list[Trial]:
         """Every planned trial in order, then the trials of repeated blocks."""
-        points = {tuple(point.level().items()): point for point in self.experiment().load.points()}
+        points = {tuple(point.as_dict().items()): point for point in self.experiment().load.points()}
         return [
             Trial(point=points[tuple(entry.pop("at").items())], **entry) for entry in self._schedule_json()
         ]
@@ -152,7 +154,8 @@ class Run:
     def append_schedule(self, trials: Iterable[Trial]) -> None:
         """Append trials to the schedule. Raises StoreProblem."""
         files.write_json(
-            self.path / "schedule.json", [*self._schedule_json(), *(_entry(trial) for trial in trials)]
+            self.path / "schedule.json",
+            [*self._schedule_json(), *(_planned_trial(trial) for trial in trials)],
         )
 
     def trials(self) -> list[StoredTrial]:
@@ -194,7 +197,7 @@ class Run:
         """
         return VerdictFile.read(self.path / VERDICT)
 
-    def judged(self) -> tuple[VerdictFile, MeasuredFile, ExplainedFile] | None:
+    def judge_files(self) -> tuple[VerdictFile, MeasuredFile, ExplainedFile] | None:
         """The files of `judge`; None if one is missing or has an older schema. Raises StoreProblem."""
         verdict, measured = self.verdict(), MeasuredFile.read(self.path / MEASURED)
         explained = ExplainedFile.read(self.path / EXPLAINED)
@@ -241,9 +244,9 @@ def _canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _entry(trial: Trial) -> dict[str, Any]:
+def _planned_trial(trial: Trial) -> dict[str, Any]:
     """A planned trial in the format of schedule.json."""
-    return {**entry(trial), **({} if trial.repeats is None else {"repeats": trial.repeats})}
+    return {**schedule_entry(trial), **({} if trial.repeats is None else {"repeats": trial.repeats})}
 
 
 def _identity(finding: Finding) -> tuple[str, str, str]:

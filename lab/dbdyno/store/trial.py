@@ -51,7 +51,7 @@ class StoredTrial:
         return int(self.meta["index"])
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether it ran to its planned end."""
         return bool(self.meta["status"] == "done")
 
@@ -62,7 +62,7 @@ class StoredTrial:
         A failure without a known cause counts against its server: leaving it out would favour a variant that
         fails.
         """
-        if self.done:
+        if self.is_done:
             return None
         return "harness" if self.meta.get("failed_by") == "harness" else "server"
 
@@ -144,25 +144,27 @@ class TrialWriter:
         self._path = path
         with files.store_errors(path):
             attempt = _archive_attempt(path)
-        self._meta = {**entry(trial), "attempt": attempt}
+        self._meta = {**schedule_entry(trial), "attempt": attempt}
         with files.store_errors(path):
             files.write_json(path / "plan.json", plan)
             self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
 
-    def event(self, line: bytes) -> None:
+    def append_event(self, line: bytes) -> None:
         """Append one line of the engine's stream, unchanged. Raises StoreProblem."""
         with files.store_errors(self._path / "events.jsonl"):
             view = memoryview(line)
             while view:
                 view = view[self._events.write(view) :]
 
-    def server(self, record: ServerRecord) -> None:
+    def write_server(self, record: ServerRecord) -> None:
         """Write server.json. Raises StoreProblem."""
         files.write_json(self._path / "server.json", record)
 
-    def hook(self, name: str, output: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
+    def write_hook(
+        self, name: str, output: str, argv: list[str], exit_status: int | None, seconds: float
+    ) -> None:
         """Store a hook's output in hook-NAME.txt, and how it ended in trial.json. Raises StoreProblem."""
-        ended = write_hook(self._path / f"hook-{name}.txt", output, argv, exit_status, seconds)
+        ended = write_hook_output(self._path / f"hook-{name}.txt", output, argv, exit_status, seconds)
         self._meta.setdefault("hooks", {})[name] = ended
 
     def finish(self, status: Status, **facts: Any) -> StoredTrial:
@@ -191,7 +193,7 @@ class TrialWriter:
             self.close()
 
 
-def entry(trial: Trial) -> dict[str, Any]:
+def schedule_entry(trial: Trial) -> dict[str, Any]:
     """What schedule.json and trial.json both store of a trial."""
     return {
         "index": trial.index,
@@ -199,12 +201,12 @@ def entry(trial: Trial) -> dict[str, Any]:
         "group": trial.group,
         "variant": trial.variant,
         "workload": trial.workload,
-        "at": trial.point.level(),
+        "at": trial.point.as_dict(),
         "slot": trial.slot,
     }
 
 
-def write_hook(
+def write_hook_output(
     path: Path, output: str, argv: list[str], exit_status: int | None, seconds: float
 ) -> dict[str, Any]:
     """Write a hook's output; returns how the hook ended, in the stored format. Raises StoreProblem."""

@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dbdyno.finding import Finding
-from dbdyno.store.document import At, Document, Ends, Metric, Optional, Part
+from dbdyno.store.document import Document, DocumentPart, IntervalEnds, Metric, Optional, PointDict
 
-Code = Literal[
+VerdictCode = Literal[
     "not-comparable", "unfinished", "too-few-blocks", "mixed", "equivalent", "faster", "slower", "undecided"
 ]  # fmt: skip
 
 
-class Family(Part):
+class Family(DocumentPart):
     """The sentences that share the family-wise error rate."""
 
     sentences: int
@@ -26,12 +26,12 @@ class Family(Part):
     """The same as a sentence for readers."""
 
 
-class Change(Part):
+class Change(DocumentPart):
     """A change of the variant against the baseline, in percent of the baseline."""
 
     effect_percent: float | None
     """The estimate; null where it is unknown or infinite."""
-    interval_percent: Ends | None
+    interval_percent: IntervalEnds | None
     """Both ends, null for an open one; null where the blocks are too few or the run is unfinished."""
     bound: Optional[Literal["at-least", "at-most"]] = None
     """Absent where the estimate is exact."""
@@ -46,7 +46,7 @@ class Effect(Change):
     """Of the interval; 1 - confidence is its share of the family-wise error rate."""
     blocks: int
     """Blocks with a result of both variants."""
-    verdict: Code | None
+    verdict: VerdictCode | None
     """null where a factor's entry has the verdict."""
 
 
@@ -59,7 +59,7 @@ class JudgedEffect(Effect):
     """The declared zone of equivalence; null without one."""
 
 
-class Trials(Part):
+class TrialIndices(DocumentPart):
     """Indices of the trials behind a point."""
 
     baseline: list[int]
@@ -68,7 +68,7 @@ class Trials(Part):
     """Of the variant."""
 
 
-class Censored(Part):
+class CensoredMedians(DocumentPart):
     """Which of the two medians of a point are lower bounds."""
 
     baseline: bool
@@ -80,19 +80,19 @@ class Censored(Part):
 class Point(JudgedEffect):
     """One load of a comparison. The intervals of all loads are simultaneous."""
 
-    at: At
+    at: PointDict
     """The load."""
     baseline: float | None
     """Median of the metric over the blocks; null where most trials failed by their server."""
     variant: float | None
     """The same of the variant."""
-    trials: Trials
+    trials: TrialIndices
     """The trials that were compared."""
-    censored: Optional[Censored] = None
+    censored: Optional[CensoredMedians] = None
     """Present where one of the medians is only a lower bound."""
 
 
-class Curve(JudgedEffect):
+class CombinedEffect(JudgedEffect):
     """All loads of a comparison combined: the mean of the log ratios of a block."""
 
     p_value: float | None
@@ -101,7 +101,7 @@ class Curve(JudgedEffect):
     """The verdict as a sentence, with its caveats."""
 
 
-class Order(Part):
+class OrderEffect(DocumentPart):
     """What running later in a block does to the metric, and the effect without it, in percent."""
 
     effect_percent: float
@@ -121,7 +121,7 @@ class Order(Part):
         return not self.interval_percent[0] <= 0.0 <= self.interval_percent[1]
 
 
-class Comparison(Part):
+class Comparison(DocumentPart):
     """One variant against the baseline on one workload."""
 
     variant: str
@@ -132,13 +132,13 @@ class Comparison(Part):
     """Present where the two variants differ in nothing but their names."""
     points: list[Point]
     """One per load, in the order of the file."""
-    curve: Curve
+    curve: CombinedEffect
     """All loads combined."""
-    order: Optional[Order] = None
+    order: Optional[OrderEffect] = None
     """The order effect; absent where it cannot be estimated."""
 
 
-class Factor(Effect):
+class FactorEffect(Effect):
     """A main effect of a factor's level, or the interaction of two factors, on one workload."""
 
     factors: list[str]
@@ -155,7 +155,7 @@ class Factor(Effect):
     """The verdict as a sentence, with its caveats."""
 
 
-class Highest(Part):
+class HighestMedian(DocumentPart):
     """The load with the highest median throughput."""
 
     connections: float
@@ -164,7 +164,7 @@ class Highest(Part):
     """Transactions per second."""
 
 
-class Scaling(Part):
+class Scaling(DocumentPart):
     """How one variant scales with connections on one workload."""
 
     workload: str
@@ -173,7 +173,7 @@ class Scaling(Part):
     """Name of the variant."""
     levels: tuple[float, float]
     """Minimum and maximum number of connections measured."""
-    highest: Highest
+    highest: HighestMedian
     """The highest median."""
     blocks: int
     """Blocks with results."""
@@ -193,7 +193,7 @@ class Scaling(Part):
     """Whether the law's maximum is below, inside or above the measured loads."""
     knee_connections: float | None = None
     """The knee, where it is inside."""
-    knee_interval: Ends | None = None
+    knee_interval: IntervalEnds | None = None
     """Its 95 % interval; null for an end outside the measured loads."""
     knee_throughput: float | None = None
     """Throughput there, at most the highest median."""
@@ -218,13 +218,13 @@ class VerdictFile(Document):
     """Every variant but the first against the first, on each workload."""
     scaling: Optional[list[Scaling]] = None
     """Present for closed loops with at least four loads."""
-    factors: Optional[list[Factor]] = None
+    factors: Optional[list[FactorEffect]] = None
     """Present for factorial experiments: main effects, then interactions."""
     checks: list[Finding]
     """All findings: first those of the run, then those of the judge."""
 
     @property
-    def sentences(self) -> Sequence[tuple[Curve | Factor, Comparison | Factor]]:
+    def sentences(self) -> Sequence[tuple[CombinedEffect | FactorEffect, Comparison | FactorEffect]]:
         """Every entry with a sentence, and the entry that names its variants. In a factorial run the factors
         have the verdicts.
         """

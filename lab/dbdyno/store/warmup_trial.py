@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TypedDict
 from dbdyno.finding import FreeForm
 from dbdyno.store import files
 from dbdyno.store.run import Run
-from dbdyno.store.trial import write_hook
+from dbdyno.store.trial import write_hook_output
 
 WARMUP_TRIALS = "warmup_trials.json"
 FOLDER = "warmup_trials"
@@ -87,15 +87,17 @@ class WarmupTrialWriter:
         # How each hook ended, in the format of warmup_trials.json.
         self.hooks: dict[str, Any] = {}
 
-    def event(self, line: bytes) -> None:
+    def append_event(self, line: bytes) -> None:
         """Append one line of the engine's stream, unchanged. Raises StoreProblem."""
         with files.store_errors(self._plain):
             self._file.write(line)
 
-    def hook(self, name: str, output: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
+    def write_hook(
+        self, name: str, output: str, argv: list[str], exit_status: int | None, seconds: float
+    ) -> None:
         """Store a hook's output and how the hook ended. Raises StoreProblem."""
         path = self._plain.with_name(f"{self._plain.stem}-hook-{name}.txt")
-        self.hooks[name] = write_hook(path, output, argv, exit_status, seconds)
+        self.hooks[name] = write_hook_output(path, output, argv, exit_status, seconds)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
 
 def show(run: Run, experiment: Experiment) -> None:
     """The result of a judged run on standard output; its last lines are the verdict sentences."""
-    judged = run.judged()
+    judged = run.judge_files()
     assert judged is not None, "the caller has judged it"
     verdict, measured, explained = judged
     console = Console(highlight=False)
@@ -128,7 +128,7 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
         comparison = comparisons.get(variant.name)
         of_variant = [trial for trial in trials if trial.variant == variant.name]
         for point in experiment.load.points():
-            at = point.level()
+            at = point.as_dict()
             levels = _levels([trial for trial in of_variant if trial.at == at])
             entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
             effect = _effect(entry, entry) if entry else ("baseline", "", "")
