@@ -1,9 +1,9 @@
 """Runs the quick profile of every example, and prints the verdicts.
 
-Examples over endpoints get two private MariaDB servers, one beside the other. Those over images get a Docker
-engine of their own, in which the MySQL 9.7 of .servers/ takes the place of every image: no registry is asked,
-so theirs is a verdict over equal servers, which are to come out equal. Some 45 minutes altogether; names on
-the command line choose a part, and `--profile smoke` shows in minutes that they run.
+Examples with remote servers get two private MariaDB servers. Examples with Docker images get a private Docker
+engine, in which every image contains the MySQL 9.7 of .servers/, so that no registry is needed; all variants
+are then equal. All examples together take about 45 minutes. Names on the command line select examples, and
+`--profile smoke` shows within minutes that they run.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from dbdyno.servers.workspace import Workspace
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 RESULTS = ROOT / "results"
-# As large as the quick profiles' data, and with what the examples' own files declare.
+# The buffer pool holds the data of the quick profiles; the examples declare max_connections.
 SETTINGS: dict[str, str | int | float | bool] = {"innodb_buffer_pool_size": "256M", "max_connections": 2000}
 
 
 def main() -> int:
     examples = sorted(path.stem for path in EXAMPLES.glob("*.toml"))
     parser = argparse.ArgumentParser(prog="python -m benchmarks.examples", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="those to run; all of them otherwise")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="examples to run (default: all)")
     parser.add_argument("--profile", default="quick", help="quick or smoke")
-    asked = parser.parse_args()
-    if unknown := sorted(set(asked.names) - set(examples)):
+    options = parser.parse_args()
+    if unknown := sorted(set(options.names) - set(examples)):
         parser.error(f"there is no example {', '.join(unknown)}; there are: {', '.join(examples)}")
     worst = 0
-    for name in asked.names or examples:
+    for name in options.names or examples:
         print(f"== {name}", flush=True)
-        with prepared(name, asked.profile) as (arguments, secrets):
-            worst = max(worst, run(name, asked.profile, arguments, secrets))
+        with prepared(name, options.profile) as (arguments, secrets):
+            worst = max(worst, run(name, options.profile, arguments, secrets))
     return worst
 
 
@@ -64,7 +64,7 @@ def run(name: str, profile: str, arguments: list[str], secrets: dict[str, str]) 
 
 @contextmanager
 def prepared(name: str, profile: str) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """What an example needs beside its file: options of the command, and passwords in the environment."""
+    """Start the servers of an example; gives the command's options, and passwords for the environment."""
     variants = read(EXAMPLES / f"{name}.toml", profile).variants
     if any(variant.server.kind == "docker" for variant in variants):
         with running() as engine:
@@ -79,14 +79,16 @@ def prepared(name: str, profile: str) -> Iterator[tuple[list[str], dict[str, str
     with ExitStack() as stack:
         workspace = stack.enter_context(closing(Workspace.open(RESULTS)))
         for number, one in enumerate(remote):
-            given = Variant(name=f"endpoint {one}", server=ServerSpec(product="mariadb", variables=SETTINGS))
-            server = stack.enter_context(closing(LocalServer(given, workspace, None)))
+            variant = Variant(
+                name=f"endpoint {one}", server=ServerSpec(product="mariadb", variables=SETTINGS)
+            )
+            server = stack.enter_context(closing(LocalServer(variant, workspace, None)))
             server.start()
-            address, place = server.address(), f"DBDYNO_ENDPOINT_{number}"
-            secrets[place] = address.password
+            address, password_env = server.address(), f"DBDYNO_ENDPOINT_{number}"
+            secrets[password_env] = address.password
             url = f"mysql://{address.user}@{address.host}:{address.port}/{address.database}"
             arguments += ["--set", f'variant[{one}].server.url="{url}"']
-            arguments += ["--set", f'variant[{one}].server.password_env="{place}"']
+            arguments += ["--set", f'variant[{one}].server.password_env="{password_env}"']
         yield arguments, secrets
 
 

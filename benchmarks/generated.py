@@ -1,9 +1,8 @@
-"""Generated rows: dbdyno-engine against INSERT ... SELECT doublings on one server, in pairs.
+"""Compares how dbdyno-engine and INSERT ... SELECT doublings fill a table, in pairs on one server.
 
-The doublings are those by which people fill a table of their own: 10,000 rows by a cross join, and then the
-table into itself, ten times for 10,240,000 rows. dbdyno fills the same table with as many rows, each with
-values of its own, which no doubling gives. Both begin with CREATE TABLE and are timed as their user sees it:
-the client's whole work, its start included.
+Doubling is a common way to fill a test table: a cross join inserts 10,000 rows, and the table is then
+inserted into itself ten times, which gives 10,240,000 rows. dbdyno generates the values of every row, while
+doublings copy them. The time is that of the complete client command and includes CREATE TABLE.
 """
 
 from __future__ import annotations
@@ -62,15 +61,15 @@ COLUMNS: tuple[dict[str, Any], ...] = (
 
 
 @dataclass(frozen=True)
-class Took:
-    """Seconds of one load, and the way its rows took."""
+class LoadTime:
+    """Seconds of one load, and the loading method."""
 
     seconds: float
-    way: str
+    method: str
 
 
-def dbdyno(address: Address, doublings: int, streams: int) -> Took:
-    """One `prepare` of the engine; the table is gone afterwards."""
+def dbdyno(address: Address, doublings: int, streams: int) -> LoadTime:
+    """One `prepare` of the engine; drops the table afterwards."""
     rows = BASE * 2**doublings
     plan: dict[str, Any] = {
         "schema": 1,
@@ -103,11 +102,11 @@ def dbdyno(address: Address, doublings: int, streams: int) -> Took:
     _require(address, rows)
     if not Engine().run("cleanup", plan, address.environment(), keep).done:
         raise SystemExit("dbdyno-engine cleanup failed")
-    return Took(took, loaded[0]["way"])
+    return LoadTime(took, loaded[0]["way"])
 
 
-def doubled(address: Address, doublings: int, _streams: int) -> Took:
-    """One load by doublings; the table is gone afterwards."""
+def doubled(address: Address, doublings: int, _streams: int) -> LoadTime:
+    """One load by doublings; drops the table afterwards."""
     columns = "user_id, product_id, quantity, price"
     ten = " UNION ALL ".join(f"SELECT {number}" for number in range(1, 11))
     began = time.monotonic()
@@ -125,7 +124,7 @@ def doubled(address: Address, doublings: int, _streams: int) -> Took:
         took = time.monotonic() - began
         _require(address, BASE * 2**doublings)
         cursor.execute(DROP)
-    return Took(took, "insert-select")
+    return LoadTime(took, "insert-select")
 
 
 def _connect(address: Address) -> pymysql.Connection[Any]:
@@ -148,24 +147,24 @@ def _require(address: Address, rows: int) -> None:
 
 
 def main() -> int:
-    """Exit code 0 when dbdyno takes less time, 1 otherwise."""
+    """Exit code 0 if dbdyno takes less time, 1 otherwise."""
     options = _options()
     pairs = _pairs(options)
     ratios = [theirs.seconds / ours.seconds for ours, theirs in pairs]
     held = median(ratios) > 1
     rows = BASE * 2**options.doublings
-    ways = ", ".join(sorted({ours.way for ours, _ in pairs}))
+    methods = ", ".join(sorted({ours.method for ours, _ in pairs}))
     medians = [median(side.seconds for side in sides) for sides in zip(*pairs, strict=True)]
     each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     lines = [
         "# Generated rows\n",
         f"{machine()}\n",
         f"## {options.product}, {rows:,} rows of six columns, {options.streams} streams\n",
-        f"{len(pairs)} pairs; dbdyno loads by {ways}. Medians, also of the ratios.\n",
-        "| | dbdyno | INSERT ... SELECT | times as fast | of each pair | bar |",
+        f"{len(pairs)} pairs; dbdyno loads by {methods}. All figures but those of each pair are medians.\n",
+        "| | dbdyno | INSERT ... SELECT | times as fast | times as fast, each pair | times as fast, target |",
         "|---|---|---|---|---|---|",
         f"| seconds | {medians[0]:.2f} | {medians[1]:.2f} | {median(ratios):.2f} | {each} | "
-        f"1: {'holds' if held else 'MISSED'} |",
+        f"1: {'met' if held else 'MISSED'} |",
         "",
     ]
     print("\n".join(lines), flush=True)
@@ -174,8 +173,8 @@ def main() -> int:
     return 0 if held else 1
 
 
-def _pairs(options: argparse.Namespace) -> Sequence[tuple[Took, Took]]:
-    """(dbdyno, doublings) per pair; who goes first alternates. One short load of each warms up."""
+def _pairs(options: argparse.Namespace) -> Sequence[tuple[LoadTime, LoadTime]]:
+    """(dbdyno, doublings) of each pair; the order alternates. One short load by each side warms up."""
     pairs = []
     with tempfile.TemporaryDirectory(dir=options.scratch) as directory:
         Path(directory).chmod(0o711)
@@ -192,8 +191,8 @@ def _pairs(options: argparse.Namespace) -> Sequence[tuple[Took, Took]]:
                 sides = (dbdyno, doubled) if number % 2 == 0 else (doubled, dbdyno)
                 took = {side: side(address, options.doublings, options.streams) for side in sides}
                 pairs.append((took[dbdyno], took[doubled]))
-                said = json.dumps([vars(t) for t in pairs[-1]])
-                print(f"  pair {number + 1} of {options.pairs}: {said}", file=sys.stderr)
+                times = json.dumps([vars(t) for t in pairs[-1]])
+                print(f"  pair {number + 1} of {options.pairs}: {times}", file=sys.stderr)
     return pairs
 
 
@@ -202,14 +201,18 @@ def _root(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Generated rows by dbdyno-engine against doublings.")
+    parser = argparse.ArgumentParser(
+        description="Compare filling a table by dbdyno-engine with INSERT ... SELECT doublings."
+    )
     parser.add_argument("--pairs", type=int, default=2)
-    parser.add_argument("--doublings", type=int, default=10, help="of 10,000 rows")
+    parser.add_argument("--doublings", type=int, default=10, help="how often 10,000 rows are doubled")
     parser.add_argument("--streams", type=int, default=2)
     parser.add_argument("--product", choices=("mariadb", "mysql"), default="mysql")
-    parser.add_argument("--basedir", type=Path, default=None, help="where the server is unpacked")
+    parser.add_argument("--basedir", type=Path, default=None, help="folder of the unpacked server")
     parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")
-    parser.add_argument("--output", type=Path, default=None, help="Markdown file whose part to write")
+    parser.add_argument(
+        "--output", type=Path, default=None, help="Markdown file; its section on generated rows is replaced"
+    )
     return parser.parse_args()
 
 

@@ -1,8 +1,8 @@
-"""Loading: dbdyno-engine against sysbench's prepare on one private MariaDB, in pairs of alternating order.
+"""Compares loading by dbdyno-engine with sysbench's prepare on one private MariaDB, in alternating order.
 
-Both load empty tables of the same server, under the same settings, over the same transport; the tables are
-dropped in between. Rows and index are timed apart: the engine tells both itself, sysbench says on its output
-when it begins to insert and when it begins an index. Its rows last until the last index begins.
+Both create and load the same tables on the same server over the same transport; the tables are dropped
+after each load. Rows and indexes are timed separately. The engine reports both times. For sysbench they
+follow from its output: the rows take from the first "Inserting" to the last "Creating a secondary index".
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ VARIABLES: dict[str, str | int | float | bool] = {
     "innodb_flush_log_at_trx_commit": 2,
     # Large enough for the redo of a complete load, so that no checkpoint disturbs one run of a pair.
     "innodb_log_file_size": "2G",
-    # MySQL's default, and what the lab's own loading server has. With 1, MariaDB's default, LOAD DATA streams
-    # into one table take turns for its AUTO-INC lock; sysbench loads a table by one stream either way.
+    # MySQL's default, and the value that dbdyno sets while loading. With 1, MariaDB's default, LOAD DATA
+    # streams into one table wait for each other's AUTO-INC lock. sysbench always loads a table by one stream.
     "innodb_autoinc_lock_mode": 2,
 }
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is loaded, by how many streams, and how many times as fast as sysbench the rows must be."""
+    """Tables to load, the number of streams, and the target: the factor by which dbdyno must be faster."""
 
     tables: int
     rows: int
     streams: int
-    bar: float
+    target: float
 
     def __str__(self) -> str:
         tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
@@ -58,16 +58,16 @@ CASES = (Case(2, 1_000_000, 2, 1.5), Case(1, 4_000_000, 2, 2.0))
 
 
 @dataclass(frozen=True)
-class Took:
-    """Seconds of one load, and the way its rows took."""
+class LoadTime:
+    """Seconds of one load, and the loading method."""
 
     rows_s: float
     index_s: float
-    way: str
+    method: str
 
 
-def dbdyno(address: Address, case: Case) -> Took:
-    """One load by the engine; the tables are gone afterwards."""
+def dbdyno(address: Address, case: Case) -> LoadTime:
+    """One load by the engine; drops the tables afterwards."""
     plan: dict[str, Any] = {
         "schema": 1,
         "target": address.target(),
@@ -90,11 +90,11 @@ def dbdyno(address: Address, case: Case) -> Took:
         result = Engine().run(command, plan, address.environment(), keep)
         if not result.done:
             raise SystemExit(f"dbdyno-engine {command}: {result.failure()}")
-    return Took(loaded[0]["rows_us"] / 1e6, loaded[0]["index_us"] / 1e6, loaded[0]["way"])
+    return LoadTime(loaded[0]["rows_us"] / 1e6, loaded[0]["index_us"] / 1e6, loaded[0]["way"])
 
 
-def sysbench(address: Address, case: Case) -> Took:
-    """One load by sysbench; the tables are gone afterwards."""
+def sysbench(address: Address, case: Case) -> LoadTime:
+    """One load by sysbench; drops the tables afterwards."""
     arguments = (
         f"--threads={case.streams}",
         f"--tables={case.tables}",
@@ -107,27 +107,27 @@ def sysbench(address: Address, case: Case) -> Took:
     return took
 
 
-def _follow(command: Sequence[str]) -> Took:
-    """Run a prepare and read the times off its output; `stdbuf` makes it write line by line into a pipe."""
+def _follow(command: Sequence[str]) -> LoadTime:
+    """Run a prepare and time the lines of its output; `stdbuf` makes it write each line at once."""
     inserting: list[float] = []
     indexing: list[float] = []
     with subprocess.Popen(["stdbuf", "-oL", *command], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = []
+        output = []
         for line in process.stdout:
-            said.append(line)
+            output.append(line)
             if line.startswith("Inserting"):
                 inserting.append(time.monotonic())
             elif line.startswith("Creating a secondary index"):
                 indexing.append(time.monotonic())
     ended = time.monotonic()
     if process.returncode != 0:
-        raise SystemExit(f"sysbench ended with {process.returncode}:\n{''.join(said)[-2000:]}")
-    return Took(indexing[-1] - inserting[0], ended - indexing[-1], "insert")
+        raise SystemExit(f"sysbench ended with {process.returncode}:\n{''.join(output)[-2000:]}")
+    return LoadTime(indexing[-1] - inserting[0], ended - indexing[-1], "insert")
 
 
 def main() -> int:
-    """Exit code 0 when every bar holds, 1 otherwise."""
+    """Exit code 0 if every target is met, 1 otherwise."""
     options = _options()
     for program in ("sysbench", "stdbuf"):
         if shutil.which(program) is None:
@@ -141,8 +141,8 @@ def main() -> int:
     return 0 if held else 1
 
 
-def _pairs(case: Case, count: int, scratch: Path | None) -> list[tuple[Took, Took]]:
-    """(dbdyno, sysbench) per pair; who goes first alternates. One short load of each warms up."""
+def _pairs(case: Case, count: int, scratch: Path | None) -> list[tuple[LoadTime, LoadTime]]:
+    """(dbdyno, sysbench) of each pair; the order alternates. One short load by each side warms up."""
     pairs = []
     with tempfile.TemporaryDirectory(dir=scratch) as directory:
         Path(directory).chmod(0o711)
@@ -165,13 +165,14 @@ def _pairs(case: Case, count: int, scratch: Path | None) -> list[tuple[Took, Too
     return pairs
 
 
-def _table(case: Case, pairs: Sequence[tuple[Took, Took]], lines: list[str]) -> bool:
-    """Append a table to `lines`, print it, and tell whether the bar holds for the rows."""
-    ways = sorted({ours.way for ours, _ in pairs})
+def _table(case: Case, pairs: Sequence[tuple[LoadTime, LoadTime]], lines: list[str]) -> bool:
+    """Append a table to `lines` and print it. Returns whether loading the rows meets the target."""
+    methods = sorted({ours.method for ours, _ in pairs})
     rows = [
         f"## {case}\n",
-        f"{len(pairs)} pairs; dbdyno loads by {', '.join(ways)}. Medians, also of the ratios.\n",
-        "| | dbdyno | sysbench | times as fast | of each pair | bar |",
+        f"{len(pairs)} pairs; dbdyno loads by {', '.join(methods)}. "
+        "All figures but those of each pair are medians.\n",
+        "| | dbdyno | sysbench | times as fast | times as fast, each pair | times as fast, target |",
         "|---|---|---|---|---|---|",
     ]
     held = True
@@ -180,8 +181,8 @@ def _table(case: Case, pairs: Sequence[tuple[Took, Took]], lines: list[str]) -> 
         ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
         verdict = ""
         if figure == "rows_s":
-            held = median(ratios) >= case.bar
-            verdict = f"{case.bar:g}: {'holds' if held else 'MISSED'}"
+            held = median(ratios) >= case.target
+            verdict = f"{case.target:g}: {'met' if held else 'MISSED'}"
         each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
         medians = " | ".join(f"{median(values):.2f}" for values in (ours, theirs, ratios))
         rows.append(f"| {label} | {medians} | {each} | {verdict} |")
@@ -192,12 +193,12 @@ def _table(case: Case, pairs: Sequence[tuple[Took, Took]], lines: list[str]) -> 
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Loading by dbdyno-engine against sysbench's prepare.")
+    parser = argparse.ArgumentParser(description="Compare loading by dbdyno-engine with sysbench's prepare.")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--case", type=int, nargs="+", choices=range(len(CASES)), default=range(len(CASES)))
     parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")
     parser.add_argument(
-        "--output", type=Path, default=None, help="Markdown file whose part on loading to write"
+        "--output", type=Path, default=None, help="Markdown file; its section on loading is replaced"
     )
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""sysbench as a peer: its command line for a server, with the password in a file and never in argv."""
+"""Builds sysbench's command line for a server; the password is in a file, never in argv."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dbdyno.servers.server import Address
 
 @contextmanager
 def sysbench(address: Address, *arguments: str, program: str = "sysbench") -> Iterator[list[str]]:
-    """`sysbench OPTIONS ARGUMENTS` as argv, over TCP; the password's file is gone at the end.
+    """`sysbench OPTIONS ARGUMENTS` as argv, over TCP; deletes the password file at the end.
 
-    `program` is what to start instead: a path, or a drop-in.
+    `program` is started instead of sysbench: a path, or a drop-in.
     """
     with tempfile.TemporaryDirectory() as directory:
         config = Path(directory) / "sysbench.cfg"

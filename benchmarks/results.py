@@ -1,4 +1,4 @@
-"""`results.md`: one section per table, each replaced by the run that measures it again."""
+"""Writes `results.md`, which has one section per table. A new measurement replaces its section."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import platform
 import re
 from pathlib import Path
 
-HEAD = "# What was measured\n\nRatios of neighbouring runs; see README.md for how. Written by `make bench`.\n"
+HEAD = (
+    "# What was measured\n\n"
+    "Ratios of paired runs; [README.md](README.md) describes the method. `make bench` writes this file.\n"
+)
 
 
 def write_section(path: Path, name: str, text: str) -> None:
-    """Put `text` in place of section `name` of the file, or at its end."""
+    """Replace section `name` of the file by `text`; append a section that the file does not have."""
     old = path.read_text() if path.exists() else HEAD
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     section = f"{begin}\n{text.rstrip()}\n{end}"
@@ -21,13 +24,13 @@ def write_section(path: Path, name: str, text: str) -> None:
 
 
 def write_table(path: Path, name: str, text: str, about: str) -> None:
-    """Put a table of the engine's benchmarks in section `name`, with a line `about` it under its title."""
+    """Write a table to section `name`; the line `about` the measurement follows the title."""
     title, _, rest = text.partition("\n")
     write_section(path, name, f"{title}\n\n{about}\n\n{rest.lstrip()}")
 
 
 def machine() -> str:
-    """One line on the machine."""
+    """CPUs and kernel of the machine, in one line."""
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     cpus = len(os.sched_getaffinity(0))
     return f"{cpus} CPUs ({model.group(1) if model else platform.machine()}), Linux {platform.release()}"

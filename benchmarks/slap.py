@@ -1,8 +1,8 @@
-"""`dbdyno slap` against the real clients in pairs: client CPU per query, each on a server of its own make.
+"""Compares the client CPU per query of `dbdyno slap` with mariadb-slap and mysqlslap, in pairs of runs.
 
-Both sides are the same command line: clients that look up rows by their keys, as text, over TCP without
-encryption, and nothing is made or dropped by them. CPU is that of the whole process, start and connecting
-included.
+mariadb-slap runs on MariaDB, mysqlslap on MySQL. Both sides of a pair get the same options: the clients
+select rows by key, as text, over TCP without TLS, and create and drop no tables. The CPU time includes
+the start of the process and its connections.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from dbdyno.servers.server import Address
 from dbdyno.stats.signed_rank import hodges_lehmann, interval, percent
 
 MYSQL = Path(__file__).resolve().parents[1] / ".servers" / "mysql-9.7"
-# Clients, and queries of all of them together: some seconds each.
+# Number of clients, and total number of their queries: a few seconds per run.
 LEVELS = {1: 20_000, 16: 50_000, 256: 50_000}
 ROWS = 1000
-# Of the real client's CPU per query dbdyno may need at most this much.
-BAR = 1.0
+# dbdyno's CPU per query must be less than this multiple of the original client's.
+TARGET = 1.0
 
 
 @dataclass(frozen=True)
 class Client:
-    """A real client, the server it is made for, and the options by which both sides reach that plainly."""
+    """An original client, its server, and the options with which it connects without TLS."""
 
     name: str
     link: str
@@ -47,22 +47,25 @@ class Client:
 
 
 @dataclass(frozen=True)
-class Took:
-    """One run: CPU of the process per query in microseconds, and seconds of the iteration as it says."""
+class RunCost:
+    """One run: CPU per query in microseconds, and the seconds that the program reports for the iteration."""
 
     cpu_us: float
     seconds: float
 
 
 def clients() -> Iterator[Client]:
-    """Those that are there."""
+    """The installed clients."""
     mariadb = ServerSpec(
         product="mariadb", variables={"innodb_buffer_pool_size": "256M", "max_connections": 600}
     )
     yield Client("mariadb-slap", "mariadb-slap", ("mariadb-slap",), mariadb, ("--skip-ssl",))
     program = MYSQL / "usr" / "bin" / "mysqlslap"
     if not program.is_file():
-        print(f"{program} is not there (scripts/mysql-root {MYSQL}): MariaDB's client alone", file=sys.stderr)
+        print(
+            f"{program} does not exist, so only mariadb-slap is compared. Fix: scripts/mysql-root {MYSQL}",
+            file=sys.stderr,
+        )
         return
     loader = next(MYSQL.glob("usr/lib*/ld-linux*.so.*"))
     folders = sorted({str(path.parent) for path in (MYSQL / "usr").rglob("*.so*")})
@@ -76,16 +79,17 @@ def clients() -> Iterator[Client]:
 
 
 def main() -> int:
-    """Exit code 0 when every bar holds, 1 otherwise."""
+    """Exit code 0 if every target is met, 1 otherwise."""
     options = _options()
     lines = [
-        "# Client CPU per query against the slap clients\n",
-        f"{machine()}. {options.pairs} pairs, order alternating; look-ups of one row by its key, as text, by "
-        "TCP. Medians; ratios dbdyno / client by Hodges-Lehmann with their signed-rank interval. "
+        "# Client CPU per query: `dbdyno slap`, mariadb-slap and mysqlslap\n",
+        f"{machine()}. {options.pairs} pairs in alternating order. Each query reads one row by its key, as "
+        "text, over TCP. CPU and seconds are medians; the ratio dbdyno / client is the Hodges-Lehmann "
+        "estimate with its signed-rank interval. "
         f"{options.about}".strip()
         + "\n",
-        "| client | clients | CPU per query, us: dbdyno | theirs | ratio | interval | bar "
-        "| seconds: dbdyno | theirs |",
+        "| program | clients | CPU per query, us: dbdyno | program | ratio | interval | target "
+        "| seconds: dbdyno | program |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     held = True
@@ -101,8 +105,10 @@ def main() -> int:
     return 0 if held else 1
 
 
-def _sides(client: Client, stack: ExitStack, scratch: Path | None) -> tuple[Callable[[int, int], Took], ...]:
-    """dbdyno and the client, on a server with a table that is there."""
+def _sides(
+    client: Client, stack: ExitStack, scratch: Path | None
+) -> tuple[Callable[[int, int], RunCost], ...]:
+    """Functions that run dbdyno and the client, on a server with a loaded table."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=scratch)))
     folder.chmod(0o711)
     workspace = stack.enter_context(closing(Workspace.open(folder)))
@@ -114,17 +120,17 @@ def _sides(client: Client, stack: ExitStack, scratch: Path | None) -> tuple[Call
     server.query(f"CREATE TABLE {address.database}.item (id INT PRIMARY KEY, name VARCHAR(100))")
     rows = ", ".join(f"({number}, REPEAT('x', 100))" for number in range(ROWS))
     server.query(f"INSERT INTO {address.database}.item VALUES {rows}")
-    given = _given(client, address, folder)
+    common = _common_options(client, address, folder)
     link = folder / client.link
     link.symlink_to(find_engine().resolve())
     return tuple(
-        lambda count, queries, command=command: _run([*command, *given], count, queries)
+        lambda count, queries, command=command: _run([*command, *common], count, queries)
         for command in ((str(link),), client.command)
     )
 
 
-def _given(client: Client, address: Address, folder: Path) -> list[str]:
-    """Options of both sides; the password is in a file."""
+def _common_options(client: Client, address: Address, folder: Path) -> list[str]:
+    """The options of both sides; a file contains the password."""
     login = folder / "login.cnf"
     login.touch(mode=0o600)
     login.write_text(
@@ -143,7 +149,7 @@ def _given(client: Client, address: Address, folder: Path) -> list[str]:
     ]
 
 
-def _run(command: Sequence[str], count: int, queries: int) -> Took:
+def _run(command: Sequence[str], count: int, queries: int) -> RunCost:
     """One run of one side."""
     process = subprocess.Popen(
         [*command, f"--concurrency={count}", f"--number-of-queries={queries}"],
@@ -158,13 +164,13 @@ def _run(command: Sequence[str], count: int, queries: int) -> Took:
     if process.returncode != 0 or len(cells) != 7:
         raise SystemExit(f"{command[0]} ended with {process.returncode}: {output}")
     done = count * int(cells[6])
-    return Took((usage.ru_utime + usage.ru_stime) * 1e6 / done, float(cells[2]))
+    return RunCost((usage.ru_utime + usage.ru_stime) * 1e6 / done, float(cells[2]))
 
 
 def _pairs(
-    sides: Sequence[Callable[[int, int], Took]], count: int, queries: int, pairs: int
-) -> list[tuple[Took, Took]]:
-    """(dbdyno, client) per pair; who goes first alternates. A tenth of a run of each warms up."""
+    sides: Sequence[Callable[[int, int], RunCost]], count: int, queries: int, pairs: int
+) -> list[tuple[RunCost, RunCost]]:
+    """(dbdyno, client) of each pair; the order alternates. A short run warms up each side."""
     for side in sides:
         side(count, queries // 10)
     found = []
@@ -176,14 +182,14 @@ def _pairs(
     return found
 
 
-def _row(client: Client, count: int, pairs: Sequence[tuple[Took, Took]], lines: list[str]) -> bool:
+def _row(client: Client, count: int, pairs: Sequence[tuple[RunCost, RunCost]], lines: list[str]) -> bool:
     ours, theirs = ([side.cpu_us for side in sides] for sides in zip(*pairs, strict=True))
     ratios = [log(own) - log(other) for other, own in zip(theirs, ours, strict=True)]
     ratio = _factor(hodges_lehmann(ratios))
-    # Five pairs reach 93.75 % at best.
-    reach = interval(ratios, 0.0625 if len(pairs) < 6 else 0.05)
-    shown = "" if reach is None else f"{_factor(reach.low):.3f} to {_factor(reach.high):.3f}"
-    held = ratio < BAR
+    # With five pairs 93.75 % is the highest possible confidence.
+    bounds = interval(ratios, 0.0625 if len(pairs) < 6 else 0.05)
+    shown = "" if bounds is None else f"{_factor(bounds.low):.3f} to {_factor(bounds.high):.3f}"
+    held = ratio < TARGET
     seconds = [f"{median(side.seconds for side in sides):.2f}" for sides in zip(*pairs, strict=True)]
     cells = [
         client.name,
@@ -192,7 +198,7 @@ def _row(client: Client, count: int, pairs: Sequence[tuple[Took, Took]], lines: 
         f"{median(theirs):.2f}",
         f"{ratio:.3f}",
         shown,
-        f"below {BAR:g}: {'holds' if held else 'MISSED'}",
+        f"below {TARGET:g}: {'met' if held else 'MISSED'}",
         *seconds,
     ]
     lines.append(f"| {' | '.join(cells)} |")
@@ -207,8 +213,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Client CPU per query of dbdyno slap and the real clients.")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--scratch", type=Path, default=None, help="folder for the servers' data")
-    parser.add_argument("--output", type=Path, default=None, help="Markdown file whose part on slap to write")
-    parser.add_argument("--about", default="", help="a sentence on the circumstances, for the table")
+    parser.add_argument(
+        "--output", type=Path, default=None, help="Markdown file; its section on slap is replaced"
+    )
+    parser.add_argument(
+        "--about", default="", help="a sentence about the measurement, printed above the table"
+    )
     return parser.parse_args()
 
 

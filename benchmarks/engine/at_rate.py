@@ -1,10 +1,10 @@
 """Do dbdyno-engine and sysbench measure the same latency at an equal fixed rate?
 
-The rate is half of what the slower side reaches in a closed loop. Server and client are held to CPUs of their
-own: where they share them, a generator that is kept from the CPU starts its clock late (sysbench) or charges
-the delay to the event (dbdyno), and the two no longer measure the same thing. For the same reason a single
-point select has no bar: sysbench's clock starts when its generator has woken up, dbdyno's when the event was
-due, and a wake-up of some 40 us is a fifth of such an event.
+The rate is half the throughput of the slower client in a closed loop. Server and client run on separate CPUs.
+On shared CPUs a generator often waits for a CPU; sysbench then starts its clock late, dbdyno adds the
+delay to the latency, and the two measure different things. Similarly, oltp_point_select has no target:
+sysbench's clock starts when its generator has woken up, dbdyno's at the scheduled start of the event, and a
+wake-up of about 40 us is a fifth of such an event.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from layouts import apart
 from results import machine, write_section
 from sides import Dbdyno, Measured, Setting, Sysbench
-from table import Figure, Level
+from table import Figure, Point
 
 FIGURES = {
     "oltp_read_write": (
@@ -37,7 +37,7 @@ FIGURES = {
 
 
 def main() -> int:
-    """Exit code 0 when every bar holds, 1 otherwise."""
+    """Exit code 0 if every target is met, 1 otherwise."""
     options = _options()
     held = True
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch, apart(Path(scratch)) as laid:
@@ -51,17 +51,17 @@ def main() -> int:
             for pair in range(options.pairs):
                 for position in (0, 1) if pair % 2 == 0 else (1, 0):
                     runs[position].append((ours, theirs)[position].run(at_rate))
-            level = Level(16, runs[0], runs[1], ())
+            point = Point(16, runs[0], runs[1], ())
             lines = [
                 f"## {workload} at {at_rate.rate} tx/s (Poisson), CPUs apart ({options.pairs} pairs)\n",
                 f"{machine()}, MariaDB {laid.version}.\n",
-                "| connections | | dbdyno | sysbench | | ratio | interval | bar | | |",
+                "| connections | | dbdyno | sysbench | | ratio | interval | target | | |",
                 "|---|---|---|---|---|---|---|---|---|---|",
             ]
             for figure in figures:
-                row, its = figure.row(level)
+                row, is_met = figure.row(point)
                 lines.append(row)
-                held &= its
+                held &= is_met
             print("\n".join(lines), flush=True)
             if options.output:
                 write_section(options.output, f"at-rate {workload}", "\n".join(lines))

@@ -1,8 +1,8 @@
 """Measures the engine's own CPU time per query, with a target that answers from memory (no kernel, no
 server).
 
-It contains random keys, the schedule, row-count checks, counters and histograms. The difference to the other
-tables is the cost of sockets.
+The time covers random keys, the schedule, row-count checks, counters and histograms. The other benchmarks
+also include the cost of sockets.
 """
 
 from __future__ import annotations

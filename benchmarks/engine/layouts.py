@@ -1,4 +1,4 @@
-"""Where server and client run: sharing all CPUs, on CPUs apart, or in two network namespaces."""
+"""The three layouts: server and client share all CPUs, run on separate CPUs, or in two network namespaces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SERVER_ADDRESS, CLIENT_ADDRESS = "10.213.77.1", "10.213.77.2"
 
 @dataclass(frozen=True)
 class Laid:
-    """A server that is up, its version, and what stands in front of every client command."""
+    """A running server, its version, and the prefix of every client command."""
 
     address: Address
     version: str
@@ -35,7 +35,7 @@ def shared(scratch: Path, product: str = "mariadb") -> Iterator[Laid]:
 
 @contextmanager
 def apart(scratch: Path) -> Iterator[Laid]:
-    """The server is held to the first CPU, the client to the others."""
+    """The server is pinned to the first CPU, the client to the others."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         raise SystemExit("the layout 'apart' needs two CPUs")
@@ -48,7 +48,9 @@ def apart(scratch: Path) -> Iterator[Laid]:
 def namespaces(scratch: Path) -> Iterator[Laid]:
     """Server and client share all CPUs, in two network namespaces joined by a veth pair."""
     if os.geteuid() != 0:
-        raise SystemExit("the layout 'namespaces' needs root: run the benchmark as root, or leave it out")
+        raise SystemExit(
+            "the layout 'namespaces' needs root: run the benchmark as root, or choose others by --layout"
+        )
     server, client = (f"dbdyno-bench-{os.getpid()}-{end}" for end in ("server", "client"))
     with ExitStack() as stack:
         for name in (server, client):
@@ -79,10 +81,10 @@ def _server(scratch: Path, launcher: Sequence[str], options: Sequence[str]) -> I
         line = process.stdout.readline()
         if not line:
             raise SystemExit(f"the benchmark's server did not start (exit code {process.wait()})")
-        shown = json.loads(line)
-        version = shown.pop("version")
+        description = json.loads(line)
+        version = description.pop("version")
         try:
-            yield Address(unix_socket=None, **shown), version
+            yield Address(unix_socket=None, **description), version
         finally:
             process.stdin.close()
             process.wait(timeout=120)

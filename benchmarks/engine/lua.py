@@ -1,8 +1,8 @@
-"""The same scripts in Lua under dbdyno and under sysbench, on one private MariaDB, in turn.
+"""Compares dbdyno and sysbench with the same Lua scripts on one private MariaDB, in pairs of runs.
 
-The scripts are those of the Debian package, from its own folder. dbdyno is started as `sysbench --lua`,
-through a link of that name, so that both read the same command line and print the same report. With `--hot`
-the peak memory of 3000 users is compared after a minute of load.
+The scripts are those of Debian's sysbench package. dbdyno runs as `sysbench --lua` through a symlink, so
+both get the same command line and print the same report. `--hot` also compares the peak memory of 3000 users
+after a minute of load.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import sweep
 from layouts import LAYOUTS
 from results import machine, write_table
 from sides import Dbdyno, Setting, Sysbench, in_turn
-from table import Bars, Level, table
+from table import Point, Targets, table
 
 from dbdyno.run.engine import find_engine
 
-LEVELS = (16, 256, 1024)
-BARS = Bars(cpu={16: 1.0, 256: 0.8, 1024: 0.5})
+CONNECTIONS = (16, 256, 1024)
+TARGETS = Targets(cpu={16: 1.0, 256: 0.8, 1024: 0.5})
 HOT_S = 65
 
 
 def main() -> int:
-    """Exit code 0 when every bar holds, 1 otherwise."""
+    """Exit code 0 if every target is met, 1 otherwise."""
     options = _options()
     sweep.require("sysbench", "sysbench")
     missed: list[str] = []
@@ -45,23 +45,23 @@ def main() -> int:
             tables.append(("Lua, 3000 users for a minute", options.workload[0], [3000], HOT_S))
         sides = (Sysbench(laid.address, "dbdyno", str(link), ("--lua",)), Sysbench(laid.address))
         for title, workload, counts, seconds in tables:
-            levels = []
+            points = []
             for connections in counts:
                 setting = Setting(workload, connections, seconds, options.count_from)
                 ours, theirs = in_turn(sides, setting, options.pairs)
-                levels.append(Level(connections, ours, theirs, ()))
-            memory = min(run.memory for level in levels for run in level.sysbench)
-            text, its_missed = table(f"{title}, shared, scheduling batch", levels, BARS, memory)
-            missed += its_missed
+                points.append(Point(connections, ours, theirs, ()))
+            memory = min(run.memory for point in points for run in point.sysbench)
+            text, missed_here = table(f"{title}, shared, scheduling batch", points, TARGETS, memory)
+            missed += missed_here
             print(text, flush=True)
             if options.output:
-                about = f"{machine()}, MariaDB {laid.version}; {seconds} s a run."
+                about = f"{machine()}, MariaDB {laid.version}; runs of {seconds} s."
                 write_table(options.output, title, text, about)
     return sweep.end(missed)
 
 
 def _options() -> argparse.Namespace:
-    parser = sweep.parser("lua", __doc__, LEVELS)
+    parser = sweep.parser("lua", __doc__, CONNECTIONS)
     parser.add_argument("--hot", action="store_true", help="also compare the memory of 3000 users")
     return parser.parse_args()
 

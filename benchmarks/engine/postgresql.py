@@ -1,8 +1,8 @@
-"""dbdyno-engine, sysbench and pgbench on one private PostgreSQL, in turn.
+"""Compares dbdyno-engine, sysbench and pgbench on one private PostgreSQL.
 
-All three prepare their statements. pgbench's select (`-S`) reads one row by its key from a table of 100,000,
-the others from one of four tables of 20,000. It has one thread, as dbdyno has one event loop, and measures no
-percentiles. CPU per query is counted as beside MariaDB: between 5 s after the start and the end.
+All three use prepared statements. pgbench (`-S`) reads one row by its key from a table of 100,000 rows; the
+others read from one of four tables of 20,000 rows. pgbench has one thread, as dbdyno has one event loop, and
+measures no percentiles. CPU per query covers the client from 5 s after the start of the load to its end.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ import sweep
 from layouts import shared
 from results import machine, write_table
 from sides import US, Dbdyno, Measured, Setting, Sysbench, in_turn
-from table import Bars, Level, Third, table
+from table import Point, Reference, Targets, table
 from watching import watch
 
 from dbdyno.servers.server import Address
 
-LEVELS = (16, 256, 1024)
-# Below sysbench and below pgbench, at every level.
-BARS = Bars(cpu=dict.fromkeys(LEVELS, 1.0))
-PGBENCH = Third("pgbench", 1.0)
-# A run of 3000 connections has a bar of memory; here there is none.
-MEMORY_BAR_MIB = 90
-# Connections that pgbench opens in a second, at least.
+CONNECTIONS = (16, 256, 1024)
+# CPU per query is at most that of sysbench, and that of pgbench, at every number of connections.
+TARGETS = Targets(cpu=dict.fromkeys(CONNECTIONS, 1.0))
+PGBENCH = Reference("pgbench", 1.0)
+# Applies from 3000 connections on, which the default does not reach.
+MEMORY_TARGET_MIB = 90
+# pgbench opens at least this many connections per second.
 CONNECTED_PER_S = 100
-# Time, rate and mean latency of one second.
+# The time, rate and mean latency that pgbench prints every second.
 PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+) ms")
 
 
@@ -54,7 +54,7 @@ class Pgbench:
         subprocess.run(command, env=self.environment(), check=True, stderr=subprocess.DEVNULL)
 
     def run(self, setting: Setting) -> Measured:
-        """One run. Its clock starts when all are connected; a second later it tells of the first second."""
+        """One run. pgbench prints its first line one second after all clients are connected."""
         command = [
             *setting.launcher,
             *self._command(),
@@ -63,17 +63,17 @@ class Pgbench:
             "--no-vacuum",
             f"--client={setting.connections}",
             f"--jobs={setting.workers}",
-            # It counts the time to connect, one by one, and must still be there at the end of the window.
+            # The time includes connecting; pgbench must still run at the end of the window.
             f"--time={setting.seconds + 4 + setting.connections // CONNECTED_PER_S}",
             "--progress=1",
             "--progress-timestamp",
         ]
         window = (setting.count_from - 1, setting.seconds - 1)
         watched = watch(command, self.environment(), "", lambda line: line.startswith("progress: "), window)
-        told = [tuple(map(float, found)) for found in PROGRESS.findall(watched.output)]
-        counted = list(itertools.pairwise(told))[setting.count_from - 1 : setting.seconds - 1]
+        progress = [tuple(map(float, values)) for values in PROGRESS.findall(watched.output)]
+        counted = list(itertools.pairwise(progress))[setting.count_from - 1 : setting.seconds - 1]
         if not counted:
-            raise SystemExit(f"pgbench told no progress:\n{watched.output[-3000:]}")
+            raise SystemExit(f"pgbench printed no progress:\n{watched.output[-3000:]}")
         seconds = counted[-1][1][0] - counted[0][0][0]
         queries = sum(now[1] * (now[0] - before[0]) for before, now in counted)
         return Measured(
@@ -86,15 +86,15 @@ class Pgbench:
 
     def _command(self) -> list[str]:
         address = self.address
-        place = [f"--host={address.host}", f"--port={address.port}", f"--username={address.user}"]
-        return ["pgbench", *place, address.database]
+        connection = [f"--host={address.host}", f"--port={address.port}", f"--username={address.user}"]
+        return ["pgbench", *connection, address.database]
 
     def environment(self) -> dict[str, str]:
         return {**os.environ, "PGPASSWORD": self.address.password}
 
 
 def main() -> int:
-    """Exit code 0 when every bar holds, 1 otherwise."""
+    """Exit code 0 if every target is met, 1 otherwise."""
     options = _options()
     sweep.require("sysbench", "sysbench")
     sweep.require("pgbench", "postgresql")
@@ -109,25 +109,25 @@ def main() -> int:
         for workload in options.workload:
             peers = (Sysbench(laid.address), *((pgbench,) if workload == "oltp_point_select" else ()))
             sides = (Dbdyno(laid.address), *peers)
-            levels = []
+            points = []
             for connections in options.connections:
                 setting = Setting(workload, connections, options.seconds, options.count_from)
                 if connections == options.connections[0]:
                     sides[0].run(replace(setting, seconds=2, count_from=1))
                 runs = in_turn(sides, setting, options.pairs)
-                levels.append(Level(connections, runs[0], runs[1], runs[2] if len(runs) > 2 else ()))
+                points.append(Point(connections, runs[0], runs[1], runs[2] if len(runs) > 2 else ()))
             name = f"{workload} on PostgreSQL, shared, scheduling batch"
-            text, its_missed = table(name, levels, BARS, MEMORY_BAR_MIB, PGBENCH)
-            missed += its_missed
+            text, missed_here = table(name, points, TARGETS, MEMORY_TARGET_MIB, PGBENCH)
+            missed += missed_here
             print(text, flush=True)
             if options.output:
-                about = f"{machine()}, PostgreSQL {laid.version}; {options.seconds} s a run."
+                about = f"{machine()}, PostgreSQL {laid.version}; runs of {options.seconds} s."
                 write_table(options.output, f"{workload} postgresql", text, about)
     return sweep.end(missed)
 
 
 def _options() -> argparse.Namespace:
-    parser = sweep.parser("postgresql", __doc__, LEVELS)
+    parser = sweep.parser("postgresql", __doc__, CONNECTIONS)
     return parser.parse_args()
 
 

@@ -1,7 +1,7 @@
 """Runs a private server in its own process: prints its address, and stops it when standard input ends.
 
-`--reachable` lets it listen beyond loopback. It is for a network namespace that holds nothing but the two
-ends of the benchmark; there, and only there, the load's account may come from another address.
+With `--reachable` it listens on all addresses, and the load's account may connect from any of them. This is
+safe only in a network namespace that contains nothing but server and client.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reachable(MariaDB):
     """MariaDB that listens on every address of its network namespace."""
 
     def placement(self, place: Place) -> dict[str, str]:
-        """As on loopback, but bound to every address."""
+        """The settings of MariaDB, with all addresses as bind_address."""
         return {**super().placement(place), "bind_address": "0.0.0.0"}
 
     def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
@@ -71,17 +71,17 @@ def main() -> None:
         server.restore()
         server.start()
         address = server.address()
-        shown = {
+        description = {
             "host": address.host,
             "port": address.port,
             "user": address.user,
             "database": address.database,
             "protocol": address.protocol,
-            # Over a pipe to the one process that started this one.
+            # Standard output is a pipe to the parent process.
             "password": address.password,
             "version": server.describe().version,
         }
-        print(json.dumps(shown), flush=True)
+        print(json.dumps(description), flush=True)
         sys.stdin.read()
 
 

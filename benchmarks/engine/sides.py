@@ -1,7 +1,7 @@
 """The load generators to compare: dbdyno-engine, sysbench and the bare loop, on the same tables.
 
 All three use the same transport (TCP, no TLS), server-side prepared statements and uniform keys (the bare
-loop: constant ones). Each reports for itself what it measured between `count_from` and the end of its run.
+loop: constant ones). Each reports what it measured from `count_from` to the end of its run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Side(Protocol):
 
 
 class Dbdyno:
-    """dbdyno-engine, or another build of it: a `program`."""
+    """dbdyno-engine; `program` is another build of it."""
 
     def __init__(self, address: Address, name: str = "dbdyno", program: Path | None = None) -> None:
         self.address = address
@@ -74,7 +74,7 @@ class Dbdyno:
         self.program = str(program or find_engine())
 
     def plan(self, setting: Setting) -> dict[str, Any]:
-        """The engine's plan for `setting`; what lies before `count_from` is its warm-up."""
+        """The engine's plan for `setting`; the time before `count_from` is its warm-up."""
         shape = {"poisson": {"rate_per_s": float(setting.rate)}} if setting.rate else "closed"
         return {
             "schema": 1,
@@ -125,7 +125,7 @@ class Dbdyno:
 
 
 class Sysbench:
-    """sysbench 1.0, or what takes its place: a `program` with more `options`. Its checkpoint at `count_from`
+    """sysbench 1.0, or another `program` with additional `options`. Its checkpoint at `count_from`
     resets all of its counters.
     """
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
-def parser(prog: str, about: str | None, levels: Sequence[int]) -> argparse.ArgumentParser:
-    """The options that all have; `levels` are the numbers of connections without `--connections`."""
+def parser(prog: str, about: str | None, points: Sequence[int]) -> argparse.ArgumentParser:
+    """The options of all comparisons; `points` is the default of `--connections`."""
     options = argparse.ArgumentParser(prog=prog, description=about)
     options.add_argument("--workload", nargs="+", default=["oltp_point_select", "oltp_read_write"])
-    options.add_argument("--connections", nargs="+", type=int, default=levels)
+    options.add_argument("--connections", nargs="+", type=int, default=points)
     options.add_argument("--pairs", type=int, default=5)
     options.add_argument("--seconds", type=int, default=10, help="length of one run")
     options.add_argument("--count-from", type=int, default=5, help="seconds of a run before the window")
@@ -29,7 +29,7 @@ def require(program: str, package: str) -> None:
 
 
 def end(missed: Iterable[str]) -> int:
-    """Name the bars that were missed; exit code 0 when there are none, 1 otherwise."""
+    """Print the missed targets; the exit code is 0 if there are none, 1 otherwise."""
     lines = list(missed)
     for line in lines:
         print(f"MISSED {line}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Ratios of paired runs, the bars they are held to, and the tables in Markdown."""
+"""Ratios of paired runs, their targets, and the tables in Markdown."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from sides import Measured
 
 from dbdyno.stats.signed_rank import hodges_lehmann, interval, percent
 
-BARE_BAR = 1.25
+BARE_LOOP_TARGET = 1.25
 
 
 @dataclass(frozen=True)
-class Third:
-    """Whom dbdyno is held against beside sysbench, and the most of its CPU per query that dbdyno may need."""
+class Reference:
+    """The client in the third column, and the target of the ratio dbdyno / client of CPU per query."""
 
     name: str
     cpu: float
 
     def header(self) -> str:
-        """The head of a table."""
+        """The header lines of a table."""
         return (
             f"| connections | | dbdyno | sysbench | {self.name} "
-            f"| dbdyno / sysbench | interval | bar | dbdyno / {self.name.split()[0]} | bar |\n"
+            f"| dbdyno / sysbench | interval | target | dbdyno / {self.name.split()[0]} | target |\n"
             "|---|---|---|---|---|---|---|---|---|---|"
         )
 
 
-BARE_LOOP = Third("bare loop", BARE_BAR)
+BARE_LOOP = Reference("bare loop", BARE_LOOP_TARGET)
 
 
 @dataclass(frozen=True)
-class Bars:
-    """What ratios dbdyno / sysbench are held to: by number of connections most CPU per query and least
-    throughput; everywhere most of p95 and p99.
+class Targets:
+    """Targets of the ratio dbdyno / sysbench: by number of connections the highest CPU per query and the
+    lowest throughput; for all of them the highest p95 and p99.
     """
 
     cpu: Mapping[int, float] = field(default_factory=dict)
@@ -45,9 +45,9 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Level:
-    """Runs of all sides at one number of connections, in pairs by position; `bare`, or who else stands in
-    the third place, may be empty.
+class Point:
+    """Runs of all clients at one number of connections; runs with the same index form a pair. `bare` has the
+    runs of the reference and may be empty.
     """
 
     connections: int
@@ -58,7 +58,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of every run, and what its ratios are held to."""
+    """One figure of every run, and the targets of its ratios."""
 
     key: str
     label: str
@@ -66,63 +66,69 @@ class Figure:
     high: float = inf
     bare_high: float = inf
 
-    def row(self, level: Level) -> tuple[str, bool]:
-        """The table's row, and whether every bar holds."""
+    def row(self, point: Point) -> tuple[str, bool]:
+        """The row of the table, and whether every target is met."""
         ours, theirs, bare = (
-            [getattr(run, self.key) for run in runs] for runs in (level.dbdyno, level.sysbench, level.bare)
+            [getattr(run, self.key) for run in runs] for runs in (point.dbdyno, point.sysbench, point.bare)
         )
-        ratio, reach = paired_ratio(ours, theirs)
-        held = self.low <= ratio <= self.high
-        bar = "" if (self.low, self.high) == (0.0, inf) else _bar(self.low, self.high, held)
+        ratio, bounds = paired_ratio(ours, theirs)
+        is_met = self.low <= ratio <= self.high
+        target = "" if (self.low, self.high) == (0.0, inf) else _format_target(self.low, self.high, is_met)
         cells = [_number(median(ours)), _number(median(theirs))]
         if None in bare or not bare:
-            return self._join(level, [*cells, "", f"{ratio:.3f}", reach, bar, "", ""]), held
+            return self._join(point, [*cells, "", f"{ratio:.3f}", bounds, target, "", ""]), is_met
         against, _ = paired_ratio(ours, bare)
-        bare_held = against <= self.bare_high
-        bare_bar = "" if self.bare_high == inf else _bar(0, self.bare_high, bare_held)
-        cells += [_number(median(bare)), f"{ratio:.3f}", reach, bar, f"{against:.3f}", bare_bar]
-        return self._join(level, cells), held and bare_held
+        bare_is_met = against <= self.bare_high
+        bare_target = "" if self.bare_high == inf else _format_target(0, self.bare_high, bare_is_met)
+        cells += [_number(median(bare)), f"{ratio:.3f}", bounds, target, f"{against:.3f}", bare_target]
+        return self._join(point, cells), is_met and bare_is_met
 
-    def _join(self, level: Level, cells: Sequence[str]) -> str:
-        return f"| {level.connections} | {self.label} | " + " | ".join(cells) + " |"
+    def _join(self, point: Point, cells: Sequence[str]) -> str:
+        return f"| {point.connections} | {self.label} | " + " | ".join(cells) + " |"
 
 
-def figures(bars: Bars, level: Level, third: Third = BARE_LOOP) -> Iterator[Figure]:
-    """What is shown of a level, with the bars that apply to it."""
-    low, high = bars.throughput.get(level.connections, 0.0), bars.cpu.get(level.connections, inf)
+def figures(targets: Targets, point: Point, reference: Reference = BARE_LOOP) -> Iterator[Figure]:
+    """The figures of a point in the table, with their targets."""
+    low, high = targets.throughput.get(point.connections, 0.0), targets.cpu.get(point.connections, inf)
     yield Figure("throughput", "throughput, tx/s", low=low)
-    yield Figure("cpu_per_query", "client CPU per query, us", high=high, bare_high=third.cpu)
-    yield Figure("latency_p95", "p95, ms", high=bars.latency)
-    yield Figure("latency_p99", "p99, ms", high=bars.latency)
+    yield Figure("cpu_per_query", "client CPU per query, us", high=high, bare_high=reference.cpu)
+    yield Figure("latency_p95", "p95, ms", high=targets.latency)
+    yield Figure("latency_p99", "p99, ms", high=targets.latency)
     yield Figure("memory", "peak memory, MiB")
     yield Figure("connected_in_s", "connecting, s")
 
 
 def table(
-    name: str, levels: Sequence[Level], bars: Bars, memory_bar: float, third: Third = BARE_LOOP
+    name: str,
+    points: Sequence[Point],
+    targets: Targets,
+    memory_target: float,
+    reference: Reference = BARE_LOOP,
 ) -> tuple[str, list[str]]:
-    """The table called `name`, and the bars that were missed; `memory_bar` in MiB at 3000 connections."""
-    pairs = len(levels[0].dbdyno)
-    lines = [f"## {name} ({pairs} pairs)\n", third.header()]
+    """The table with the title `name`, and the missed targets; `memory_target` is the highest memory in MiB
+    from 3000 connections on.
+    """
+    pairs = len(points[0].dbdyno)
+    lines = [f"## {name} ({pairs} pairs)\n", reference.header()]
     missed = []
-    for level in levels:
-        for figure in figures(bars, level, third):
-            row, held = figure.row(level)
+    for point in points:
+        for figure in figures(targets, point, reference):
+            row, is_met = figure.row(point)
             lines.append(row)
-            if not held:
+            if not is_met:
                 missed.append(f"{name}: {row}")
-        memory = max(run.memory for run in level.dbdyno)
-        if level.connections >= 3000 and memory > memory_bar:
-            missed.append(f"{name}: {memory:.0f} MiB at {level.connections} connections")
+        memory = max(run.memory for run in point.dbdyno)
+        if point.connections >= 3000 and memory > memory_target:
+            missed.append(f"{name}: {memory:.0f} MiB at {point.connections} connections")
     return "\n".join([*lines, ""]), missed
 
 
 def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, str]:
-    """The Hodges-Lehmann ratio and its signed-rank interval, as far as the pairs carry one."""
+    """The Hodges-Lehmann ratio and its signed-rank interval, which is empty with too few pairs."""
     ratios = [log(own) - log(other) for other, own in zip(theirs, ours, strict=True)]
-    # Five pairs reach 93.75 % at best.
-    reach = interval(ratios, 0.0625 if len(ratios) < 6 else 0.05)
-    shown = "" if reach is None else f"{_factor(reach.low):.3f} to {_factor(reach.high):.3f}"
+    # With five pairs 93.75 % is the highest possible confidence.
+    bounds = interval(ratios, 0.0625 if len(ratios) < 6 else 0.05)
+    shown = "" if bounds is None else f"{_factor(bounds.low):.3f} to {_factor(bounds.high):.3f}"
     return _factor(hodges_lehmann(ratios)), shown
 
 
@@ -130,9 +136,9 @@ def _factor(log_ratio: float) -> float:
     return 1 + percent(log_ratio) / 100
 
 
-def _bar(low: float, high: float, held: bool) -> str:
+def _format_target(low: float, high: float, is_met: bool) -> str:
     text = f"at least {low:g}" if high == inf else f"at most {high:g}"
-    return f"{text}: {'holds' if held else 'MISSED'}"
+    return f"{text}: {'met' if is_met else 'MISSED'}"
 
 
 def _number(value: float) -> str:

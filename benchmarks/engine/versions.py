@@ -1,11 +1,11 @@
-"""Two builds of dbdyno-engine on one private MariaDB: what did a change cost?
+"""Compares the CPU time per query of two builds of dbdyno-engine on one private MariaDB.
 
 `python benchmarks/engine/versions.py OLD NEW` prints the ratio new / old of client CPU per query, with its
-95 % interval. Exit code 1 where an interval does not exclude `--most`.
+95 % interval. The exit code is 1 if an interval is not completely below `--most`.
 
-In each run both builds are connected and take turns: one is stopped (SIGSTOP) while the other works, for a
-slice of a quarter of a second each. The machine's speed drifts by tens of per cent over seconds, and slices
-that follow each other closely see the same speed; runs one after the other do not.
+In each run both builds are connected, and one is stopped (SIGSTOP) while the other works, in alternating
+slices of a quarter of a second. The speed of the machine drifts by tens of percent over seconds; adjacent
+slices have nearly the same speed, adjacent runs do not.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from sides import US, Dbdyno, Setting
 from table import paired_ratio
 from watching import cpu_s
 
-LEVELS = (16, 256, 1024)
-# Six pairs are the fewest that carry a 95 % interval.
+CONNECTIONS = (16, 256, 1024)
+# A 95 % interval needs at least six pairs.
 RUNS = 12
 SLICE_S = 0.25
 
 
 class Build:
-    """One build in one run: stopped, but for its slices."""
+    """One run of one build, which is stopped between its slices."""
 
     def __init__(self, side: Dbdyno, setting: Setting) -> None:
         self.process = subprocess.Popen(
@@ -64,7 +64,7 @@ class Build:
         assert self.process.stdout is not None
         self.lines.extend(self.process.stdout)
 
-    def work(self) -> bool:
+    def run_slice(self) -> bool:
         """One slice; False when the run is over."""
         os.kill(self.process.pid, signal.SIGCONT)
         time.sleep(SLICE_S)
@@ -79,7 +79,7 @@ class Build:
         return False
 
     def cpu_per_query(self) -> float:
-        """The microseconds of CPU per query, when the run is over."""
+        """Microseconds of CPU per query, after the end of the run."""
         self.reader.join()
         totals = json.loads(self.lines[-1])["data"]["phases"]["measure"]
         return self.cpu_s * US / sum(int(totals[kind]) for kind in ("reads", "writes", "other"))
@@ -93,18 +93,20 @@ def run(sides: list[Dbdyno], setting: Setting, number: int) -> list[float]:
     turns = deque(builds.values())
     while turns:
         build = turns.popleft()
-        if build.work():
+        if build.run_slice():
             turns.append(build)
     return [builds[index].cpu_per_query() for index in range(len(sides))]
 
 
 def main() -> int:
-    """Exit code 0 when every interval lies below `--most`, 1 otherwise."""
-    parser = sweep.parser("versions", __doc__, LEVELS)
+    """Exit code 0 if every interval is below `--most`, 1 otherwise."""
+    parser = sweep.parser("versions", __doc__, CONNECTIONS)
     parser.set_defaults(pairs=RUNS, workload=["oltp_point_select"], seconds=20, count_from=0)
-    parser.add_argument("old", type=Path, help="a dbdyno-engine")
-    parser.add_argument("new", type=Path, help="another one")
-    parser.add_argument("--most", type=float, default=1.03, help="ratio of CPU per query to be excluded")
+    parser.add_argument("old", type=Path, help="path of the old dbdyno-engine")
+    parser.add_argument("new", type=Path, help="path of the new dbdyno-engine")
+    parser.add_argument(
+        "--most", type=float, default=1.03, help="the interval of new / old CPU per query must be below this"
+    )
     options = parser.parse_args()
     missed = []
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch, shared(Path(scratch)) as laid:

@@ -1,8 +1,8 @@
-"""A client process seen from outside: its CPU time between two instants of the run, and its peak memory.
+"""Measures the CPU time of a client process during its load, and its peak memory.
 
-Every side is watched alike. The clock starts at the line with which a side says that its load begins; CPU
-time is the system's account of the process (`/proc/PID/stat`, user and system) at `count_from` and at the
-end, so neither connecting nor saying goodbye is in it.
+The clock starts when the client prints that its load begins. The CPU time (user and system, from
+`/proc/PID/stat`) is the difference between `count_from` and the end, so it includes neither connecting nor
+disconnecting.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Watched:
 def watch(
     command: Sequence[str],
     environment: Mapping[str, str],
-    given: str,
+    stdin: str,
     begins: Callable[[str], bool] | None = None,
     window: tuple[float, float] = (0.0, 0.0),
 ) -> Watched:
-    """Run `command`, feed it `given`, and watch it from `window[0]` to `window[1]` s after the line that
-    `begins` knows; without one nothing is watched. Raises SystemExit with the end of its output when it
-    fails.
+    """Run `command` with `stdin`, and measure its CPU time from `window[0]` to `window[1]` seconds after the
+    first line for which `begins` is true; without `begins` only the output is returned. Raises SystemExit
+    with the end of the output if the command fails.
     """
     started = time.monotonic()
     with subprocess.Popen(
@@ -51,7 +51,7 @@ def watch(
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(given)
+        process.stdin.write(stdin)
         process.stdin.close()
         lines: list[str] = []
         began = 0.0
@@ -69,7 +69,7 @@ def watch(
         if watcher is not None:
             watcher.join()
     output = "".join(lines)
-    # What has just ended still has its times, and no memory; something must have been seen of it alive.
+    # A process that has just ended still has CPU times but no memory, so at least one sample needs memory.
     if process.returncode != 0 or (begins is not None and (len(samples) != len(window) or not memory)):
         raise SystemExit(f"{command[0]} ended with {process.returncode}:\n{output[-3000:]}")
     if begins is None:
@@ -78,7 +78,7 @@ def watch(
 
 
 def cpu_s(pid: int) -> float:
-    """The CPU time that a process has used, user and system. Raises OSError when it is gone."""
+    """The CPU time that a process has used, user and system. Raises OSError if the process has ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
@@ -86,13 +86,13 @@ def cpu_s(pid: int) -> float:
 def _sample(
     pid: int, began: float, window: tuple[float, float], samples: list[float], memory: list[float]
 ) -> None:
-    for at in window:
-        time.sleep(max(0.0, began + at - time.monotonic()))
+    for second in window:
+        time.sleep(max(0.0, began + second - time.monotonic()))
         try:
             used_s = cpu_s(pid)
             status = Path(f"/proc/{pid}/status").read_text()
         except OSError:
-            return  # It ended early, which its exit code or its output will tell.
+            return  # The process ended early; the caller reports its exit code and output.
         samples.append(used_s)
         if found := re.search(r"VmHWM:\s+(\d+)", status):
             memory.append(int(found.group(1)) / 1024)

@@ -77,7 +77,7 @@ def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
         # The kind of workload, from the branch of the union that pydantic chose.
         family = str(location[2]) if location[2] != "oltp" else ""
         location = (*location[:2], *location[3:])
-    key, last = _place(location, document), str(location[-1]) if location else ""
+    key, last = _format_key(location, document), str(location[-1]) if location else ""
     value, kind = error["input"], error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
@@ -106,7 +106,7 @@ def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
     return InputError(key, value, f"this must be {expected}" if expected else error["msg"])
 
 
-def _place(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
+def _format_key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
     """("variants", 1, "server", "cpus") -> "variant[pool].server.cpus"."""
     if location and location[0] in ("name", "question"):
         return f"experiment.{location[0]}"

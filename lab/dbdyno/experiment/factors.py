@@ -61,9 +61,9 @@ def expand(document: dict[str, Any]) -> list[InputError]:
 def _stray_levels(variants: Any) -> Iterator[InputError]:
     for entry in variants if isinstance(variants, list) else ():
         if isinstance(entry, dict) and "levels" in entry:
-            place = f"variant[{entry.get('name', '?')}].levels"
+            full_key = f"variant[{entry.get('name', '?')}].levels"
             yield InputError(
-                place, entry["levels"], "there is no such key", "Levels belong under [factor.NAME]"
+                full_key, entry["levels"], "there is no such key", "Levels belong under [factor.NAME]"
             )
 
 
@@ -73,26 +73,26 @@ def _shape_errors(factors: Any) -> Iterator[InputError]:
         yield InputError("factor", factors, "this must be a table of factors", example)
         return
     for name, levels in factors.items():
-        place = f"factor.{name}"
+        full_key = f"factor.{name}"
         if not isinstance(levels, dict):
-            yield InputError(place, levels, "this must be a table of levels", example)
+            yield InputError(full_key, levels, "this must be a table of levels", example)
             continue
         if len(levels) < 2:
             yield InputError(
-                place, None, f"it has {len(levels)} level; a factor needs at least two", "Add a level"
+                full_key, None, f"it has {len(levels)} level; a factor needs at least two", "Add a level"
             )
         for level, settings in levels.items():
             if not isinstance(settings, dict):
                 yield InputError(
-                    f"{place}.{level}", settings, "this must be a table like a [[variant]]", example
+                    f"{full_key}.{level}", settings, "this must be a table like a [[variant]]", example
                 )
                 continue
             for key in sorted(settings.keys() & {"name", "levels"}):
                 fix = "Leave it out: the variants are named by their levels"
-                yield InputError(f"{place}.{level}.{key}", settings[key], "a level has no such key", fix)
+                yield InputError(f"{full_key}.{level}.{key}", settings[key], "a level has no such key", fix)
             if not level.strip() or JOINT in level or "]" in level:
                 problem = f"a level's name is text without {JOINT} and ]"
-                yield InputError(f"{place}.{level}", None, problem, "Give it another name")
+                yield InputError(f"{full_key}.{level}", None, problem, "Give it another name")
 
 
 def _common_errors(variants: Any) -> Iterator[InputError]:
@@ -137,21 +137,26 @@ def _combined(
 
 
 def _merge(
-    into: dict[str, Any], table: Mapping[str, Any], prefix: str, of: tuple[str, str], owners: dict[str, str]
+    variant: dict[str, Any],
+    table: Mapping[str, Any],
+    prefix: str,
+    factor_and_level: tuple[str, str],
+    owners: dict[str, str],
 ) -> Iterator[InputError]:
-    factor, level = of
+    """Merge `table` into `variant`, in place; `owners` maps each key to the factor that has set it."""
+    factor, level = factor_and_level
     for key, value in table.items():
-        place = f"{prefix}{key}"
+        full_key = f"{prefix}{key}"
         if isinstance(value, dict):
-            inner = into.setdefault(key, {})
+            inner = variant.setdefault(key, {})
             if isinstance(inner, dict):
-                yield from _merge(inner, value, f"{place}.", of, owners)
+                yield from _merge(inner, value, f"{full_key}.", factor_and_level, owners)
                 continue
-        if isinstance(value, list) and isinstance(into.get(key), list):
-            into[key] = [*into[key], *value]
+        if isinstance(value, list) and isinstance(variant.get(key), list):
+            variant[key] = [*variant[key], *value]
             continue
-        if place in owners:
-            problem = f"factor.{owners[place]} sets the same key, so the variant's value is ambiguous"
-            yield InputError(f"factor.{factor}.{level}.{place}", value, problem, "Set it in one factor")
-        owners[place] = factor
-        into[key] = copy.deepcopy(value)
+        if full_key in owners:
+            problem = f"factor.{owners[full_key]} sets the same key, so the variant's value is ambiguous"
+            yield InputError(f"factor.{factor}.{level}.{full_key}", value, problem, "Set it in one factor")
+        owners[full_key] = factor
+        variant[key] = copy.deepcopy(value)

@@ -66,7 +66,7 @@ def read_bytes(
 
 
 def from_document(document: dict[str, Any], source: str, folder: Path) -> Experiment:
-    """The experiment of a document with all its sections, without profiles; `source` names it in messages.
+    """The experiment of a parsed file without profiles; `source` is the file's name in messages.
 
     Paths are relative to `folder`. Raises InvalidExperiment with all errors.
     """
@@ -91,8 +91,8 @@ def _parse(source: bytes) -> dict[str, Any]:
 
 
 def _shape_errors(document: dict[str, Any]) -> Iterator[InputError]:
-    """Errors for sections that are unknown, missing or of the wrong type; keys are validated only if there
-    are none.
+    """Errors for sections that are unknown, missing or of the wrong type. If there are any, the keys are not
+    validated.
     """
     for section in document:
         if section not in SECTIONS:
@@ -125,8 +125,8 @@ def _apply_profile(document: dict[str, Any], profile: str | None) -> list[InputE
         known = ", ".join(sorted(profiles)) or "none"
         return [InputError(f"--profile {profile}", None, f"the file has no such profile; it has: {known}")]
     if not isinstance(profiles[profile], dict):
-        place = f"profile.{profile}"
-        return [InputError(place, profiles[profile], "this must be a table", f"Write [{place}]")]
+        key = f"profile.{profile}"
+        return [InputError(key, profiles[profile], "this must be a table", f"Write [{key}]")]
     return overrides.apply(document, overrides.flatten(profiles[profile]).items())
 
 
@@ -139,7 +139,7 @@ def _apply_assignments(document: dict[str, Any], assignments: Iterable[str]) -> 
 
 
 def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
-    """The document with the model's names, durations in seconds, and absolute paths."""
+    """The document with the names of the model `Experiment`, durations in seconds, and absolute paths."""
     resolved: dict[str, Any] = dict(document.get("experiment", {}))
     for name in set(resolved) - {"name", "question"}:
         fix = did_you_mean(name, ("name", "question"))
@@ -168,9 +168,7 @@ def _resolve_workload(
 
 
 def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
-    """The SQL dialects of the variants' servers, without duplicates; only PostgreSQL's if all servers have
-    it.
-    """
+    """The SQL dialects of the variants' servers, without duplicates; PostgreSQL's is last."""
     dialects = {sql_reading.dialect_of(variant.get("server", {})) for variant in variants}
     return sorted(dialects)
 
@@ -194,15 +192,15 @@ def _convert_durations(load: dict[str, Any], errors: list[InputError]) -> dict[s
 
 
 def _convert_to_seconds(
-    table: dict[str, Any], place: str, keys: tuple[str, ...], errors: list[InputError]
+    table: dict[str, Any], prefix: str, keys: tuple[str, ...], errors: list[InputError]
 ) -> dict[str, Any]:
     """`table` with each of `keys` converted to seconds, under its name in the model."""
     table = dict(table)
     for key in keys:
         if f"{key}_s" in table:
             value = table.pop(f"{key}_s")
-            fix = f"Did you mean {place}.{key}?"
-            errors.append(InputError(f"{place}.{key}_s", value, "there is no such key", fix))
+            fix = f"Did you mean {prefix}.{key}?"
+            errors.append(InputError(f"{prefix}.{key}_s", value, "there is no such key", fix))
         if key not in table:
             continue
         value = table.pop(key)
@@ -211,7 +209,7 @@ def _convert_to_seconds(
         try:
             table[f"{key}_s"] = parse_duration_s(value)
         except ValueError as error:
-            errors.append(InputError(f"{place}.{key}", value, str(error)))
+            errors.append(InputError(f"{prefix}.{key}", value, str(error)))
             # A valid placeholder, so that the rest can be validated.
             table[f"{key}_s"] = 1.0
     return table
@@ -229,8 +227,8 @@ def _resolve_server(variant: dict[str, Any], folder: Path, errors: list[InputErr
     server = variant.get("server")
     if not isinstance(server, dict):
         return variant
-    place = f"variant[{variant.get('name', '?')}].server"
-    server = _convert_to_seconds(server, place, _TIMEOUTS, errors)
+    prefix = f"variant[{variant.get('name', '?')}].server"
+    server = _convert_to_seconds(server, prefix, _TIMEOUTS, errors)
     for key in ("basedir", *_FILES):
         exists, kind = (Path.is_dir, "directory") if key == "basedir" else (Path.is_file, "file")
         if not isinstance(server.get(key), str):
@@ -238,7 +236,7 @@ def _resolve_server(variant: dict[str, Any], folder: Path, errors: list[InputErr
         absolute = (folder / Path(server[key]).expanduser()).resolve()
         if not exists(absolute):
             fix = f"It was looked for at {absolute}"
-            errors.append(InputError(f"{place}.{key}", server[key], f"there is no such {kind}", fix))
+            errors.append(InputError(f"{prefix}.{key}", server[key], f"there is no such {kind}", fix))
         server[key] = str(absolute)
     return {**variant, "server": server}
 
@@ -316,7 +314,7 @@ _COMMANDS = {"restart": "start and stop", "restore": "restore"}
 
 
 def _duplicate_errors(section: str, names: list[str]) -> Iterator[InputError]:
-    fix = "Give each its own label" if section == "workload" else "Give each its own"
+    fix = "Give each its own label" if section == "workload" else "Give each its own name"
     for name, count in Counter(names).items():
         if count > 1:
             yield InputError(f"{section}[{name}]", None, f"{count} of them have this name", fix)
