@@ -9,7 +9,7 @@ use dbdyno_schema::plan::{
     WorkloadName, limits,
 };
 
-use dbdyno_runner::{ExtraCounts, MeasurementEnd, NewRows, Options, QueueOverflow, Renewal};
+use dbdyno_runner::{ExtraCounts, MeasurementEnd, NewRowIds, Options, QueueOverflow, Renewal};
 
 use super::driver::{Driver, connect_timeout_us, driver, servers};
 use super::error::OptionError;
@@ -102,7 +102,7 @@ fn workload(kind: TestKind<'_>, registry: &Registry, settings: &Settings) -> Res
 pub fn options(plan: &Plan, registry: &Registry) -> Options {
     let create_options = registry.string("create_table_options").unwrap_or_default();
     Options {
-        new_rows: NewRows::AllOver,
+        new_row_ids: NewRowIds::WholeRange,
         tables: Some(Arc::new(Tables::new(plan, create_options))),
         measurement_end: MeasurementEnd::AfterLastEvent,
         extra_counts: extra_counts(),

@@ -18,16 +18,16 @@ pub fn with_plan(
         eprintln!("{program}: {problem}");
         exit::USAGE.into()
     };
-    let (plan, secrets) = match input::read_plan().and_then(|plan| Ok((input::secrets(&plan)?, plan))) {
+    let (plan, secrets) = match input::read_plan().and_then(|plan| Ok((input::read_secrets(&plan)?, plan))) {
         Ok((secrets, plan)) => (plan, secrets),
         Err(problem) => return refuse(problem),
     };
     let (control, inbox) = dbdyno_runner::channel();
     if let Err(error) = signals::stop_on_signal(control.clone()) {
-        eprintln!("{program}: signals cannot be handled: {error}");
+        eprintln!("{program}: cannot handle signals, so a signal ends the process without a report: {error}");
     }
     if let Start::OnCommand { .. } = plan.start {
-        input::follow_commands(program, control);
+        input::spawn_command_reader(program, control);
     }
     let end = match execute(&RunSpec::new(plan, secrets), inbox, sink) {
         Ok(end) => end,

@@ -19,15 +19,15 @@ pub fn read_plan() -> Result<Plan, String> {
     std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("standard input: {error}"))?;
     if line.trim().is_empty() {
         return Err(
-            "no plan on standard input; the first line must be one, see `dbdyno-engine schema plan`".into()
+            "no plan on standard input; write it in JSON as the first line (format: `dbdyno-engine schema plan`)".into()
         );
     }
     let plan: Plan =
         serde_json::from_str(&line).map_err(|error| format!("the plan is not usable: {error}"))?;
-    refuse(&plan.problems()).map(|()| plan)
+    reject_problems(&plan.problems()).map(|()| plan)
 }
 
-fn refuse(problems: &[String]) -> Result<(), String> {
+fn reject_problems(problems: &[String]) -> Result<(), String> {
     match problems {
         [] => Ok(()),
         problems => Err(format!("the plan is not usable:\n  {}", problems.join("\n  "))),
@@ -35,7 +35,7 @@ fn refuse(problems: &[String]) -> Result<(), String> {
 }
 
 /// Reads the values to which the plan refers only by name. An error lists all problems.
-pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
+pub fn read_secrets(plan: &Plan) -> Result<Secrets, String> {
     let mut problems = Vec::new();
     let mut secrets = Secrets { contents: read_files(plan, &mut problems), ..Secrets::default() };
     let target = match &plan.target {
@@ -45,21 +45,21 @@ pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
         Target::Postgresql { password, tls, .. } => Some((password, tls, None)),
         Target::Null { .. } => None,
     };
-    if let Some((named, tls, server_public_key)) = target {
-        match password(named.as_ref()) {
+    if let Some((secret, tls, server_public_key)) = target {
+        match read_password(secret.as_ref()) {
             Ok(password) => secrets.password = password,
             Err(problem) => problems.push(problem),
         }
-        secrets.tls = encryption(tls, &mut problems);
-        secrets.server_public_key = public_key(server_public_key, &mut problems);
+        secrets.tls = read_tls(tls, &mut problems);
+        secrets.server_public_key = read_public_key(server_public_key, &mut problems);
     }
-    refuse(&problems).map(|()| secrets)
+    reject_problems(&problems).map(|()| secrets)
 }
 
 /// The content of the files that the workload reads.
 fn read_files(plan: &Plan, problems: &mut Vec<String>) -> Contents {
-    let Some(custom) = plan.workload.own_sql() else { return Contents::default() };
-    let recorded = custom.replay.as_ref().and_then(|replay| {
+    let Some(custom) = plan.workload.custom_sql() else { return Contents::default() };
+    let recording = custom.replay.as_ref().and_then(|replay| {
         let file = std::fs::File::open(&replay.file).map_err(|error| error.to_string());
         let read = file.and_then(|file| {
             replay::read(replay, custom.order, plan.target.quoting(), std::io::BufReader::new(file))
@@ -69,12 +69,12 @@ fn read_files(plan: &Plan, problems: &mut Vec<String>) -> Contents {
     });
     let text = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
     let columns = columns::read(custom, text).map_err(|errors| problems.extend(errors)).unwrap_or_default();
-    Contents { columns, recorded }
+    Contents { columns, recording }
 }
 
 /// The target's password; empty if the plan does not refer to one.
-fn password(named: Option<&Secret>) -> Result<String, String> {
-    match named {
+fn read_password(secret: Option<&Secret>) -> Result<String, String> {
+    match secret {
         None => Ok(String::new()),
         Some(Secret::Env(name)) => std::env::var(name)
             .map_err(|_| format!("target.password: the environment variable {name} is not set")),
@@ -86,12 +86,12 @@ fn password(named: Option<&Secret>) -> Result<String, String> {
     }
 }
 
-fn encryption(tls: &Tls, problems: &mut Vec<String>) -> Option<TlsClient> {
+fn read_tls(tls: &Tls, problems: &mut Vec<String>) -> Option<TlsClient> {
     if tls.mode == TlsMode::Disabled {
         return None;
     }
     let before = problems.len();
-    let mut read = |key, path: Option<&str>| path.and_then(|path| contents(key, path, problems));
+    let mut read = |key, path: Option<&str>| path.and_then(|path| read_file(key, path, problems));
     let ca = read("target.tls.ca", tls.ca.as_deref());
     let certificate = read("target.tls.certificate", tls.certificate.as_deref());
     let key = read("target.tls.key", tls.key.as_deref());
@@ -102,9 +102,9 @@ fn encryption(tls: &Tls, problems: &mut Vec<String>) -> Option<TlsClient> {
     TlsClient::new(tls.mode, files).map_err(|errors| problems.extend(errors)).ok()
 }
 
-fn public_key(path: Option<&str>, problems: &mut Vec<String>) -> Option<PublicKey> {
+fn read_public_key(path: Option<&str>, problems: &mut Vec<String>) -> Option<PublicKey> {
     let path = path?;
-    let pem = contents("target.server_public_key", path, problems)?;
+    let pem = read_file("target.server_public_key", path, problems)?;
     let key = PublicKey::from_pem(&pem);
     key.map_err(|_| {
         problems.push(format!(
@@ -116,12 +116,12 @@ fn public_key(path: Option<&str>, problems: &mut Vec<String>) -> Option<PublicKe
 }
 
 /// The content of the file at `path`, to which the plan's key `key` refers.
-fn contents(key: &str, path: &str, problems: &mut Vec<String>) -> Option<Vec<u8>> {
+fn read_file(key: &str, path: &str, problems: &mut Vec<String>) -> Option<Vec<u8>> {
     std::fs::read(path).map_err(|error| problems.push(format!("{key}: {path}: {error}"))).ok()
 }
 
 /// Starts a thread that executes the commands that follow the plan. The end of standard input stops the run.
-pub fn follow_commands(program: &'static str, control: Control) {
+pub fn spawn_command_reader(program: &'static str, control: Control) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {

@@ -20,17 +20,17 @@ use crate::exit::INTERRUPTED;
 const BURST: Duration = Duration::from_millis(500);
 
 /// The signal that ended the run.
-static FIRST: AtomicI32 = AtomicI32::new(0);
+static FIRST_SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// Whether Ctrl-C ends the process immediately, by its default action.
-static DEFAULT_ACTION: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+static ENDS_IMMEDIATELY: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Whether Ctrl-C was pressed; the signal handler itself sets it.
 static INTERRUPTED_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// Whether the burst of the first signal is over. This mutex is held while `DEFAULT_ACTION` changes.
+/// Whether the burst of the first signal is over. This mutex is held while `ENDS_IMMEDIATELY` changes.
 static BURST_IS_OVER: Mutex<bool> = Mutex::new(false);
 
 /// Ends the process by the signal that ended the run, if there was one.
-pub fn die_of_signal() {
-    let signal = FIRST.load(Ordering::Relaxed);
+pub fn exit_by_signal() {
+    let signal = FIRST_SIGNAL.load(Ordering::Relaxed);
     if signal != 0 {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
@@ -41,18 +41,18 @@ pub fn die_of_signal() {
 pub fn stop_handling() {
     let is_over = BURST_IS_OVER.lock().unwrap_or_else(PoisonError::into_inner);
     if *is_over || !INTERRUPTED_ONCE.load(Ordering::SeqCst) {
-        DEFAULT_ACTION.store(true, Ordering::SeqCst);
+        ENDS_IMMEDIATELY.store(true, Ordering::SeqCst);
     }
     // A signal that arrived between the check and the store starts a burst too.
     if !*is_over && INTERRUPTED_ONCE.load(Ordering::SeqCst) {
-        DEFAULT_ACTION.store(false, Ordering::SeqCst);
+        ENDS_IMMEDIATELY.store(false, Ordering::SeqCst);
     }
 }
 
 /// Turns the first signal into a stop command. The next signal after its burst ends the process immediately.
 pub fn stop_on_signal(control: Control) -> io::Result<()> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    follow(signals, move |reason| control.stop(reason), |_| std::process::exit(INTERRUPTED.into()));
+    watch_signals(signals, move |reason| control.stop(reason), |_| std::process::exit(INTERRUPTED.into()));
     Ok(())
 }
 
@@ -60,7 +60,7 @@ pub fn stop_on_signal(control: Control) -> io::Result<()> {
 /// as shells do for background processes. Prints a message if the system refuses the handler.
 pub fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) {
     if let Err(error) = handle_interrupt(stop) {
-        eprintln!("signals cannot be handled: {error}");
+        eprintln!("cannot handle signals, so a signal ends the process without a report: {error}");
     }
 }
 
@@ -73,9 +73,9 @@ fn handle_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result
     // Set in the signal handler itself, because otherwise the interrupted work could finish first. `stop_handling`
     // depends on the order of these two handlers.
     signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED_ONCE))?;
-    signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&DEFAULT_ACTION))?;
+    signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&ENDS_IMMEDIATELY))?;
     // The handlers above usually end the process before this thread can.
-    follow(signals, stop, |signal| drop(signal_hook::low_level::emulate_default_handler(signal)));
+    watch_signals(signals, stop, |signal| drop(signal_hook::low_level::emulate_default_handler(signal)));
     Ok(())
 }
 
@@ -87,13 +87,13 @@ fn ignores(status: &str, signal: i32) -> bool {
 }
 
 /// Calls `stop` at the first signal. At the first signal after its burst, calls `end`, which ends the process.
-fn follow(
+fn watch_signals(
     mut signals: Signals,
     stop: impl FnOnce(EndReason) + Send + 'static,
     end: impl FnOnce(i32) + Send + 'static,
 ) {
     std::thread::spawn(move || {
-        FIRST.store(signals.forever().next().unwrap_or(SIGINT), Ordering::Relaxed);
+        FIRST_SIGNAL.store(signals.forever().next().unwrap_or(SIGINT), Ordering::Relaxed);
         INTERRUPTED_ONCE.store(true, Ordering::SeqCst);
         stop(EndReason::Interrupted);
         std::thread::sleep(BURST);
@@ -106,7 +106,7 @@ fn follow(
 fn end_burst() {
     let mut is_over = BURST_IS_OVER.lock().unwrap_or_else(PoisonError::into_inner);
     *is_over = true;
-    DEFAULT_ACTION.store(true, Ordering::SeqCst);
+    ENDS_IMMEDIATELY.store(true, Ordering::SeqCst);
 }
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ignored_stands_in_a_mask() {
+    fn ignored_signals_are_read_from_the_status() {
         let status = "Name:\tx\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001002\nSigCgt:\t0\n";
         assert!(ignores(status, SIGINT) && !ignores(status, SIGHUP) && !ignores("", SIGINT));
     }

@@ -7,15 +7,15 @@
 //! - [`Rng`]: a stream of random numbers, identified by a seed and a path.
 //! - [`key`]: row ids in statements.
 //! - [`text`]: the strings of the OLTP family.
-//! - [`letters`]: strings of random characters.
+//! - [`alphabet`]: strings of random characters.
 //! - [`row`]: the content of one row.
-//! - [`unique`]: numbers without repetition.
+//! - [`permutation`]: numbers without repetition.
 
+pub mod alphabet;
 pub mod key;
-pub mod letters;
+pub mod permutation;
 pub mod row;
 pub mod text;
-pub mod unique;
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

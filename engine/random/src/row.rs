@@ -21,7 +21,7 @@ pub struct Row {
 /// Row `id` of table `table`, both counted from 1.
 pub fn row(seed: u64, table: u32, id: u64, keys: &Keys) -> Row {
     let mut rng = Rng::new(seed, &[u64::from(table), id]);
-    Row { k: keys.draw(&mut rng), c: text::c(&mut rng), pad: text::pad(&mut rng) }
+    Row { k: keys.draw(&mut rng), c: text::c_value(&mut rng), pad: text::pad_value(&mut rng) }
 }
 
 #[cfg(test)]

@@ -11,12 +11,12 @@ const GROUP: usize = 11;
 const GROUP_VALUES: u64 = 100_000_000_000;
 
 /// A value of column c.
-pub fn c(rng: &mut Rng) -> [u8; C_LENGTH] {
+pub fn c_value(rng: &mut Rng) -> [u8; C_LENGTH] {
     groups(rng)
 }
 
 /// A value of column pad.
-pub fn pad(rng: &mut Rng) -> [u8; PAD_LENGTH] {
+pub fn pad_value(rng: &mut Rng) -> [u8; PAD_LENGTH] {
     groups(rng)
 }
 
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_digits_are_those_of_the_number() {
+    fn eight_digits_equal_the_formatted_number() {
         let edges = (0..10_000).flat_map(|half| [half, half * 10_000, half * 10_001, 99_999_999 - half]);
         for number in edges {
             assert_eq!(eight_digits(number).as_slice(), format!("{number:08}").as_bytes());
@@ -60,9 +60,9 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_those_of_the_columns() {
+    fn dashes_separate_groups_of_eleven_digits() {
         let mut rng = Rng::new(1, &[]);
-        for text in [c(&mut rng).to_vec(), pad(&mut rng).to_vec()] {
+        for text in [c_value(&mut rng).to_vec(), pad_value(&mut rng).to_vec()] {
             assert!([119, 59].contains(&text.len()));
             for (position, byte) in text.iter().enumerate() {
                 assert_eq!(*byte == b'-', position % 12 == 11, "{position}");

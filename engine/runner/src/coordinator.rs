@@ -11,7 +11,7 @@ use dbdyno_schema::plan::{Plan, Start};
 use dbdyno_schema::record::{EndReason, Failure, Hello, Phase, Ready, Session, StatementKind, Warning};
 use dbdyno_schema::{Record, SCHEMA_VERSION};
 use dbdyno_wire::scripted::ScriptedConnector;
-use dbdyno_workload::replay::Recorded;
+use dbdyno_workload::replay::Recording;
 use tokio::sync::watch;
 
 use crate::clock::{Clock, unix_us};
@@ -86,9 +86,9 @@ fn run_with_connector<C: ScriptedConnector>(
     let before_start = |write: &mut dyn FnMut(Record)| {
         spec.secrets
             .contents
-            .recorded
+            .recording
             .iter()
-            .filter_map(|recorded| omission_warning(recorded))
+            .filter_map(|recording| omission_warning(recording))
             .for_each(&mut *write);
         prewarm(spec, &connector, &inbox, write)
     };
@@ -96,8 +96,8 @@ fn run_with_connector<C: ScriptedConnector>(
 }
 
 /// The warning about statements of a recording that are not replayed, if there are any.
-fn omission_warning(recorded: &Recorded) -> Option<Record> {
-    let (statements, skipped) = recorded.counts();
+fn omission_warning(recording: &Recording) -> Option<Record> {
+    let (statements, skipped) = recording.counts();
     let what: Vec<String> = skipped.iter().map(|(what, count)| format!("{what} {count}")).collect();
     (!what.is_empty()).then(|| {
         Record::Warning(Warning {

@@ -63,7 +63,7 @@ pub use control::{Control, Inbox, channel};
 pub use coordinator::run;
 pub use loader::{cleanup, prepare, prewarm};
 pub use options::{
-    ExtraCounts, MeasurementEnd, NewRows, Options, QueueOverflow, Renewal, RunSpec, TableStatements,
+    ExtraCounts, MeasurementEnd, NewRowIds, Options, QueueOverflow, Renewal, RunSpec, TableStatements,
 };
 pub use secrets::Secrets;
 pub use sink::{RunEnd, Sink};

@@ -8,7 +8,7 @@ pub use dbdyno_metrics::ExtraCounts;
 use dbdyno_schema::Plan;
 use dbdyno_workload::Program;
 use dbdyno_workload::schema::Schema;
-pub use dbdyno_workload::{NewRows, TableStatements};
+pub use dbdyno_workload::{NewRowIds, TableStatements};
 
 use crate::Secrets;
 
@@ -30,11 +30,11 @@ impl RunSpec {
     }
 
     pub(crate) fn program(&self) -> Program {
-        Program::of(&self.plan, &self.secrets.contents, self.options.new_rows)
+        Program::from_plan(&self.plan, &self.secrets.contents, self.options.new_row_ids)
     }
 
     pub(crate) fn schema(&self) -> Schema {
-        Schema::of(&self.plan).in_form_of(self.options.tables.as_ref())
+        Schema::from_plan(&self.plan).with_statements(self.options.tables.as_ref())
     }
 }
 
@@ -42,7 +42,7 @@ impl RunSpec {
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The ids of rows that the load inserts, if the table does not generate them.
-    pub new_rows: NewRows,
+    pub new_row_ids: NewRowIds,
     /// Statements for tables without dbdyno's mark. Stream t of n creates, fills and indexes the tables t, t + n, … one
     /// after the other, and reports the start of every step. `cleanup` drops these tables without looking for a mark.
     pub tables: Option<Arc<dyn TableStatements>>,

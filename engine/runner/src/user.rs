@@ -77,7 +77,7 @@ impl<C: ScriptedConnector> User<C> {
             }
             events_on_connection =
                 if renew_after { 0 } else { 1 + if renew_before { 0 } else { events_on_connection } };
-            if self.event.collects() {
+            if self.event.has_row_buffer() {
                 // An event that only collects a row never waits, so the user must yield explicitly for the other users.
                 collected_events += 1;
                 if collected_events.is_multiple_of(EVENTS_PER_YIELD) {
@@ -103,18 +103,18 @@ impl<C: ScriptedConnector> User<C> {
 
     /// Continues the ids of collected rows after those of an earlier run.
     async fn continue_row_ids(&mut self) -> Result<(), RunFailure> {
-        let Some(sql) = self.event.last_row_sql() else { return Ok(()) };
+        let Some(sql) = self.event.last_id_sql() else { return Ok(()) };
         let rows = self.session.connection.query_rows(&sql).await;
         let rows = rows.map_err(|error| failure::from_query_error(&error, &sql))?;
         let last = rows.into_iter().flatten().flatten().next().and_then(|text| text.parse().ok());
-        self.event.follow(last.unwrap_or(0));
+        self.event.continue_ids_after(last.unwrap_or(0));
         Ok(())
     }
 
     /// Sends the collected rows that no event has sent. Returns the time of the reply, or `None` after an error.
     async fn send_remaining_rows(&mut self, free_since: Option<Nanos>) -> Option<Nanos> {
         let sent = free_since.unwrap_or_else(|| self.worker.now());
-        let Some(call) = self.event.rest() else { return Some(sent) };
+        let Some(call) = self.event.remaining_insert() else { return Some(sent) };
         match execute_call(&mut self.session, call).await {
             Ok(outcome) => {
                 let end = self.worker.now();
@@ -159,8 +159,8 @@ impl<C: ScriptedConnector> User<C> {
         self.event.restart();
         let mut sent = start;
         while let Some(call) = self.event.next(&self.run.program) {
-            if call.keeps {
-                sent = Box::pin(self.execute_and_keep(sent)).await?;
+            if call.is_result_used {
+                sent = Box::pin(self.execute_and_store_result(sent)).await?;
                 continue;
             }
             let outcome = execute_call(&mut self.session, call).await?;
@@ -173,7 +173,7 @@ impl<C: ScriptedConnector> User<C> {
 
     /// Executes the current statement and passes the first row of its result to the event. Returns the time of the
     /// reply.
-    async fn execute_and_keep(&mut self, sent: Nanos) -> Result<Nanos, WireError> {
+    async fn execute_and_store_result(&mut self, sent: Nanos) -> Result<Nanos, WireError> {
         let call = self.event.last();
         let Session { handles, connection, .. } = &mut self.session;
         let (StatementHandle::Text(template), values) = (&handles[call.statement], &call.values) else {
@@ -189,7 +189,7 @@ impl<C: ScriptedConnector> User<C> {
         if let Some(row) = rows.row(0) {
             rows.for_each_column(row, |(_, column)| first.push(column.map(Vec::from)));
         }
-        self.event.keep(&self.run.program, &first);
+        self.event.store_result(&self.run.program, &first);
         Ok(end)
     }
 

@@ -48,7 +48,7 @@ impl LogScale {
         }
         let rank = (all as f64 * percent / 100.0 + 0.5).floor() as u64;
         if rank == 0 {
-            return self.value(0); // Rank 0.
+            return self.value(0);
         }
         let mut seen = 0;
         let reached = counts.iter().find(|&&(_, count)| {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_are_those_of_powers_of_ten() {
+    fn bucket_edges_are_powers_of_ten() {
         let scale = scale();
         for bucket in 1..1024 {
             let edge = lowest_ms(bucket);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_falls_into_the_ends() {
+    fn values_outside_the_scale_fall_into_the_end_buckets() {
         let scale = scale();
         for (value_ms, bucket) in [(0.0, 0), (-1.0, 0), (0.000_5, 0), (0.001, 0), (1e5, 1023), (1e9, 1023)] {
             assert_eq!(scale.bucket(value_ms), bucket, "{value_ms}");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_is_that_of_a_sorted_list() {
+    fn a_percentile_equals_that_of_a_sorted_list() {
         let scale = scale();
         let mut draw = 1_u64;
         for size in [1_usize, 2, 7, 10, 99, 100, 1000] {

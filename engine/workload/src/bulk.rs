@@ -3,23 +3,23 @@
 //! As in sysbench's script, every connection has a separate table, and an event adds one row. If the row does not fit,
 //! the event first sends the collected rows; the rows that remain are sent after the last event. Most events therefore
 //! take no time, and a few take the time of an INSERT. Ids continue after the last stored row, so that two runs do not
-//! collide, unless the caller chooses another rule ([`NewRows`]).
+//! collide, unless the caller chooses another rule ([`NewRowIds`]).
 
 use dbdyno_wire::Value;
 
-use crate::new_ids::NewRows;
+use crate::new_ids::NewRowIds;
 
 /// Maximum bytes of one INSERT.
 const STATEMENT_BYTES: usize = 512 * 1024;
 /// Bytes of an INSERT apart from the table name and the rows.
-const WORDS_BYTES: usize = "INSERT INTO  VALUES".len();
+const KEYWORDS_BYTES: usize = "INSERT INTO  VALUES".len();
 
 /// The rows that one connection has collected.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
     table: String,
     /// Whether ids continue after those of the stored rows.
-    follows: bool,
+    continues_ids: bool,
     /// Number of the next row.
     next: u64,
     /// Rows in the buffer.
@@ -27,17 +27,17 @@ pub(crate) struct Bulk {
 }
 
 impl Bulk {
-    pub(crate) fn new(table: String, new_rows: NewRows) -> Self {
-        Self { table, follows: new_rows == NewRows::Apart, next: 1, rows: 0 }
+    pub(crate) fn new(table: String, new_row_ids: NewRowIds) -> Self {
+        Self { table, continues_ids: new_row_ids == NewRowIds::Unused, next: 1, rows: 0 }
     }
 
     /// The statement that selects the id of the last stored row; `None` if ids do not continue after it.
-    pub(crate) fn last_row_sql(&self) -> Option<String> {
-        self.follows.then(|| format!("SELECT COALESCE(MAX(id), 0) FROM {}", self.table))
+    pub(crate) fn last_id_sql(&self) -> Option<String> {
+        self.continues_ids.then(|| format!("SELECT COALESCE(MAX(id), 0) FROM {}", self.table))
     }
 
     /// Continues ids after `last`.
-    pub(crate) fn follow(&mut self, last: u64) {
+    pub(crate) fn continue_ids_after(&mut self, last: u64) {
         self.next = last + 1;
     }
 
@@ -60,7 +60,7 @@ impl Bulk {
         let digits = number.format(self.next).as_bytes();
         let begin = if self.rows == 0 { b"(".as_slice() } else { b",(" };
         let bytes = begin.len() + 2 * digits.len() + ",)".len();
-        if self.rows > 0 && rows.len() + bytes > STATEMENT_BYTES - WORDS_BYTES - self.table.len() {
+        if self.rows > 0 && rows.len() + bytes > STATEMENT_BYTES - KEYWORDS_BYTES - self.table.len() {
             return false;
         }
         for piece in [begin, digits, b",", digits, b")"] {
@@ -97,11 +97,11 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_a_row_and_few_send_a_statement() {
+    fn each_event_adds_a_row_and_few_send_an_insert() {
         let oltp = oltp();
         let mut event = oltp.events(UserIndex { global: 2, users: 4 });
-        assert_eq!(event.last_row_sql().unwrap(), "SELECT COALESCE(MAX(id), 0) FROM sbtest3");
-        event.follow(10);
+        assert_eq!(event.last_id_sql().unwrap(), "SELECT COALESCE(MAX(id), 0) FROM sbtest3");
+        event.continue_ids_after(10);
         let (mut events, mut sent) = (0, Vec::new());
         while sent.len() < 2 {
             events += 1;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_sent_again_without_another_row() {
+    fn a_failed_insert_is_sent_again_without_another_row() {
         let oltp = oltp();
         let mut event = oltp.events(UserIndex { global: 0, users: 1 });
         let first = loop {
@@ -133,18 +133,18 @@ mod tests {
         event.restart(); // The statement met a deadlock.
         assert_eq!(event.next(&oltp), Some(&first));
         assert_eq!(event.next(&oltp), None);
-        assert_eq!(event.rest().unwrap().rows_expected, Some(1));
+        assert_eq!(event.remaining_insert().unwrap().rows_expected, Some(1));
     }
 
     #[test]
-    fn the_rest_is_sent_at_the_end() {
+    fn remaining_rows_are_sent_at_the_end() {
         let oltp = oltp();
         let mut event = oltp.events(UserIndex { global: 0, users: 1 });
-        assert_eq!(event.rest(), None);
+        assert_eq!(event.remaining_insert(), None);
         for _ in 0..3 {
             assert_eq!(event.next(&oltp), None);
         }
-        let call = event.rest().unwrap();
+        let call = event.remaining_insert().unwrap();
         assert_eq!((text(&call.values[1]), call.rows_expected), ("(1,1),(2,2),(3,3)", Some(3)));
     }
 }

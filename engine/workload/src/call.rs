@@ -17,8 +17,8 @@ pub struct Call {
     pub rows_expected: Option<u64>,
     /// Read, write or other; `None` if the class depends on the server's answer.
     pub class: Option<StatementClass>,
-    /// Whether a later statement uses the first row of its result; see [`Event::keep`](crate::Event::keep).
-    pub keeps: bool,
+    /// Whether a later statement uses the first row of its result; see [`Event::store_result`](crate::Event::store_result).
+    pub is_result_used: bool,
 }
 
 /// A statement of the workload, as it is prepared or sent.

@@ -30,7 +30,7 @@ pub(crate) fn composition(name: WorkloadName, options: &OltpOptions) -> Vec<Kind
     }
     [
         (Kind::Begin, transaction),
-        (Kind::Point, among(&[OltpPointSelect], 1) + among(read, options.point_selects)),
+        (Kind::PointSelect, among(&[OltpPointSelect], 1) + among(read, options.point_selects)),
         (Kind::SimpleRange, range(options.simple_ranges)),
         (Kind::SumRange, range(options.sum_ranges)),
         (Kind::OrderRange, range(options.order_ranges)),

@@ -7,9 +7,9 @@ use dbdyno_schema::plan::{Plan, WorkloadName, limits};
 use dbdyno_schema::record::ErrorClass;
 use dbdyno_wire::{mysql, postgres};
 
-use crate::generated::Generated;
+use crate::generated::GeneratedTables;
 use crate::kind::Dialect;
-use crate::new_ids::NewRows;
+use crate::new_ids::NewRowIds;
 use crate::program::{Contents, Program};
 use crate::schema::Schema;
 
@@ -23,17 +23,17 @@ pub fn describe(plan: &Plan) -> Description {
         prepared_per_connection: 0,
         tables: tables(plan),
         limits: limits::by_name(),
-        error_classes: match Dialect::of(&plan.target) {
+        error_classes: match Dialect::from_target(&plan.target) {
             Dialect::Mysql => error_classes(&mysql::errors::CLASSES),
             Dialect::Postgresql => error_classes(&postgres::errors::CLASSES),
         },
     };
     if plan.workload.name != WorkloadName::Lua {
-        let program = Program::of(plan, &Contents::default(), NewRows::default());
+        let program = Program::from_plan(plan, &Contents::default(), NewRowIds::default());
         description.statements = match &program {
             Program::Oltp(oltp) => oltp.describe_statements(),
             Program::Sql(sql) => sql.describe_statements(plan),
-            Program::Replayed(_) => Vec::new(),
+            Program::Replay(_) => Vec::new(),
         };
         let prepared = program.statements().iter().filter(|statement| statement.prepared).count();
         description.prepared_per_connection = prepared as u64;
@@ -51,8 +51,8 @@ fn error_classes<T: ToString>(classes: &[(ErrorClass, &[T])]) -> BTreeMap<String
 fn tables(plan: &Plan) -> Vec<TableGroup> {
     match plan.workload.name {
         WorkloadName::Lua => Vec::new(),
-        WorkloadName::Sql => Generated::of(plan).describe(),
-        _ => vec![Schema::of(plan).describe()],
+        WorkloadName::Sql => GeneratedTables::from_plan(plan).describe(),
+        _ => vec![Schema::from_plan(plan).describe()],
     }
 }
 

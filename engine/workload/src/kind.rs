@@ -15,7 +15,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// The dialect of a target.
-    pub fn of(target: &Target) -> Self {
+    pub fn from_target(target: &Target) -> Self {
         if target.is_postgresql() { Dialect::Postgresql } else { Dialect::Mysql }
     }
 }
@@ -26,7 +26,7 @@ pub enum Kind {
     /// BEGIN: starts the transaction.
     Begin,
     /// SELECT of one row by id.
-    Point,
+    PointSelect,
     /// SELECT of a range of rows.
     SimpleRange,
     /// Sum over a range of rows.
@@ -57,7 +57,7 @@ pub enum Kind {
 
 /// Which tables a statement kind uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tables {
+pub enum TableChoice {
     /// No table, or a table that is a parameter.
     None,
     /// Only the first table.
@@ -71,7 +71,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Begin => "begin",
-            Kind::Point => "point_select",
+            Kind::PointSelect => "point_select",
             Kind::SimpleRange => "simple_range",
             Kind::SumRange => "sum_range",
             Kind::OrderRange => "order_range",
@@ -89,12 +89,12 @@ impl Kind {
     }
 
     /// The tables that statements of this kind use.
-    pub fn tables(self) -> Tables {
+    pub fn tables(self) -> TableChoice {
         match self {
             // The table of a bulk insert is one of its parameters.
-            Kind::Begin | Kind::Commit | Kind::BulkInsert => Tables::None,
-            Kind::RandomPoints | Kind::RandomRanges => Tables::First,
-            _ => Tables::Any,
+            Kind::Begin | Kind::Commit | Kind::BulkInsert => TableChoice::None,
+            Kind::RandomPoints | Kind::RandomRanges => TableChoice::First,
+            _ => TableChoice::Any,
         }
     }
 
@@ -104,7 +104,7 @@ impl Kind {
         match self {
             // The last two kinds are never prepared.
             Kind::Begin | Kind::Commit | Kind::NewRow | Kind::BulkInsert => vec![],
-            Kind::Point | Kind::IndexUpdate | Kind::Delete => vec![Int],
+            Kind::PointSelect | Kind::IndexUpdate | Kind::Delete => vec![Int],
             Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => vec![Int; 2],
             Kind::NonIndexUpdate => vec![Text, Int],
             Kind::Insert => vec![Int, Int, Text, Text],
@@ -134,7 +134,7 @@ impl Kind {
         let range = "WHERE id BETWEEN ? AND ?";
         match self {
             Kind::Begin => "BEGIN".into(),
-            Kind::Point => format!("SELECT c FROM sbtest{table} WHERE id=?"),
+            Kind::PointSelect => format!("SELECT c FROM sbtest{table} WHERE id=?"),
             Kind::SimpleRange => format!("SELECT c FROM sbtest{table} {range}"),
             Kind::SumRange => format!("SELECT SUM(k) FROM sbtest{table} {range}"),
             Kind::OrderRange => format!("SELECT c FROM sbtest{table} {range} ORDER BY c"),

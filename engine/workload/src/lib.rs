@@ -37,7 +37,7 @@ pub mod tables;
 pub use call::{Call, Statement, UserIndex};
 pub use describe::describe;
 pub use kind::{Dialect, Kind};
-pub use new_ids::NewRows;
+pub use new_ids::NewRowIds;
 pub use oltp::Oltp;
 pub use program::{Contents, Event, Program};
 pub use table_statements::TableStatements;

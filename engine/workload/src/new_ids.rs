@@ -1,19 +1,19 @@
 //! Ids of the rows that oltp_insert adds to tables without AUTO_INCREMENT.
 
 use dbdyno_random::Rng;
-use dbdyno_random::unique::Unique;
+use dbdyno_random::permutation::Permutation;
 
 use crate::call::UserIndex;
 
 /// Which ids new rows get if the table has no AUTO_INCREMENT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NewRows {
+pub enum NewRowIds {
     /// Ids that no stored row has: `oltp_insert` uses ids below 0, `bulk_insert` ids above that of the last stored row.
     #[default]
-    Apart,
+    Unused,
     /// `oltp_insert` uses each id of the column's whole range once, and `bulk_insert` uses ids from 1 on. A second run
     /// collides with the rows of the first.
-    AllOver,
+    WholeRange,
 }
 
 /// Half of the number of values in a signed 32-bit column.
@@ -31,17 +31,19 @@ pub(crate) struct NewIds {
 #[derive(Debug)]
 enum Rule {
     /// Downwards from -1, because loaded rows have ids above 0.
-    Below,
+    Negative,
     /// Over the complete range of the column.
-    Unique(Unique),
+    Permutation(Permutation),
 }
 
 impl NewIds {
-    pub(crate) fn new(rows: NewRows, seed: u64, user: UserIndex) -> Self {
-        let (rule, first) = match rows {
+    pub(crate) fn new(new_row_ids: NewRowIds, seed: u64, user: UserIndex) -> Self {
+        let (rule, first) = match new_row_ids {
             // The first id depends on the seed, so that a second run does not collide with the rows of the first.
-            NewRows::Apart => (Rule::Below, Rng::new(seed, &[u64::from_be_bytes(*b"new rows")]).below(HALF)),
-            NewRows::AllOver => (Rule::Unique(Unique::new(seed)), 0),
+            NewRowIds::Unused => {
+                (Rule::Negative, Rng::new(seed, &[u64::from_be_bytes(*b"new rows")]).below(HALF))
+            }
+            NewRowIds::WholeRange => (Rule::Permutation(Permutation::new(seed)), 0),
         };
         Self { rule, next: first + user.global, step: user.users }
     }
@@ -50,8 +52,8 @@ impl NewIds {
         let number = self.next;
         self.next += self.step;
         match self.rule {
-            Rule::Below => -1 - (number % HALF) as i64,
-            Rule::Unique(unique) => i64::from(unique.at(number as u32)) - HALF as i64,
+            Rule::Negative => -1 - (number % HALF) as i64,
+            Rule::Permutation(permutation) => i64::from(permutation.at(number as u32)) - HALF as i64,
         }
     }
 }
@@ -62,14 +64,14 @@ mod tests {
 
     use super::*;
 
-    fn ids(rows: NewRows) -> Vec<i64> {
-        let users = (0..4).map(|index| NewIds::new(rows, 1, UserIndex { global: index, users: 4 }));
+    fn ids(new_row_ids: NewRowIds) -> Vec<i64> {
+        let users = (0..4).map(|index| NewIds::new(new_row_ids, 1, UserIndex { global: index, users: 4 }));
         users.flat_map(|mut ids| (0..1000).map(move |_| ids.next())).collect()
     }
 
     #[test]
     fn ids_of_all_users_differ() {
-        for rows in [NewRows::Apart, NewRows::AllOver] {
+        for rows in [NewRowIds::Unused, NewRowIds::WholeRange] {
             let ids = ids(rows);
             assert!(ids.iter().all(|id| i32::try_from(*id).is_ok()), "{rows:?}");
             assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4000, "{rows:?}");
@@ -77,9 +79,9 @@ mod tests {
     }
 
     #[test]
-    fn ids_lie_apart_or_all_over() {
-        assert!(ids(NewRows::Apart).iter().all(|&id| id < 0));
-        let above = ids(NewRows::AllOver).iter().filter(|&&id| id >= 0).count();
+    fn ids_are_negative_or_in_the_whole_range() {
+        assert!(ids(NewRowIds::Unused).iter().all(|&id| id < 0));
+        let above = ids(NewRowIds::WholeRange).iter().filter(|&&id| id >= 0).count();
         // Half of 4,000; four standard deviations are 126.
         assert!(above.abs_diff(2000) < 126, "{above}");
     }

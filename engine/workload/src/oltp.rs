@@ -15,8 +15,8 @@ use dbdyno_wire::Value;
 use crate::bulk::Bulk;
 use crate::call::{Call, Statement, UserIndex};
 use crate::composition::{KindCount, composition};
-use crate::kind::{Dialect, Kind, Tables};
-use crate::new_ids::{NewIds, NewRows};
+use crate::kind::{Dialect, Kind, TableChoice};
+use crate::new_ids::{NewIds, NewRowIds};
 use crate::positions::positions;
 
 /// A workload of the OLTP family.
@@ -31,7 +31,7 @@ pub struct Oltp {
     first_statement: Vec<usize>,
     seed: u64,
     dialect: Dialect,
-    new_rows: NewRows,
+    new_row_ids: NewRowIds,
 }
 
 /// The current transaction of one connection.
@@ -52,9 +52,13 @@ pub struct Event {
 }
 
 impl Oltp {
-    /// The workload of a plan. `new_rows` is the rule for the ids of added rows.
-    pub fn of(plan: &Plan, new_rows: NewRows) -> Self {
-        Self { dialect: Dialect::of(&plan.target), new_rows, ..Self::new(&plan.workload, plan.seed) }
+    /// The workload of a plan. `new_row_ids` is the rule for the ids of added rows.
+    pub fn from_plan(plan: &Plan, new_row_ids: NewRowIds) -> Self {
+        Self {
+            dialect: Dialect::from_target(&plan.target),
+            new_row_ids,
+            ..Self::new(&plan.workload, plan.seed)
+        }
     }
 
     /// A workload with this seed, in MySQL's SQL.
@@ -68,7 +72,7 @@ impl Oltp {
                 continue;
             }
             for repeat in 0..count.per_event {
-                steps.push((position, repeat == 0 && count.kind.tables() == Tables::Any));
+                steps.push((position, repeat == 0 && count.kind.tables() == TableChoice::Any));
                 if composition.get(position + 1).is_some_and(|next| next.kind == Kind::Insert) {
                     steps.push((position + 1, false));
                 }
@@ -78,7 +82,7 @@ impl Oltp {
         let mut first_statement = Vec::with_capacity(composition.len());
         for count in &composition {
             first_statement.push(next);
-            next += if count.kind.tables() == Tables::Any { options.tables as usize } else { 1 };
+            next += if count.kind.tables() == TableChoice::Any { options.tables as usize } else { 1 };
         }
         Self {
             workload: workload.clone(),
@@ -87,7 +91,7 @@ impl Oltp {
             first_statement,
             seed,
             dialect: Dialect::default(),
-            new_rows: NewRows::default(),
+            new_row_ids: NewRowIds::default(),
         }
     }
 
@@ -108,7 +112,7 @@ impl Oltp {
     pub fn preparation_order(&self) -> Vec<usize> {
         let verbs_wait = self.workload.name == WorkloadName::OltpReadOnly;
         let rank = |kind: Kind| match kind {
-            Kind::Point if verbs_wait => 0,
+            Kind::PointSelect if verbs_wait => 0,
             Kind::Begin => 1,
             Kind::Commit => 2,
             _ => 3,
@@ -167,17 +171,17 @@ impl Oltp {
             table: 1,
             deleted: 0,
             keys: Keys::new(&self.workload.keys, low, high),
-            new_ids: NewIds::new(self.new_rows, self.seed, user),
+            new_ids: NewIds::new(self.new_row_ids, self.seed, user),
             rng: Rng::new(self.seed, &[u64::from_be_bytes(*b"virtuser"), user.global]),
             call: Call::default(),
             bulk: (self.workload.name == WorkloadName::BulkInsert)
-                .then(|| Bulk::new(format!("sbtest{}", user.global + 1), self.new_rows)),
+                .then(|| Bulk::new(format!("sbtest{}", user.global + 1), self.new_row_ids)),
         }
     }
 
     /// Number of different statements of a kind on each connection: one per table that the kind may use.
     fn copies(&self, kind: Kind) -> u32 {
-        if kind.tables() == Tables::Any { self.workload.options.tables } else { 1 }
+        if kind.tables() == TableChoice::Any { self.workload.options.tables } else { 1 }
     }
 
     fn prepares(&self, count: &KindCount) -> bool {
@@ -187,7 +191,8 @@ impl Oltp {
 
     #[inline]
     fn statement(&self, kind: usize, table: u32) -> usize {
-        let offset = if self.composition[kind].kind.tables() == Tables::Any { table as usize - 1 } else { 0 };
+        let offset =
+            if self.composition[kind].kind.tables() == TableChoice::Any { table as usize - 1 } else { 0 };
         self.first_statement[kind] + offset
     }
 }
@@ -234,11 +239,11 @@ impl Event {
             return None;
         }
         self.step = 1; // The next call adds the event's row to the empty buffer.
-        self.rest()
+        self.remaining_insert()
     }
 
     /// The INSERT for collected rows that no event has sent.
-    pub fn rest(&mut self) -> Option<&Call> {
+    pub fn remaining_insert(&mut self) -> Option<&Call> {
         let rows = self.bulk.as_ref().map_or(0, |bulk| bulk.rows);
         self.call.rows_expected = Some(rows);
         (rows > 0).then_some(&self.call)
@@ -246,19 +251,19 @@ impl Event {
 
     /// Whether events collect rows for a later INSERT.
     #[inline]
-    pub fn collects(&self) -> bool {
+    pub fn has_row_buffer(&self) -> bool {
         self.bulk.is_some()
     }
 
     /// The statement that selects the last id of the user's own table, if new ids continue after it.
-    pub fn last_row_sql(&self) -> Option<String> {
-        self.bulk.as_ref().and_then(Bulk::last_row_sql)
+    pub fn last_id_sql(&self) -> Option<String> {
+        self.bulk.as_ref().and_then(Bulk::last_id_sql)
     }
 
     /// Continues ids after `last`.
-    pub fn follow(&mut self, last: u64) {
+    pub fn continue_ids_after(&mut self, last: u64) {
         if let Some(bulk) = &mut self.bulk {
-            bulk.follow(last);
+            bulk.continue_ids_after(last);
         }
     }
 
@@ -267,7 +272,7 @@ impl Event {
         let options = &oltp.workload.options;
         match kind {
             Kind::Begin | Kind::Commit | Kind::BulkInsert => {}
-            Kind::Point | Kind::IndexUpdate => self.push_key(),
+            Kind::PointSelect | Kind::IndexUpdate => self.push_key(),
             Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => {
                 let low = self.keys.draw(&mut self.rng);
                 self.push(low);
@@ -318,14 +323,14 @@ impl Event {
     }
 
     fn push_text(&mut self) {
-        self.call.values.push(Value::Text(text::c(&mut self.rng).to_vec()));
+        self.call.values.push(Value::Text(text::c_value(&mut self.rng).to_vec()));
     }
 
     /// Appends values for the columns k, c and pad.
     fn push_row(&mut self) {
         self.push_key();
         self.push_text();
-        self.call.values.push(Value::Text(text::pad(&mut self.rng).to_vec()));
+        self.call.values.push(Value::Text(text::pad_value(&mut self.rng).to_vec()));
     }
 }
 

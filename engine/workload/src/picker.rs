@@ -7,7 +7,7 @@ use dbdyno_random::Rng;
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::{SqlWorkload, TransactionOrder};
 
-use crate::sql::source::{cumulative_weights, weighted};
+use crate::sql::source::{cumulative_weights, draw_weighted};
 
 /// Picks the next transaction of each user from a list.
 #[derive(Debug)]
@@ -27,14 +27,14 @@ pub(crate) struct TransactionPicker {
 
 impl TransactionPicker {
     /// `weights` may be empty if the order is not weighted.
-    pub(crate) fn new(own: &SqlWorkload, count: usize, weights: &[f64], plan: &Plan) -> Self {
+    pub(crate) fn new(custom: &SqlWorkload, count: usize, weights: &[f64], plan: &Plan) -> Self {
         Self {
-            order: own.order,
+            order: custom.order,
             count: count as u64,
             weights: cumulative_weights(weights),
             taken: AtomicU64::new(0),
             engine: (plan.segment.index.into(), plan.segment.count.into()),
-            times: own.replay.as_ref().and_then(|replay| replay.times).map(u64::from),
+            times: custom.replay.as_ref().and_then(|replay| replay.times).map(u64::from),
         }
     }
 
@@ -48,7 +48,7 @@ impl TransactionPicker {
     pub(crate) fn next(&self, executed: u64, rng: &mut Rng) -> Option<usize> {
         let number = match self.order {
             TransactionOrder::Weighted if self.count == 1 => return Some(0),
-            TransactionOrder::Weighted => return Some(weighted(&self.weights, rng)),
+            TransactionOrder::Weighted => return Some(draw_weighted(&self.weights, rng)),
             TransactionOrder::InOrder => {
                 let (index, engines) = self.engine;
                 self.taken.fetch_add(1, Ordering::Relaxed) * engines + index

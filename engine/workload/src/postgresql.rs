@@ -16,7 +16,7 @@ impl Schema {
     /// Marks a table as complete, and sets its sequence to continue after the last row.
     pub(crate) fn pg_set_mark(&self, table: u32) -> String {
         let comment = self.pg_comment(table, &self.mark());
-        match self.after_rows(table) {
+        match self.set_sequence(table) {
             Some(sequence) => format!("{sequence}; {comment}"),
             None => comment,
         }
@@ -39,7 +39,7 @@ impl Schema {
     }
 
     /// Selects name and comment of the existing tables, views and foreign tables with these names.
-    pub(crate) fn pg_existing(&self) -> String {
+    pub(crate) fn pg_existing_tables_sql(&self) -> String {
         "SELECT c.relname, obj_description(c.oid, 'pg_class') FROM pg_class c \
          JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE n.nspname = current_schema() AND c.relname LIKE 'sbtest%' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"
@@ -62,7 +62,7 @@ impl Schema {
         scans
     }
 
-    /// COPY for the rows that [`crate::rows::Rows::binary`] writes.
+    /// COPY for the rows that [`crate::rows::Rows::write_binary`] writes.
     pub(crate) fn pg_copy(&self, table: u32) -> String {
         format!("COPY {} (id, k, c, pad) FROM STDIN (FORMAT binary)", self.name(table))
     }
@@ -78,7 +78,7 @@ mod tests {
             "workload": {"name": name, "options": options}, "load": {"connections": 3},
             "phases": {"measure_us": 0}, "seed": 1
         });
-        Schema::of(&serde_json::from_value(plan).unwrap())
+        Schema::from_plan(&serde_json::from_value(plan).unwrap())
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         assert!(schema.create(1).contains("id INTEGER NOT NULL,"));
         let index = schema.create_index(1).unwrap();
         assert_eq!(index, "CREATE INDEX xid_1 ON sbtest1(id); CREATE INDEX k_1 ON sbtest1(k)");
-        assert_eq!(schema.after_rows(1), None);
+        assert_eq!(schema.set_sequence(1), None);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use dbdyno_schema::plan::StatementMode;
 use dbdyno_schema::record::StatementKind;
 
 use crate::call::{Call, Statement, UserIndex};
-use crate::new_ids::NewRows;
+use crate::new_ids::NewRowIds;
 use crate::oltp::{self, Oltp};
-use crate::replay::{self, Recorded, Replayed};
+use crate::replay::{self, Recording, ReplayProgram};
 use crate::sql::{self, Columns, Sql};
 
 /// The workload of a run.
@@ -20,7 +20,7 @@ pub enum Program {
     /// User-defined SQL.
     Sql(Sql),
     /// Recorded statements.
-    Replayed(Replayed),
+    Replay(ReplayProgram),
 }
 
 /// Content of the files that a plan names.
@@ -29,7 +29,7 @@ pub struct Contents {
     /// Columns of CSV files, from which parameters get values.
     pub columns: Columns,
     /// Recorded statements.
-    pub recorded: Option<Arc<Recorded>>,
+    pub recording: Option<Arc<Recording>>,
 }
 
 /// The current transaction of one connection.
@@ -40,20 +40,20 @@ pub enum Event {
     /// A user-defined transaction.
     Sql(Box<sql::Event>),
     /// A recorded transaction.
-    Replayed(Box<replay::Event>),
+    Replay(Box<replay::Event>),
 }
 
 impl Program {
-    /// The workload of a plan. `new_rows` is the rule for the ids of added rows.
-    pub fn of(plan: &Plan, contents: &Contents, new_rows: NewRows) -> Self {
-        let recorded = contents.recorded.clone();
-        match (plan.workload.own_sql(), recorded) {
-            (Some(own), Some(recorded)) => Program::Replayed(Replayed::new(own, recorded, plan)),
-            (Some(own), None) => {
+    /// The workload of a plan. `new_row_ids` is the rule for the ids of added rows.
+    pub fn from_plan(plan: &Plan, contents: &Contents, new_row_ids: NewRowIds) -> Self {
+        let recording = contents.recording.clone();
+        match (plan.workload.custom_sql(), recording) {
+            (Some(custom), Some(recording)) => Program::Replay(ReplayProgram::new(custom, recording, plan)),
+            (Some(custom), None) => {
                 let prepared = plan.workload.statements == StatementMode::Prepared;
-                Program::Sql(Sql::new(own, prepared, &contents.columns, plan))
+                Program::Sql(Sql::new(custom, prepared, &contents.columns, plan))
             }
-            (None, _) => Program::Oltp(Box::new(Oltp::of(plan, new_rows))),
+            (None, _) => Program::Oltp(Box::new(Oltp::from_plan(plan, new_row_ids))),
         }
     }
 
@@ -62,7 +62,7 @@ impl Program {
         match self {
             Program::Oltp(oltp) => oltp.statements().collect(),
             Program::Sql(sql) => sql.statements(),
-            Program::Replayed(replayed) => replayed.statements(),
+            Program::Replay(replay) => replay.statements(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Program {
         match self {
             Program::Oltp(oltp) => oltp.preparation_order(),
             Program::Sql(sql) => (0..sql.statements().len()).collect(),
-            Program::Replayed(_) => vec![0],
+            Program::Replay(_) => vec![0],
         }
     }
 
@@ -80,7 +80,7 @@ impl Program {
         match self {
             Program::Oltp(oltp) => oltp.describe(),
             Program::Sql(sql) => sql.describe(),
-            Program::Replayed(replayed) => replayed.describe(),
+            Program::Replay(replay) => replay.describe(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Program {
         match self {
             Program::Oltp(_) => Vec::new(),
             Program::Sql(sql) => sql.around().0.to_vec(),
-            Program::Replayed(replayed) => replayed.around().0.to_vec(),
+            Program::Replay(replay) => replay.around().0.to_vec(),
         }
     }
 
@@ -98,7 +98,7 @@ impl Program {
         match self {
             Program::Oltp(_) => &[],
             Program::Sql(sql) => sql.around().1,
-            Program::Replayed(replayed) => replayed.around().1,
+            Program::Replay(replay) => replay.around().1,
         }
     }
 
@@ -107,7 +107,7 @@ impl Program {
         match self {
             Program::Oltp(oltp) => Event::Oltp(Box::new(oltp.events(user))),
             Program::Sql(sql) => Event::Sql(Box::new(sql.events(user))),
-            Program::Replayed(replayed) => Event::Replayed(Box::new(replayed.events(user))),
+            Program::Replay(replay) => Event::Replay(Box::new(replay.events(user))),
         }
     }
 }
@@ -119,7 +119,7 @@ impl Event {
         match self {
             Event::Oltp(event) => event.restart(),
             Event::Sql(event) => event.restart(),
-            Event::Replayed(event) => event.restart(),
+            Event::Replay(event) => event.restart(),
         }
     }
 
@@ -128,7 +128,7 @@ impl Event {
         match self {
             Event::Oltp(event) => event.last(),
             Event::Sql(event) => event.last(),
-            Event::Replayed(event) => event.last(),
+            Event::Replay(event) => event.last(),
         }
     }
 
@@ -138,16 +138,16 @@ impl Event {
         match (self, program) {
             (Event::Oltp(event), Program::Oltp(oltp)) => event.next(oltp),
             (Event::Sql(event), Program::Sql(sql)) => event.next(sql),
-            (Event::Replayed(event), Program::Replayed(replayed)) => event.next(replayed),
+            (Event::Replay(event), Program::Replay(replay)) => event.next(replay),
             _ => unreachable!("an event belongs to the program that created it"),
         }
     }
 
-    /// Stores the first row of the last statement's result, as text, for later statements ([`Call::keeps`]). The row is
+    /// Stores the first row of the last statement's result, as text, for later statements ([`Call::is_result_used`]). The row is
     /// empty if the result has none.
-    pub fn keep(&mut self, program: &Program, row: &[Option<Vec<u8>>]) {
+    pub fn store_result(&mut self, program: &Program, row: &[Option<Vec<u8>>]) {
         if let (Event::Sql(event), Program::Sql(sql)) = (self, program) {
-            event.keep(sql, row);
+            event.store_result(sql, row);
         }
     }
 
@@ -157,39 +157,39 @@ impl Event {
         match self {
             Event::Oltp(_) => false,
             Event::Sql(event) => event.is_done(),
-            Event::Replayed(event) => event.is_done(),
+            Event::Replay(event) => event.is_done(),
         }
     }
 
     /// The INSERT for buffered rows that no event has sent.
-    pub fn rest(&mut self) -> Option<&Call> {
+    pub fn remaining_insert(&mut self) -> Option<&Call> {
         match self {
-            Event::Oltp(event) => event.rest(),
-            Event::Sql(_) | Event::Replayed(_) => None,
+            Event::Oltp(event) => event.remaining_insert(),
+            Event::Sql(_) | Event::Replay(_) => None,
         }
     }
 
     /// Whether events buffer rows for a later INSERT.
     #[inline]
-    pub fn collects(&self) -> bool {
+    pub fn has_row_buffer(&self) -> bool {
         match self {
-            Event::Oltp(event) => event.collects(),
-            Event::Sql(_) | Event::Replayed(_) => false,
+            Event::Oltp(event) => event.has_row_buffer(),
+            Event::Sql(_) | Event::Replay(_) => false,
         }
     }
 
     /// The statement that selects the last id of the user's own table, if new ids continue after it.
-    pub fn last_row_sql(&self) -> Option<String> {
+    pub fn last_id_sql(&self) -> Option<String> {
         match self {
-            Event::Oltp(event) => event.last_row_sql(),
-            Event::Sql(_) | Event::Replayed(_) => None,
+            Event::Oltp(event) => event.last_id_sql(),
+            Event::Sql(_) | Event::Replay(_) => None,
         }
     }
 
     /// Continues ids after `last`.
-    pub fn follow(&mut self, last: u64) {
+    pub fn continue_ids_after(&mut self, last: u64) {
         if let Event::Oltp(event) = self {
-            event.follow(last);
+            event.continue_ids_after(last);
         }
     }
 }

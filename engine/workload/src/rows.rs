@@ -22,14 +22,14 @@ pub struct Rows {
     keys: Keys,
     next: u64,
     last: u64,
-    form: BulkForm,
+    format: BulkFormat,
     /// Whether the header of the binary format has been written.
-    begun: bool,
+    has_header: bool,
 }
 
 /// Format of rows in bulk statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BulkForm {
+pub enum BulkFormat {
     /// Lines for LOAD DATA.
     Lines,
     /// PostgreSQL's binary COPY format, with 32-bit numbers.
@@ -57,18 +57,18 @@ impl Rows {
             keys: Keys::new(keys, 1, count.max(1)),
             next: first,
             last,
-            form: BulkForm::Lines,
-            begun: false,
+            format: BulkFormat::Lines,
+            has_header: false,
         }
     }
 
-    pub(crate) fn in_form(self, form: BulkForm) -> Self {
-        Self { form, ..self }
+    pub(crate) fn with_format(self, format: BulkFormat) -> Self {
+        Self { format, ..self }
     }
 
-    fn binary(&mut self, out: &mut Vec<u8>, bytes: usize, number: impl Fn(&mut Vec<u8>, u64)) -> bool {
+    fn write_binary(&mut self, out: &mut Vec<u8>, bytes: usize, number: impl Fn(&mut Vec<u8>, u64)) -> bool {
         let end = out.len() + bytes - ROW_BYTES;
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.has_header, true) {
             out.extend_from_slice(BINARY_BEGIN);
         }
         while self.next <= self.last && out.len() <= end {
@@ -77,8 +77,8 @@ impl Rows {
             out.extend_from_slice(&4i16.to_be_bytes());
             number(out, self.next);
             number(out, row.k);
-            field(out, &row.c);
-            field(out, &row.pad);
+            push_field(out, &row.c);
+            push_field(out, &row.pad);
             self.next += 1;
         }
         let more = self.next <= self.last;
@@ -89,32 +89,32 @@ impl Rows {
     }
 
     /// Number of rows not written yet.
-    pub fn left(&self) -> u64 {
+    pub fn remaining(&self) -> u64 {
         (self.last + 1).saturating_sub(self.next)
     }
 
     /// Appends rows as lines for LOAD DATA, at most `bytes` bytes. Returns whether there are more.
-    pub fn lines(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+    pub fn write_lines(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
         let end = out.len() + bytes - ROW_BYTES;
         while self.next <= self.last && out.len() <= end {
-            self.row(out, [b"", b",", b",", b";"]);
+            self.write_row(out, [b"", b",", b",", b";"]);
         }
         self.next <= self.last
     }
 
     /// Writes the next row with these separators: before id, before c, between c and pad, and after pad.
     #[inline]
-    fn row(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
+    fn write_row(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
         let mut number = itoa::Buffer::new();
         out.reserve(ROW_BYTES);
         out.extend_from_slice(begin);
         out.extend_from_slice(number.format(self.next).as_bytes());
-        self.row_without_id(out, [b",", before, between, end]);
+        self.write_row_without_id(out, [b",", before, between, end]);
     }
 
     /// Writes the next row without its id, for which AUTO_INCREMENT provides the value.
     #[inline]
-    fn row_without_id(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
+    fn write_row_without_id(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
         let row = row(self.seed, self.table, self.next, &self.keys);
         let mut number = itoa::Buffer::new();
         out.extend_from_slice(begin);
@@ -129,27 +129,27 @@ impl Rows {
 }
 
 impl BulkRows for Rows {
-    fn bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
-        match self.form {
-            BulkForm::Lines => self.lines(out, bytes),
-            BulkForm::Binary => {
-                self.binary(out, bytes, |out, number| field(out, &(number as i32).to_be_bytes()))
+    fn write_bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+        match self.format {
+            BulkFormat::Lines => self.write_lines(out, bytes),
+            BulkFormat::Binary => {
+                self.write_binary(out, bytes, |out, number| push_field(out, &(number as i32).to_be_bytes()))
             }
-            BulkForm::WideBinary => {
-                self.binary(out, bytes, |out, number| field(out, &(number as i64).to_be_bytes()))
+            BulkFormat::WideBinary => {
+                self.write_binary(out, bytes, |out, number| push_field(out, &(number as i64).to_be_bytes()))
             }
         }
     }
 
-    fn values(&mut self, out: &mut Vec<u8>, ids: bool) -> u64 {
+    fn write_values(&mut self, out: &mut Vec<u8>, ids: bool) -> u64 {
         let first = self.next;
         let end = INSERT_BYTES - ROW_BYTES;
         while self.next <= self.last && out.len() <= end {
             let begin: &[u8] = if self.next == first { b"(" } else { b",(" };
             if ids {
-                self.row(out, [begin, b",'", b"','", b"')"]);
+                self.write_row(out, [begin, b",'", b"','", b"')"]);
             } else {
-                self.row_without_id(out, [begin, b",'", b"','", b"')"]);
+                self.write_row_without_id(out, [begin, b",'", b"','", b"')"]);
             }
         }
         self.next - first
@@ -157,7 +157,7 @@ impl BulkRows for Rows {
 }
 
 #[inline]
-fn field(out: &mut Vec<u8>, value: &[u8]) {
+fn push_field(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(&(value.len() as u32).to_be_bytes());
     out.extend_from_slice(value);
 }
@@ -176,7 +176,7 @@ mod tests {
         let mut out = Vec::new();
         loop {
             let begin = out.len();
-            let more = rows.lines(&mut out, bytes);
+            let more = rows.write_lines(&mut out, bytes);
             assert!(out.len() - begin <= bytes);
             if !more {
                 return String::from_utf8(out).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn inserts_and_lines_contain_the_same_rows() {
         let (mut values, mut left) = (Vec::new(), rows(5, 7));
-        assert_eq!((left.values(&mut values, true), left.left()), (3, 0));
+        assert_eq!((left.write_values(&mut values, true), left.remaining()), (3, 0));
         let values = String::from_utf8(values).unwrap();
         let lines: Vec<String> =
             all_lines(rows(5, 7), 1000).replace(';', ")").split_inclusive(')').map(Into::into).collect();
@@ -204,8 +204,8 @@ mod tests {
         assert_eq!(as_lines, lines.concat());
     }
 
-    /// The fields of rows in the binary form, numbers as text.
-    fn of_binary(mut bytes: &[u8]) -> String {
+    /// The fields of rows in the binary format, numbers as text.
+    fn decode_binary(mut bytes: &[u8]) -> String {
         let mut text = String::new();
         bytes = bytes.strip_prefix(BINARY_BEGIN).unwrap();
         while bytes != BINARY_END {
@@ -228,25 +228,25 @@ mod tests {
     #[test]
     fn binary_rows_and_lines_contain_the_same_values() {
         let lines = all_lines(rows(1, 500), 4 << 20);
-        for form in [BulkForm::Binary, BulkForm::WideBinary] {
-            let (mut left, mut out) = (rows(1, 500).in_form(form), Vec::new());
+        for format in [BulkFormat::Binary, BulkFormat::WideBinary] {
+            let (mut left, mut out) = (rows(1, 500).with_format(format), Vec::new());
             loop {
                 let begin = out.len();
-                let more = left.bulk(&mut out, 1000);
+                let more = left.write_bulk(&mut out, 1000);
                 assert!(out.len() - begin <= 1000);
                 if !more {
                     break;
                 }
             }
-            assert_eq!(of_binary(&out), lines);
+            assert_eq!(decode_binary(&out), lines);
         }
     }
 
     #[test]
     fn rows_without_ids_have_the_same_other_columns() {
         let (mut with, mut without) = (Vec::new(), Vec::new());
-        rows(5, 7).values(&mut with, true);
-        rows(5, 7).values(&mut without, false);
+        rows(5, 7).write_values(&mut with, true);
+        rows(5, 7).write_values(&mut without, false);
         let with = ["(5,", "(6,", "(7,"]
             .iter()
             .fold(String::from_utf8(with).unwrap(), |text, id| text.replace(id, "("));
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn inserts_cover_every_row_once() {
         let (mut rows, mut counts) = (rows(1, COUNT), Vec::new());
-        while rows.left() > 0 {
+        while rows.remaining() > 0 {
             let mut sql = Vec::new();
-            let count = rows.values(&mut sql, true);
+            let count = rows.write_values(&mut sql, true);
             assert!(sql.len() <= INSERT_BYTES);
             assert_eq!(sql.iter().filter(|&&byte| byte == b'(').count() as u64, count);
             counts.push(count);

@@ -10,7 +10,7 @@ use dbdyno_schema::description::{ColumnDescription, IndexDescription, TableGroup
 use dbdyno_schema::plan::{Distribution, OltpOptions, Plan, WorkloadName};
 
 use crate::kind::Dialect;
-use crate::rows::{BulkForm, Rows};
+use crate::rows::{BulkFormat, Rows};
 use crate::table_statements::TableStatements;
 use crate::tables::Tables;
 
@@ -51,9 +51,9 @@ impl Schema {
     }
 
     /// The tables of a plan.
-    pub fn of(plan: &Plan) -> Self {
+    pub fn from_plan(plan: &Plan) -> Self {
         let mut schema = Self::new(&plan.workload.options, plan.seed);
-        schema.dialect = Dialect::of(&plan.target);
+        schema.dialect = Dialect::from_target(&plan.target);
         if plan.workload.name == WorkloadName::Sql {
             schema.options.tables = 0; // User-defined tables are not part of this schema.
         }
@@ -68,7 +68,7 @@ impl Schema {
     }
 
     /// Uses these statements, if there are any, instead of those for marked tables.
-    pub fn in_form_of(mut self, statements: Option<&Arc<dyn TableStatements>>) -> Self {
+    pub fn with_statements(mut self, statements: Option<&Arc<dyn TableStatements>>) -> Self {
         if let Some(statements) = statements {
             self.options.table_size = statements.rows();
             self.keys = statements.keys().clone();
@@ -140,7 +140,8 @@ impl Schema {
         if let Some(statements) = &self.statements {
             return statements.create(table);
         }
-        let mut parts: Vec<String> = self.columns().iter().map(|column| self.definition(column)).collect();
+        let mut parts: Vec<String> =
+            self.columns().iter().map(|column| self.column_definition(column)).collect();
         if !self.options.secondary {
             parts.push("PRIMARY KEY (id)".into());
         } else if !self.is_pg() {
@@ -154,7 +155,7 @@ impl Schema {
         format!("CREATE TABLE {name}({parts}) ENGINE = {engine} COMMENT = '{LOADING}'")
     }
 
-    fn definition(&self, column: &ColumnDescription) -> String {
+    fn column_definition(&self, column: &ColumnDescription) -> String {
         let kind = match (column.length, self.is_wide()) {
             (Some(length), _) => format!("CHAR({length})"),
             (None, true) => "BIGINT".into(),
@@ -179,7 +180,7 @@ impl Schema {
     }
 
     /// Whether `prepare` creates the tables empty, because the workload itself fills them.
-    pub fn makes_no_rows(&self) -> bool {
+    pub fn has_empty_tables(&self) -> bool {
         self.bulk
     }
 
@@ -206,7 +207,7 @@ impl Schema {
 
     /// The statement that sets a table's sequence after rows with explicit ids were loaded. [`Schema::set_mark`]
     /// includes it.
-    pub fn after_rows(&self, table: u32) -> Option<String> {
+    pub fn set_sequence(&self, table: u32) -> Option<String> {
         if self.is_pg() { self.pg_set_sequence(table) } else { None }
     }
 
@@ -253,9 +254,9 @@ impl Schema {
     }
 
     /// Selects name and comment of the existing tables with these names.
-    pub fn existing(&self) -> String {
+    pub fn existing_tables_sql(&self) -> String {
         if self.is_pg() {
-            return self.pg_existing();
+            return self.pg_existing_tables_sql();
         }
         "SELECT table_name, table_comment FROM information_schema.tables \
          WHERE table_schema = DATABASE() AND table_name LIKE 'sbtest%'"
@@ -272,7 +273,7 @@ impl Tables for Schema {
 
     /// The statement that loads rows. The file name appears only in MySQL's logs; no file is opened. The separators are
     /// plain characters, which mean the same in every SQL mode, and digits are the same in every character set.
-    fn load(&self, table: u32) -> String {
+    fn load_sql(&self, table: u32) -> String {
         if self.is_pg() {
             return self.pg_copy(table);
         }
@@ -283,7 +284,7 @@ impl Tables for Schema {
         )
     }
 
-    fn insert(&self, table: u32) -> (String, bool) {
+    fn insert_sql(&self, table: u32) -> (String, bool) {
         match &self.statements {
             Some(statements) => statements.insert(table),
             None => (format!("INSERT INTO {} (id, k, c, pad) VALUES", self.name(table)), true),
@@ -291,12 +292,12 @@ impl Tables for Schema {
     }
 
     fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {
-        let form = match (self.dialect, self.is_wide()) {
-            (Dialect::Mysql, _) => BulkForm::Lines,
-            (Dialect::Postgresql, false) => BulkForm::Binary,
-            (Dialect::Postgresql, true) => BulkForm::WideBinary,
+        let format = match (self.dialect, self.is_wide()) {
+            (Dialect::Mysql, _) => BulkFormat::Lines,
+            (Dialect::Postgresql, false) => BulkFormat::Binary,
+            (Dialect::Postgresql, true) => BulkFormat::WideBinary,
         };
-        Rows::new(self.seed, table, (self.rows(), &self.keys), first, last).in_form(form)
+        Rows::new(self.seed, table, (self.rows(), &self.keys), first, last).with_format(format)
     }
 
     fn has_index(&self) -> bool {
@@ -307,7 +308,7 @@ impl Tables for Schema {
         STATEMENT_ROWS
     }
 
-    fn warns(&self) -> bool {
+    fn can_warn(&self) -> bool {
         false
     }
 }
@@ -322,7 +323,7 @@ mod tests {
             "schema": 1, "target": {"protocol": "null"}, "workload": {"name": "bulk_insert"},
             "load": {"connections": 7}, "phases": {"measure_us": 1_000_000}, "seed": 1
         });
-        let schema = Schema::of(&serde_json::from_value(plan).unwrap());
+        let schema = Schema::from_plan(&serde_json::from_value(plan).unwrap());
         assert_eq!((schema.tables(), schema.rows(), schema.has_index()), (7, 0, false));
         assert!(schema.create(7).starts_with("CREATE TABLE sbtest7(id INTEGER NOT NULL, k INTEGER"));
         assert_eq!(schema.create_index(7), None);

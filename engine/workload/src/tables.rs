@@ -8,11 +8,11 @@ pub trait Tables {
     /// Name of a table.
     fn name(&self, table: u32) -> String;
 
-    /// The statement that loads the rows that [`BulkRows::bulk`] writes: LOAD DATA LOCAL or COPY.
-    fn load(&self, table: u32) -> String;
+    /// The statement that loads the rows that [`BulkRows::write_bulk`] writes: LOAD DATA LOCAL or COPY.
+    fn load_sql(&self, table: u32) -> String;
 
     /// The beginning of an INSERT up to its values, and whether the values must include ids.
-    fn insert(&self, table: u32) -> (String, bool);
+    fn insert_sql(&self, table: u32) -> (String, bool);
 
     /// The rows `first` to `last` of a table, inclusive.
     fn rows_from(&self, table: u32, first: u64, last: u64) -> Self::Rows;
@@ -24,15 +24,15 @@ pub trait Tables {
     fn statement_rows(&self, table: u32) -> u64;
 
     /// Whether the server may only warn about rows that do not fit their table.
-    fn warns(&self) -> bool;
+    fn can_warn(&self) -> bool;
 }
 
 /// A range of a table's rows, generated one by one.
 pub trait BulkRows {
     /// Appends about `bytes` bytes of rows in the format of the server's bulk statement. Returns whether there are more
     /// rows.
-    fn bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool;
+    fn write_bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool;
 
     /// Appends the values of one INSERT, with ids or without. Returns the number of rows.
-    fn values(&mut self, out: &mut Vec<u8>, ids: bool) -> u64;
+    fn write_values(&mut self, out: &mut Vec<u8>, ids: bool) -> u64;
 }

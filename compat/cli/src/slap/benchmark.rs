@@ -51,7 +51,7 @@ impl Benchmark {
             }
         }
         let mut main_plan = plan_of(1);
-        let secrets = Secrets { password, ..input::secrets(&main_plan).map_err(usage_error)? };
+        let secrets = Secrets { password, ..input::read_secrets(&main_plan).map_err(usage_error)? };
         // The main connection selects no schema, because the schema may not exist yet.
         main_plan.target = target.clone();
         let main_connection = AdminConnection::open(&run_spec(main_plan, &secrets));

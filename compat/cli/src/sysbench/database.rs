@@ -54,7 +54,7 @@ pub(super) fn run_spec(
         return Err(PlanError::Plan(problems.join("\n")));
     }
     let mut secrets =
-        input::secrets(&plan).map_err(|problem| PlanError::Other(replace_plan_keys(&problem)))?;
+        input::read_secrets(&plan).map_err(|problem| PlanError::Other(replace_plan_keys(&problem)))?;
     secrets.password = match settings.driver {
         Driver::Mysql => command_line.registry.string("mysql-password").map(Into::into),
         Driver::Pgsql => {

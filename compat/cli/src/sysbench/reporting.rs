@@ -192,7 +192,7 @@ pub(super) fn exit_code(reason: EndReason) -> ExitCode {
         EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => ExitCode::SUCCESS,
         EndReason::ForcedShutdown => FORCED.into(),
         EndReason::Interrupted => {
-            signals::die_of_signal();
+            signals::exit_by_signal();
             dbdyno_cli::exit::code(reason).into()
         }
         _ => FAILED.into(),

@@ -74,7 +74,7 @@ pub(crate) fn describe() -> ExitCode {
 }
 
 fn script_workload(plan: &Plan) -> Result<&ScriptWorkload, String> {
-    plan.workload.own_script().ok_or_else(|| {
+    plan.workload.lua_script().ok_or_else(|| {
         "dbdyno-compat runs only plans with a Lua script; run this plan with dbdyno-engine".to_owned()
     })
 }

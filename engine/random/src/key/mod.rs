@@ -66,7 +66,7 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
-    use super::exact::{assert_fits, bates_cdf};
+    use super::goodness_of_fit::{assert_fits, bates_cdf};
     use super::*;
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
 }
 
 #[cfg(test)]
-pub(crate) mod exact {
+pub(crate) mod goodness_of_fit {
     //! Compares the draws of a distribution with its exact probabilities.
 
     use super::*;

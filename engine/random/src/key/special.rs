@@ -46,7 +46,7 @@ pub(super) fn bates(rng: &mut Rng, count: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::Rng;
-    use crate::key::exact::{assert_fits, bates_cdf};
+    use crate::key::goodness_of_fit::{assert_fits, bates_cdf};
     use crate::key::{Distribution, Keys};
 
     fn keys() -> Keys {

@@ -16,15 +16,15 @@ pub(super) struct Zipfian {
     /// H(count + 0.5).
     last: f64,
     /// 2 - H⁻¹(H(2.5) - h(2)): candidates below it are accepted without a second test.
-    sure: f64,
+    accept_max: f64,
 }
 
 impl Zipfian {
     pub(super) fn new(count: u64, exponent: f64) -> Self {
-        let mut keys = Self { count: count as f64, exponent, first: 0.0, last: 0.0, sure: 0.0 };
+        let mut keys = Self { count: count as f64, exponent, first: 0.0, last: 0.0, accept_max: 0.0 };
         keys.first = keys.integral(1.5) - 1.0;
         keys.last = keys.integral(keys.count + 0.5);
-        keys.sure = 2.0 - keys.inverse(keys.integral(2.5) - keys.weight(2.0));
+        keys.accept_max = 2.0 - keys.inverse(keys.integral(2.5) - keys.weight(2.0));
         keys
     }
 
@@ -35,7 +35,7 @@ impl Zipfian {
             let u = self.last + rng.unit() * (self.first - self.last);
             let x = self.inverse(u);
             let k = (x + 0.5).floor().clamp(1.0, self.count);
-            if k - x <= self.sure || u >= self.integral(k + 0.5) - self.weight(k) {
+            if k - x <= self.accept_max || u >= self.integral(k + 0.5) - self.weight(k) {
                 return k as u64 - 1;
             }
         }
@@ -73,7 +73,7 @@ fn ln1p_over(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::Rng;
-    use crate::key::exact::assert_fits;
+    use crate::key::goodness_of_fit::assert_fits;
     use crate::key::{Distribution, Keys};
 
     #[test]

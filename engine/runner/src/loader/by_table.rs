@@ -55,7 +55,7 @@ impl<C: LoadConnector> Loader<'_, C> {
     /// The tables of each stream, in order. The tables of bulk_insert are all created by one stream.
     fn tables_per_stream(&self) -> Queue<Vec<u32>> {
         let tables = self.schema.tables();
-        let streams = if self.schema.makes_no_rows() { 1 } else { self.streams.min(tables) };
+        let streams = if self.schema.has_empty_tables() { 1 } else { self.streams.min(tables) };
         new_queue((1..=streams).map(|first| (first..=tables).step_by(streams as usize).collect()))
     }
 }
@@ -76,7 +76,7 @@ async fn prepare(
             let piece = Piece { table, first: 1, last: schema.rows() };
             loader.load_piece(&mut connection, piece, &mut sql, &reporter).await?;
             if loader.sends_ids()
-                && let Some(after) = schema.after_rows(table)
+                && let Some(after) = schema.set_sequence(table)
             {
                 execute(&mut connection, &after).await?;
             }

@@ -66,7 +66,7 @@ impl<C: LoadConnector> Loader<'_, C> {
         &self,
         connection: &mut impl Connection,
     ) -> Result<BTreeMap<String, String>, RunFailure> {
-        let sql = self.schema.existing();
+        let sql = self.schema.existing_tables_sql();
         let rows =
             connection.query_rows(&sql).await.map_err(|error| failure::from_query_error(&error, &sql))?;
         let pair = |row: Vec<Option<String>>| {

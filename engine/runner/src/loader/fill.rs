@@ -79,7 +79,7 @@ impl<T: Tables> RowLoader<T> {
         connection: &mut impl BulkLoad,
         remaining: Piece,
     ) -> Result<Option<StoredRows>, RunFailure> {
-        let sql = self.tables.load(remaining.table);
+        let sql = self.tables.load_sql(remaining.table);
         let piece = Piece {
             last: remaining.last.min(remaining.first + self.tables.statement_rows(remaining.table) - 1),
             ..remaining
@@ -125,7 +125,7 @@ impl<T: Tables> RowLoader<T> {
         let mut bytes = 0;
         let append_rows = |out: &mut Vec<u8>, bytes_wanted| {
             let begin = out.len();
-            let more = rows.bulk(out, bytes_wanted);
+            let more = rows.write_bulk(out, bytes_wanted);
             bytes += (out.len() - begin) as u64;
             more
         };
@@ -151,9 +151,9 @@ impl<T: Tables> RowLoader<T> {
     ) -> Result<StoredRows, RunFailure> {
         let (table, name) = (remaining.table, self.tables.name(remaining.table));
         sql.clear();
-        let (statement, ids) = self.tables.insert(table);
+        let (statement, ids) = self.tables.insert_sql(table);
         sql.extend_from_slice(statement.as_bytes());
-        let planned = self.tables.rows_from(table, remaining.first, remaining.last).values(sql, ids);
+        let planned = self.tables.rows_from(table, remaining.first, remaining.last).write_values(sql, ids);
         let (began, bytes) = (Instant::now(), sql.len() as u64);
         let mut retries = 0;
         loop {
@@ -190,7 +190,7 @@ impl<T: Tables> RowLoader<T> {
 
     /// Fails if the server changed values that do not fit their columns; without strict mode it only warns.
     async fn check_values_fit(&self, connection: &mut impl BulkLoad, table: u32) -> StepResult {
-        if !self.tables.warns() {
+        if !self.tables.can_warn() {
             return Ok(());
         }
         let sql = "SHOW WARNINGS";

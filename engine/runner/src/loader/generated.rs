@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_schema::record::{EndReason, Failure, LoadingStep, LoadingWay};
 use dbdyno_wire::{Connection, TextRow};
-use dbdyno_workload::generated::State;
+use dbdyno_workload::generated::TableState;
 use dbdyno_workload::tables::Tables;
 
 use super::pieces::divide_tables;
@@ -56,7 +56,7 @@ impl<C: LoadConnector> Loader<'_, C> {
         let (mut after, mut analyze) = (Duration::ZERO, Duration::ZERO);
         if !empty.is_empty() {
             let began = Instant::now();
-            execute_all(connection, self.own_sql.iter().flat_map(|own_sql| &own_sql.after)).await?;
+            execute_all(connection, self.custom_sql.iter().flat_map(|custom_sql| &custom_sql.after)).await?;
             (after, analyze) = (began.elapsed(), self.analyze_and_mark(connection, &empty).await?);
         }
         connection.close().await;
@@ -75,29 +75,30 @@ impl<C: LoadConnector> Loader<'_, C> {
     async fn empty_tables(&self, connection: &mut C::Connection) -> Result<Vec<EmptyTable>, RunFailure> {
         let tables = &self.generated;
         let (mut empty, mut conflicts) = (Vec::new(), Vec::new());
-        for table in tables.numbers() {
+        for table in tables.table_numbers() {
             let name = tables.name(table);
-            let Some(row) = fetch_rows(connection, &tables.comment(table)).await?.into_iter().next() else {
+            let Some(row) = fetch_rows(connection, &tables.comment_sql(table)).await?.into_iter().next()
+            else {
                 conflicts.push(format!("table {name} does not exist; create it in workload.sql.setup"));
                 continue;
             };
             let [comment, needs_one_stream] =
                 [0, 1].map(|at| row.get(at).cloned().flatten().unwrap_or_default());
             let needs_one_stream = needs_one_stream == "1";
-            let has_rows = !fetch_rows(connection, &tables.any_row(table)).await?.is_empty();
+            let has_rows = !fetch_rows(connection, &tables.any_row_sql(table)).await?.is_empty();
             match tables.state(table, &comment) {
-                State::Complete if has_rows => self.report(LoadingStep::Kept, name),
-                State::Unmarked if has_rows => {
+                TableState::Complete if has_rows => self.report(LoadingStep::Kept, name),
+                TableState::Unmarked if has_rows => {
                     conflicts.push(format!("{name} contains rows that dbdyno did not load"));
                 }
-                State::Other(mark) if has_rows => {
+                TableState::Other(mark) if has_rows => {
                     let needs = tables.mark(table);
                     conflicts.push(format!(
                         "{name} contains rows of another plan ({mark}); this plan needs: {needs}"
                     ));
                 }
                 state => {
-                    let is_unfinished = matches!(state, State::Unfinished);
+                    let is_unfinished = matches!(state, TableState::Unfinished);
                     empty.push(EmptyTable { table, comment, is_unfinished, needs_one_stream });
                 }
             }
@@ -114,7 +115,7 @@ impl<C: LoadConnector> Loader<'_, C> {
 
     /// Deletes the rows of an unfinished load.
     async fn delete_rows(&self, connection: &mut C::Connection, table: u32) -> StepResult {
-        let [truncate, delete] = self.generated.empty(table);
+        let [truncate, delete] = self.generated.delete_rows_sql(table);
         match execute(connection, &truncate).await {
             // TRUNCATE fails if another table refers to this one.
             Err(_) => execute(connection, &delete).await,

@@ -32,7 +32,7 @@ use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::{Connection, Connector};
-use dbdyno_workload::generated::Generated;
+use dbdyno_workload::generated::GeneratedTables;
 use dbdyno_workload::schema::Schema;
 use dbdyno_workload::tables::Tables;
 use tokio::sync::mpsc::unbounded_channel;
@@ -103,7 +103,7 @@ impl LoadConnector for PostgresConnector {
 /// One execution of a command on the tables of a plan.
 struct Loader<'a, C> {
     schema: Rc<Schema>,
-    generated: Rc<Generated>,
+    generated: Rc<GeneratedTables>,
     target: Target,
     connector: C,
     streams: u32,
@@ -112,7 +112,7 @@ struct Loader<'a, C> {
     began: Instant,
     rows_planned: Cell<u64>,
     totals: RefCell<LoadTotals>,
-    own_sql: Option<&'a SqlWorkload>,
+    custom_sql: Option<&'a SqlWorkload>,
 }
 
 fn run_loader(spec: &RunSpec, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> RunEnd {
@@ -137,10 +137,10 @@ fn run_on_runtime<C: LoadConnector>(
     command: Command,
 ) -> StepResult {
     let plan = &*spec.plan;
-    let own_sql = plan.workload.own_sql();
+    let custom_sql = plan.workload.custom_sql();
     let loader = Loader {
         schema: Rc::new(spec.schema()),
-        generated: Rc::new(Generated::of(plan)),
+        generated: Rc::new(GeneratedTables::from_plan(plan)),
         target: plan.target.clone(),
         connector,
         streams: plan.loading.streams,
@@ -149,10 +149,10 @@ fn run_on_runtime<C: LoadConnector>(
         began: Instant::now(),
         rows_planned: Cell::new(0),
         totals: RefCell::default(),
-        own_sql,
+        custom_sql,
     };
     // These options do not apply to user-defined tables.
-    let by_table = own_sql.is_none() && spec.options.tables.is_some();
+    let by_table = custom_sql.is_none() && spec.options.tables.is_some();
     let done = async {
         match command {
             Command::Prepare if by_table => loader.prepare_by_table().await,
@@ -177,7 +177,7 @@ fn run_on_runtime<C: LoadConnector>(
 impl<C: LoadConnector> Loader<'_, C> {
     async fn prepare(&self) -> StepResult {
         let mut connection = self.connect(&self.connector).await?;
-        execute_all(&mut connection, self.own_sql.iter().flat_map(|own_sql| &own_sql.setup)).await?;
+        execute_all(&mut connection, self.custom_sql.iter().flat_map(|custom_sql| &custom_sql.setup)).await?;
         if !self.generated.is_empty() {
             return self.fill_generated(connection).await;
         }
@@ -204,7 +204,8 @@ impl<C: LoadConnector> Loader<'_, C> {
 
     async fn cleanup(&self) -> StepResult {
         let mut connection = self.connect(&self.connector).await?;
-        execute_all(&mut connection, self.own_sql.iter().flat_map(|own_sql| &own_sql.cleanup)).await?;
+        execute_all(&mut connection, self.custom_sql.iter().flat_map(|custom_sql| &custom_sql.cleanup))
+            .await?;
         self.drop_marked(&mut connection).await?;
         connection.close().await;
         Ok(())

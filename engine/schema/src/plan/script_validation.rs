@@ -62,7 +62,7 @@ mod tests {
         let options = json!({"tables": 4, "range-selects": false, "level": "RR", "share": 0.5});
         let plan = plan(json!({"name": "lua", "script": {"path": "shop.lua", "options": options}}));
         assert_eq!(plan.problems(), [""; 0]);
-        let script = plan.workload.own_script().unwrap();
+        let script = plan.workload.lua_script().unwrap();
         let given: Vec<String> =
             script.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(given, ["level=RR", "range-selects=off", "share=0.5", "tables=4"]);

@@ -152,14 +152,14 @@ impl ColumnSource {
                     add(format!("has {digits} fractional digits; the maximum is 6"));
                 }
                 add_time_problems(
-                    calendar::instant,
+                    calendar::parse_instant,
                     "a time such as 2024-06-30 12:00:00",
                     (from, to),
                     &mut add,
                 );
             }
             ColumnSource::Date { from, to, .. } => {
-                add_time_problems(calendar::day, "a date such as 2024-06-30", (from, to), &mut add);
+                add_time_problems(calendar::parse_day, "a date such as 2024-06-30", (from, to), &mut add);
             }
             ColumnSource::Text { length, alphabet } => {
                 let (low, high) = length.bounds();

@@ -69,12 +69,12 @@ pub enum WorkloadName {
 
 impl Workload {
     /// The user-defined transactions, if any.
-    pub fn own_sql(&self) -> Option<&SqlWorkload> {
+    pub fn custom_sql(&self) -> Option<&SqlWorkload> {
         self.sql.as_deref().filter(|_| self.name == WorkloadName::Sql)
     }
 
     /// The script, if the workload is one.
-    pub fn own_script(&self) -> Option<&ScriptWorkload> {
+    pub fn lua_script(&self) -> Option<&ScriptWorkload> {
         self.script.as_deref().filter(|_| self.name == WorkloadName::Lua)
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
+use dbdyno_random::alphabet::Alphabet;
 use dbdyno_random::key::Keys;
-use dbdyno_random::letters::Letters;
 use dbdyno_schema::calendar::{self, DAY_US, civil_from_days};
 use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, Literal, TimeOrder};
 
 use super::encode::{self, Encoding};
-use crate::sql::source::{cumulative_weights, weighted};
+use crate::sql::source::{cumulative_weights, draw_weighted};
 
 /// A column with a generator for its values.
 #[derive(Clone, Debug)]
@@ -30,12 +30,12 @@ enum Source {
     Integer(Box<Keys>, i64),
     /// As `Integer`, in units of the last decimal; the third field is the number of decimals.
     Decimal(Box<Keys>, i64, u32),
-    Time(Instants),
+    Time(TimeSource),
     Text {
-        letters: Letters,
+        alphabet: Alphabet,
         min_length: u32,
         length_count: u64,
-        plain: bool,
+        is_plain: bool,
     },
     /// The value of the referenced column in a random row of its table.
     Foreign(Box<Keys>, Arc<Column>),
@@ -44,7 +44,7 @@ enum Source {
 
 /// Times, as numbers of units since 1970.
 #[derive(Clone, Debug)]
-struct Instants {
+struct TimeSource {
     /// Distribution of the times; `None` if values increase with the row number.
     keys: Option<Box<Keys>>,
     first: i64,
@@ -82,41 +82,41 @@ impl Column {
     #[inline]
     pub(super) fn write(&self, row: u64, out: &mut Vec<u8>, encoding: Encoding) {
         if let (Source::Sequence { first, step }, 0.0) = (&self.source, self.nulls) {
-            return integer(out, first + step * (row - 1) as i64);
+            return push_integer(out, first + step * (row - 1) as i64);
         }
         let mut rng = Rng::new(self.seed, &[row]);
         if self.nulls > 0.0 && rng.unit() < self.nulls {
-            return encode::null(out, encoding);
+            return encode::push_null(out, encoding);
         }
         match &self.source {
-            Source::Sequence { first, step } => integer(out, first + step * (row - 1) as i64),
-            Source::Integer(keys, low) => integer(out, low.wrapping_add(keys.draw(&mut rng) as i64)),
-            Source::Decimal(keys, low, scale) => decimal(out, low + keys.draw(&mut rng) as i64, *scale),
-            Source::Time(instants) => {
-                let at = instants.at(row, &mut rng);
-                encode::plain(out, encoding, |out| instants.unit.write(at, out));
+            Source::Sequence { first, step } => push_integer(out, first + step * (row - 1) as i64),
+            Source::Integer(keys, low) => push_integer(out, low.wrapping_add(keys.draw(&mut rng) as i64)),
+            Source::Decimal(keys, low, scale) => push_decimal(out, low + keys.draw(&mut rng) as i64, *scale),
+            Source::Time(times) => {
+                let at = times.draw(row, &mut rng);
+                encode::push_plain(out, encoding, |out| times.unit.write(at, out));
             }
-            Source::Text { letters, min_length, length_count, plain } => {
+            Source::Text { alphabet, min_length, length_count, is_plain } => {
                 let length = if *length_count == 1 {
                     *min_length
                 } else {
                     min_length + rng.below(*length_count) as u32
                 };
-                if *plain {
-                    return encode::plain(out, encoding, |out| letters.write(&mut rng, length, out));
+                if *is_plain {
+                    return encode::push_plain(out, encoding, |out| alphabet.write(&mut rng, length, out));
                 }
                 let mut text = Vec::with_capacity(length as usize);
-                letters.write(&mut rng, length, &mut text);
-                encode::text(out, encoding, &text);
+                alphabet.write(&mut rng, length, &mut text);
+                encode::push_text(out, encoding, &text);
             }
             Source::Foreign(keys, column) => column.write(keys.draw(&mut rng), out, encoding),
             Source::OneOf(values, weights) => {
                 let index = match weights {
                     _ if values.len() == 1 => 0,
                     None => rng.below(values.len() as u64) as usize,
-                    Some(weights) => weighted(weights, &mut rng),
+                    Some(weights) => draw_weighted(weights, &mut rng),
                 };
-                literal(out, encoding, values[index].as_ref());
+                push_literal(out, encoding, values[index].as_ref());
             }
         }
     }
@@ -124,11 +124,11 @@ impl Column {
 
 /// Whether all values of such a column are certainly ASCII.
 pub(super) fn is_ascii(source: &ColumnSource) -> bool {
-    let plain = |value: &Literal| !matches!(value, Literal::Text(text) if !text.is_ascii());
+    let has_ascii = |value: &Literal| !matches!(value, Literal::Text(text) if !text.is_ascii());
     match source {
         ColumnSource::Text { alphabet, .. } => alphabet.is_ascii(),
-        ColumnSource::OneOf { values, .. } => values.iter().flatten().all(plain),
-        ColumnSource::Constant { value } => plain(value),
+        ColumnSource::OneOf { values, .. } => values.iter().flatten().all(has_ascii),
+        ColumnSource::Constant { value } => has_ascii(value),
         ColumnSource::ForeignKey { .. } => false, // The values depend on the parent column.
         _ => true,
     }
@@ -163,25 +163,26 @@ impl Source {
             }
             ColumnSource::Timestamp { from, to, digits, order, distribution } => {
                 let unit = 10i64.pow(6 - digits);
-                let units = |text: &str| checked(calendar::instant(text)).div_euclid(unit);
+                let units = |text: &str| valid_time(calendar::parse_instant(text)).div_euclid(unit);
                 let (first, last) = (units(from), units(to));
                 let span = last.abs_diff(first);
                 let keys = (*order == TimeOrder::Random).then(|| from_zero(distribution, span));
-                Source::Time(Instants { keys, first, span, rows, unit: Unit::Fraction(*digits) })
+                Source::Time(TimeSource { keys, first, span, rows, unit: Unit::Fraction(*digits) })
             }
             ColumnSource::Date { from, to, order, distribution } => {
-                let (first, last) = (checked(calendar::day(from)), checked(calendar::day(to)));
+                let (first, last) =
+                    (valid_time(calendar::parse_day(from)), valid_time(calendar::parse_day(to)));
                 let span = last.abs_diff(first);
                 let keys = (*order == TimeOrder::Random).then(|| from_zero(distribution, span));
-                Source::Time(Instants { keys, first, span, rows, unit: Unit::Day })
+                Source::Time(TimeSource { keys, first, span, rows, unit: Unit::Day })
             }
             ColumnSource::Text { length, alphabet } => {
                 let (min_length, max_length) = length.bounds();
                 Source::Text {
-                    letters: Letters::new(alphabet),
+                    alphabet: Alphabet::new(alphabet),
                     min_length,
                     length_count: u64::from(max_length - min_length) + 1,
-                    plain: encode::is_plain(alphabet),
+                    is_plain: encode::is_plain(alphabet),
                 }
             }
             ColumnSource::ForeignKey { table, column, distribution } => {
@@ -196,13 +197,13 @@ impl Source {
     }
 }
 
-fn checked(time: Option<i64>) -> i64 {
+fn valid_time(time: Option<i64>) -> i64 {
     time.expect("Plan::problems has checked the times")
 }
 
-impl Instants {
+impl TimeSource {
     #[inline]
-    fn at(&self, row: u64, rng: &mut Rng) -> i64 {
+    fn draw(&self, row: u64, rng: &mut Rng) -> i64 {
         let units = match &self.keys {
             Some(keys) => keys.draw(rng),
             None => {
@@ -217,48 +218,48 @@ impl Instants {
 impl Unit {
     /// Appends a time.
     fn write(self, at: i64, out: &mut Vec<u8>) {
-        let Unit::Fraction(digits) = self else { return day(out, at) };
+        let Unit::Fraction(digits) = self else { return push_date(out, at) };
         let second = 10i64.pow(digits);
         let day_units = DAY_US / 1_000_000 * second;
-        day(out, at.div_euclid(day_units));
+        push_date(out, at.div_euclid(day_units));
         let time_of_day = at.rem_euclid(day_units);
         let (seconds, fraction) = ((time_of_day / second) as u32, time_of_day % second);
         for (before, part) in [(b' ', seconds / 3600), (b':', seconds / 60 % 60), (b':', seconds % 60)] {
             out.push(before);
-            two_digits(out, part);
+            push_two_digits(out, part);
         }
         if digits > 0 {
             out.push(b'.');
-            padded(out, fraction as u64, digits as usize);
+            push_padded(out, fraction as u64, digits as usize);
         }
     }
 }
 
-fn day(out: &mut Vec<u8>, days: i64) {
+fn push_date(out: &mut Vec<u8>, days: i64) {
     let (year, month, day) = civil_from_days(days);
-    two_digits(out, (year / 100) as u32);
-    two_digits(out, (year % 100) as u32);
+    push_two_digits(out, (year / 100) as u32);
+    push_two_digits(out, (year % 100) as u32);
     for part in [month, day] {
         out.push(b'-');
-        two_digits(out, part);
+        push_two_digits(out, part);
     }
 }
 
 #[inline]
-fn two_digits(out: &mut Vec<u8>, number: u32) {
+fn push_two_digits(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&[b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]);
 }
 
 #[inline]
-fn integer(out: &mut Vec<u8>, number: i64) {
+fn push_integer(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Appends a decimal number; `units` is the number times 10^`scale`.
 #[inline]
-fn decimal(out: &mut Vec<u8>, units: i64, scale: u32) {
+fn push_decimal(out: &mut Vec<u8>, units: i64, scale: u32) {
     if scale == 0 {
-        return integer(out, units);
+        return push_integer(out, units);
     }
     if units < 0 {
         out.push(b'-');
@@ -266,22 +267,22 @@ fn decimal(out: &mut Vec<u8>, units: i64, scale: u32) {
     let (units, one) = (units.unsigned_abs(), 10u64.pow(scale));
     out.extend_from_slice(itoa::Buffer::new().format(units / one).as_bytes());
     out.push(b'.');
-    padded(out, units % one, scale as usize);
+    push_padded(out, units % one, scale as usize);
 }
 
 #[inline]
-fn padded(out: &mut Vec<u8>, number: u64, digits: usize) {
+fn push_padded(out: &mut Vec<u8>, number: u64, digits: usize) {
     let mut buffer = itoa::Buffer::new();
     let text = buffer.format(number).as_bytes();
     out.extend_from_slice(&b"000000000000000"[..digits - text.len()]);
     out.extend_from_slice(text);
 }
 
-fn literal(out: &mut Vec<u8>, encoding: Encoding, value: Option<&Literal>) {
+fn push_literal(out: &mut Vec<u8>, encoding: Encoding, value: Option<&Literal>) {
     match value {
-        None => encode::null(out, encoding),
-        Some(Literal::Integer(number)) => integer(out, *number),
+        None => encode::push_null(out, encoding),
+        Some(Literal::Integer(number)) => push_integer(out, *number),
         Some(Literal::Number(number)) => out.extend_from_slice(number.to_string().as_bytes()),
-        Some(Literal::Text(text)) => encode::text(out, encoding, text.as_bytes()),
+        Some(Literal::Text(text)) => encode::push_text(out, encoding, text.as_bytes()),
     }
 }

@@ -16,13 +16,13 @@ pub(super) enum Encoding {
 
 /// Appends NULL.
 #[inline]
-pub(super) fn null(out: &mut Vec<u8>, encoding: Encoding) {
+pub(super) fn push_null(out: &mut Vec<u8>, encoding: Encoding) {
     out.extend_from_slice(if encoding == Encoding::Line { b"\\N" } else { b"NULL" });
 }
 
 /// Appends text that contains no characters to escape; literals are quoted.
 #[inline]
-pub(super) fn plain(out: &mut Vec<u8>, encoding: Encoding, write: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn push_plain(out: &mut Vec<u8>, encoding: Encoding, write: impl FnOnce(&mut Vec<u8>)) {
     if encoding == Encoding::Line {
         return write(out);
     }
@@ -32,9 +32,9 @@ pub(super) fn plain(out: &mut Vec<u8>, encoding: Encoding, write: impl FnOnce(&m
 }
 
 /// Appends any text.
-pub(super) fn text(out: &mut Vec<u8>, encoding: Encoding, text: &[u8]) {
+pub(super) fn push_text(out: &mut Vec<u8>, encoding: Encoding, text: &[u8]) {
     match encoding {
-        Encoding::Line => line(out, text),
+        Encoding::Line => push_escaped(out, text),
         // The meaning of a backslash depends on the session's settings; that of a hexadecimal literal does not.
         Encoding::Mysql if text.contains(&b'\\') => {
             out.extend_from_slice(b"_utf8mb4 x'");
@@ -45,12 +45,12 @@ pub(super) fn text(out: &mut Vec<u8>, encoding: Encoding, text: &[u8]) {
         }
         Encoding::Postgresql if text.contains(&b'\\') => {
             out.extend_from_slice(b"E'");
-            doubled(out, text, b"'\\");
+            push_doubled(out, text, b"'\\");
             out.push(b'\'');
         }
         Encoding::Mysql | Encoding::Postgresql => {
             out.push(b'\'');
-            doubled(out, text, b"'");
+            push_doubled(out, text, b"'");
             out.push(b'\'');
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn is_plain(text: &str) -> bool {
     !text.contains(['\t', '\n', '\r', '\\', '\'', '\0'])
 }
 
-fn line(out: &mut Vec<u8>, text: &[u8]) {
+fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
         match byte {
             b'\t' => out.extend_from_slice(b"\\t"),
@@ -73,7 +73,7 @@ fn line(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-fn doubled(out: &mut Vec<u8>, text: &[u8], which: &[u8]) {
+fn push_doubled(out: &mut Vec<u8>, text: &[u8], which: &[u8]) {
     for &byte in text {
         if which.contains(&byte) {
             out.push(byte);
@@ -88,12 +88,12 @@ mod tests {
 
     fn written(encoding: Encoding, value: &str) -> String {
         let mut out = Vec::new();
-        text(&mut out, encoding, value.as_bytes());
+        push_text(&mut out, encoding, value.as_bytes());
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn what_would_end_a_value_is_escaped() {
+    fn special_characters_are_escaped() {
         assert_eq!(written(Encoding::Line, "a\tb\nc\r\\N'é"), "a\\tb\\nc\\r\\\\N'é");
         assert_eq!(written(Encoding::Mysql, "it's"), "'it''s'");
         assert_eq!(written(Encoding::Mysql, "a\\'"), "_utf8mb4 x'615c27'");

@@ -5,14 +5,14 @@
 
 use dbdyno_schema::plan::{ColumnSource, GeneratedTable};
 
-use super::Generated;
+use super::GeneratedTables;
 use crate::kind::Dialect;
 use crate::schema::{LOADING, MARK};
 use crate::tables::Tables;
 
 /// State of a table according to its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TableState {
     /// No mark: `prepare` may fill the table if it is empty.
     Unmarked,
     /// A load was interrupted; dbdyno may delete the table's rows.
@@ -23,7 +23,7 @@ pub enum State {
     Other(String),
 }
 
-impl Generated {
+impl GeneratedTables {
     /// The mark of a complete table. It depends on everything that the table's content depends on.
     pub fn mark(&self, table: u32) -> String {
         let spec = &self.table(table).spec;
@@ -49,13 +49,13 @@ impl Generated {
     }
 
     /// The state of a table with this comment.
-    pub fn state(&self, table: u32, comment: &str) -> State {
+    pub fn state(&self, table: u32, comment: &str) -> TableState {
         let (_, mark) = split(comment);
         match mark {
-            None => State::Unmarked,
-            Some(LOADING) => State::Unfinished,
-            Some(mark) if mark == self.mark(table) => State::Complete,
-            Some(mark) => State::Other(mark.to_owned()),
+            None => TableState::Unmarked,
+            Some(LOADING) => TableState::Unfinished,
+            Some(mark) if mark == self.mark(table) => TableState::Complete,
+            Some(mark) => TableState::Other(mark.to_owned()),
         }
     }
 
@@ -65,7 +65,7 @@ impl Generated {
         let (user_comment, _) = split(comment);
         let separator = if user_comment.is_empty() { "" } else { " " };
         let text = format!("{user_comment}{separator}{mark}").replace('\'', "''");
-        let name = self.quoted(&self.name(table));
+        let name = self.quote(&self.name(table));
         match self.dialect {
             Dialect::Mysql => format!("ALTER TABLE {name} COMMENT = '{}'", text.replace('\\', "\\\\")),
             Dialect::Postgresql => format!("COMMENT ON TABLE {name} IS '{text}'"),
@@ -78,7 +78,7 @@ impl Generated {
     /// MariaDB writes the AUTO_INCREMENT counter into the table's root page for every row, even if the row has an
     /// explicit value (MDEV-6076). Two streams wait for each other at that page; together they were half as fast as
     /// one.
-    pub fn comment(&self, table: u32) -> String {
+    pub fn comment_sql(&self, table: u32) -> String {
         let name = self.name(table);
         match self.dialect {
             Dialect::Mysql => format!(
@@ -94,14 +94,14 @@ impl Generated {
     }
 
     /// Selects one row of a table, if it has any.
-    pub fn any_row(&self, table: u32) -> String {
-        format!("SELECT 1 FROM {} LIMIT 1", self.quoted(&self.name(table)))
+    pub fn any_row_sql(&self, table: u32) -> String {
+        format!("SELECT 1 FROM {} LIMIT 1", self.quote(&self.name(table)))
     }
 
     /// Two statements that each remove all rows of a table. The first is fast; the second also works if foreign keys
     /// refer to the table.
-    pub fn empty(&self, table: u32) -> [String; 2] {
-        let name = self.quoted(&self.name(table));
+    pub fn delete_rows_sql(&self, table: u32) -> [String; 2] {
+        let name = self.quote(&self.name(table));
         [format!("TRUNCATE TABLE {name}"), format!("DELETE FROM {name}")]
     }
 }

@@ -24,7 +24,7 @@ use self::encode::Encoding;
 use crate::kind::Dialect;
 use crate::tables::{BulkRows, Tables};
 
-pub use self::marks::State;
+pub use self::marks::TableState;
 
 /// Bytes of one INSERT, unless a single row is longer.
 const INSERT_BYTES: usize = 512 * 1024;
@@ -35,7 +35,7 @@ const SAMPLE: u64 = 64;
 
 /// The tables of a plan.
 #[derive(Clone, Debug)]
-pub struct Generated {
+pub struct GeneratedTables {
     seed: u64,
     dialect: Dialect,
     tables: Vec<Table>,
@@ -49,22 +49,22 @@ struct Table {
     statement_rows: u64,
 }
 
-impl Generated {
+impl GeneratedTables {
     /// The generated tables of a plan that has no errors.
-    pub fn of(plan: &Plan) -> Self {
-        let specs = plan.workload.own_sql().map(|own| own.tables.as_slice()).unwrap_or_default();
+    pub fn from_plan(plan: &Plan) -> Self {
+        let specs = plan.workload.custom_sql().map(|custom| custom.tables.as_slice()).unwrap_or_default();
         let mut tables: Vec<Table> = Vec::with_capacity(specs.len());
         for spec in specs {
             let table = Table::new(plan.seed, spec, &tables);
             tables.push(table);
         }
-        Self { seed: plan.seed, dialect: Dialect::of(&plan.target), tables }
+        Self { seed: plan.seed, dialect: Dialect::from_target(&plan.target), tables }
     }
 
     /// The tables, for the output of `describe`. Types and indexes are unknown, because the user's statements define them.
     pub(crate) fn describe(&self) -> Vec<TableGroup> {
         let column = |column: &GeneratedColumn| ColumnDescription {
-            name: self.folded(&column.name),
+            name: self.fold_case(&column.name),
             r#type: None,
             length: None,
             nullable: column.nulls > 0.0,
@@ -77,7 +77,7 @@ impl Generated {
             indexes: None,
             rows: self.rows(table),
         };
-        self.numbers().map(describe).collect()
+        self.table_numbers().map(describe).collect()
     }
 
     /// Whether the plan has no generated tables.
@@ -86,7 +86,7 @@ impl Generated {
     }
 
     /// Numbers of all tables.
-    pub fn numbers(&self) -> std::ops::RangeInclusive<u32> {
+    pub fn table_numbers(&self) -> std::ops::RangeInclusive<u32> {
         1..=self.tables.len() as u32
     }
 
@@ -109,7 +109,7 @@ impl Generated {
 
     /// Refreshes the optimiser's statistics.
     pub fn analyze(&self, table: u32) -> String {
-        let name = self.quoted(&self.name(table));
+        let name = self.quote(&self.name(table));
         match self.dialect {
             Dialect::Mysql => format!("ANALYZE TABLE {name}"),
             // As in pgbench: without VACUUM, the first statements that read the table would do its work.
@@ -118,19 +118,19 @@ impl Generated {
     }
 
     /// A quoted name. For PostgreSQL the name is in lower case, because PostgreSQL folds unquoted names to lower case.
-    fn quoted(&self, name: &str) -> String {
+    fn quote(&self, name: &str) -> String {
         match self.dialect {
             Dialect::Mysql => format!("`{name}`"),
             Dialect::Postgresql => format!("\"{name}\""),
         }
     }
 
-    fn columns(&self, table: u32) -> String {
+    fn column_list(&self, table: u32) -> String {
         let columns = self.table(table).spec.columns.iter();
-        columns.map(|column| self.quoted(&self.folded(&column.name))).collect::<Vec<_>>().join(", ")
+        columns.map(|column| self.quote(&self.fold_case(&column.name))).collect::<Vec<_>>().join(", ")
     }
 
-    fn folded(&self, name: &str) -> String {
+    fn fold_case(&self, name: &str) -> String {
         match self.dialect {
             Dialect::Mysql => name.to_owned(),
             Dialect::Postgresql => name.to_lowercase(),
@@ -164,28 +164,28 @@ impl Table {
         let columns: Arc<[_]> = columns.into_iter().flatten().collect();
         let mut table = Self { spec: spec.clone(), columns, statement_rows: 1 };
         let (mut sample, mut out) = (table.rows_from(Encoding::Line, 1, spec.rows.min(SAMPLE)), Vec::new());
-        while sample.bulk(&mut out, STATEMENT_BYTES as usize) {}
+        while sample.write_bulk(&mut out, STATEMENT_BYTES as usize) {}
         let row_bytes = (out.len() as u64).div_ceil(spec.rows.min(SAMPLE)).max(1);
         table.statement_rows = (STATEMENT_BYTES / row_bytes).clamp(1, STATEMENT_BYTES / 50);
         table
     }
 
-    fn rows_from(&self, encoding: Encoding, first: u64, last: u64) -> Rows {
-        Rows { columns: Arc::clone(&self.columns), encoding, next: first, last }
+    fn rows_from(&self, encoding: Encoding, first: u64, last: u64) -> GeneratedRows {
+        GeneratedRows { columns: Arc::clone(&self.columns), encoding, next: first, last }
     }
 }
 
-impl Tables for Generated {
-    type Rows = Rows;
+impl Tables for GeneratedTables {
+    type Rows = GeneratedRows;
 
     fn name(&self, table: u32) -> String {
-        self.folded(&self.table(table).spec.name)
+        self.fold_case(&self.table(table).spec.name)
     }
 
     /// The statement that loads rows. It writes separators in hexadecimal, which mean the same in every SQL mode, and
     /// uses `ascii` where possible, because it loads faster than `utf8mb4`.
-    fn load(&self, table: u32) -> String {
-        let (name, columns) = (self.quoted(&self.name(table)), self.columns(table));
+    fn load_sql(&self, table: u32) -> String {
+        let (name, columns) = (self.quote(&self.name(table)), self.column_list(table));
         let is_ascii = self.table(table).spec.columns.iter().all(|column| column::is_ascii(&column.values));
         let characters = if is_ascii { "ascii" } else { "utf8mb4" };
         match self.dialect {
@@ -197,12 +197,12 @@ impl Tables for Generated {
         }
     }
 
-    fn insert(&self, table: u32) -> (String, bool) {
-        let (name, columns) = (self.quoted(&self.name(table)), self.columns(table));
+    fn insert_sql(&self, table: u32) -> (String, bool) {
+        let (name, columns) = (self.quote(&self.name(table)), self.column_list(table));
         (format!("INSERT INTO {name} ({columns}) VALUES"), true)
     }
 
-    fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {
+    fn rows_from(&self, table: u32, first: u64, last: u64) -> GeneratedRows {
         let encoding = match self.dialect {
             Dialect::Mysql => Encoding::Mysql,
             Dialect::Postgresql => Encoding::Postgresql,
@@ -220,14 +220,14 @@ impl Tables for Generated {
 
     /// Whether the server may report an invalid value only as a warning: MySQL does for LOAD DATA LOCAL, and for INSERT
     /// without strict SQL mode.
-    fn warns(&self) -> bool {
+    fn can_warn(&self) -> bool {
         self.dialect == Dialect::Mysql
     }
 }
 
 /// A range of a generated table's rows.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct GeneratedRows {
     columns: Arc<[Arc<Column>]>,
     /// Encoding of literals.
     encoding: Encoding,
@@ -235,7 +235,7 @@ pub struct Rows {
     last: u64,
 }
 
-impl Rows {
+impl GeneratedRows {
     #[inline]
     fn write(&mut self, out: &mut Vec<u8>, encoding: Encoding, between: u8) {
         for (index, column) in self.columns.iter().enumerate() {
@@ -248,8 +248,8 @@ impl Rows {
     }
 }
 
-impl BulkRows for Rows {
-    fn bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+impl BulkRows for GeneratedRows {
+    fn write_bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
         let enough = out.len() + bytes - bytes / 16;
         while self.next <= self.last && out.len() < enough {
             self.write(out, Encoding::Line, b'\t');
@@ -258,7 +258,7 @@ impl BulkRows for Rows {
         self.next <= self.last
     }
 
-    fn values(&mut self, out: &mut Vec<u8>, _ids: bool) -> u64 {
+    fn write_values(&mut self, out: &mut Vec<u8>, _ids: bool) -> u64 {
         let first = self.next;
         while self.next <= self.last && (self.next == first || out.len() < INSERT_BYTES) {
             out.extend_from_slice(if self.next == first { b"(" } else { b",(" });

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn generated(protocol: &str, tables: &Value, seed: u64) -> Generated {
+fn generated(protocol: &str, tables: &Value, seed: u64) -> GeneratedTables {
     let mut plan = json!({
         "schema": 1, "target": {"protocol": protocol, "endpoints": [], "user": "u", "database": "d"},
         "workload": {"name": "sql", "sql": {"tables": tables, "transactions": [{"statements": [{"sql": "DO 1"}]}]}},
@@ -19,18 +19,18 @@ fn generated(protocol: &str, tables: &Value, seed: u64) -> Generated {
     let problems: Vec<String> =
         plan.problems().into_iter().filter(|problem| problem.contains("tables")).collect();
     assert_eq!(problems, [""; 0]);
-    Generated::of(&plan)
+    GeneratedTables::from_plan(&plan)
 }
 
 /// Every field of every row of a table, as a line holds it.
-fn lines(generated: &Generated, table: u32) -> Vec<Vec<String>> {
+fn lines(generated: &GeneratedTables, table: u32) -> Vec<Vec<String>> {
     let text = bulk(generated, table, 1, generated.rows(table), 64 * 1024);
     text.lines().map(|line| line.split('\t').map(Into::into).collect()).collect()
 }
 
-fn bulk(generated: &Generated, table: u32, first: u64, last: u64, bytes: usize) -> String {
+fn bulk(generated: &GeneratedTables, table: u32, first: u64, last: u64, bytes: usize) -> String {
     let (mut rows, mut out) = (generated.rows_from(table, first, last), Vec::new());
-    while rows.bulk(&mut out, bytes) {}
+    while rows.write_bulk(&mut out, bytes) {}
     String::from_utf8(out).unwrap()
 }
 
@@ -192,15 +192,19 @@ fn statements_name_tables_and_columns_in_quotes() {
     let tables = json!([{"name": "Order", "rows": 2, "columns": [
         {"name": "Key", "values": {"sequence": {}}}, {"name": "w", "values": {"constant": {"value": "it's \\"}}}]}]);
     let [mysql, postgresql] = ["mysql", "postgresql"].map(|protocol| generated(protocol, &tables, 1));
-    assert!(mysql.load(1).contains("INTO TABLE `Order` CHARACTER SET ascii FIELDS"), "{}", mysql.load(1));
+    assert!(
+        mysql.load_sql(1).contains("INTO TABLE `Order` CHARACTER SET ascii FIELDS"),
+        "{}",
+        mysql.load_sql(1)
+    );
     let wide =
         json!([{"name": "t", "rows": 2, "columns": [{"name": "a", "values": {"constant": {"value": "é"}}}]}]);
-    assert!(generated("mysql", &wide, 1).load(1).contains("INTO TABLE `t` CHARACTER SET utf8mb4 FIELDS"));
-    assert!(mysql.load(1).ends_with("(`Key`, `w`)"));
-    assert_eq!(postgresql.load(1), "COPY \"order\" (\"key\", \"w\") FROM STDIN");
-    let insert = |generated: &Generated| {
-        let mut out = generated.insert(1).0.into_bytes();
-        assert_eq!(generated.rows_from(1, 1, 2).values(&mut out, true), 2);
+    assert!(generated("mysql", &wide, 1).load_sql(1).contains("INTO TABLE `t` CHARACTER SET utf8mb4 FIELDS"));
+    assert!(mysql.load_sql(1).ends_with("(`Key`, `w`)"));
+    assert_eq!(postgresql.load_sql(1), "COPY \"order\" (\"key\", \"w\") FROM STDIN");
+    let insert = |generated: &GeneratedTables| {
+        let mut out = generated.insert_sql(1).0.into_bytes();
+        assert_eq!(generated.rows_from(1, 1, 2).write_values(&mut out, true), 2);
         String::from_utf8(out).unwrap()
     };
     assert_eq!(
@@ -222,7 +226,7 @@ fn statements_are_as_long_as_rows_allow() {
     assert_eq!(text(1_000_000, 100).statement_rows(1), 10);
     assert_eq!(text(99, 1000).statement_rows(1), (10 << 20) / 100);
     let (mut rows, mut sql) = (text(1_000_000, 3).rows_from(1, 1, 3), Vec::new());
-    assert_eq!(rows.values(&mut sql, true), 1); // Longer than a statement is meant to be, and sent all the same.
+    assert_eq!(rows.write_values(&mut sql, true), 1); // Longer than a statement is meant to be, and sent all the same.
 }
 
 #[test]
@@ -231,12 +235,12 @@ fn marks_stand_behind_the_users_words() {
     let comment = |sql: String| sql.split_once(" = '").unwrap().1.trim_end_matches('\'').to_owned();
     let filling = comment(tables.set_mark(1, "the user's", false));
     assert_eq!(filling, "the user''s dbdyno loading");
-    assert_eq!(tables.state(1, "the user's dbdyno loading"), State::Unfinished);
+    assert_eq!(tables.state(1, "the user's dbdyno loading"), TableState::Unfinished);
     let complete = comment(tables.set_mark(1, "the users dbdyno loading", true));
     assert!(complete.starts_with("the users dbdyno v1 generated seed=1 rows=3000 columns="), "{complete}");
-    assert_eq!(tables.state(1, &complete), State::Complete);
-    assert!(matches!(others.state(1, &complete), State::Other(_)));
-    assert_eq!(tables.state(1, "dbdyno is a word of the user's"), State::Unmarked);
+    assert_eq!(tables.state(1, &complete), TableState::Complete);
+    assert!(matches!(others.state(1, &complete), TableState::Other(_)));
+    assert_eq!(tables.state(1, "dbdyno is a word of the user's"), TableState::Unmarked);
     assert_eq!(comment(tables.set_mark(1, &complete, true)), complete);
 }
 

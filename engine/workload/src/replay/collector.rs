@@ -10,15 +10,15 @@ use dbdyno_schema::placeholders::{Quoting, first_word};
 use dbdyno_schema::plan::{TransactionOrder, limits};
 use dbdyno_schema::record::StatementKind;
 
-use super::entry::{Entry, Fact};
-use super::normal::normalize;
-use super::recorded::{Recorded, Text};
-use crate::sql::class;
+use super::entry::{LogAction, LogEntry};
+use super::normalize::normalize;
+use super::recording::{Recording, Text};
+use crate::sql::statement_class;
 
 /// Maximum number of statement kinds. All other statements count as one additional kind.
-const KINDS: usize = 200;
+const KINDS_MAX: usize = 200;
 /// Maximum characters of a kind's text.
-const KIND_CHARS: usize = 1000;
+const KIND_TEXT_CHARS_MAX: usize = 1000;
 
 /// One recorded connection.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ enum Role {
     Begin,
     End,
     /// A savepoint statement: part of the open transaction.
-    Within,
+    Savepoint,
     Autocommit(bool),
     Use,
     Other,
@@ -50,13 +50,14 @@ pub(super) struct TransactionCollector<'a> {
     order: TransactionOrder,
     quoting: Quoting,
     sessions: HashMap<u64, Session>,
-    numbers: HashMap<Arc<str>, u32>,
+    text_numbers: HashMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
     /// How often each text was recorded.
     counts: Vec<u64>,
     /// The transactions in the order in which they ended: number of the start, and the statements.
     transactions: Vec<(usize, Box<[u32]>)>,
-    began: usize,
+    /// Number of transactions that have started.
+    started: usize,
     skipped: BTreeMap<String, u64>,
     databases: BTreeMap<String, u64>,
 }
@@ -68,31 +69,31 @@ impl<'a> TransactionCollector<'a> {
             order,
             quoting,
             sessions: HashMap::new(),
-            numbers: HashMap::new(),
+            text_numbers: HashMap::new(),
             texts: Vec::new(),
             counts: Vec::new(),
             transactions: Vec::new(),
-            began: 0,
+            started: 0,
             skipped: BTreeMap::new(),
             databases: BTreeMap::new(),
         }
     }
 
     /// Adds the next entry of the log.
-    pub(super) fn take(&mut self, entry: &Entry<'_>) {
+    pub(super) fn add(&mut self, entry: &LogEntry<'_>) {
         let mut session = self.sessions.remove(&entry.connection).unwrap_or_default();
-        match entry.fact {
-            Fact::Database(name) => session.database = Some(name.to_owned()),
-            Fact::Closed => {
+        match entry.action {
+            LogAction::Database(name) => session.database = Some(name.to_owned()),
+            LogAction::Closed => {
                 self.roll_back(&mut session);
                 return;
             }
-            Fact::Statement(sql) => self.statement(&mut session, sql.trim()),
+            LogAction::Statement(sql) => self.add_statement(&mut session, sql.trim()),
         }
         self.sessions.insert(entry.connection, session);
     }
 
-    fn statement(&mut self, session: &mut Session, sql: &str) {
+    fn add_statement(&mut self, session: &mut Session, sql: &str) {
         let word = first_word(sql, self.quoting);
         if word.is_empty() {
             return; // Empty, or only a comment.
@@ -119,16 +120,16 @@ impl<'a> TransactionCollector<'a> {
         match role {
             Role::Other | Role::Use => self.skip(word),
             Role::Autocommit(on) => {
-                self.switch(session, on);
+                self.set_autocommit(session, on);
                 self.skip(word);
             }
             Role::Begin => {
-                self.close(session, "COMMIT"); // BEGIN commits the open transaction implicitly.
-                let number = self.number(sql);
-                session.open = Some((self.next(), vec![number]));
+                self.end_open_transaction(session, "COMMIT"); // BEGIN commits the open transaction implicitly.
+                let number = self.count_text(sql);
+                session.open = Some((self.next_start(), vec![number]));
             }
             Role::End => {
-                let number = self.number(sql);
+                let number = self.count_text(sql);
                 match session.open.take() {
                     Some((began, mut statements)) => {
                         statements.push(number);
@@ -137,12 +138,12 @@ impl<'a> TransactionCollector<'a> {
                     None => self.add_single(number),
                 }
             }
-            Role::Data | Role::Within => {
+            Role::Data | Role::Savepoint => {
                 if session.open.is_none() && session.autocommit_off {
-                    let begin = self.number("BEGIN");
-                    session.open = Some((self.next(), vec![begin]));
+                    let begin = self.count_text("BEGIN");
+                    session.open = Some((self.next_start(), vec![begin]));
                 }
-                let number = self.number(sql);
+                let number = self.count_text(sql);
                 match &mut session.open {
                     Some((_, statements)) => statements.push(number),
                     None => self.add_single(number),
@@ -152,59 +153,59 @@ impl<'a> TransactionCollector<'a> {
     }
 
     /// Switches autocommit. Switching it on commits the open transaction.
-    fn switch(&mut self, session: &mut Session, on: bool) {
+    fn set_autocommit(&mut self, session: &mut Session, on: bool) {
         if on && session.autocommit_off {
-            self.close(session, "COMMIT");
+            self.end_open_transaction(session, "COMMIT");
         }
         session.autocommit_off = !on;
     }
 
     fn add_single(&mut self, number: u32) {
-        let began = self.next();
+        let began = self.next_start();
         self.transactions.push((began, [number].into()));
     }
 
     /// Ends a transaction whose end is missing in the log, by the statement `with`.
-    fn close(&mut self, session: &mut Session, with: &str) {
+    fn end_open_transaction(&mut self, session: &mut Session, with: &str) {
         if let Some((began, mut statements)) = session.open.take() {
-            statements.push(self.number(with));
+            statements.push(self.count_text(with));
             self.transactions.push((began, statements.into()));
         }
     }
 
     /// Ends an open transaction by a rollback, as a server does when the connection closes.
     fn roll_back(&mut self, session: &mut Session) {
-        self.close(session, "ROLLBACK");
+        self.end_open_transaction(session, "ROLLBACK");
     }
 
-    fn next(&mut self) -> usize {
-        self.began += 1;
-        self.began
+    fn next_start(&mut self) -> usize {
+        self.started += 1;
+        self.started
     }
 
     fn skip(&mut self, why: String) {
         *self.skipped.entry(why).or_default() += 1;
     }
 
-    fn number(&mut self, sql: &str) -> u32 {
-        if let Some(&number) = self.numbers.get(sql) {
+    fn count_text(&mut self, sql: &str) -> u32 {
+        if let Some(&number) = self.text_numbers.get(sql) {
             self.counts[number as usize] += 1;
             return number;
         }
         let (text, number): (Arc<str>, _) = (sql.into(), self.texts.len() as u32);
         self.texts.push(Arc::clone(&text));
         self.counts.push(1);
-        self.numbers.insert(text, number);
+        self.text_numbers.insert(text, number);
         number
     }
 
     /// Returns everything that the run replays.
-    pub(super) fn finish(mut self) -> Result<Recorded, String> {
+    pub(super) fn finish(mut self) -> Result<Recording, String> {
         for mut session in std::mem::take(&mut self.sessions).into_values() {
             self.roll_back(&mut session);
         }
         if self.transactions.is_empty() {
-            return Err(self.nothing_to_replay());
+            return Err(self.describe_empty_log());
         }
         self.transactions.sort_by_key(|(began, _)| *began);
         let all = std::mem::take(&mut self.transactions).into_iter().map(|(_, statements)| statements);
@@ -224,11 +225,11 @@ impl<'a> TransactionCollector<'a> {
             transactions = all.collect();
         }
         let statements = self.counts.iter().sum();
-        let (texts, kinds) = self.kinds();
-        Ok(Recorded { texts, transactions, weights, kinds, skipped: self.skipped, statements })
+        let (texts, kinds) = self.rank_kinds();
+        Ok(Recording { texts, transactions, weights, kinds, skipped: self.skipped, statements })
     }
 
-    fn nothing_to_replay(&self) -> String {
+    fn describe_empty_log(&self) -> String {
         let left_out: Vec<String> =
             self.skipped.iter().map(|(why, count)| format!("{count} {why}")).collect();
         match (self.databases.is_empty(), left_out.is_empty()) {
@@ -249,15 +250,15 @@ impl<'a> TransactionCollector<'a> {
     }
 
     /// The distinct texts, and their kinds in descending order of frequency.
-    fn kinds(&self) -> (Vec<Text>, Vec<StatementKind>) {
+    fn rank_kinds(&self) -> (Vec<Text>, Vec<StatementKind>) {
         let mut counts: HashMap<String, u64> = HashMap::new();
-        let normal: Vec<String> = self.texts.iter().map(|sql| normalize(sql, self.quoting)).collect();
-        for (text, count) in normal.iter().zip(&self.counts) {
+        let normalized: Vec<String> = self.texts.iter().map(|sql| normalize(sql, self.quoting)).collect();
+        for (text, count) in normalized.iter().zip(&self.counts) {
             *counts.entry(text.clone()).or_default() += count;
         }
         let mut ranked: Vec<(String, u64)> = counts.into_iter().collect();
         ranked.sort_by(|(one, many), (other, more)| more.cmp(many).then_with(|| one.cmp(other)));
-        let described = |name: String, sql: String| StatementKind {
+        let kind = |name: String, sql: String| StatementKind {
             kind: name,
             sql,
             per_event: 0,
@@ -266,22 +267,22 @@ impl<'a> TransactionCollector<'a> {
         };
         let mut kinds: Vec<StatementKind> = ranked
             .iter()
-            .take(KINDS)
+            .take(KINDS_MAX)
             .enumerate()
             .map(|(rank, (text, _))| {
                 let word = first_word(text, self.quoting).to_ascii_lowercase();
-                described(format!("{}-{word}", rank + 1), text.chars().take(KIND_CHARS).collect())
+                kind(format!("{}-{word}", rank + 1), text.chars().take(KIND_TEXT_CHARS_MAX).collect())
             })
             .collect();
-        if ranked.len() > KINDS {
-            kinds.push(described("others".into(), "all other statements".into()));
+        if ranked.len() > KINDS_MAX {
+            kinds.push(kind("others".into(), "all other statements".into()));
         }
         let ranks: HashMap<&str, usize> =
-            ranked.iter().enumerate().map(|(rank, (text, _))| (text.as_str(), rank.min(KINDS))).collect();
-        let texts = self.texts.iter().zip(&normal).map(|(sql, normal)| Text {
+            ranked.iter().enumerate().map(|(rank, (text, _))| (text.as_str(), rank.min(KINDS_MAX))).collect();
+        let texts = self.texts.iter().zip(&normalized).map(|(sql, normalized)| Text {
             sql: Arc::clone(sql),
-            kind: ranks[normal.as_str()] as u32,
-            class: class(sql, self.quoting),
+            kind: ranks[normalized.as_str()] as u32,
+            class: statement_class(sql, self.quoting),
         });
         (texts.collect(), kinds)
     }
@@ -289,17 +290,18 @@ impl<'a> TransactionCollector<'a> {
 
 /// The role of a statement, determined by its first word.
 fn role(word: &str, sql: &str) -> Role {
-    let in_capitals = |most: usize| sql.chars().take(most).collect::<String>().to_ascii_uppercase();
+    let uppercase_prefix = |length: usize| sql.chars().take(length).collect::<String>().to_ascii_uppercase();
     match word {
         "SELECT" | "WITH" | "TABLE" | "VALUES" => {
-            let capitals = sql.to_ascii_uppercase();
-            let writes_files = ["INTO OUTFILE", "INTO DUMPFILE"].iter().any(|words| capitals.contains(words));
+            let uppercase = sql.to_ascii_uppercase();
+            let writes_files =
+                ["INTO OUTFILE", "INTO DUMPFILE"].iter().any(|words| uppercase.contains(words));
             if writes_files { Role::Other } else { Role::Data }
         }
         "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "CALL" | "DO" => Role::Data,
         "BEGIN" => Role::Begin,
         "START"
-            if in_capitals(200)
+            if uppercase_prefix(200)
                 .split_whitespace()
                 .nth(1)
                 .is_some_and(|next| next.starts_with("TRANSACTION")) =>
@@ -308,18 +310,18 @@ fn role(word: &str, sql: &str) -> Role {
         }
         "COMMIT" | "ROLLBACK" | "END" | "ABORT" => {
             let to_savepoint =
-                word == "ROLLBACK" && in_capitals(200).split_whitespace().any(|word| word == "TO");
-            if to_savepoint { Role::Within } else { Role::End }
+                word == "ROLLBACK" && uppercase_prefix(200).split_whitespace().any(|word| word == "TO");
+            if to_savepoint { Role::Savepoint } else { Role::End }
         }
-        "SAVEPOINT" | "RELEASE" => Role::Within,
+        "SAVEPOINT" | "RELEASE" => Role::Savepoint,
         "USE" => Role::Use,
-        "SET" => autocommit(&in_capitals(200)).map_or(Role::Other, Role::Autocommit),
+        "SET" => autocommit_value(&uppercase_prefix(200)).map_or(Role::Other, Role::Autocommit),
         _ => Role::Other,
     }
 }
 
-/// The value that a SET statement assigns to autocommit. `sql` is in capitals.
-fn autocommit(sql: &str) -> Option<bool> {
+/// The value that a SET statement assigns to autocommit. `sql` is in upper case.
+fn autocommit_value(sql: &str) -> Option<bool> {
     let (_, rest) = sql.split_once("AUTOCOMMIT")?;
     let value = rest.trim_start().trim_start_matches([':', '=']).trim_start();
     let value: String = value.chars().take_while(char::is_ascii_alphanumeric).collect();

@@ -6,7 +6,7 @@
 
 use std::io::BufRead;
 
-use super::entry::{Entry, Fact, each_line};
+use super::entry::{LogAction, LogEntry, each_line};
 
 /// Names of the protocol's commands in the logs of both servers. A line without one continues the previous argument.
 const COMMANDS: [&str; 38] = [
@@ -50,43 +50,43 @@ const COMMANDS: [&str; 38] = [
     "Error",
 ];
 
-/// Passes every entry of the log to `take`.
-pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
+/// Passes every entry of the log to `on_entry`.
+pub(super) fn read(input: impl BufRead, on_entry: &mut impl FnMut(LogEntry<'_>)) -> std::io::Result<()> {
     let mut pending: Option<(u64, String)> = None;
-    let flush = |pending: &mut Option<(u64, String)>, take: &mut dyn FnMut(Entry<'_>)| {
+    let flush = |pending: &mut Option<(u64, String)>, on_entry: &mut dyn FnMut(LogEntry<'_>)| {
         if let Some((connection, sql)) = pending.take() {
-            take(Entry { connection, fact: Fact::Statement(&sql) });
+            on_entry(LogEntry { connection, action: LogAction::Statement(&sql) });
         }
     };
     each_line(input, |line| {
-        let Some((connection, command, argument)) = header(line) else {
+        let Some((connection, command, argument)) = parse_header(line) else {
             if is_preamble(line) {
-                flush(&mut pending, take);
+                flush(&mut pending, on_entry);
             } else if let Some((_, sql)) = &mut pending {
                 sql.push('\n');
                 sql.push_str(line);
             }
             return;
         };
-        flush(&mut pending, take);
-        let fact = match command {
+        flush(&mut pending, on_entry);
+        let action = match command {
             // When a prepared statement is executed, the log contains it again with its values, so only this entry
             // counts.
             "Query" | "Execute" => {
                 pending = Some((connection, argument.to_owned()));
                 return;
             }
-            "Init DB" => Fact::Database(argument),
-            "Connect" | "Change user" => match database(argument) {
-                Some(name) => Fact::Database(name),
-                None => Fact::Closed,
+            "Init DB" => LogAction::Database(argument),
+            "Connect" | "Change user" => match parse_database(argument) {
+                Some(name) => LogAction::Database(name),
+                None => LogAction::Closed,
             },
-            "Quit" | "Reset Connection" | "Reset connection" => Fact::Closed,
+            "Quit" | "Reset Connection" | "Reset connection" => LogAction::Closed,
             _ => return,
         };
-        take(Entry { connection, fact });
+        on_entry(LogEntry { connection, action });
     })?;
-    flush(&mut pending, take);
+    flush(&mut pending, on_entry);
     Ok(())
 }
 
@@ -96,8 +96,8 @@ fn is_preamble(line: &str) -> bool {
 }
 
 /// Connection, command and argument, if an entry begins on this line.
-fn header(line: &str) -> Option<(u64, &str, &str)> {
-    let rest = after_time(line)?.trim_start_matches(' ');
+fn parse_header(line: &str) -> Option<(u64, &str, &str)> {
+    let rest = strip_time(line)?.trim_start_matches(' ');
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let connection = rest[..digits].parse().ok()?;
     let rest = rest[digits..].strip_prefix(' ')?;
@@ -105,23 +105,23 @@ fn header(line: &str) -> Option<(u64, &str, &str)> {
     COMMANDS.contains(&command).then_some((connection, command, argument))
 }
 
-fn after_time(line: &str) -> Option<&str> {
+fn strip_time(line: &str) -> Option<&str> {
     let (time, rest) = line.split_once('\t')?;
-    let shape = |digits: &[usize], others: &[(usize, u8)]| {
+    let has_shape = |digits: &[usize], others: &[(usize, u8)]| {
         let bytes = time.as_bytes();
         digits.iter().all(|&at| bytes.get(at).is_some_and(u8::is_ascii_digit))
             && others.iter().all(|&(at, byte)| bytes.get(at) == Some(&byte))
     };
     match time {
         "" => rest.strip_prefix('\t'),
-        _ if shape(&[0, 3, 5, 8, 11], &[(4, b'-'), (7, b'-'), (10, b'T'), (13, b':')]) => Some(rest),
-        _ if shape(&[0, 1, 2, 3, 4, 5, 8], &[(6, b' '), (9, b':'), (12, b':')]) => Some(rest),
+        _ if has_shape(&[0, 3, 5, 8, 11], &[(4, b'-'), (7, b'-'), (10, b'T'), (13, b':')]) => Some(rest),
+        _ if has_shape(&[0, 1, 2, 3, 4, 5, 8], &[(6, b' '), (9, b':'), (12, b':')]) => Some(rest),
         _ => None,
     }
 }
 
 /// The database in `user@host on database using …`.
-fn database(argument: &str) -> Option<&str> {
+fn parse_database(argument: &str) -> Option<&str> {
     let (_, rest) = argument.split_once(" on ")?;
     let name = rest.split(" using ").next().unwrap_or(rest).trim();
     (!name.is_empty() && name != "using").then_some(name)

@@ -4,18 +4,18 @@
 //! transactions. Nothing is prepared: every statement is sent as text, so one call whose text changes is enough.
 //!
 //! # Layout
-//! - this file: the transactions of one user; `recorded`: the statements in memory.
+//! - this file: the transactions of one user; `recording`: the statements in memory.
 //! - `general`, `slow`, `postgresql`, `queries`: one file format each, read into `entry`.
 //! - `collector`: which statements are replayed, grouped by transaction.
-//! - `normal`: normalised texts, by which statements are counted.
+//! - `normalize`: texts with placeholders instead of values, by which statements are counted.
 
 mod collector;
 mod entry;
 mod general;
-mod normal;
+mod normalize;
 mod postgresql;
 mod queries;
-mod recorded;
+mod recording;
 mod slow;
 
 use std::io::BufRead;
@@ -30,8 +30,8 @@ use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 
 use self::collector::TransactionCollector;
-use self::entry::Entry;
-pub use self::recorded::Recorded;
+use self::entry::LogEntry;
+pub use self::recording::Recording;
 use crate::call::{Call, Statement, UserIndex};
 use crate::picker::TransactionPicker;
 
@@ -44,15 +44,15 @@ pub fn read(
     order: TransactionOrder,
     quoting: Quoting,
     input: impl BufRead,
-) -> Result<Recorded, String> {
+) -> Result<Recording, String> {
     let mut collector = TransactionCollector::new(replay.database.as_deref(), order, quoting);
-    let mut take = |entry: Entry<'_>| collector.take(&entry);
+    let mut on_entry = |entry: LogEntry<'_>| collector.add(&entry);
     match replay.format {
-        LogFormat::Queries => queries::read(input, quoting, &mut take),
-        LogFormat::GeneralLog => general::read(input, &mut take),
-        LogFormat::SlowLog => slow::read(input, &mut take),
-        LogFormat::PostgresqlLog => postgresql::read_text(input, &mut take),
-        LogFormat::PostgresqlCsv => postgresql::read_csv(input, &mut take),
+        LogFormat::Queries => queries::read(input, quoting, &mut on_entry),
+        LogFormat::GeneralLog => general::read(input, &mut on_entry),
+        LogFormat::SlowLog => slow::read(input, &mut on_entry),
+        LogFormat::PostgresqlLog => postgresql::read_text(input, &mut on_entry),
+        LogFormat::PostgresqlCsv => postgresql::read_csv(input, &mut on_entry),
     }
     .map_err(|error| error.to_string())?;
     collector.finish()
@@ -60,11 +60,11 @@ pub fn read(
 
 /// Recorded statements as a workload.
 #[derive(Clone, Debug)]
-pub struct Replayed(Arc<Shared>);
+pub struct ReplayProgram(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    recorded: Arc<Recorded>,
+    recording: Arc<Recording>,
     picker: TransactionPicker,
     session: Vec<String>,
     teardown: Vec<String>,
@@ -74,17 +74,17 @@ struct Shared {
 
 /// Maximum attempts of a transaction before a user continues with the next one, because a statement that failed when it
 /// was recorded fails every time.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS_MAX: u32 = 3;
 
-impl Replayed {
-    /// The workload of a plan whose SQL workload is `own`; it replays `recorded`.
-    pub(crate) fn new(own: &SqlWorkload, recorded: Arc<Recorded>, plan: &Plan) -> Self {
+impl ReplayProgram {
+    /// The workload of a plan whose SQL workload is `custom`; it replays `recording`.
+    pub(crate) fn new(custom: &SqlWorkload, recording: Arc<Recording>, plan: &Plan) -> Self {
         Self(Arc::new(Shared {
-            picker: TransactionPicker::new(own, recorded.transactions.len(), &recorded.weights, plan),
-            recorded,
-            session: own.session.clone(),
-            teardown: own.teardown.clone(),
-            each: own.each,
+            picker: TransactionPicker::new(custom, recording.transactions.len(), &recording.weights, plan),
+            recording,
+            session: custom.session.clone(),
+            teardown: custom.teardown.clone(),
+            each: custom.each,
             seed: plan.seed,
         }))
     }
@@ -96,7 +96,7 @@ impl Replayed {
 
     /// The statement kinds for the records.
     pub(crate) fn describe(&self) -> Vec<StatementKind> {
-        self.0.recorded.kinds.clone()
+        self.0.recording.kinds.clone()
     }
 
     /// Statements that every connection sends first, and statements that it sends last.
@@ -107,11 +107,11 @@ impl Replayed {
     /// The transactions of one user.
     pub(crate) fn events(&self, user: UserIndex) -> Event {
         let mut event = Event {
-            chosen: None,
+            transaction: None,
             step: 0,
             attempts: 0,
             executed: 0,
-            most: self.0.each.unwrap_or(u64::MAX),
+            executed_max: self.0.each.unwrap_or(u64::MAX),
             exhausted: false,
             rng: Rng::new(self.0.seed, &[u64::from_be_bytes(*b"replayed"), user.global]),
             call: Call { values: vec![Value::Verbatim(Vec::new())], ..Call::default() },
@@ -124,14 +124,14 @@ impl Replayed {
 /// The current transaction of one connection.
 #[derive(Debug)]
 pub struct Event {
-    chosen: Option<usize>,
+    transaction: Option<usize>,
     step: usize,
     /// Number of restarts.
     attempts: u32,
     /// Number of transactions that have ended.
     executed: u64,
     /// Maximum number of transactions.
-    most: u64,
+    executed_max: u64,
     /// Whether the list has no further transactions.
     exhausted: bool,
     rng: Rng,
@@ -149,7 +149,7 @@ impl Event {
 
     /// Whether the user has completed all its transactions.
     pub(crate) fn is_done(&self) -> bool {
-        self.exhausted || self.executed >= self.most
+        self.exhausted || self.executed >= self.executed_max
     }
 
     /// The statement that [`Event::next`] returned last.
@@ -158,25 +158,25 @@ impl Event {
     }
 
     /// The next statement, or `None` at the end of the transaction; after that a new one begins.
-    pub(crate) fn next(&mut self, replayed: &Replayed) -> Option<&Call> {
-        let shared = &*replayed.0;
-        let recorded = &*shared.recorded;
-        if self.attempts >= ATTEMPTS {
+    pub(crate) fn next(&mut self, program: &ReplayProgram) -> Option<&Call> {
+        let shared = &*program.0;
+        let recording = &*shared.recording;
+        if self.attempts >= ATTEMPTS_MAX {
             self.end(shared);
         }
         if self.exhausted {
             return None;
         }
-        let chosen = match self.chosen {
-            Some(chosen) => chosen,
+        let transaction = match self.transaction {
+            Some(transaction) => transaction,
             None => self.choose(shared)?,
         };
-        let Some(&number) = recorded.transactions[chosen].get(self.step) else {
+        let Some(&number) = recording.transactions[transaction].get(self.step) else {
             self.end(shared);
             return None;
         };
         self.step += 1;
-        let text = &recorded.texts[number as usize];
+        let text = &recording.texts[number as usize];
         (self.call.kind, self.call.class) = (text.kind as usize, Some(text.class));
         if let [Value::Verbatim(sql)] = self.call.values.as_mut_slice() {
             sql.clear();
@@ -186,7 +186,7 @@ impl Event {
     }
 
     fn end(&mut self, shared: &Shared) {
-        (self.chosen, self.step, self.attempts) = (None, 0, 0);
+        (self.transaction, self.step, self.attempts) = (None, 0, 0);
         self.executed += 1;
         self.reserve(shared);
     }
@@ -200,8 +200,8 @@ impl Event {
     }
 
     fn choose(&mut self, shared: &Shared) -> Option<usize> {
-        self.chosen = shared.picker.next(self.executed, &mut self.rng);
-        self.chosen
+        self.transaction = shared.picker.next(self.executed, &mut self.rng);
+        self.transaction
     }
 }
 

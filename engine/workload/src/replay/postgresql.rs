@@ -7,7 +7,7 @@ use std::io::BufRead;
 
 use dbdyno_schema::placeholders::{Quoting, quoted_or_comment_length};
 
-use super::entry::{Entry, Fact, each_line};
+use super::entry::{LogAction, LogEntry, each_line};
 
 /// Column numbers of the CSV log.
 const DATABASE: usize = 2;
@@ -34,8 +34,8 @@ const SEVERITIES: [&str; 14] = [
     "DEBUG",
 ];
 
-/// Passes every entry of a CSV log to `take`.
-pub(super) fn read_csv(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
+/// Passes every entry of a CSV log to `on_entry`.
+pub(super) fn read_csv(input: impl BufRead, on_entry: &mut impl FnMut(LogEntry<'_>)) -> std::io::Result<()> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
     let mut record = csv::ByteRecord::new();
     while reader.read_byte_record(&mut record)? {
@@ -45,20 +45,20 @@ pub(super) fn read_csv(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) ->
             continue;
         }
         if !text(DATABASE).is_empty() {
-            take(Entry { connection, fact: Fact::Database(&text(DATABASE)) });
+            on_entry(LogEntry { connection, action: LogAction::Database(&text(DATABASE)) });
         }
-        emit(connection, &text(MESSAGE), &text(DETAIL), take);
+        emit(connection, &text(MESSAGE), &text(DETAIL), on_entry);
     }
     Ok(())
 }
 
-/// Passes every entry of a text log to `take`.
-pub(super) fn read_text(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
+/// Passes every entry of a text log to `on_entry`.
+pub(super) fn read_text(input: impl BufRead, on_entry: &mut impl FnMut(LogEntry<'_>)) -> std::io::Result<()> {
     let mut pending: Option<(u64, String, String)> = None;
     // Whether a continuation line belongs to the last DETAIL.
     let mut in_detail = false;
     each_line(input, |line| {
-        let Some((connection, severity, message)) = header(line) else {
+        let Some((connection, severity, message)) = parse_header(line) else {
             if let Some((_, text, detail)) = &mut pending {
                 let target = if in_detail { detail } else { text };
                 target.push('\n');
@@ -67,30 +67,30 @@ pub(super) fn read_text(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -
             return;
         };
         in_detail = severity == "DETAIL";
-        if let (true, Some((of, _, detail))) = (in_detail, &mut pending) {
-            if *of == connection {
+        if let (true, Some((process, _, detail))) = (in_detail, &mut pending) {
+            if *process == connection {
                 detail.push_str(message);
             }
             return;
         }
         if let Some((connection, text, detail)) = pending.take() {
-            emit(connection, &text, &detail, take);
+            emit(connection, &text, &detail, on_entry);
         }
         if severity == "LOG" {
-            if let Some(name) = database(line) {
-                take(Entry { connection, fact: Fact::Database(name) });
+            if let Some(name) = parse_database(line) {
+                on_entry(LogEntry { connection, action: LogAction::Database(name) });
             }
             pending = Some((connection, message.to_owned(), String::new()));
         }
     })?;
     if let Some((connection, text, detail)) = pending {
-        emit(connection, &text, &detail, take);
+        emit(connection, &text, &detail, on_entry);
     }
     Ok(())
 }
 
 /// Process id, severity and message, if a message begins on this line.
-fn header(line: &str) -> Option<(u64, &str, &str)> {
+fn parse_header(line: &str) -> Option<(u64, &str, &str)> {
     if !line.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
     }
@@ -105,32 +105,32 @@ fn header(line: &str) -> Option<(u64, &str, &str)> {
 }
 
 /// The database in a prefix with `%u@%d`, as in Debian.
-fn database(line: &str) -> Option<&str> {
+fn parse_database(line: &str) -> Option<&str> {
     let (prefix, _) = line.split_once(" LOG:  ")?;
     let (_, name) = prefix.rsplit(' ').next()?.split_once('@')?;
     (!name.is_empty() && name != "[unknown]").then_some(name)
 }
 
-fn emit(connection: u64, message: &str, detail: &str, take: &mut impl FnMut(Entry<'_>)) {
+fn emit(connection: u64, message: &str, detail: &str, on_entry: &mut impl FnMut(LogEntry<'_>)) {
     if message.starts_with("disconnection:") {
-        return take(Entry { connection, fact: Fact::Closed });
+        return on_entry(LogEntry { connection, action: LogAction::Closed });
     }
     let message = match message.strip_prefix("duration: ").and_then(|rest| rest.split_once(" ms  ")) {
         Some((_, rest)) => rest,
         None => message,
     };
     if let Some(sql) = message.strip_prefix("statement: ") {
-        return take(Entry { connection, fact: Fact::Statement(sql) });
+        return on_entry(LogEntry { connection, action: LogAction::Statement(sql) });
     }
     let executed = message.strip_prefix("execute ").filter(|rest| !rest.starts_with("fetch from "));
     if let Some((_, sql)) = executed.and_then(|rest| rest.split_once(": ")) {
-        let values = parameters(detail);
-        take(Entry { connection, fact: Fact::Statement(&substitute(sql, &values)) });
+        let values = parse_parameters(detail);
+        on_entry(LogEntry { connection, action: LogAction::Statement(&substitute(sql, &values)) });
     }
 }
 
 /// The values of `parameters: $1 = '5', $2 = NULL`, as literals.
-fn parameters(detail: &str) -> Vec<&str> {
+fn parse_parameters(detail: &str) -> Vec<&str> {
     let detail = detail.trim_start();
     let Some(mut rest) = ["parameters: ", "Parameters: "].iter().find_map(|word| detail.strip_prefix(word))
     else {

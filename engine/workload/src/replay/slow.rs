@@ -5,7 +5,7 @@
 
 use std::io::BufRead;
 
-use super::entry::{Entry, Fact, each_line};
+use super::entry::{LogAction, LogEntry, each_line};
 
 #[derive(Default)]
 struct SlowEntry {
@@ -17,31 +17,31 @@ struct SlowEntry {
     closed: bool,
 }
 
-/// Passes every entry to `take`.
-pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
+/// Passes every entry to `on_entry`.
+pub(super) fn read(input: impl BufRead, on_entry: &mut impl FnMut(LogEntry<'_>)) -> std::io::Result<()> {
     let mut current: Option<SlowEntry> = None;
     each_line(input, |line| {
         let begins = line.starts_with("# Time: ") || line.starts_with("# User@Host: ");
         if begins && current.as_ref().is_none_or(|current| current.in_body) {
-            flush(current.replace(SlowEntry::default()), take);
+            flush(current.replace(SlowEntry::default()), on_entry);
         }
         // A server that reopens the file writes three header lines again.
         if line.ends_with("started with:") && line.contains(", Version: ") {
-            flush(current.take(), take);
+            flush(current.take(), on_entry);
         }
         let Some(current) = &mut current else { return };
         if !current.in_body && line.starts_with('#') {
-            current.header(line);
+            current.read_header(line);
         } else {
-            current.body(line);
+            current.read_body(line);
         }
     })?;
-    flush(current, take);
+    flush(current, on_entry);
     Ok(())
 }
 
 impl SlowEntry {
-    fn header(&mut self, line: &str) {
+    fn read_header(&mut self, line: &str) {
         let after = |word: &str| {
             let rest = line.split_once(word)?.1.trim_start();
             Some(rest.split([' ', '\t']).next().unwrap_or(rest))
@@ -59,7 +59,7 @@ impl SlowEntry {
         }
     }
 
-    fn body(&mut self, line: &str) {
+    fn read_body(&mut self, line: &str) {
         if line.starts_with("# administrator command: ") {
             self.closed = line.contains(": Quit");
             return;
@@ -79,17 +79,17 @@ impl SlowEntry {
     }
 }
 
-fn flush(current: Option<SlowEntry>, take: &mut impl FnMut(Entry<'_>)) {
+fn flush(current: Option<SlowEntry>, on_entry: &mut impl FnMut(LogEntry<'_>)) {
     let Some(SlowEntry { connection, database, sql, closed, .. }) = current else { return };
     if let Some(name) = &database {
-        take(Entry { connection, fact: Fact::Database(name) });
+        on_entry(LogEntry { connection, action: LogAction::Database(name) });
     }
     let sql = sql.trim_end();
     let sql = sql.strip_suffix(';').unwrap_or(sql);
     if !sql.is_empty() {
-        take(Entry { connection, fact: Fact::Statement(sql) });
+        on_entry(LogEntry { connection, action: LogAction::Statement(sql) });
     }
     if closed {
-        take(Entry { connection, fact: Fact::Closed });
+        on_entry(LogEntry { connection, action: LogAction::Closed });
     }
 }

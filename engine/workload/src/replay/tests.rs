@@ -1,4 +1,4 @@
-//! Tests of replays: who said what in each kind of file, and in which order it is executed.
+//! Tests of replays: the statements of each file format, and the order in which they are executed.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ fn replay(format: &str) -> Replay {
     serde_json::from_value(json!({"file": "log", "format": format})).unwrap()
 }
 
-fn recorded(format: &str, order: TransactionOrder, text: &str) -> Recorded {
+fn recording(format: &str, order: TransactionOrder, text: &str) -> Recording {
     let quoting = if format.starts_with("postgresql") { Quoting::Postgresql } else { Quoting::Mysql };
     read(&replay(format), order, quoting, text.as_bytes()).unwrap()
 }
 
 /// The transactions of a file, in its order.
 fn transactions(format: &str, text: &str) -> Vec<Vec<String>> {
-    let recorded = recorded(format, TransactionOrder::InOrder, text);
-    let sql = |number: &u32| recorded.texts[*number as usize].sql.to_string();
-    recorded.transactions.iter().map(|statements| statements.iter().map(sql).collect()).collect()
+    let recording = recording(format, TransactionOrder::InOrder, text);
+    let sql = |number: &u32| recording.texts[*number as usize].sql.to_string();
+    recording.transactions.iter().map(|statements| statements.iter().map(sql).collect()).collect()
 }
 
 const MARIADB: &str = "/usr/sbin/mariadbd, Version: 10.11.6-MariaDB-log (Debian). started with:
@@ -54,10 +54,10 @@ fn a_general_log_of_mariadb() {
             vec!["SELECT 1"],
         ]
     );
-    let recorded = recorded("general-log", TransactionOrder::InOrder, MARIADB);
+    let recording = recording("general-log", TransactionOrder::InOrder, MARIADB);
     let skipped: BTreeMap<String, u64> =
         [("PREPARE", 1), ("EXECUTE", 1), ("SET", 1)].map(|(word, count)| (word.into(), count)).into();
-    assert_eq!(recorded.counts(), (5, &skipped));
+    assert_eq!(recording.counts(), (5, &skipped));
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn a_database_can_be_chosen() {
     let mut only = replay("general-log");
     only.database = Some("sbtest".into());
     let read = |only: &Replay| read(only, TransactionOrder::InOrder, Quoting::Mysql, MARIADB.as_bytes());
-    let recorded = read(&only).unwrap();
-    assert_eq!((recorded.transactions.len(), recorded.skipped["in other databases"]), (1, 5));
+    let recording = read(&only).unwrap();
+    assert_eq!((recording.transactions.len(), recording.skipped["in other databases"]), (1, 5));
     only.database = Some("shop".into());
     assert_eq!(
         read(&only).unwrap_err(),
@@ -208,7 +208,7 @@ fn a_list_of_queries() {
 }
 
 #[test]
-fn what_holds_nothing_says_so() {
+fn a_log_without_statements_is_an_error() {
     let read = |text: &str| {
         let error = read(&replay("general-log"), TransactionOrder::InOrder, Quoting::Mysql, text.as_bytes());
         error.unwrap_err()
@@ -227,12 +227,13 @@ fn program(text: &str, sql: Json) -> Program {
     plan["workload"]["sql"]["replay"]["file"] = "f".into();
     plan["workload"]["sql"]["replay"]["format"] = "queries".into();
     let plan: Plan = serde_json::from_value(plan).unwrap();
-    let own = plan.workload.own_sql().unwrap();
-    let recorded = read(own.replay.as_ref().unwrap(), own.order, Quoting::Mysql, text.as_bytes()).unwrap();
-    Program::of(
+    let custom = plan.workload.custom_sql().unwrap();
+    let recording =
+        read(custom.replay.as_ref().unwrap(), custom.order, Quoting::Mysql, text.as_bytes()).unwrap();
+    Program::from_plan(
         &plan,
-        &Contents { columns: Default::default(), recorded: Some(Arc::new(recorded)) },
-        crate::NewRows::default(),
+        &Contents { columns: Default::default(), recording: Some(Arc::new(recording)) },
+        crate::NewRowIds::default(),
     )
 }
 
@@ -267,7 +268,7 @@ fn the_same_text_is_one_transaction_with_a_weight() {
 }
 
 #[test]
-fn in_order_every_transaction_is_played_so_often() {
+fn in_order_every_transaction_runs_times_times() {
     let text: String = (0..7).map(|number| format!("SELECT {number};")).collect();
     let program = program(&text, json!({"order": "in-order", "replay": {"times": 2}}));
     let (mut users, mut executed) = ([user(&program, 0), user(&program, 1)], Vec::new());
@@ -287,7 +288,7 @@ fn in_order_every_transaction_is_played_so_often() {
 }
 
 #[test]
-fn each_user_plays_the_whole_list() {
+fn each_user_executes_the_whole_list() {
     let program = program("DO 1; DO 2", json!({"order": "each-in-order", "replay": {"times": 1}}));
     for index in 0..2 {
         let mut event = user(&program, index);
@@ -297,7 +298,7 @@ fn each_user_plays_the_whole_list() {
 }
 
 #[test]
-fn what_fails_again_and_again_is_left_behind() {
+fn a_transaction_is_abandoned_after_three_attempts() {
     let program =
         program("INSERT INTO t VALUES (1); DO 2", json!({"order": "in-order", "replay": {"times": 1}}));
     let (mut event, mut sent_all) = (user(&program, 0), Vec::new());

@@ -34,7 +34,7 @@ pub(super) struct Step {
     /// Parameters that get a new value before the statement is sent.
     pub(super) draws: Arc<[usize]>,
     /// Parameters that get a value from the first row of the result, each with its column, counted from 0.
-    pub(super) keeps: Arc<[(usize, usize)]>,
+    pub(super) result_parameters: Arc<[(usize, usize)]>,
 }
 
 /// A distinct statement text, and the sources of its placeholders.
@@ -50,5 +50,5 @@ pub(super) struct Template {
 pub(super) enum Slot {
     Parameter(usize),
     /// A `?` that is part of the statement, and is sent as it is.
-    Mark,
+    QuestionMark,
 }

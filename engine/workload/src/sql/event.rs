@@ -14,12 +14,12 @@ use crate::call::{Call, UserIndex};
 pub struct Event {
     /// Number of the current transaction. A restart after an error does not change it, so that errors do not change the
     /// mix.
-    chosen: Option<usize>,
+    transaction: Option<usize>,
     step: usize,
     /// Number of transactions that have ended.
     executed: u64,
     /// Maximum number of transactions.
-    most: u64,
+    executed_max: u64,
     /// Values of the parameters, by parameter number.
     values: Vec<Value>,
     rng: Rng,
@@ -33,14 +33,14 @@ impl Event {
     pub(super) fn new(compiled: &Arc<Compiled>, user: UserIndex) -> Self {
         let rng = Rng::new(compiled.seed, &[u64::from_be_bytes(*b"sqlusers"), user.global]);
         Self {
-            chosen: None,
+            transaction: None,
             step: 0,
             executed: 0,
-            most: compiled.each.unwrap_or(u64::MAX),
-            values: compiled.sources.blank(),
+            executed_max: compiled.each.unwrap_or(u64::MAX),
+            values: compiled.sources.initial_values(),
             rng_at_start: rng.clone(),
             rng,
-            state: compiled.sources.state(user),
+            state: compiled.sources.initial_state(user),
             call: Call::default(),
         }
     }
@@ -48,14 +48,14 @@ impl Event {
     /// Restarts the transaction with the same random values.
     pub fn restart(&mut self) {
         self.step = 0;
-        if self.chosen.is_some() {
+        if self.transaction.is_some() {
             self.rng = self.rng_at_start.clone();
         }
     }
 
     /// Whether the user has completed all its transactions.
     pub(crate) fn is_done(&self) -> bool {
-        self.executed >= self.most
+        self.executed >= self.executed_max
     }
 
     /// The statement that [`Event::next`] returned last.
@@ -66,12 +66,12 @@ impl Event {
     /// The next statement, or `None` at the end of the transaction; after that a new one begins.
     pub fn next(&mut self, sql: &Sql) -> Option<&Call> {
         let compiled = &*sql.0;
-        let transaction = match self.chosen {
-            Some(chosen) => chosen,
+        let transaction = match self.transaction {
+            Some(transaction) => transaction,
             None => self.choose(compiled)?,
         };
         let Some(step) = compiled.transactions[transaction].get(self.step) else {
-            (self.chosen, self.step) = (None, 0);
+            (self.transaction, self.step) = (None, 0);
             self.executed += 1;
             return None;
         };
@@ -82,29 +82,29 @@ impl Event {
         let call = &mut self.call;
         (call.kind, call.statement) = (step.kind, step.statement);
         (call.rows_expected, call.class) = (step.rows, Some(step.class));
-        call.keeps = !step.keeps.is_empty();
+        call.is_result_used = !step.result_parameters.is_empty();
         let slots = &compiled.statements[step.statement].slots;
         call.values.resize(slots.len(), Value::Null);
         for (value, slot) in call.values.iter_mut().zip(slots) {
             match slot {
                 Slot::Parameter(number) => value.clone_from(&self.values[*number]),
-                Slot::Mark => *value = Value::Verbatim(b"?".to_vec()),
+                Slot::QuestionMark => *value = Value::Verbatim(b"?".to_vec()),
             }
         }
         Some(&self.call)
     }
 
     fn choose(&mut self, compiled: &Compiled) -> Option<usize> {
-        self.chosen = compiled.picker.next(self.executed, &mut self.rng);
+        self.transaction = compiled.picker.next(self.executed, &mut self.rng);
         self.rng_at_start = self.rng.clone();
-        self.chosen
+        self.transaction
     }
 
     /// Stores values from the first row of the last statement's result.
-    pub(crate) fn keep(&mut self, sql: &Sql, row: &[Option<Vec<u8>>]) {
-        let steps = self.chosen.map(|chosen| &sql.0.transactions[chosen]);
+    pub(crate) fn store_result(&mut self, sql: &Sql, row: &[Option<Vec<u8>>]) {
+        let steps = self.transaction.map(|transaction| &sql.0.transactions[transaction]);
         let Some(step) = steps.and_then(|steps| steps.get(self.step.wrapping_sub(1))) else { return };
-        for &(parameter, column) in &*step.keeps {
+        for &(parameter, column) in &*step.result_parameters {
             self.values[parameter] = match row.get(column) {
                 Some(Some(text)) => Value::Text(text.clone()),
                 _ => Value::Null,

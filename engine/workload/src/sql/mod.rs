@@ -30,22 +30,22 @@ use crate::picker::TransactionPicker;
 use crate::positions::positions;
 
 impl Sql {
-    /// The workload `own` of a plan that has no errors. `prepared` is the mode of statements that do not set `mode`.
-    pub(crate) fn new(own: &SqlWorkload, prepared: bool, columns: &Columns, plan: &Plan) -> Self {
-        let sources = Sources::new(&own.parameters, columns);
+    /// The workload `custom` of a plan that has no errors. `prepared` is the mode of statements that do not set `mode`.
+    pub(crate) fn new(custom: &SqlWorkload, prepared: bool, columns: &Columns, plan: &Plan) -> Self {
+        let sources = Sources::new(&custom.parameters, columns);
         let quoting = plan.target.quoting();
-        let mut compiler = Compiler::new(own, (prepared, quoting), &sources);
-        let transactions = (0..own.transactions.len()).map(|index| compiler.transaction(index)).collect();
-        let weights: Vec<f64> = own.transactions.iter().map(|transaction| transaction.weight).collect();
+        let mut compiler = Compiler::new(custom, (prepared, quoting), &sources);
+        let transactions = (0..custom.transactions.len()).map(|index| compiler.transaction(index)).collect();
+        let weights: Vec<f64> = custom.transactions.iter().map(|transaction| transaction.weight).collect();
         Self(Arc::new(Compiled {
             transactions,
-            picker: TransactionPicker::new(own, weights.len(), &weights, plan),
+            picker: TransactionPicker::new(custom, weights.len(), &weights, plan),
             statements: compiler.statements,
             kinds: compiler.kinds,
             sources,
-            session: own.session.clone(),
-            teardown: own.teardown.clone(),
-            each: own.each,
+            session: custom.session.clone(),
+            teardown: custom.teardown.clone(),
+            each: custom.each,
             seed: plan.seed,
         }))
     }
@@ -53,8 +53,8 @@ impl Sql {
     /// Every distinct statement, as it is prepared or sent.
     pub fn statements(&self) -> Vec<Statement> {
         let kind = |slot: &Slot| match slot {
-            Slot::Parameter(number) => self.0.sources.kind(*number),
-            Slot::Mark => Type::Text,
+            Slot::Parameter(number) => self.0.sources.value_type(*number),
+            Slot::QuestionMark => Type::Text,
         };
         let statement = |template: &Template| Statement {
             sql: template.sql.clone(),
@@ -71,7 +71,8 @@ impl Sql {
 
     /// Every statement of the plan's transactions, as the plan writes it.
     pub(crate) fn describe_statements(&self, plan: &Plan) -> Vec<StatementDescription> {
-        let transactions = plan.workload.own_sql().map(|own| own.transactions.as_slice()).unwrap_or_default();
+        let transactions =
+            plan.workload.custom_sql().map(|custom| custom.transactions.as_slice()).unwrap_or_default();
         let written = transactions.iter().flat_map(|transaction| &transaction.statements);
         let mut steps = self.0.transactions.iter().flatten();
         let describe = |statement: &SqlStatement| {
@@ -107,130 +108,131 @@ impl Sql {
 
 /// Compiles transactions.
 struct Compiler<'a> {
-    own: &'a SqlWorkload,
+    custom: &'a SqlWorkload,
     sources: &'a Sources,
     prepared: bool,
     quoting: Quoting,
     statements: Vec<Template>,
-    numbers: HashMap<Template, usize>,
+    statement_numbers: HashMap<Template, usize>,
     kinds: Vec<StatementKind>,
-    by_name: HashMap<String, usize>,
+    kind_numbers: HashMap<String, usize>,
 }
 
 impl<'a> Compiler<'a> {
-    fn new(own: &'a SqlWorkload, (prepared, quoting): (bool, Quoting), sources: &'a Sources) -> Self {
+    fn new(custom: &'a SqlWorkload, (prepared, quoting): (bool, Quoting), sources: &'a Sources) -> Self {
         Self {
-            own,
+            custom,
             sources,
             prepared,
             quoting,
             statements: Vec::new(),
-            numbers: HashMap::new(),
+            statement_numbers: HashMap::new(),
             kinds: Vec::new(),
-            by_name: HashMap::new(),
+            kind_numbers: HashMap::new(),
         }
     }
 
     fn transaction(&mut self, index: usize) -> Vec<Step> {
-        let statements = &self.own.transactions[index].statements;
-        let mut sampled = Vec::new();
+        let statements = &self.custom.transactions[index].statements;
+        let mut drawn = Vec::new();
         let mut steps = Vec::new();
         for (position, statement) in statements.iter().enumerate() {
-            let name = self.own.statement_name(index, position);
+            let name = self.custom.statement_name(index, position);
             let later = &statements[position + 1..];
-            let keeps = self.keeps(&name, later);
-            let template = self.template(statement, !keeps.is_empty());
+            let result_parameters = self.result_parameters(&name, later);
+            let template = self.template(statement, !result_parameters.is_empty());
             // A parameter gets a value before its first use; a parameter in `draw` gets a new value before every
             // repeat.
-            let named = statement.draw.iter().filter_map(|name| self.number_of(name));
-            let again = self.to_sample(named, &[]);
+            let named = statement.draw.iter().filter_map(|name| self.parameter_number(name));
+            let drawn_each_time = self.parameters_to_draw(named, &[]);
             let used = template.slots.iter().filter_map(|slot| match slot {
                 Slot::Parameter(parameter) => Some(*parameter),
-                Slot::Mark => None,
+                Slot::QuestionMark => None,
             });
-            sampled.extend_from_slice(&again);
-            let mut first = self.to_sample(used, &sampled);
-            sampled.extend_from_slice(&first);
-            first.extend_from_slice(&again);
-            let class = class(&statement.sql, self.quoting);
+            drawn.extend_from_slice(&drawn_each_time);
+            let mut first = self.parameters_to_draw(used, &drawn);
+            drawn.extend_from_slice(&first);
+            first.extend_from_slice(&drawn_each_time);
+            let class = statement_class(&statement.sql, self.quoting);
             let (number, is_new) = self.number(template);
             let kind = self.kind(&name, statement, (number, is_new));
-            let keeps: Arc<[_]> = keeps.into();
+            let result_parameters: Arc<[_]> = result_parameters.into();
             let step = |draws: &[usize]| Step {
                 kind,
                 statement: number,
                 rows: statement.rows,
                 class,
                 draws: draws.into(),
-                keeps: Arc::clone(&keeps),
+                result_parameters: Arc::clone(&result_parameters),
             };
             steps.push(step(&first));
-            let repeated = step(&again);
+            let repeated = step(&drawn_each_time);
             steps.extend((1..statement.repeat).map(|_| repeated.clone()));
         }
         steps
     }
 
-    fn number_of(&self, parameter: &str) -> Option<usize> {
-        self.own.parameters.keys().position(|key| key == parameter)
+    fn parameter_number(&self, parameter: &str) -> Option<usize> {
+        self.custom.parameters.keys().position(|key| key == parameter)
     }
 
-    /// The `parameters` that need a new value of their own. Excludes results of statements, and parameters that get
+    /// The `parameters` that need a separate new value. Excludes results of statements, and parameters that get
     /// their value from the same line of a file as another parameter in `parameters` or `before`.
-    fn to_sample(&self, parameters: impl Iterator<Item = usize>, before: &[usize]) -> Vec<usize> {
-        let mut sampled: Vec<usize> = Vec::new();
+    fn parameters_to_draw(&self, parameters: impl Iterator<Item = usize>, before: &[usize]) -> Vec<usize> {
+        let mut drawn: Vec<usize> = Vec::new();
         for parameter in parameters {
-            let generator = self.own.parameters.values().nth(parameter);
+            let generator = self.custom.parameters.values().nth(parameter);
             let is_result = matches!(generator, Some(ParameterSource::Result { .. }));
-            let has_value = |other: &usize| self.sources.together(parameter, *other);
-            if !is_result && !before.iter().chain(&sampled).any(has_value) {
-                sampled.push(parameter);
+            let has_value = |other: &usize| self.sources.are_drawn_together(parameter, *other);
+            if !is_result && !before.iter().chain(&drawn).any(has_value) {
+                drawn.push(parameter);
             }
         }
-        sampled
+        drawn
     }
 
     /// Parameters that later statements take from the result of the statement `name`, each with its column.
-    fn keeps(&self, name: &str, later: &[SqlStatement]) -> Vec<(usize, usize)> {
+    fn result_parameters(&self, name: &str, later: &[SqlStatement]) -> Vec<(usize, usize)> {
         let uses = |parameter: &str| {
             let in_text = |statement: &SqlStatement| {
                 fragments(&statement.sql, self.quoting).contains(&Fragment::Parameter(parameter))
             };
             later.iter().any(in_text)
         };
-        let kept = |(number, (parameter, generator)): (usize, (&String, &ParameterSource))| match generator {
-            ParameterSource::Result { statement, column } if statement == name && uses(parameter) => {
-                Some((number, *column as usize - 1))
-            }
-            _ => None,
-        };
-        self.own.parameters.iter().enumerate().filter_map(kept).collect()
+        let result_parameter =
+            |(number, (parameter, generator)): (usize, (&String, &ParameterSource))| match generator {
+                ParameterSource::Result { statement, column } if statement == name && uses(parameter) => {
+                    Some((number, *column as usize - 1))
+                }
+                _ => None,
+            };
+        self.custom.parameters.iter().enumerate().filter_map(result_parameter).collect()
     }
 
-    fn template(&self, statement: &SqlStatement, kept: bool) -> Template {
+    fn template(&self, statement: &SqlStatement, is_result_used: bool) -> Template {
         let requested = statement.mode.map_or(self.prepared, |mode| mode == StatementMode::Prepared);
         let fragments = fragments(&statement.sql, self.quoting);
         // In a statement prepared for PostgreSQL every `?` becomes a parameter, even in quotes, so such a statement is
         // sent as text.
         let marked = self.quoting == Quoting::Postgresql && statement.sql.contains('?');
-        let prepared = requested && !kept && !marked;
+        let prepared = requested && !is_result_used && !marked;
         let (mut sql, mut slots) = (String::with_capacity(statement.sql.len()), Vec::new());
         for fragment in fragments {
             match fragment {
                 Fragment::Parameter(name) => {
                     slots.push(Slot::Parameter(
-                        self.number_of(name).expect("Plan::problems rejects unknown parameters"),
+                        self.parameter_number(name).expect("Plan::problems rejects unknown parameters"),
                     ));
                     sql.push('?');
                 }
                 Fragment::Text(text) => {
                     if !prepared {
-                        slots.extend(text.matches('?').map(|_| Slot::Mark));
+                        slots.extend(text.matches('?').map(|_| Slot::QuestionMark));
                     }
                     sql.push_str(text);
                 }
                 Fragment::QuestionMark => {
-                    slots.push(Slot::Mark);
+                    slots.push(Slot::QuestionMark);
                     sql.push('?');
                 }
             }
@@ -241,7 +243,7 @@ impl<'a> Compiler<'a> {
     /// The number of a statement text, and whether the text is new. Equal texts have one number.
     fn number(&mut self, template: Template) -> (usize, bool) {
         let next = self.statements.len();
-        let number = *self.numbers.entry(template.clone()).or_insert(next);
+        let number = *self.statement_numbers.entry(template.clone()).or_insert(next);
         if number == next {
             self.statements.push(template);
         }
@@ -250,7 +252,7 @@ impl<'a> Compiler<'a> {
 
     /// Adds a statement to the kind `name`, and returns the number of the kind.
     fn kind(&mut self, name: &str, statement: &SqlStatement, (number, is_new): (usize, bool)) -> usize {
-        let kind = *self.by_name.entry(name.to_owned()).or_insert_with(|| {
+        let kind = *self.kind_numbers.entry(name.to_owned()).or_insert_with(|| {
             self.kinds.push(StatementKind {
                 kind: name.to_owned(),
                 sql: statement.sql.clone(),
@@ -262,7 +264,7 @@ impl<'a> Compiler<'a> {
         });
         let described = &mut self.kinds[kind];
         // With several transactions, only some events send the statement.
-        if self.own.transactions.len() == 1 {
+        if self.custom.transactions.len() == 1 {
             described.per_event += statement.repeat;
         }
         if is_new || described.per_connection == 0 {
@@ -273,7 +275,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// The class of a statement, determined by its first word.
-pub(crate) fn class(sql: &str, quoting: Quoting) -> StatementClass {
+pub(crate) fn statement_class(sql: &str, quoting: Quoting) -> StatementClass {
     match first_word(sql, quoting).as_str() {
         "SELECT" | "WITH" | "SHOW" | "TABLE" | "VALUES" | "EXPLAIN" | "DESCRIBE" | "DESC" | "HANDLER" => {
             StatementClass::Read

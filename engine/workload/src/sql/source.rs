@@ -66,11 +66,11 @@ impl Sources {
     }
 
     /// Initial values of the parameters.
-    pub(super) fn blank(&self) -> Vec<Value> {
+    pub(super) fn initial_values(&self) -> Vec<Value> {
         vec![Value::Null; self.sources.len()]
     }
 
-    pub(super) fn state(&self, user: UserIndex) -> SourceState {
+    pub(super) fn initial_state(&self, user: UserIndex) -> SourceState {
         SourceState { user, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
     }
 
@@ -91,7 +91,7 @@ impl Sources {
             Source::OneOf(all, weights) => {
                 let index = match weights {
                     None => rng.below(all.len() as u64) as usize,
-                    Some(weights) => weighted(weights, rng),
+                    Some(weights) => draw_weighted(weights, rng),
                 };
                 values[number].clone_from(&all[index]);
             }
@@ -112,8 +112,8 @@ impl Sources {
             }
         };
         for (source, value) in self.sources.iter().zip(values) {
-            if let Source::Column(column, of) = source
-                && *of == file
+            if let Source::Column(column, column_file) = source
+                && *column_file == file
             {
                 value.clone_from(&column[line]);
             }
@@ -121,7 +121,7 @@ impl Sources {
     }
 
     /// Type of a parameter.
-    pub(super) fn kind(&self, number: usize) -> Type {
+    pub(super) fn value_type(&self, number: usize) -> Type {
         match &self.sources[number] {
             Source::Integer(..) | Source::Sequence(..) => Type::Int,
             Source::OneOf(values, _) | Source::Column(values, _)
@@ -134,7 +134,7 @@ impl Sources {
     }
 
     /// Whether both parameters get their values from the same line of a file.
-    pub(super) fn together(&self, one: usize, other: usize) -> bool {
+    pub(super) fn are_drawn_together(&self, one: usize, other: usize) -> bool {
         match (&self.sources[one], &self.sources[other]) {
             (Source::Column(_, file), Source::Column(_, other)) => file == other,
             _ => one == other,
@@ -186,7 +186,7 @@ pub(crate) fn cumulative_weights(weights: &[f64]) -> Arc<[f64]> {
 
 /// A random index with these cumulative weights.
 #[inline]
-pub(crate) fn weighted(cumulative: &[f64], rng: &mut Rng) -> usize {
+pub(crate) fn draw_weighted(cumulative: &[f64], rng: &mut Rng) -> usize {
     let at = rng.unit() * cumulative.last().copied().unwrap_or(0.0);
     cumulative.partition_point(|&sum| sum <= at).min(cumulative.len() - 1)
 }

@@ -1,4 +1,4 @@
-//! The compiled workload as a user meets it: values, order, retries, counts.
+//! Tests of compiled workloads: values, order, retries, counts.
 
 use dbdyno_schema::Plan;
 use dbdyno_schema::placeholders::Quoting;
@@ -21,8 +21,8 @@ fn plan(sql: &serde_json::Value, statements: &str) -> Plan {
 
 fn program(sql: &serde_json::Value, statements: &str) -> Program {
     let plan = plan(sql, statements);
-    let columns = columns::read(plan.workload.own_sql().unwrap(), |_| Err("none".into())).unwrap();
-    Program::of(&plan, &crate::Contents { columns, recorded: None }, crate::NewRows::default())
+    let columns = columns::read(plan.workload.custom_sql().unwrap(), |_| Err("none".into())).unwrap();
+    Program::from_plan(&plan, &crate::Contents { columns, recording: None }, crate::NewRowIds::default())
 }
 
 /// Statements and parameters of the next transaction.
@@ -32,8 +32,8 @@ fn execute(program: &Program, event: &mut Event) -> Vec<(String, Vec<Value>)> {
     event.restart();
     while let Some(call) = event.next(program) {
         sent.push((statements[call.statement].sql.clone(), call.values.clone()));
-        if call.keeps {
-            event.keep(program, &[Some(b"17".to_vec()), None]);
+        if call.is_result_used {
+            event.store_result(program, &[Some(b"17".to_vec()), None]);
         }
     }
     sent
@@ -65,7 +65,7 @@ fn a_parameter_keeps_its_value_unless_it_is_drawn_again() {
 }
 
 #[test]
-fn what_starts_anew_is_the_same_transaction_with_the_same_values() {
+fn a_restart_repeats_the_transaction_with_the_same_values() {
     let sql = json!({
         "parameters": {
             "id": {"integer": {"high": 1_000_000_000}}, "n": {"sequence": {"first": 10}}
@@ -85,14 +85,14 @@ fn what_starts_anew_is_the_same_transaction_with_the_same_values() {
         let again = execute(&program, &mut event);
         assert_eq!(first.values[0], again[0].1[0]);
         assert_eq!(program.statements()[first.statement].sql, again[0].0);
-        // A sequence goes on: nobody knows whether the server kept what was lost.
+        // A sequence continues, because the server may have committed the failed transaction.
         assert_eq!((&first.values[1], &again[0].1[1]), (&Value::Int(seen), &Value::Int(seen + 2)));
         seen += 4;
     }
 }
 
 #[test]
-fn transactions_come_as_often_as_their_weights_say() {
+fn transactions_are_chosen_by_weight() {
     let sql = json!({"transactions": [
         {"weight": 1, "statements": [{"sql": "A"}]}, {"weight": 0, "statements": [{"sql": "B"}]},
         {"weight": 3, "statements": [{"sql": "C"}]}
@@ -108,7 +108,7 @@ fn transactions_come_as_often_as_their_weights_say() {
 }
 
 #[test]
-fn in_order_shares_one_list_and_each_in_order_has_one_each() {
+fn users_share_one_list_in_order_and_have_separate_lists_each_in_order() {
     let list = |order| {
         let statement = |number| json!({"statements": [{"sql": format!("{number}"), "name": "q"}]});
         json!({"order": order, "transactions": (0..5).map(statement).collect::<Vec<_>>()})
@@ -129,7 +129,7 @@ fn in_order_shares_one_list_and_each_in_order_has_one_each() {
 }
 
 #[test]
-fn a_result_is_kept_for_later_statements() {
+fn a_result_is_stored_for_later_statements() {
     let sql = json!({
         "parameters": {
             "got": {"result": {"statement": "look"}}, "second": {"result": {"statement": "look", "column": 2}},
@@ -147,7 +147,7 @@ fn a_result_is_kept_for_later_statements() {
 }
 
 #[test]
-fn lines_of_a_file_stay_together() {
+fn parameters_of_one_file_use_the_same_line() {
     let csv = |column, order| json!({"csv": {"from": {"text": "a,b\n1,x\n2,y\n3,z\n"}, "column": column, "order": order}});
     let sql = json!({
         "parameters": {
@@ -175,7 +175,7 @@ fn lines_of_a_file_stay_together() {
 }
 
 #[test]
-fn texts_keep_their_own_question_marks() {
+fn question_marks_of_the_text_are_sent_unchanged() {
     let sql = json!({
         "parameters": {"w": {"one_of": {"values": ["it's", 3, null]}}},
         "transactions": [{"statements": [{"sql": "SELECT 'a?b', :w /* ? */"}]}]
@@ -190,7 +190,7 @@ fn texts_keep_their_own_question_marks() {
 }
 
 #[test]
-fn statements_count_by_their_first_word() {
+fn the_first_word_determines_the_class() {
     use dbdyno_schema::record::StatementClass::{Other, Read, Write};
     let words = [
         "/* x */ SELECT 1",
@@ -211,7 +211,7 @@ fn statements_count_by_their_first_word() {
 }
 
 #[test]
-fn a_user_is_done_after_as_many_as_it_plays() {
+fn a_user_is_done_after_its_number_of_transactions() {
     let sql = json!({"each": 2, "session": ["SET a=1"], "teardown": ["COMMIT"], "transactions": [{"statements": [{"sql": "A"}]}]});
     let program = program(&sql, "text");
     assert_eq!(

@@ -10,31 +10,31 @@ const PRIME: u32 = 4_294_967_291;
 
 /// A permutation of all 32-bit numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unique {
+pub struct Permutation {
     base: u32,
     offset: u32,
 }
 
-impl Unique {
+impl Permutation {
     /// The permutation for `seed`.
     pub fn new(seed: u64) -> Self {
         let (low, high) = (seed as u32, (seed >> 32) as u32);
         Self {
-            base: permuted(permuted(low).wrapping_add(0x682f_0161)),
-            offset: permuted(permuted(high.wrapping_add(1)).wrapping_add(0x4679_0905)),
+            base: permute(permute(low).wrapping_add(0x682f_0161)),
+            offset: permute(permute(high.wrapping_add(1)).wrapping_add(0x4679_0905)),
         }
     }
 
     /// Number `index` of the sequence.
     #[inline]
     pub fn at(&self, index: u32) -> u32 {
-        let first = permuted(self.base.wrapping_add(index));
-        permuted(first.wrapping_add(self.offset) ^ 0x5bf0_3635)
+        let first = permute(self.base.wrapping_add(index));
+        permute(first.wrapping_add(self.offset) ^ 0x5bf0_3635)
     }
 }
 
 #[inline]
-fn permuted(x: u32) -> u32 {
+fn permute(x: u32) -> u32 {
     if x >= PRIME {
         return x;
     }
@@ -51,10 +51,10 @@ mod tests {
     #[test]
     fn no_number_comes_twice() {
         for seed in [0, 1, u64::MAX] {
-            let unique = Unique::new(seed);
+            let permutation = Permutation::new(seed);
             // Across the place where the counter itself begins anew.
             let around = (0..50_000).chain(u32::MAX - 50_000..=u32::MAX);
-            let numbers: HashSet<u32> = around.map(|index| unique.at(index)).collect();
+            let numbers: HashSet<u32> = around.map(|index| permutation.at(index)).collect();
             assert_eq!(numbers.len(), 100_001);
         }
     }
@@ -63,21 +63,18 @@ mod tests {
     fn the_permutation_is_one_at_its_edges() {
         let edges = (0..1000).chain(PRIME / 2 - 500..PRIME / 2 + 500).chain(PRIME - 500..=u32::MAX);
         let all: Vec<u32> = edges.collect();
-        assert_eq!(all.iter().map(|&x| permuted(x)).collect::<HashSet<_>>().len(), all.len());
-        assert_eq!(
-            [permuted(0), permuted(1), permuted(PRIME - 1), permuted(PRIME)],
-            [0, 1, PRIME - 1, PRIME]
-        );
+        assert_eq!(all.iter().map(|&x| permute(x)).collect::<HashSet<_>>().len(), all.len());
+        assert_eq!([permute(0), permute(1), permute(PRIME - 1), permute(PRIME)], [0, 1, PRIME - 1, PRIME]);
     }
 
     #[test]
     fn numbers_spread_over_the_whole_range() {
         // Chi-square over 16 cells, 16,000 draws: 44.3 is the 99.99 % point for 15 degrees of freedom.
-        let unique = Unique::new(7);
+        let permutation = Permutation::new(7);
         let mut cells = [0_i64; 16];
-        (0..16_000).for_each(|index| cells[(unique.at(index) >> 28) as usize] += 1);
+        (0..16_000).for_each(|index| cells[(permutation.at(index) >> 28) as usize] += 1);
         let chi_square: i64 = cells.iter().map(|seen| (seen - 1000).pow(2)).sum::<i64>() / 1000;
         assert!(chi_square < 45, "{cells:?}");
-        assert_ne!(Unique::new(7), Unique::new(8));
+        assert_ne!(Permutation::new(7), Permutation::new(8));
     }
 }

@@ -7,7 +7,7 @@ use dbdyno_schema::record::{StatementClass, StatementKind};
 
 /// Transactions and statements of a replay.
 #[derive(Debug, Default)]
-pub struct Recorded {
+pub struct Recording {
     pub(super) texts: Vec<Text>,
     /// The text numbers of each transaction.
     pub(super) transactions: Vec<Box<[u32]>>,
@@ -28,7 +28,7 @@ pub(super) struct Text {
     pub(super) class: StatementClass,
 }
 
-impl Recorded {
+impl Recording {
     /// Number of replayed statements, with repetitions, and the number of statements that are not replayed, by reason.
     pub fn counts(&self) -> (u64, &BTreeMap<String, u64>) {
         (self.statements, &self.skipped)

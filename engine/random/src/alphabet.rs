@@ -4,7 +4,7 @@ use crate::Rng;
 
 /// An alphabet for random strings.
 #[derive(Clone, Debug)]
-pub struct Letters {
+pub struct Alphabet {
     /// The characters in UTF-8, concatenated.
     bytes: Vec<u8>,
     /// End offset of each character; empty if every character is a single byte.
@@ -14,7 +14,7 @@ pub struct Letters {
     per_draw: u32,
 }
 
-impl Letters {
+impl Alphabet {
     /// Strings of the characters in `alphabet`, which must not be empty.
     pub fn new(alphabet: &str) -> Self {
         assert!(!alphabet.is_empty(), "an alphabet without characters");
@@ -33,21 +33,21 @@ impl Letters {
     /// the bias of every character is below 2^-32.
     #[inline]
     pub fn write(&self, rng: &mut Rng, length: u32, out: &mut Vec<u8>) {
-        let mut left = length;
-        while left > 0 {
+        let mut remaining = length;
+        while remaining > 0 {
             let mut fraction = rng.bits();
-            let now = left.min(self.per_draw);
-            for _ in 0..now {
+            let count = remaining.min(self.per_draw);
+            for _ in 0..count {
                 let digits = u128::from(fraction) * u128::from(self.count);
                 fraction = digits as u64;
-                self.put((digits >> 64) as usize, out);
+                self.push_character((digits >> 64) as usize, out);
             }
-            left -= now;
+            remaining -= count;
         }
     }
 
     #[inline]
-    fn put(&self, index: usize, out: &mut Vec<u8>) {
+    fn push_character(&self, index: usize, out: &mut Vec<u8>) {
         if self.ends.is_empty() {
             out.push(self.bytes[index]);
             return;
@@ -60,18 +60,18 @@ impl Letters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::exact::assert_fits;
+    use crate::key::goodness_of_fit::assert_fits;
 
     #[test]
     fn every_character_of_every_place_is_equally_frequent() {
         for size in [2u32, 3, 10, 36, 95] {
             let alphabet: String = (0..size).map(|at| char::from_u32(32 + at).unwrap()).collect();
-            let letters = Letters::new(&alphabet);
+            let alphabet = Alphabet::new(&alphabet);
             let (length, mut out, mut at) = (13, Vec::new(), 0);
             let next = |rng: &mut Rng| {
                 if at == out.len() {
                     (at, out) = (0, Vec::new());
-                    letters.write(rng, length, &mut out);
+                    alphabet.write(rng, length, &mut out);
                     assert_eq!(out.len(), length as usize);
                 }
                 at += 1;
@@ -83,10 +83,10 @@ mod tests {
 
     #[test]
     fn neighbours_do_not_depend_on_each_other() {
-        let letters = Letters::new("abc");
+        let alphabet = Alphabet::new("abc");
         let pair = |rng: &mut Rng| {
             let mut out = Vec::new();
-            letters.write(rng, 2, &mut out);
+            alphabet.write(rng, 2, &mut out);
             u64::from(out[0] - b'a') * 3 + u64::from(out[1] - b'a')
         };
         assert_fits(pair, 0, 8, |_| 1.0 / 9.0);
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn characters_of_many_bytes_are_whole() {
-        let letters = Letters::new("aé𝄞");
+        let alphabet = Alphabet::new("aé𝄞");
         let mut out = Vec::new();
-        letters.write(&mut Rng::new(1, &[]), 1000, &mut out);
+        alphabet.write(&mut Rng::new(1, &[]), 1000, &mut out);
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.chars().count(), 1000);
         assert!("aé𝄞".chars().all(|char| text.contains(char)));

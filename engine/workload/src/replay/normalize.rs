@@ -11,19 +11,19 @@ pub(super) fn normalize(sql: &str, quoting: Quoting) -> String {
         let skipped = quoted_or_comment_length(sql, at, quoting);
         if skipped > 0 {
             match byte {
-                b'\'' => value(&mut out),
-                b'"' if quoting == Quoting::Mysql => value(&mut out),
+                b'\'' => push_placeholder(&mut out),
+                b'"' if quoting == Quoting::Mysql => push_placeholder(&mut out),
                 b'`' | b'"' => out.push_str(&sql[at..at + skipped]),
-                b'$' => value(&mut out),
-                _ => blank(&mut out), // A comment.
+                b'$' => push_placeholder(&mut out),
+                _ => push_space(&mut out), // A comment.
             }
             at += skipped;
         } else if byte.is_ascii_whitespace() {
-            blank(&mut out);
+            push_space(&mut out);
             at += 1;
-        } else if byte.is_ascii_digit() && !out.ends_with(is_of_name) {
-            let length = number(&bytes[at..]);
-            value(&mut out);
+        } else if byte.is_ascii_digit() && !out.ends_with(is_name_char) {
+            let length = number_length(&bytes[at..]);
+            push_placeholder(&mut out);
             at += length;
         } else {
             let width = sql[at..].chars().next().map_or(1, char::len_utf8);
@@ -35,18 +35,18 @@ pub(super) fn normalize(sql: &str, quoting: Quoting) -> String {
     out
 }
 
-fn is_of_name(char: char) -> bool {
+fn is_name_char(char: char) -> bool {
     char.is_alphanumeric() || "_$@.".contains(char)
 }
 
-fn blank(out: &mut String) {
+fn push_space(out: &mut String) {
     if !out.is_empty() && !out.ends_with(' ') {
         out.push(' ');
     }
 }
 
 /// Number of bytes of the number that begins here.
-fn number(bytes: &[u8]) -> usize {
+fn number_length(bytes: &[u8]) -> usize {
     let mut at = 0;
     while at < bytes.len() {
         let exponent =
@@ -60,7 +60,7 @@ fn number(bytes: &[u8]) -> usize {
 }
 
 /// Appends a `?`, unless the text already ends with a list of them: `(?, ?, ?)` becomes `(?)`.
-fn value(out: &mut String) {
+fn push_placeholder(out: &mut String) {
     let before = out.trim_end();
     // A string with a doubled quote counts as two adjacent strings.
     if before.len() == out.len() && before.ends_with('?') {
