@@ -1,6 +1,6 @@
-"""The entry point of `dbdyno`, also by `python -m`: a drop-in becomes the engine before any heavy import.
+"""The entry point of `dbdyno` and `python -m dbdyno`. A drop-in is started before any slow import.
 
-Every start of a drop-in pays for the imports at the top of this file; a test holds their list.
+The imports at the top of this file delay each start of a drop-in; a test checks their list.
 """
 
 from __future__ import annotations

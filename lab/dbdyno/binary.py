@@ -1,4 +1,4 @@
-"""Paths of the two Rust programs. The drop-ins import this module first, so it imports next to nothing."""
+"""Paths of the two Rust programs. The drop-ins import this module first, so it imports only what it needs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 
 from dbdyno.problem import Problem
 
-# Measures one run.
+# The load generator.
 ENGINE = "dbdyno-engine"
 # Other tools' programs on that engine: sysbench, mysqlslap, mariadb-slap; and workloads that are Lua scripts.
 COMPAT = "dbdyno-compat"
 
 
 class EngineProblem(Problem):
-    """The engine is missing, violated the protocol, or did not end."""
+    """The engine is missing, wrote invalid records, or did not end."""
 
 
 def find_program(name: str) -> str:

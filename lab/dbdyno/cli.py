@@ -1,4 +1,4 @@
-"""The command line: the list of commands, and how failures end the process.
+"""The command line: the list of commands, and the messages and exit codes of failures.
 
 A command's module is imported only when the command is called, so that `dbdyno --help` stays fast.
 """
@@ -22,17 +22,17 @@ from dbdyno.commands.interrupts import was_interrupted
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
 
-# Command -> its line in `dbdyno --help`. Module and function have the same name.
+# Command -> its line in `dbdyno --help`. A command's module and function have the same name as the command.
 COMMANDS = {
-    "compare": "Compare all variants of an experiment: table, verdict, report.",
-    "run": "Benchmark one server at several loads, and print a table.",
-    "check": "Validate an experiment on its servers, without load.",
-    "report": "Render a saved run as HTML, Markdown, CSV, JSON, SVG or PNG.",
+    "compare": "Compare the variants of an experiment; print table and verdict.",
+    "run": "Benchmark one server at several loads; print a table.",
+    "check": "Validate an experiment on its servers, without running load.",
+    "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
     "sysbench": "sysbench-compatible command line.",
     "slap": "mysqlslap-compatible command line.",
     "shims": "Create sysbench, mysqlslap and mariadb-slap symlinks in DIR.",
 }
-# Set to anything to print the traceback of an internal error.
+# If this environment variable is not empty, an internal error prints its traceback.
 TRACEBACK_VARIABLE = "DBDYNO_TRACEBACK"
 
 
@@ -58,9 +58,9 @@ def _app(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_dbdyno)
     called = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, text in COMMANDS.items():
-        # `__main__` starts drop-ins before this module is imported; here they are only lines of the help.
-        real = name == called and name not in DROP_INS
-        app.command(name, help=text)(_command(name) if real else _not_called)
+        # Drop-ins never get here, because `__main__` starts them; they are listed for the help.
+        is_called = name == called and name not in DROP_INS
+        app.command(name, help=text)(_command(name) if is_called else _not_called)
     return app
 
 
@@ -72,7 +72,7 @@ def _command(name: str) -> Callable[..., None]:
         try:
             function(*arguments, **options)
         except KeyboardInterrupt:
-            # typer would end without a message.
+            # typer would exit without a message.
             print("dbdyno: interrupted", file=sys.stderr)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
 
@@ -102,13 +102,16 @@ def main() -> None:
         if was_interrupted():
             # A library that is interrupted while it loads may raise another error.
             raise KeyboardInterrupt from error
-        _unexpected(error)
+        _report_internal_error(error)
         sys.exit(ExitCode.NOT_COMPARABLE)
 
 
-def _unexpected(error: Exception) -> None:
-    """A bug: one line, and the traceback only on request."""
+def _report_internal_error(error: Exception) -> None:
+    """Report an internal error in one line; with the traceback only on request."""
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(error)
     print(f"dbdyno: internal error: {type(error).__name__}: {error}", file=sys.stderr)
-    print(f"  Please report it with what {TRACEBACK_VARIABLE}=1 adds to this message", file=sys.stderr)
+    print(
+        f"  Repeat the command with {TRACEBACK_VARIABLE}=1 and report this bug with the output",
+        file=sys.stderr,
+    )

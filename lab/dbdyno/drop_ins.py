@@ -1,7 +1,6 @@
-"""Programs that dbdyno replaces: dbdyno-compat takes over this process.
+"""Starts the drop-ins for sysbench and mysqlslap: replaces this process by dbdyno-compat.
 
-`exec` keeps process id, standard input, signals and exit code, as scripts that call sysbench or mysqlslap
-expect.
+`exec` keeps the process id, so scripts get signals, standard input and exit code as from the original.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ DROP_INS = {"sysbench": "sysbench", "slap": "mysqlslap"}
 # Names of the links that `dbdyno shims` creates; mariadb-slap is MariaDB's name of mysqlslap.
 LINKS = (*DROP_INS.values(), "mariadb-slap")
 
-# Python ignores these signals, and exec keeps them ignored: `… | head` would never end.
+# Python ignores these signals, and ignored signals stay ignored after exec: `… | head` would never end.
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def hand_over(command: str, arguments: list[str]) -> None:
-    """Become dbdyno-compat as `command`: does not return. Raises EngineProblem where there is none."""
+    """Replace this process by dbdyno-compat as `command`. Raises EngineProblem if it is not installed."""
     path = find_program(COMPAT)
     for number in IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
-    os.execv(path, [DROP_INS[command], *arguments])  # noqa: S606 — to become a program is the point.
+    os.execv(path, [DROP_INS[command], *arguments])  # noqa: S606 — no shell is needed.

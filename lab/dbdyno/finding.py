@@ -20,7 +20,7 @@ LEVELS: tuple[Level, ...] = ("stop", "warn", "note")
 
 @dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
 class Finding:
-    """One finding, as checks.json and verdict.json keep it."""
+    """One finding, as checks.json and verdict.json store it."""
 
     code: str
     """Code of the check, such as "P07"; docs/checks.md lists them."""

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code means. 1 is reserved for gates."""
+    """The exit codes of the commands. `dbdyno report` also has 1: no chart rendered."""
 
     DONE = 0
     USAGE = 2

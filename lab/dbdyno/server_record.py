@@ -1,4 +1,4 @@
-"""The form of server.json: `run` writes it; `judge`, `explain` and `report` read it."""
+"""The content of server.json. `run` writes it; `judge`, `explain` and `report` read it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class ForeignRecord(TypedDict):
     """CPU time of other processes, as shares of the CPUs of server and client."""
 
     share: float
-    # The part that the hypervisor took.
+    # CPU time that the hypervisor gave to other machines.
     steal: float
     cpus: NotRequired[str]
-    # Those with the most CPU time.
+    # The processes with the most CPU time.
     processes: Sequence[ForeignProcess]
 
 
@@ -33,7 +33,7 @@ class CountersRecord(TypedDict):
     status: Mapping[str, str]
     process: Mapping[str, float]
     host: Mapping[str, float]
-    # Name -> count and seconds, from performance_schema.
+    # Name of a wait -> number of waits and seconds, from performance_schema.
     waits: Mapping[str, Sequence[float]]
 
 
@@ -42,9 +42,9 @@ class EdgesRecord(TypedDict):
 
     begin: NotRequired[CountersRecord]
     end: NotRequired[CountersRecord]
-    # Counter -> its increase by one reading itself.
+    # Counter -> its increase caused by reading the counters once.
     own: NotRequired[Mapping[str, float]]
-    # None if it is unknown.
+    # CPU time of other processes during the measurement; None if it is unknown.
     foreign: ForeignRecord | None
 
 

@@ -117,7 +117,7 @@ def test_interrupted_in_the_middle_and_continued(comparing: Comparing, number: s
     assert "interrupted" in words
     assert "Traceback" not in words
     # Two signals of a burst are one request.
-    assert "once more to leave at once" not in words
+    assert "interrupt once more to end at once" not in words
     assert "Continue with: dbdyno compare" in words
     assert "--resume" in words
     run = comparing.newest()

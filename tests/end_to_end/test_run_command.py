@@ -412,7 +412,7 @@ def test_ctrl_c_in_the_middle_keeps_the_rows_and_drops_the_tables(running: Runni
     )
     assert code == 130, told
     assert "dbdyno: interrupted\n" in told
-    assert "once more to leave at once" not in told
+    assert "interrupt once more to end at once" not in told
     assert "1 finished point is stored in" in told
     assert [trial.meta["at"] for trial in running.newest().trials()] == [{"connections": 1}]
     assert running.tables() == []
@@ -423,7 +423,7 @@ def test_ctrl_c_while_loading_drops_the_tables(running: Running) -> None:
         "stderr", "rows", "oltp_read_write", "--connections", "1", "--tables", "4", "--table-size", "300000"
     )
     assert code == 130, told
-    assert "once more to leave at once" not in told
+    assert "interrupt once more to end at once" not in told
     assert running.tables() == []
 
 

@@ -91,7 +91,7 @@ def test_the_third_request_leaves_at_once() -> None:
             send("SIGTERM")
             print("never printed")
     """
-    told = "dbdyno: stopping the servers; once more to leave at once\n"
+    told = "dbdyno: stopping the servers; interrupt once more to end at once\n"
     assert ran(body) == (130, "still stopping\n", told + INTERRUPTED)
 
 

@@ -240,7 +240,7 @@ def test_two_processes_never_write_one_run(tmp_path: Path) -> None:
     held = subprocess.run(
         [sys.executable, "-c", code, run.path], capture_output=True, text=True, env=environment, check=False
     )
-    assert "is being written by another dbdyno" in held.stderr
+    assert "is in use by another dbdyno" in held.stderr
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""`dbdyno check FILE.toml`: all checks that need no load.
+"""`dbdyno check FILE.toml`: runs all checks that need no load.
 
-First the DESIGN checks, then the READY checks on each variant's server with its data. The loaded data stay in
-the cache for the next run.
+The DESIGN checks come first, then the READY checks on each variant's server with its data. The loaded data
+stay in the cache for the next run.
 """
 
 from __future__ import annotations
@@ -24,24 +24,26 @@ from dbdyno.run.engine import Engine
 from dbdyno.run.preflight import preflight
 
 _HEADINGS = {
-    "stop": "Stops (the comparison is not run unless [override] gives a reason):",
+    "stop": "Stops (the comparison does not run, unless [override] gives a reason):",
     "warn": "Warnings (printed with the result):",
     "note": "Notes:",
 }
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="Experiment file.", show_default=False)],
-    profile: Annotated[str | None, typer.Option(help="Overrides to apply, from [profile.NAME].")] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Experiment file.", show_default=False)],
+    profile: Annotated[str | None, typer.Option(help="Apply [profile.NAME] of FILE.")] = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override one key. May be repeated."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
+        ),
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder in which runs and loaded data are stored.")] = Path(
         "results"
     ),
 ) -> None:
-    """Validate an experiment on its servers, without load."""
+    """Validate an experiment on its servers, without running load."""
     experiment = assign_cpus(read(file, profile, assignments or []))
     require_cpus(experiment)
     with interruptible("stopping the servers"):
@@ -56,7 +58,7 @@ def _print_progress(value: progress.Progress) -> None:
 
 
 def _print(experiment: Experiment, findings: list[Finding]) -> None:
-    """The findings by level, the most severe first, and one closing sentence."""
+    """Print the findings by level, the most severe first, and a summary."""
     for level in LEVELS:
         of_level = [finding for finding in findings if finding.level == level]
         if of_level:

@@ -1,8 +1,8 @@
-"""`dbdyno compare FILE.toml`: all variants of an experiment, interleaved, judged, reported.
+"""`dbdyno compare FILE.toml`: runs an experiment on all its variants, judges it and writes the report.
 
 Standard output gets the result: a table, the important findings, and as its last lines one verdict sentence
-per comparison. Everything else goes to standard error. The report follows the verdict, so a failing chart
-costs neither the verdict nor its exit code.
+per comparison. Everything else goes to standard error. The report is written after the verdict is printed, so
+a chart that fails affects neither the verdict nor the exit code.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from dbdyno.run.environment import environment
 from dbdyno.store import Run, files
 from dbdyno.store.verdict import VerdictFile
 
-# Upper bound of random order seeds, so that they are short enough to type.
+# Random order seeds are below this limit, so that they are short enough to type.
 ORDER_SEEDS = 1_000_000
 
 
 def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
-    file: Annotated[Path, typer.Argument(help="Experiment file.", show_default=False)],
-    profile: Annotated[str | None, typer.Option(help="Overrides to apply, from [profile.NAME].")] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Experiment file.", show_default=False)],
+    profile: Annotated[str | None, typer.Option(help="Apply [profile.NAME] of FILE.")] = None,
     results: Annotated[Path, typer.Option(help="Folder in which runs are stored.")] = Path("results"),
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
@@ -48,18 +48,18 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     assignments: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Override one key, as in load.duration=10s. May be repeated."
+            "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
         ),
     ] = None,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
 ) -> None:
-    """Compare all variants of an experiment: table, verdict, report."""
+    """Compare the variants of an experiment; print table and verdict."""
     console = Console(stderr=True, highlight=False)
     experiment = assign_cpus(read(file, profile, assignments or []))
     require_cpus(experiment)
     engine = Engine()
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
-    # With the order seed that was chosen now or when the run began.
+    # The stored experiment has an order seed: chosen above, or by the run that is resumed.
     experiment = run.experiment()
     comparison_output.describe(console, experiment, profile)
     conclusion = _run(console, experiment, run, engine)

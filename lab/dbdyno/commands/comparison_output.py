@@ -1,4 +1,4 @@
-"""What `dbdyno compare` shows: the plan before the run, the result after it."""
+"""Prints the design of a comparison before the run, and its result after the run."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.verdict import Effect, VerdictFile
 
-# Reasons shown per comparison.
-REASONS = 3
-# Wide enough for every column where there is no terminal.
+# Maximum number of significant cost changes printed per comparison.
+MAX_REASONS = 3
+# Columns of the output if it is not a terminal: wide enough for the table.
 WIDTH = 160
 
 
 def describe(console: Console, experiment: Experiment, profile: str | None) -> None:
-    """The plan of the experiment in a few lines."""
+    """Print the design of the experiment in a few lines."""
     load, design = experiment.load, experiment.design
-    levels = ", ".join(f"{value:g}" for value in load.rate or load.connections)
+    points = ", ".join(f"{value:g}" for value in load.rate or load.connections)
     warmup = f"{load.warmup_allowance_s():g} s of warm-up" + (" (auto)" if load.warmup_s is None else "")
     if has_warmup_trials(experiment):
         warmup = f"an automatic warm-up (one trial of {length_s(experiment):g} s per variant finds it)"
@@ -39,7 +39,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         *([experiment.question] if experiment.question else []),
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
-        f"  load      {levels} {'transactions/s' if load.rate else 'connections'} over {load.transport}, "
+        f"  load      {points} {'transactions/s' if load.rate else 'connections'} over {load.transport}, "
         f"{shape}{load.duration_s:g} s after {warmup}{read}",
         f"  design    {design.blocks} block{'' if design.blocks == 1 else 's'}, balanced random order "
         f"(order seed {design.effective_order_seed}), data: {design.state}, seed {design.seed}",
@@ -51,9 +51,9 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
 
 
 def show(run: Run, experiment: Experiment) -> None:
-    """The result of a judged run on standard output; its last lines are the verdict sentences."""
+    """Print the result of a judged run on standard output; the last lines are the verdict sentences."""
     judged = run.judge_files()
-    assert judged is not None, "the caller has judged it"
+    assert judged is not None, "the caller has judged the run"
     verdict, measured, explained = judged
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -63,13 +63,13 @@ def show(run: Run, experiment: Experiment) -> None:
     # The report has the other notes.
     shown = [one for one in verdict.checks if one.level != "note" or one.evidence.get("what") == "unchecked"]
     for finding in shown:
-        _finding(console, finding)
+        _print_finding(console, finding)
     notes = len(verdict.checks) - len(shown)
     if notes:
         console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
     for comparison in explained.comparisons:
         changed = [one.sentence for one in comparison.measures if one.significant]
-        for sentence in changed[:REASONS]:
+        for sentence in changed[:MAX_REASONS]:
             console.print(Text(f"why ({comparison.workload}): {sentence}"), soft_wrap=True)
     console.print(Text(verdict.family.text), soft_wrap=True)
     for one, _ in verdict.sentences:
@@ -79,7 +79,7 @@ def show(run: Run, experiment: Experiment) -> None:
 
 
 def write_report(run: Run) -> None:
-    """Write the report and name it on standard error; an error there is one line."""
+    """Write the report and print its path, or why there is none, on standard error."""
     try:
         path = report.write(run, warn_missing_charts)
     except Problem as problem:
@@ -91,7 +91,7 @@ def write_report(run: Run) -> None:
 
 
 def warn_missing_charts(reason: str) -> None:
-    """One line on standard error for charts that could not be rendered."""
+    """Print on standard error why charts are missing."""
     print(f"warning: report.html lacks charts: {reason}", file=sys.stderr)
 
 
@@ -113,7 +113,7 @@ def _setting(value: str | int | float | bool) -> str:
 
 
 def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str) -> Table:
-    """Variants by load: medians over the blocks, and the effect with its interval."""
+    """A row for each variant and load: medians over the blocks, and the effect with its interval."""
     open_loop = bool(experiment.load.rate)
     title = workload if len(experiment.workloads) > 1 else None
     comparisons = {entry.variant: entry for entry in verdict.comparisons if entry.workload == workload}
@@ -129,20 +129,20 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
         of_variant = [trial for trial in trials if trial.variant == variant.name]
         for point in experiment.load.points():
             at = point.as_dict()
-            levels = _levels([trial for trial in of_variant if trial.at == at])
+            medians = _medians([trial for trial in of_variant if trial.at == at])
             entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
             effect = _effect(entry, entry) if entry else ("baseline", "", "")
-            table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *levels, *effect)
+            table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *medians, *effect)
         if comparison and len(comparison.points) > 1:
             effect = _effect(comparison.curve, comparison.points[0])
             table.add_row(Text(variant.name), formatting.ALL_LOADS, "", "", *effect)
     return table
 
 
-def _levels(trials: list[MeasuredTrial]) -> tuple[str, str]:
-    """Throughput and 95th percentile: each the median over the blocks; a dash where there is no result.
+def _medians(trials: list[MeasuredTrial]) -> tuple[str, str]:
+    """Throughput and 95th percentile: each the median over the blocks, or a dash if there is no result.
 
-    A trial that its server failed counts as throughput 0.
+    A trial in which the server failed counts as throughput 0.
     """
     figures = [trial.figures for trial in trials if trial.figures]
     rates = [trial.value("throughput") for trial in trials if trial.is_result]
@@ -154,14 +154,14 @@ def _levels(trials: list[MeasuredTrial]) -> tuple[str, str]:
     return throughput, f"{more}{p95_ms:,.2f}"
 
 
-def _effect(entry: Effect, usual: Effect) -> tuple[str, str, str]:
-    """Change, interval and verdict; with hyphens as minus signs, for scripts that parse them."""
-    change, interval = formatting.estimate(entry), formatting.interval(entry, usual.confidence)
+def _effect(entry: Effect, default: Effect) -> tuple[str, str, str]:
+    """Change, interval and verdict; with ASCII hyphens as minus signs, for scripts that parse them."""
+    change, interval = formatting.estimate(entry), formatting.interval(entry, default.confidence)
     word = formatting.verdict(entry.verdict)
     return change.replace(formatting.MINUS, "-"), interval.replace(formatting.MINUS, "-"), word
 
 
-def _finding(console: Console, finding: Finding) -> None:
+def _print_finding(console: Console, finding: Finding) -> None:
     text = f"{formatting.SEVERITIES[finding.level]} {finding.summary}"
     console.print(Text(text, style="bold red" if finding.is_blocking else "yellow"), soft_wrap=True)
     if finding.override:

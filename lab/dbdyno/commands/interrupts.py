@@ -1,6 +1,6 @@
-"""Ctrl-C, SIGTERM and SIGHUP: what a command does before it ends.
+"""Handles Ctrl-C, SIGTERM and SIGHUP, so that a command cleans up before it ends.
 
-Signals within `BURST_S` of the first are one request to stop: GNU timeout signals its child and then the
+Signals within `BURST_S` of the first count as one request to stop: GNU timeout signals its child and then the
 child's process group, so the second signal follows within microseconds.
 """
 
@@ -16,11 +16,11 @@ from types import FrameType
 
 from dbdyno.problem import ExitCode
 
-# Two key presses are further apart. The engine has the same limit (engine/cli/src/signals.rs).
+# Seconds; two key presses are further apart. The engine has the same limit (engine/cli/src/signals.rs).
 BURST_S = 0.5
-# A second request during the clean-up only prints a hint; the third one ends the process.
+# A second request during the clean-up only prints a message; the third one ends the process.
 REQUESTS_IGNORED = 1
-# Interval at which an unhandled KeyboardInterrupt is raised again.
+# Interval in seconds at which an unhandled KeyboardInterrupt is raised again.
 INSIST_S = 0.1
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -30,18 +30,18 @@ class _Requests:
 
     def __init__(self) -> None:
         self._burst_began: float | None = None
-        # Whether KeyboardInterrupt was raised while nothing had to be stopped.
+        # Whether KeyboardInterrupt was raised while there was nothing to clean up.
         self.was_raised = False
-        # What the command does before it ends; empty while nothing has to be stopped.
+        # What the clean-up does, as in "stopping the servers"; empty while there is nothing to clean up.
         self._stopping = ""
         self._count = 0
 
     def begin(self, stopping: str) -> None:
-        """From now on the first request ends the command gracefully."""
+        """Make the next request end the command after a clean-up."""
         self._stopping, self._count = stopping, 0
 
     def end(self) -> None:
-        """From now on nothing has to be stopped."""
+        """Make the next request end the command at once."""
         self._stopping = ""
 
     def is_in_burst(self) -> bool:
@@ -49,7 +49,7 @@ class _Requests:
         return self._burst_began is not None and time.monotonic() - self._burst_began < BURST_S
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Handle one signal. Raises KeyboardInterrupt where it ends something."""
+        """Handle one signal. Raises KeyboardInterrupt to end the command or its clean-up."""
         if self.is_in_burst():
             return
         self._burst_began = time.monotonic()
@@ -64,15 +64,15 @@ class _Requests:
         self._count += 1
         if self._count == 1 or self._count > 1 + REQUESTS_IGNORED:
             raise KeyboardInterrupt
-        print(f"dbdyno: {self._stopping}; once more to leave at once", file=sys.stderr)
+        print(f"dbdyno: {self._stopping}; interrupt once more to end at once", file=sys.stderr)
 
     def insist(self, _number: int, _frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt again where a loading library or a destructor swallowed it."""
+        """Raise KeyboardInterrupt again if a library that was being imported or a destructor swallowed it."""
         error = sys.exception()
         while error is not None and not isinstance(error, KeyboardInterrupt):
             error = error.__context__
         if error is not None:
-            # It is being handled, by writing a report for example.
+            # It is being handled, for example while a report is written.
             return
         if self._stopping:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -84,7 +84,7 @@ _requests = _Requests()
 
 
 def was_interrupted() -> bool:
-    """Whether KeyboardInterrupt was raised while the command had nothing to stop."""
+    """Whether KeyboardInterrupt was raised while there was nothing to clean up."""
     return _requests.was_raised
 
 

@@ -1,6 +1,6 @@
-"""`dbdyno report RUN`: a stored run as a page, as charts, or as text for other programs.
+"""`dbdyno report RUN`: renders a stored run as a page, as charts, or as text for other programs.
 
-A run without a verdict, or with one of an older dbdyno, is judged first. md, csv and json go to standard
+If the run has no verdict, or one of an older dbdyno, it is judged first. md, csv and json go to standard
 output; html, svg and png are files in the run's folder, and their paths are printed.
 """
 
@@ -19,12 +19,12 @@ from dbdyno.judge import judge
 from dbdyno.report import tables
 from dbdyno.store import Run
 
-# Exit code where requested charts cannot be rendered.
+# Exit code if requested charts cannot be rendered.
 NOT_RENDERED = 1
 
 
 class Format(StrEnum):
-    """The forms of a report."""
+    """The output formats."""
 
     HTML = "html"
     MD = "md"
@@ -38,7 +38,7 @@ def report(
     run: Annotated[Path, typer.Argument(help="Folder of the run.", metavar="RUN", show_default=False)],
     format: Annotated[Format, typer.Option(help="Output format.")] = Format.HTML,  # noqa: A002 — the option's name
 ) -> None:
-    """Render a saved run as HTML, Markdown, CSV, JSON, SVG or PNG."""
+    """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG."""
     stored = Run.open(run)
     if stored.judge_files() is None:
         judge(stored)
@@ -55,9 +55,9 @@ def report(
             print(tables.as_json(stored))
 
 
-def _write_charts(stored: Run, picture: Format) -> None:
+def _write_charts(stored: Run, image_format: Format) -> None:
     try:
-        for path in reporting.write_charts(stored, "svg" if picture is Format.SVG else "png"):
+        for path in reporting.write_charts(stored, "svg" if image_format is Format.SVG else "png"):
             print(path)
     except reporting.RenderingError as error:
         print(f"error: charts cannot be rendered: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`dbdyno run`: one variant under load, point by point, as a table that grows while it runs.
+"""`dbdyno run`: measures one variant at several points, and prints a row of a table after each.
 
 Standard output gets only the table; progress, findings and the run's folder go to standard error.
 """
@@ -34,12 +34,12 @@ from dbdyno.run.sweep import sweep
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.store import Run, StoredTrial
 
-# The table shows a trial without a result in its row.
-_FAILED = "R04"
+# The finding "a trial failed" is not printed, because the row of the trial says so.
+_TRIAL_FAILED = "R04"
 
 _WHAT = (
-    f"{', '.join(get_args(OltpName))}, SQL of your own in FILE.sql, or a sysbench script in "
-    "FILE.lua, with --target; or an experiment file with one variant."
+    f"{', '.join(get_args(OltpName))}, your own SQL in FILE.sql, or a sysbench script in "
+    "FILE.lua, each with --target; or FILE.toml, an experiment with one variant."
 )
 
 
@@ -51,12 +51,13 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         str | None,
         typer.Option(
             metavar="URL",
-            help="The server: mysql:// or postgresql://user@host:port/database, without a password.",
+            help="URL of the server: mysql:// or postgresql://user@host:port/database, without a password.",
         ),
     ] = None,
     connections: Annotated[str, typer.Option(help="Connection counts to test, in order.")] = "2,4,8,16",
     rate: Annotated[
-        str | None, typer.Option(help="Transactions per second to offer; --connections is then the maximum.")
+        str | None,
+        typer.Option(help="Arrival rates to test, in transactions/s; --connections is then the maximum."),
     ] = None,
     time: Annotated[str, typer.Option(help="Duration of the measurement at each point.")] = "10s",
     warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
@@ -66,26 +67,25 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     assignments: Annotated[
         list[str] | None,
         typer.Option(
-            "--set",
-            metavar="OPTION=VALUE",
-            help="An option of the workload, as in point_selects=5. Repeatable.",
+            "--set", metavar="OPTION=VALUE", help="Workload option, as in point_selects=5. Can be repeated."
         ),
     ] = None,
     keep_data: Annotated[
         bool, typer.Option("--keep-data", help="Do not drop the loaded tables at the end.")
     ] = False,
     password_file: Annotated[
-        Path | None, typer.Option(help="File with the password (default: DBDYNO_PASSWORD, else a prompt).")
+        Path | None,
+        typer.Option(help="File with the password. Without it: the variable DBDYNO_PASSWORD, else a prompt."),
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder in which runs are stored.")] = Path("results"),
-    profile: Annotated[str | None, typer.Option(help="Overrides from [profile.NAME] of FILE.toml.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Apply [profile.NAME] of FILE.toml.")] = None,
 ) -> None:
-    """Benchmark one server at several loads, and print a table."""
+    """Benchmark one server at several loads; print a table."""
     path = Path(what)
     if target is None and (
         path.suffix == ".toml" or (path.is_file() and path.suffix not in (".sql", ".lua"))
     ):
-        _file(path, profile, assignments or [], results)
+        _run_experiment(path, profile, assignments or [], results)
     options = SweepOptions(
         what,
         target or "",
@@ -98,10 +98,12 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         workers=workers,
         assignments=assignments or [],
     )
-    _target(options, password_file, results, keep_data=keep_data)
+    _run_on_target(options, password_file, results, keep_data=keep_data)
 
 
-def _target(options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool) -> NoReturn:
+def _run_on_target(
+    options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool
+) -> NoReturn:
     """Benchmark an existing server."""
     experiment, where, source = experiment_of(options)
     require_cpus(experiment)
@@ -109,46 +111,46 @@ def _target(options: SweepOptions, password_file: Path | None, results: Path, *,
     prompt = f"Password of {where.user} on {where.host}: "
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with closing(RemoteServer(where, secret)) as server:
-        # Before the run is created, so that an unreachable server leaves none behind.
+        # Start it before creating the run, so that an unreachable server leaves no empty run.
         server.start()
         stored = Run.create(results, experiment, source.encode(), None, environment(engine.version()))
-        with _kept(stored), interruptible("dropping the tables"):
+        with _handle_early_end(stored), interruptible("dropping the tables"):
             end = sweep(experiment, stored, server, _Table(stored).listen, engine, keep_data=keep_data)
     _conclude(stored, end)
 
 
-def _file(path: Path, profile: str | None, assignments: list[str], results: Path) -> NoReturn:
+def _run_experiment(path: Path, profile: str | None, assignments: list[str], results: Path) -> NoReturn:
     """Run an experiment of one variant on a server that dbdyno starts."""
     experiment = read(path, profile, assignments)
     if len(experiment.variants) > 1:
         names = ", ".join(variant.name for variant in experiment.variants)
         raise Problem(
-            f"{path} has {len(experiment.variants)} variants ({names}), and dbdyno run measures one",
+            f"{path} has {len(experiment.variants)} variants ({names}), but dbdyno run measures only one",
             f"Compare them with dbdyno compare {path}",
         )
     require_cpus(experiment)
     engine = Engine()
     stored = Run.create(results, experiment, path.read_bytes(), profile, environment(engine.version()))
-    with _kept(stored), interruptible("stopping the server"):
+    with _handle_early_end(stored), interruptible("stopping the server"):
         conclusion = compare(experiment, stored, _Table(stored).listen, engine)
     _conclude(stored, conclusion)
 
 
 @contextmanager
-def _kept(stored: Run) -> Iterator[None]:
-    """After an early end, print what is stored, and remove an empty run."""
+def _handle_early_end(stored: Run) -> Iterator[None]:
+    """After an interruption or an error: remove an empty run, or print how many points are stored."""
     try:
         yield
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
-        _print_kept(stored)
+        _print_stored_points(stored)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Problem:
-        _print_kept(stored)
+        _print_stored_points(stored)
         raise
 
 
-def _print_kept(stored: Run) -> None:
+def _print_stored_points(stored: Run) -> None:
     done = sum(trial.is_done for trial in stored.trials())
     if not stored.discard_if_empty() and done:
         points = "1 finished point is" if done == 1 else f"{done} finished points are"
@@ -156,14 +158,14 @@ def _print_kept(stored: Run) -> None:
 
 
 def _conclude(stored: Run, end: Conclusion) -> NoReturn:
-    """Judge the run, print where it is stored, and exit with its code."""
+    """Judge the run, print the findings and the folder, and exit."""
     stopped = bool(end.stops)
     if end.done + end.failed:
-        shown = stored.findings()
-        # The findings on the records: arithmetic, rows per statement, the load generator.
+        printed = stored.findings()
+        # The checks of results, such as the load generator's CPU use, run only now.
         for finding in judge.judge(stored).checks:
-            if finding not in shown and finding.code != _FAILED:
-                _show(finding)
+            if finding not in printed and finding.code != _TRIAL_FAILED:
+                _print_finding(finding)
                 stopped = stopped or finding.is_blocking
     print(f"stored in {stored.path}", file=sys.stderr)
     if stopped or end.failed:
@@ -174,16 +176,16 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
 
 
 class _Table:
-    """Rows on standard output as points end, everything else on standard error."""
+    """Prints a row on standard output as each point ends, and everything else on standard error."""
 
     def __init__(self, stored: Run) -> None:
         self._stored = stored
-        self._headed = False
-        # The last tenth of the rows that was printed.
+        self._has_header = False
+        # Tenths of the rows whose loading has been printed.
         self._tenth = 0
 
     def listen(self, value: progress.Progress) -> None:
-        """Show one piece of progress."""
+        """Print a progress value."""
         match value:
             case progress.Step():
                 self._tenth = 0
@@ -191,31 +193,31 @@ class _Table:
             case progress.ProblemOccurred():
                 print(value.text, file=sys.stderr, flush=True)
             case progress.Loading():
-                self._loading(value)
+                self._print_loading(value)
             case progress.TrialEnded():
-                self._row(value.trial.index)
+                self._print_row(value.trial.index)
             case progress.NewFindings():
                 for finding in value.findings:
-                    _show(finding)
+                    _print_finding(finding)
             case _:
                 pass
 
-    def _loading(self, value: progress.Loading) -> None:
+    def _print_loading(self, value: progress.Loading) -> None:
         tenth = 10 * value.rows // max(1, value.rows_planned)
         if tenth > self._tenth:
             print(f"  {value.rows:,} of {value.rows_planned:,} rows", file=sys.stderr, flush=True)
         self._tenth = tenth
 
-    def _row(self, index: int) -> None:
-        if not self._headed:
-            self._headed = True
+    def _print_row(self, index: int) -> None:
+        if not self._has_header:
+            self._has_header = True
             print(header())
         # Flushed for users and scripts that read the table while it grows.
         print(row(StoredTrial(self._stored.path / "trials" / f"{index:04d}")), flush=True)
 
 
-def _show(finding: Finding) -> None:
-    # P15 is about comparisons.
+def _print_finding(finding: Finding) -> None:
+    # P15 concerns comparisons; a run of one variant has none.
     if finding.code == "P15":
         return
     print(f"{finding.level} {finding.summary}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""`dbdyno shims DIR`: symlinks named sysbench and mysqlslap, for scripts that call these programs by name.
+"""`dbdyno shims DIR`: creates symlinks named sysbench and mysqlslap for scripts that call these programs.
 
-A shell's alias does not affect a script, cron, xargs or `#!/usr/bin/env sysbench`; the first folder in PATH
-does. Every link leads to dbdyno-compat, which acts as the program by whose name it is called.
+Scripts, cron, xargs and `#!/usr/bin/env sysbench` ignore shell aliases but use the first folder in PATH.
+Every link points to dbdyno-compat, which behaves like the program by whose name it is called.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ def shims(
             print(folder / name)
     except OSError as error:
         raise Problem(
-            f"no link could be created in {folder}: {error.strerror}", "Choose a folder you may write to"
+            f"no link could be created in {folder}: {error.strerror}", "Choose a folder that you can write to"
         ) from error
-    print(f'Put it first in PATH: export PATH="{folder.resolve()}:$PATH"', file=sys.stderr)
+    print(f'Put this folder first in PATH: export PATH="{folder.resolve()}:$PATH"', file=sys.stderr)
 
 
 def _link(path: Path, program: Path) -> None:
     """Create a link at `path`; only an older link to dbdyno is replaced."""
-    # Before version 0.1 the links led to the engine.
+    # Before version 0.1 the links pointed to the engine.
     replaceable = path.is_symlink() and path.readlink().name in (COMPAT, ENGINE)
     if not replaceable and (path.exists() or path.is_symlink()):
         raise Problem(f"{path} exists and is not a link to dbdyno", "Remove it or choose another folder")
     # Create it under another name and rename it, so that a running script always finds a link.
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.symlink_to(program)
-    aside.replace(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.symlink_to(program)
+    temporary.replace(path)

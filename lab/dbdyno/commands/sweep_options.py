@@ -1,7 +1,7 @@
-"""The options of `dbdyno run WORKLOAD --target URL` as an experiment.
+"""Converts the options of `dbdyno run WORKLOAD --target URL` to an experiment.
 
-The options become the document that an experiment file would hold, so that the same rules check them, and the
-run is stored and reported like any other.
+The options become the content of an experiment file, so that the same rules check them, and the run is stored
+and reported like any other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WORKLOAD_KEY = re.compile(r"workload\[[^\]]*\]\.(.+)")
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """The options as typed, unchecked."""
+    """The options as the user typed them, not validated."""
 
     workload: str
     target: str
@@ -62,7 +62,7 @@ class SweepOptions:
 def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
     """The experiment, the address of its server, and the text of an equivalent experiment file.
 
-    Raises InvalidExperiment with all errors, by the names of the options.
+    Raises InvalidExperiment with all errors, which name the options instead of the keys.
     """
     errors: list[InputError] = []
     target = _target(options.target, errors)
@@ -90,7 +90,7 @@ def as_toml(document: Mapping[str, Any]) -> str:
     def table(header: str, prefix: str, content: Mapping[str, Any]) -> None:
         lines.append(header)
         nested = {key: value for key, value in content.items() if isinstance(value, Mapping)}
-        # A JSON value of these kinds is a TOML value too.
+        # Strings, numbers, booleans and lists have the same syntax in JSON and TOML.
         lines.extend(
             f"{_key(key)} = {json.dumps(value)}" for key, value in content.items() if key not in nested
         )
@@ -136,12 +136,12 @@ def _build_document(options: SweepOptions, target: Target | None, errors: list[I
     if file.suffix in (".sql", ".lua") and re.fullmatch(NAME, file.stem):
         workload["label"] = file.stem
         name = f"run-{file.stem}"
-    # A script's tables are among its own options.
-    sized = workload["options"] if _is_script(options) else workload
+    # A Lua script has options of its own for the number and size of tables.
+    table_keys = workload["options"] if _is_script(options) else workload
     if options.tables is not None:
-        sized["tables"] = options.tables
+        table_keys["tables"] = options.tables
     if options.table_size is not None:
-        sized["table_size"] = options.table_size
+        table_keys["table_size"] = options.table_size
     load: dict[str, Any] = {
         "connections": _numbers("--connections", options.connections, int, errors),
         "duration": options.time,
@@ -157,7 +157,7 @@ def _build_document(options: SweepOptions, target: Target | None, errors: list[I
         "design": {"blocks": 1, "state": "preserve", "order": "given"},
         "client": {
             "workers": options.workers,
-            # A client that shares CPUs with the server must not preempt it at every reply.
+            # If client and server share CPUs, the client must not preempt the server at each reply.
             "scheduling": "batch" if local and options.rate is None else "normal",
         },
         "variant": [
@@ -170,7 +170,7 @@ def _build_document(options: SweepOptions, target: Target | None, errors: list[I
 def _numbers(
     option: str, text: str, number: Callable[[str], int | float], errors: list[InputError]
 ) -> list[int | float]:
-    """The numbers of "2,4,8". For text that is no number: an error, and a valid number in its place."""
+    """The numbers of "2,4,8". Text that is not a number adds an error and gives [1]."""
     values: list[int | float] = []
     wrong: list[str] = []
     for part in text.split(","):
@@ -197,7 +197,7 @@ def _add_section(text: str, section: str) -> str:
 
 
 def _with_option_name(error: InputError) -> InputError:
-    """The error under the name of the option that set the key."""
+    """The error with the name of the option instead of the key that the option sets."""
     match = _WORKLOAD_KEY.fullmatch(error.key)
     if match is not None:
         return replace(error, key=_WORKLOAD_OPTIONS.get(match[1], f"--set {match[1]}"))

@@ -1,4 +1,4 @@
-"""The table of a sweep, one row at the end of each point, with the columns that sysbench users know.
+"""The lines of the table that `dbdyno run` prints, one per point, with columns that sysbench users know.
 
 ::
 
@@ -8,7 +8,7 @@
        30.33      27.17
 
 Latencies are milliseconds from the intended start to the end; `errs` counts every error of the server,
-retried or not. A point that failed has its reason instead of numbers.
+retried or not. A failed point shows the reason instead of numbers.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _US_PER_MS = 1e3
 
 
 def header() -> str:
-    """The names of the columns."""
+    """The line of column names."""
     return _line(COLUMNS)
 
 
 def row(trial: StoredTrial) -> str:
-    """One point's line, from what was stored of it."""
+    """The line of one point, from its stored trial."""
     connections = str(trial.plan["load"]["connections"])
     recording = read(trial.records())
     failed = failure(trial, recording)
@@ -58,8 +58,8 @@ def row(trial: StoredTrial) -> str:
 
 
 def _latency(measured: Figures, name: str) -> str:
-    more = ">" if name in measured.censored else ""
-    return f"{more}{measured.metric(name) / _US_PER_MS:.2f}"
+    lower_bound = ">" if name in measured.censored else ""
+    return f"{lower_bound}{measured.metric(name) / _US_PER_MS:.2f}"
 
 
 def _line(cells: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Progress of a comparison on standard error: one live line on a terminal, plain lines elsewhere."""
+"""Shows the progress of a comparison on standard error: a live line on a terminal, else a line per trial."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLES = {"stop": "bold red", "warn": "yellow", "note": "dim"}
 
 @contextmanager
 def show_progress(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
-    """A listener that shows the progress on `console`. A live line runs on the client's CPUs."""
+    """A listener that shows progress on `console`. The thread of the live line runs on the client's CPUs."""
     if not console.is_terminal:
         yield _Plain(console, experiment).listen
         return
@@ -47,12 +47,12 @@ def show_progress(console: Console, experiment: Experiment) -> Iterator[progress
 
 
 def point_text(point: Point) -> str:
-    """A load level for people: "20 connections", "500/s"."""
+    """A point as text, such as "20 connections" or "500/s"."""
     return f"{point.connections} connections" if point.rate is None else f"{point.rate:g}/s"
 
 
 def show(console: Console, finding: Finding) -> None:
-    """One finding: level and code, then its text."""
+    """Print a finding: level and code, then its text."""
     console.print(Text(f"{finding.level} {finding.summary}", style=STYLES[finding.level]), soft_wrap=True)
     if finding.override is not None:
         console.print(Text(f"  overridden: {finding.override}", style="dim"))
@@ -67,13 +67,13 @@ class _RemainingTime(ProgressColumn):
 
 
 class _Plain:
-    """A line per trial, with the time left: for logs."""
+    """Prints a line per trial with the remaining time, for logs."""
 
     def __init__(self, console: Console, experiment: Experiment) -> None:
         self._console, self._estimate = console, Estimate(experiment)
         self._trials = 0
         self._completed = 0
-        # The last tenth of the rows that was printed.
+        # Tenths of the rows whose loading has been printed.
         self._tenth = 0
 
     def listen(self, value: progress.Progress) -> None:
@@ -102,7 +102,7 @@ class _Plain:
 
     def _begin(self, value: progress.Began) -> None:
         groups = len({trial.group for trial in value.todo})
-        kept = f", {value.kept} are there already" if value.kept else ""
+        kept = f"; {value.kept} more are stored already" if value.kept else ""
         about = format_duration(self._estimate.left_s())
         self._print(f"{len(value.todo)} trials in {groups} groups{kept}; about {about}")
         self._print(f"results in {value.path}")
@@ -117,7 +117,7 @@ class _Plain:
         self._tenth = tenth
 
     def _begin_trial(self, trial: Trial) -> None:
-        """Nothing: its line comes at its end."""
+        """Print nothing: a trial's line is printed at its end."""
 
     def _end_trial(self, value: progress.TrialEnded) -> None:
         self._print(f"[{self._completed}/{self._trials}] {_outcome_text(value)}{self._remaining_text()}")
@@ -130,7 +130,7 @@ class _Plain:
 
 
 class _Live(_Plain):
-    """One live line with the time left; failures and findings stay above it."""
+    """Updates one live line with the remaining time; prints failures and findings above it."""
 
     def __init__(self, console: Console, experiment: Experiment, bar: Progress) -> None:
         super().__init__(console, experiment)

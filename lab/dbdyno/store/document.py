@@ -1,4 +1,4 @@
-"""What the JSON files of the judge have in common: their types in Python, and their published schemas."""
+"""Base classes and types of verdict.json, measured.json and explained.json, and their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dbdyno.store.files import StoreProblem, read_json, write_json
 
-# {"connections": n} or {"rate": r}.
+# A point as files store it: {"connections": n} or {"rate": r}.
 PointDict = Annotated[
     Mapping[str, int | float],
     Field(min_length=1, max_length=1, json_schema_extra={"propertyNames": {"enum": ["connections", "rate"]}}),
 ]
-# The ends of an interval; null is an open end.
+# The lower and the upper end of an interval; null for an end that is unknown or infinite.
 IntervalEnds = tuple[float | None, float | None]
 Metric = Literal["throughput", "latency_p95_us"]
 
 Value = TypeVar("Value")
-# A key that is absent where there is no value.
+# A key that the file omits if its value is None.
 Optional = Annotated[Value | None, Field(exclude_if=lambda value: value is None)]
 
 
 class DocumentPart(BaseModel):
-    """A part of a document. Unknown keys are ignored, so a newer version may add some."""
+    """An object within a document. Unknown keys are ignored, so a newer dbdyno can add keys."""
 
     model_config = ConfigDict(
         frozen=True, use_attribute_docstrings=True, populate_by_name=True, serialize_by_alias=True
@@ -34,30 +34,30 @@ class DocumentPart(BaseModel):
 
 
 class Document(DocumentPart):
-    """A whole file."""
+    """The top-level object of a file."""
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """The file at `path`; None where it is missing or of an older schema. Raises StoreProblem."""
+        """The file at `path`; None if it is missing or has an older schema. Raises StoreProblem."""
         if not path.exists():
             return None
         value = read_json(path)
-        schema, known = value.get("schema", 0), cls.model_fields["schema_version"].default
-        if schema < known:
+        version, known = value.get("schema", 0), cls.model_fields["schema_version"].default
+        if version < known:
             return None
-        if schema > known:
+        if version > known:
             raise StoreProblem(
-                f"{path} was written by a newer dbdyno (schema {schema}; this one reads {known})",
-                "Use that version, or remove the file to have the run judged again",
+                f"{path} was written by a newer dbdyno (schema version {version}; this dbdyno reads {known})",
+                "Use the newer dbdyno, or remove the file; dbdyno report then computes it again",
             )
         try:
             return cls.model_validate(value)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
+            key = ".".join(map(str, first["loc"]))
             raise StoreProblem(
-                f"{path} does not match the schema: {place}: {first['msg']}",
-                "Remove the file to have the run judged again",
+                f"{path} does not match the schema: {key}: {first['msg']}",
+                "Remove the file; dbdyno report then computes it again",
             ) from error
 
     def write(self, path: Path) -> None:

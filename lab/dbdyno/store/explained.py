@@ -22,7 +22,8 @@ class MeasuredChange(Change):
     title: str
     """Name of the measure in the report's tables."""
     group: Group
-    """resource: of the machine; counter, wait: of the server; part: of a resource, not tested."""
+    """resource: CPU, disk or network of the machine; counter, wait: of the server; part: a component of a
+    resource, which is not tested for significance."""
     unit: Literal["", "us", "KiB"]
     """Unit of the amounts."""
     per: Per
@@ -30,15 +31,15 @@ class MeasuredChange(Change):
     baseline: float
     """Amount of the baseline: geometric mean over the loads of the median over the blocks."""
     variant: float
-    """Amount of the variant."""
+    """Amount of the variant, computed like the baseline's."""
     shown: tuple[str, str]
     """Both amounts with their units, as the report shows them."""
     blocks: int
-    """Blocks with both amounts."""
+    """Number of blocks in which both variants have an amount."""
     p_value: float
     """p-value of the hypothesis "no change", adjusted for all measures of the comparison."""
     significant: bool
-    """Whether interval and p-value are both significant."""
+    """Whether the interval excludes zero and the p-value is at most 0.05."""
     sentence: str
     """The change as a sentence."""
 
@@ -49,7 +50,7 @@ class PointChanges(DocumentPart):
     at: PointDict
     """The load."""
     measures: list[MeasuredChange]
-    """The most certain and largest first."""
+    """The most certain and largest change first."""
 
 
 class ComparisonChanges(DocumentPart):
@@ -77,7 +78,7 @@ class Costs(DocumentPart):
     per: Per
     """The unit of work to which the amounts refer."""
     blocks: int
-    """Blocks with counters."""
+    """Number of blocks whose trial has counters."""
     costs: Mapping[str, float]
     """Measure -> amount."""
     shown: Mapping[str, str]
@@ -90,8 +91,8 @@ class ExplainedFile(Document):
     schema_version: Annotated[Literal[2], Field(alias="schema")] = 2
     """Version 2 renamed two keys to `shown` and `significant`."""
     baseline: str = ""
-    """Name of the first variant."""
+    """Name of the baseline, the first variant."""
     comparisons: list[ComparisonChanges]
-    """In the order of verdict.json."""
+    """One per comparison, in the order of verdict.json."""
     costs: list[Costs]
-    """By workload, variant and load."""
+    """One per workload, variant and load, in this order."""

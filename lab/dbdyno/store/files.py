@@ -1,7 +1,7 @@
-"""Files that are either complete or missing: temporary name, sync, rename.
+"""Writes files atomically: to a temporary name, then sync, then rename.
 
-A run that is killed at any time leaves only valid files. An error of the operating system (no space, no
-permission) becomes one sentence that names the path.
+A run that is killed at any time leaves only complete files. An error of the operating system (no space, no
+permission) becomes a StoreProblem that names the path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COPY_BYTES = 1 << 20
 
 
 class StoreProblem(Problem):
-    """The store cannot be written or read."""
+    """A file of a run cannot be written or read."""
 
 
 @contextmanager
@@ -46,8 +46,8 @@ def store_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that replaces `path` when it is complete; until then `path` is unchanged. Raises
+def _open_replacement(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces `path` at the end. After an error `path` is unchanged. Raises
     StoreProblem.
     """
     temporary = path.with_name(f".{path.name}.partial")
@@ -56,7 +56,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
             with temporary.open("wb") as file:
                 yield file
                 file.flush()
-                _sync(file.fileno())
+                os.fsync(file.fileno())
             temporary.replace(path)
             _sync_folder(path.parent)
         except BaseException:
@@ -67,7 +67,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 def write(path: Path, content: bytes) -> None:
     """Write a complete file, or leave the old one unchanged. Raises StoreProblem."""
-    with _replacing(path) as file:
+    with _open_replacement(path) as file:
         file.write(content)
 
 
@@ -89,13 +89,13 @@ def read_json(path: Path) -> Any:
 
 
 def compress(path: Path) -> None:
-    """Replace `path` by `path`.gz. The same content gives the same bytes. Raises StoreProblem."""
+    """Replace `path` by `path`.gz. Equal content gives equal bytes. Raises StoreProblem."""
     with (
-        _replacing(path.with_name(path.name + ".gz")) as file,
+        _open_replacement(path.with_name(path.name + ".gz")) as file,
         path.open("rb") as source,
-        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
     ):
-        shutil.copyfileobj(source, packed, COPY_BYTES)
+        shutil.copyfileobj(source, compressed, COPY_BYTES)
     with store_errors(path):
         path.unlink()
 
@@ -106,12 +106,8 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def _sync(descriptor: int) -> None:
-    os.fsync(descriptor)
-
-
 def _sync_folder(path: Path) -> None:
-    """Make a rename durable. Ignores folders that cannot be synced, as on some network file systems."""
+    """Make a rename in the folder durable. Ignores file systems that cannot sync a folder."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""measured.json: figures of every trial, effects of every block; schema/measured.schema.json is generated."""
+"""measured.json: figures of each trial, effects of each block; schema/measured.schema.json is generated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pydantic.dataclasses import dataclass
 
 from dbdyno.store.document import Document, DocumentPart, PointDict
 
-# "server": the failure is a result, with throughput 0. "harness": the trial is left out. "not-run".
+# "server": the failure counts as throughput 0. "harness": dbdyno failed, so the trial does not count.
+# "not-run": the trial did not run.
 FailedBy = Literal["server", "harness", "not-run"]
 
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True, populate_by_name=True, serialize_by_alias=True)
@@ -26,56 +27,57 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, config=_DESCRIBED)
 class ScheduleEntry:
-    """What schedule.json plans for one trial."""
+    """A planned trial, from schedule.json."""
 
     index: int
-    """Index in schedule.json, from 0, and number of its folder."""
+    """Position in schedule.json, from 0; also the number of the trial's folder."""
     block: int
-    """Number of its block, from 0."""
+    """Number of the block, from 0."""
     variant: str
-    """Name of its variant."""
+    """Name of the variant."""
     workload: str
-    """Title of its workload."""
+    """Title of the workload."""
     at: PointDict
-    """Its load."""
+    """The point: the number of connections, or the rate in transactions per second."""
 
     @property
     def point(self) -> Point:
-        """The load as a key for sorting and grouping."""
+        """The same as a tuple, to sort and group by."""
         return Point(*next(iter(self.at.items())))
 
 
 @dataclass(frozen=True, config=_DESCRIBED)
 class Window:
-    """The part of a trial that counts: a half-open interval in microseconds since the start of its run."""
+    """The part of a trial whose transactions count. Times are microseconds since the engine's start."""
 
     start_us: int
-    """Its start."""
+    """Start of the window, included."""
     end_us: int
-    """Its end."""
+    """End of the window, excluded."""
     cut_us: int | None
-    """End of the warm-up by MSER-5; null where it was declared, or the trial is too short for MSER-5."""
+    """End of the warm-up as MSER-5 determined it; null if the experiment sets the warm-up, or if the trial is
+    too short for MSER-5."""
 
     @property
     def length_us(self) -> int:
-        """Its length."""
+        """Duration in microseconds."""
         return self.end_us - self.start_us
 
 
 class Drift(NamedTuple):
-    """Log ratios of throughput between parts of a trial; null where a part has no transactions."""
+    """Logarithms of throughput ratios between parts of a trial; null if a part has no transactions."""
 
-    # Second half of the window over its first half.
+    # Second half of the window / first half of the window.
     within: float | None
-    # The window over the second half of the warm-up phase.
+    # The window / second half of the warm-up phase.
     late: float | None
-    # The window over the first half of the warm-up phase.
+    # The window / first half of the warm-up phase.
     early: float | None = None
 
 
 @dataclass(frozen=True, config=_DESCRIBED)
 class Figures:
-    """The figures of a window. Latencies are microseconds from the intended start to the end.
+    """Throughput, latencies and errors in a window. Latencies are in microseconds, from the intended start.
 
     In an open loop the percentiles are over all scheduled transactions, and those in `censored` are lower
     bounds.
@@ -84,27 +86,27 @@ class Figures:
     events: int
     """Transactions that completed without error."""
     throughput: float
-    """The same per second."""
+    """Transactions per second."""
     latency_mean_us: float
-    """Mean."""
+    """Mean latency."""
     latency_min_us: float
-    """Minimum."""
+    """Minimum latency."""
     latency_p50_us: float
-    """50th percentile."""
+    """50th percentile of latency, the median."""
     latency_p90_us: float
-    """90th percentile."""
+    """90th percentile of latency."""
     latency_p95_us: float
-    """95th percentile."""
+    """95th percentile of latency."""
     latency_p99_us: float
-    """99th percentile."""
+    """99th percentile of latency."""
     latency_p999_us: float
-    """99.9th percentile."""
+    """99.9th percentile of latency."""
     latency_max_us: float
-    """Maximum."""
+    """Maximum latency."""
     censored: tuple[str, ...]
-    """Names of the latencies above that are only lower bounds."""
+    """Keys of the latencies above that are only lower bounds."""
     errors: dict[str, int]
-    """Number by server error number or SQLSTATE, retried ones included."""
+    """Number of errors by MySQL error number or SQLSTATE, including retried ones."""
     errors_per_1000: float
     """Errors per 1,000 transactions."""
     dropped: int
@@ -112,24 +114,24 @@ class Figures:
     backlog: int
     """Scheduled transactions that had not started at the end of the window."""
     error_classes: dict[str, str] = Field(default_factory=dict)
-    """Error class of each code; empty in records of older engines."""
+    """Class of each error code, such as "deadlock"; empty in records of older engines."""
     row_count_mismatches: int = 0
     """Statements that returned or changed an unexpected number of rows."""
     statements: int = 0
-    """Statements."""
+    """Number of statements executed."""
     generator_cpu: float = 0.0
-    """CPU time over wall time of each thread of the load generator."""
+    """CPU time of the load generator over wall-clock time, per thread: 1 is one busy CPU per thread."""
     generator_lag_us: float = 0.0
-    """99th percentile of the load generator's delay in its worst interval."""
+    """99th percentile of the load generator's delay in the worst interval, in microseconds."""
     generator_steal: float = 0.0
     """Share of CPU time that the hypervisor gave to other machines."""
 
     def metric(self, name: str) -> float:
-        """The compared figure: "throughput" or "latency_p95_us"."""
+        """The figure with this name, such as "throughput" or "latency_p95_us"."""
         return float(getattr(self, name))
 
     def bounds(self, name: str) -> tuple[float, float]:
-        """Lower and upper bound of a figure, equal unless it is censored."""
+        """Lower and upper bound of a figure; the upper one is infinite if the figure is a lower bound."""
         value = self.metric(name)
         return value, math.inf if name in self.censored else value
 
@@ -139,27 +141,29 @@ class MeasuredTrial:
     """One planned trial: its figures, or the reason why it has none."""
 
     planned: Annotated[ScheduleEntry, Field(alias="place")]
-    """What was planned: block, variant, workload and load."""
+    """The trial as planned: block, variant, workload and load."""
     failure: str | None
-    """Why there are no figures; null if there are."""
+    """Why there are no figures; null if there are figures."""
     failed_by: FailedBy | None = None
-    """server: the failure is a result, with throughput 0; harness: the trial is left out; or not-run."""
+    """server: the failure counts as throughput 0; harness: dbdyno failed, so the trial does not count;
+    not-run: the trial did not run."""
     figures: Figures | None = None
-    """What was measured."""
+    """The measured figures; null if there are none."""
     window: Window | None = None
-    """The part that counts."""
+    """The part of the trial whose transactions count."""
     warmup_end_us: int = 0
     """End of the warm-up phase since the start of the run."""
     seconds: Sequence[tuple[int, int, int]] = ()
     """Start, end (microseconds since the start of the run) and transactions of every interval."""
     drift: Drift | None = None
-    """How throughput changed from part to part of the trial: within, late, early."""
+    """Logarithms of three throughput ratios: second half of the window / first half; window / second half of
+    the warm-up; window / first half of the warm-up."""
     foreign: float | None = None
-    """Share of the CPUs of server and client that other processes used; null where it was not measured."""
+    """Share of the CPUs of server and client that other processes used; null if it was not measured."""
 
     @property
     def index(self) -> int:
-        """Index in schedule.json, from 0."""
+        """Position in schedule.json, from 0."""
         return self.planned.index
 
     @property
@@ -179,27 +183,27 @@ class MeasuredTrial:
 
     @property
     def at(self) -> PointDict:
-        """The load, in the form of the files."""
+        """The point as files store it."""
         return self.planned.at
 
     @property
     def point(self) -> Point:
-        """The load."""
+        """The point as a tuple, to sort and group by."""
         return self.planned.point
 
     @property
     def is_result(self) -> bool:
-        """Whether the trial counts for its variant."""
+        """Whether the trial counts: it has figures, or its server failed."""
         return self.figures is not None or self.failed_by == "server"
 
     def value(self, metric: str) -> float:
-        """The metric; 0 transactions per second, or an infinite latency, where the server failed."""
+        """The metric; if the server failed, 0 transactions per second or an infinite latency."""
         if self.figures is not None:
             return self.figures.metric(metric)
         return 0.0 if metric == "throughput" else math.inf
 
     def log_bounds(self, metric: str) -> tuple[float, float]:
-        """Lower and upper bound of the metric's logarithm; infinite where the server failed."""
+        """Lower and upper bound of the metric's logarithm; infinite if the server failed."""
         if self.figures is not None:
             low, high = self.figures.bounds(metric)
             return math.log(low), math.log(high)
@@ -211,9 +215,9 @@ class BlockEffects(DocumentPart):
     """The effect of every block, all loads combined."""
 
     p_value: float | None
-    """Of "no difference"; null for an unfinished run."""
+    """p-value of the hypothesis "no difference"; null if the run is unfinished."""
     percent: Mapping[str, float | None]
-    """Block -> change in percent, or its finite bound; null without one."""
+    """Block -> change in percent, or its finite bound; null if it has neither."""
 
 
 class PointBlockEffects(BlockEffects):
@@ -231,7 +235,7 @@ class ComparisonBlockEffects(DocumentPart):
     workload: str
     """Title of the workload."""
     points: list[PointBlockEffects]
-    """One per load, in the order of the file."""
+    """One per load, in the order of the experiment file."""
     curve: BlockEffects
     """All loads combined."""
 
@@ -240,8 +244,8 @@ class MeasuredFile(Document):
     """The content of measured.json."""
 
     schema_version: Annotated[Literal[2], Field(alias="schema")] = 2
-    """As in verdict.json."""
+    """Version of the format, raised together with that of verdict.json."""
     trials: list[MeasuredTrial]
-    """Every planned trial, in planned order."""
+    """All planned trials, in planned order."""
     comparisons: list[ComparisonBlockEffects]
-    """In the order of verdict.json."""
+    """One per comparison, in the order of verdict.json."""

@@ -14,7 +14,7 @@ Buckets = Sequence[Sequence[int]]
 
 
 class Generator(TypedDict):
-    """What the load generator used, and how late it was."""
+    """CPU use and delays of the load generator."""
 
     cpu: float
     lag_us_p99: int
@@ -23,7 +23,7 @@ class Generator(TypedDict):
 
 
 class Counts(TypedDict):
-    """Counts of the intervals that add up to those of their phase."""
+    """Counts of an interval or a phase. The counts of a phase are the sums over its intervals."""
 
     events: int
     reads: int
@@ -39,7 +39,7 @@ class Counts(TypedDict):
 
 
 class Span(Counts):
-    """What intervals and phases record alike."""
+    """The fields that intervals and phases have in common."""
 
     start_us: int
     end_us: int

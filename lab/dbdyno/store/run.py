@@ -1,6 +1,6 @@
-"""A run: the folder of one execution of one experiment.
+"""Creates, opens and reads a run: the folder of one execution of one experiment.
 
-It can be judged and reported again at any time from its files, and resumed after an interruption.
+A stored run can be judged and reported again at any time, and resumed after an interruption.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
 
 
 class Run:
-    """One run's folder. Use `create`, `open` or `resume` to make one."""
+    """The folder of a run. Use `create`, `open` or `resume` to get one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -94,7 +94,7 @@ class Run:
         if difference := run._difference(experiment):
             raise StoreProblem(
                 f"{run.path} is a run of another experiment: {difference}",
-                "Give the same file, --profile and --set as then, or leave out --resume to start a new run",
+                "Use the file, --profile and --set of that run, or leave out --resume to start a new run",
             )
         if any("slot" not in entry for entry in run._schedule_json()):
             raise StoreProblem(
@@ -113,7 +113,7 @@ class Run:
         except BlockingIOError as error:
             os.close(descriptor)
             raise StoreProblem(
-                f"{self.path} is being written by another dbdyno", "Wait until that one has ended"
+                f"{self.path} is in use by another dbdyno", "Wait until it has ended"
             ) from error
         self._lock = descriptor
 
@@ -130,13 +130,13 @@ class Run:
 
     @property
     def profile(self) -> str | None:
-        """The profile with which it was started."""
+        """The profile that was given when the run began."""
         profile = self._experiment_json()["profile"]
         return None if profile is None else str(profile)
 
     @property
     def environment(self) -> dict[str, Any]:
-        """The client's host, versions of dbdyno and its engine, the command line."""
+        """The client machine, the versions of dbdyno and its engine, and the command line."""
         value: dict[str, Any] = files.read_json(self.path / "environment.json")
         return value
 
@@ -175,11 +175,11 @@ class Run:
         return True
 
     def findings(self) -> list[Finding]:
-        """The findings of the checks so far."""
+        """The findings that the checks have reported so far."""
         return FINDINGS.validate_python(files.read_json(self.path / "checks.json"))
 
     def add_findings(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Add those findings that are not stored yet, and return them."""
+        """Store the findings that are not stored yet, and return them."""
         known = self.findings()
         identities = {_identity(finding) for finding in known}
         new: list[Finding] = []
@@ -198,7 +198,9 @@ class Run:
         return VerdictFile.read(self.path / VERDICT)
 
     def judge_files(self) -> tuple[VerdictFile, MeasuredFile, ExplainedFile] | None:
-        """The files of `judge`; None if one is missing or has an older schema. Raises StoreProblem."""
+        """verdict.json, measured.json and explained.json; None if one is missing or has an older schema.
+        Raises StoreProblem.
+        """
         verdict, measured = self.verdict(), MeasuredFile.read(self.path / MEASURED)
         explained = ExplainedFile.read(self.path / EXPLAINED)
         if verdict is None or measured is None or explained is None:
@@ -206,8 +208,7 @@ class Run:
         return verdict, measured, explained
 
     def _difference(self, experiment: Experiment) -> str:
-        """The first keys in which an experiment differs from the experiment of this run; "" if it does not
-        differ.
+        """The first keys in which `experiment` differs from this run's experiment, as text; "" if none does.
 
         A run of an older dbdyno lacks newer keys, in its experiment and in its hash. So the comparison fills
         in the current defaults, and the stored hash shows only whether the configuration files have changed.
@@ -250,25 +251,26 @@ def _planned_trial(trial: Trial) -> dict[str, Any]:
 
 
 def _identity(finding: Finding) -> tuple[str, str, str]:
-    # The same finding may have other figures (a process id, a count) in another group.
+    # A finding can recur in another group with other figures, such as a process id or a count.
     return finding.code, finding.subject, re.sub(r"\d+", "#", finding.text)
 
 
 def _suggest_run(path: Path) -> str:
-    """The fix for a path that is not a run: the newest run near it."""
+    """The fix for a path that is not a run: names the newest run below or next to it."""
     folder = path if path.is_dir() else path.parent
     runs = [*folder.glob("*/experiment.json"), *folder.glob("*/*/experiment.json")]
     newest = max((file.parent for file in runs), key=lambda run: run.name, default=None)
     return f"The newest run there is {newest}" if newest else "Give the folder that dbdyno compare printed"
 
 
-def _differences(was: Any, now: Any, place: str) -> Iterable[tuple[str, Any, Any]]:
+def _differences(was: Any, now: Any, key_path: str) -> Iterable[tuple[str, Any, Any]]:
+    """Key, old value and new value of each difference below the key `key_path`."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*was, *now]):
-            yield from _differences(was.get(key), now.get(key), f"{place}.{key}" if place else key)
+            yield from _differences(was.get(key), now.get(key), f"{key_path}.{key}" if key_path else key)
     elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         for index, (before, after) in enumerate(zip(was, now, strict=True), start=1):
-            yield from _differences(before, after, f"{place}[{index}]")
+            yield from _differences(before, after, f"{key_path}[{index}]")
     elif _canonical(was) != _canonical(now):
         # In Python 1, 1.0 and True are equal; as values of a server variable they are not.
-        yield place, was, now
+        yield key_path, was, now

@@ -2,7 +2,7 @@
 
 ::
 
-    trials/0007/trial.json       written last: a folder without it is a trial that was interrupted
+    trials/0007/trial.json       written last; without it the trial was interrupted
                 plan.json
                 events.jsonl.gz  (events.jsonl while it runs)
                 server.json
@@ -28,7 +28,7 @@ from dbdyno.store.files import StoreProblem
 
 # Folders of earlier attempts, followed by their number.
 ATTEMPT = "attempt-"
-# What a connection negotiates with its server.
+# The fields of the record `ready` that a connection negotiates with its server.
 SESSION = ("tls", "compression", "authentication")
 Session = Mapping[str, str | None]
 
@@ -47,12 +47,12 @@ class StoredTrial:
 
     @property
     def index(self) -> int:
-        """Its index in the schedule, from 0."""
+        """Position in schedule.json, from 0."""
         return int(self.meta["index"])
 
     @property
     def is_done(self) -> bool:
-        """Whether it ran to its planned end."""
+        """Whether the trial ran to its planned end."""
         return bool(self.meta["status"] == "done")
 
     @property
@@ -98,7 +98,7 @@ class StoredTrial:
         lines = self._lines()
         for number, line in enumerate(lines, start=1):
             try:
-                # Before November 2026 engines wrote another name of the counter.
+                # Engines before November 2026 wrote the counter under another name.
                 record = json.loads(line.replace(b'"off_contract"', b'"row_count_mismatches"'))
             except ValueError as error:
                 if not line.endswith(b"\n"):
@@ -109,7 +109,7 @@ class StoredTrial:
             yield record
 
     def session(self) -> Session:
-        """What the load's connections negotiated, from the `ready` record; {} if there is none."""
+        """TLS, compression and authentication of the first connection; {} without a record `ready`."""
         for record in self.records():
             if record["type"] == "ready":
                 return {key: record["data"].get(key) for key in SESSION}
@@ -124,10 +124,10 @@ class StoredTrial:
         return value
 
     def _lines(self) -> Iterator[bytes]:
-        packed, plain = self.path / "events.jsonl.gz", self.path / "events.jsonl"
-        with files.store_errors(packed):
-            if packed.exists():
-                with gzip.open(packed) as file:
+        compressed, plain = self.path / "events.jsonl.gz", self.path / "events.jsonl"
+        with files.store_errors(compressed):
+            if compressed.exists():
+                with gzip.open(compressed) as file:
                     yield from file
             elif plain.exists():
                 with plain.open("rb") as file:
@@ -150,7 +150,7 @@ class TrialWriter:
             self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
 
     def append_event(self, line: bytes) -> None:
-        """Append one line of the engine's stream, unchanged. Raises StoreProblem."""
+        """Append one line of the engine's output. Raises StoreProblem."""
         with files.store_errors(self._path / "events.jsonl"):
             view = memoryview(line)
             while view:
@@ -163,19 +163,21 @@ class TrialWriter:
     def write_hook(
         self, name: str, output: str, argv: list[str], exit_status: int | None, seconds: float
     ) -> None:
-        """Store a hook's output in hook-NAME.txt, and how it ended in trial.json. Raises StoreProblem."""
-        ended = write_hook_output(self._path / f"hook-{name}.txt", output, argv, exit_status, seconds)
-        self._meta.setdefault("hooks", {})[name] = ended
+        """Store a hook's output in hook-NAME.txt; its exit status and duration go to trial.json. Raises
+        StoreProblem.
+        """
+        outcome = write_hook_output(self._path / f"hook-{name}.txt", output, argv, exit_status, seconds)
+        self._meta.setdefault("hooks", {})[name] = outcome
 
     def finish(self, status: Status, **facts: Any) -> StoredTrial:
-        """End the trial; trial.json gets `facts` and its entry of the schedule. Raises StoreProblem."""
+        """End the trial: write trial.json with its schedule entry and `facts`. Raises StoreProblem."""
         self.close()
         files.compress(self._path / "events.jsonl")
         files.write_json(self._path / "trial.json", {**self._meta, "status": status, **facts})
         return StoredTrial(self._path)
 
     def close(self) -> None:
-        """Close the stream. Idempotent."""
+        """Close events.jsonl. Idempotent."""
         if not self._events.closed:
             with files.store_errors(self._path / "events.jsonl"):
                 os.fsync(self._events.fileno())
@@ -194,7 +196,7 @@ class TrialWriter:
 
 
 def schedule_entry(trial: Trial) -> dict[str, Any]:
-    """What schedule.json and trial.json both store of a trial."""
+    """The keys of a planned trial that schedule.json and trial.json have in common."""
     return {
         "index": trial.index,
         "block": trial.block,
@@ -209,7 +211,7 @@ def schedule_entry(trial: Trial) -> dict[str, Any]:
 def write_hook_output(
     path: Path, output: str, argv: list[str], exit_status: int | None, seconds: float
 ) -> dict[str, Any]:
-    """Write a hook's output; returns how the hook ended, in the stored format. Raises StoreProblem."""
+    """Write a hook's output; returns command line, exit status and duration. Raises StoreProblem."""
     with files.store_errors(path):
         files.write(path, output.encode(errors="replace"))
     return {"argv": argv, "exit_status": exit_status, "seconds": round(seconds, 3)}

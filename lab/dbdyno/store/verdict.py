@@ -19,62 +19,63 @@ class Family(DocumentPart):
     """The sentences that share the family-wise error rate."""
 
     sentences: int
-    """How many sentences."""
+    """Number of sentences."""
     alpha: float
     """The family-wise error rate: the chance that any of them is false."""
     text: str
-    """The same as a sentence for readers."""
+    """Number of sentences and error rate as a sentence, as the report shows it."""
 
 
 class Change(DocumentPart):
     """A change of the variant against the baseline, in percent of the baseline."""
 
     effect_percent: float | None
-    """The estimate; null where it is unknown or infinite."""
+    """The estimated change; null if it is unknown or infinite."""
     interval_percent: IntervalEnds | None
-    """Both ends, null for an open one; null where the blocks are too few or the run is unfinished."""
+    """Lower and upper end of the confidence interval; an end is null if it is unknown or infinite. The whole
+    interval is null if there are too few blocks or the run is unfinished."""
     bound: Optional[Literal["at-least", "at-most"]] = None
-    """Absent where the estimate is exact."""
+    """Present if effect_percent is only a lower bound (at-least) or an upper bound (at-most)."""
 
 
 class Effect(Change):
     """A change with a verdict."""
 
     metric: Metric
-    """Throughput, or the p95 latency where the load is a rate."""
+    """Throughput; if the load is a rate, the p95 latency."""
     confidence: float
-    """Of the interval; 1 - confidence is its share of the family-wise error rate."""
+    """Confidence level of the interval; 1 - confidence is its share of the family-wise error rate."""
     blocks: int
-    """Blocks with a result of both variants."""
+    """Number of blocks in which both variants have a result."""
     verdict: VerdictCode | None
-    """null where a factor's entry has the verdict."""
+    """The verdict; null in a factorial run, where only the entries of `factors` have verdicts."""
 
 
 class JudgedEffect(Effect):
     """An effect with the limits on which its verdict depends."""
 
     noise_floor_percent: float | None
-    """The largest difference between identical variants; null without such variants."""
+    """The largest difference between identical variants; null if the experiment has none."""
     delta_percent: float | None
-    """The declared zone of equivalence; null without one."""
+    """The equivalence zone (design.delta_percent); null if the experiment sets none."""
 
 
 class TrialIndices(DocumentPart):
-    """Indices of the trials behind a point."""
+    """Indices of the trials that a point's effect is computed from."""
 
     baseline: list[int]
-    """Of the baseline."""
+    """Trials of the baseline."""
     variant: list[int]
-    """Of the variant."""
+    """Trials of the variant."""
 
 
 class CensoredMedians(DocumentPart):
-    """Which of the two medians of a point are lower bounds."""
+    """Which of a point's medians are only lower bounds."""
 
     baseline: bool
-    """The baseline's."""
+    """Whether the baseline's median is a lower bound."""
     variant: bool
-    """The variant's."""
+    """Whether the variant's median is a lower bound."""
 
 
 class Point(JudgedEffect):
@@ -83,37 +84,37 @@ class Point(JudgedEffect):
     at: PointDict
     """The load."""
     baseline: float | None
-    """Median of the metric over the blocks; null where most trials failed by their server."""
+    """Median of the baseline's metric over the blocks; null if its server failed in most trials."""
     variant: float | None
-    """The same of the variant."""
+    """Median of the variant's metric over the blocks; null if its server failed in most trials."""
     trials: TrialIndices
     """The trials that were compared."""
     censored: Optional[CensoredMedians] = None
-    """Present where one of the medians is only a lower bound."""
+    """Present if one of the medians is only a lower bound."""
 
 
 class CombinedEffect(JudgedEffect):
     """All loads of a comparison combined: the mean of the log ratios of a block."""
 
     p_value: float | None
-    """Of "no difference", by the signed rank test; null for an unfinished run."""
+    """p-value of the hypothesis "no difference", from the signed-rank test; null if the run is unfinished."""
     sentence: str
     """The verdict as a sentence, with its caveats."""
 
 
 class OrderEffect(DocumentPart):
-    """What running later in a block does to the metric, and the effect without it, in percent."""
+    """Effect of running later in a block on the metric, and the variant's effect without it, in percent."""
 
     effect_percent: float
-    """Change of the variant that ran later against the one that ran earlier."""
+    """Change of the metric in the trial that ran later, relative to the one that ran earlier."""
     interval_percent: tuple[float, float]
-    """Its 95 % interval."""
+    """95 % interval of effect_percent."""
     blocks: tuple[int, int]
-    """Blocks in which the baseline ran first, and in which the variant did."""
+    """Number of blocks in which the baseline ran first, and number in which the variant ran first."""
     crossover_percent: float
     """The variant's effect without the order effect."""
     crossover_interval_percent: tuple[float, float]
-    """Its 95 % interval."""
+    """95 % interval of crossover_percent."""
 
     @property
     def is_significant(self) -> bool:
@@ -129,9 +130,9 @@ class Comparison(DocumentPart):
     workload: str
     """Title of the workload."""
     identical: Optional[Literal[True]] = None
-    """Present where the two variants differ in nothing but their names."""
+    """Present if the variants differ only in their names."""
     points: list[Point]
-    """One per load, in the order of the file."""
+    """One per load, in the order of the experiment file."""
     curve: CombinedEffect
     """All loads combined."""
     order: Optional[OrderEffect] = None
@@ -144,13 +145,13 @@ class FactorEffect(Effect):
     factors: list[str]
     """One name for a main effect, two for an interaction."""
     levels: list[str]
-    """The levels, one per factor."""
+    """The compared levels, one per factor."""
     against: list[str]
-    """The levels that they are compared with."""
+    """The reference levels, one per factor."""
     workload: str
     """Title of the workload."""
     p_value: float | None
-    """Of "no effect"; null for an unfinished run."""
+    """p-value of the hypothesis "no effect"; null if the run is unfinished."""
     sentence: str
     """The verdict as a sentence, with its caveats."""
 
@@ -159,7 +160,7 @@ class HighestMedian(DocumentPart):
     """The load with the highest median throughput."""
 
     connections: float
-    """Connections."""
+    """Number of connections."""
     throughput: float
     """Transactions per second."""
 
@@ -174,59 +175,61 @@ class Scaling(DocumentPart):
     levels: tuple[float, float]
     """Minimum and maximum number of connections measured."""
     highest: HighestMedian
-    """The highest median."""
+    """The measured load with the highest median throughput."""
     blocks: int
-    """Blocks with results."""
+    """Number of blocks with results."""
     model: Literal["usl"] | None = None
-    """The universal scalability law, where it fits the medians."""
+    """usl, the universal scalability law, if it fits the medians; otherwise null."""
     rate: Annotated[float | None, Field(alias="lambda")] = None
-    """Throughput of one connection according to the law."""
+    """Throughput of one connection by the law."""
     sigma: float | None = None
-    """Contention."""
+    """Contention coefficient of the law: the serial share of the work."""
     kappa: float | None = None
-    """Coherency."""
+    """Coherency coefficient of the law: the cost of exchange between connections."""
     fit_error_percent: float | None = None
-    """The largest relative residual of the law; null where the server failed in a trial."""
+    """The largest difference between a median and the law; null if the server failed in a trial."""
     plateau: tuple[float, float] | None = None
     """Minimum and maximum connections whose throughput may be within 2 % of the highest median."""
     knee: Literal["below", "inside", "above"] | None = None
-    """Whether the law's maximum is below, inside or above the measured loads."""
+    """Whether the peak by the law is below, inside or above the measured range of connections."""
     knee_connections: float | None = None
-    """The knee, where it is inside."""
+    """Number of connections at the peak, if it is inside the measured range."""
     knee_interval: IntervalEnds | None = None
-    """Its 95 % interval; null for an end outside the measured loads."""
+    """95 % interval of knee_connections; an end outside the measured range is null."""
     knee_throughput: float | None = None
-    """Throughput there, at most the highest median."""
+    """Throughput at the peak, limited to the highest median."""
     curve: Sequence[tuple[float, float]] = ()
-    """Connections and throughput along the law, to draw it."""
+    """Pairs of connections and throughput by the law, for a chart."""
 
 
 class VerdictFile(Document):
     """The content of verdict.json."""
 
     schema_version: Annotated[Literal[2], Field(alias="schema")] = 2
-    """2 since `mixed`, `unfinished` and `too-few-blocks` exist."""
+    """Version 2 added the verdicts mixed, unfinished and too-few-blocks."""
     experiment: str
     """Name of the experiment."""
     baseline: str
-    """Name of the first variant."""
+    """Name of the baseline, the first variant."""
     order_seed: int | None
-    """Seed of the order of the trials; null in runs of versions without balanced orders."""
+    """Seed of the order of the trials; null in runs of older versions, which did not balance the order."""
     family: Family
     """The family-wise error rate, and how many sentences share it."""
     comparisons: list[Comparison]
-    """Every variant but the first against the first, on each workload."""
+    """One per workload and variant other than the baseline."""
     scaling: Optional[list[Scaling]] = None
     """Present for closed loops with at least four loads."""
     factors: Optional[list[FactorEffect]] = None
     """Present for factorial experiments: main effects, then interactions."""
     checks: list[Finding]
-    """All findings: first those of the run, then those of the judge."""
+    """All findings: first those of the checks before and during the run, then those about its results."""
 
     @property
     def sentences(self) -> Sequence[tuple[CombinedEffect | FactorEffect, Comparison | FactorEffect]]:
-        """Every entry with a sentence, and the entry that names its variants. In a factorial run the factors
-        have the verdicts.
+        """Pairs of an entry with a verdict sentence and the entry that names its variants. In a factorial run
+        only the factors have verdicts.
         """
-        comparisons = [(one.curve, one) for one in self.comparisons if one.curve.verdict or not self.factors]
-        return [*comparisons, *((row, row) for row in self.factors or ())]
+        comparisons = [
+            (entry.curve, entry) for entry in self.comparisons if entry.curve.verdict or not self.factors
+        ]
+        return [*comparisons, *((factor, factor) for factor in self.factors or ())]

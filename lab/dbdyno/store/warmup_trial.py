@@ -1,4 +1,4 @@
-"""The warm-up trials, which run before the first block, and the warm-up time derived from them.
+"""Stores the warm-up trials, which run before the first block, and the warm-up time derived from them.
 
 ::
 
@@ -32,14 +32,14 @@ class WarmupTrial(TypedDict):
     workload: str
     at: Mapping[str, int | float]
     length_s: float
-    # None if the server did not settle, or the trial failed.
+    # Seconds until `series` was steady; None if it never was, or the trial failed.
     settle_s: float | None
-    # Means of 5 s: transactions per second or, in an open loop, latency.
+    # Means over 5 s: transactions per second or, in an open loop, latency in microseconds.
     series: list[float]
     failure: str | None
     # Name of the file with the engine's records.
     records: str
-    # How each of the user's hooks ended.
+    # Name of each hook -> its command line, exit status and duration.
     hooks: FreeForm
 
 
@@ -66,7 +66,7 @@ def write_warmup_trials(run: Run, value: WarmupTrials) -> None:
 
 
 def derived_warmup_s(run: Run) -> float | None:
-    """The warm-up of every trial, as the warm-up trials determined it; None without warm-up trials."""
+    """The warm-up time of all trials, derived from the warm-up trials; None without warm-up trials."""
     stored = read_warmup_trials(run)
     return None if stored is None else stored["warmup_s"]
 
@@ -84,25 +84,25 @@ class WarmupTrialWriter:
         self._plain, self._file = plain, file
         # Name of the file of records after compression.
         self.records = f"{plain.name}.gz"
-        # How each hook ended, in the format of warmup_trials.json.
+        # Name of each hook -> its command line, exit status and duration, as in warmup_trials.json.
         self.hooks: dict[str, Any] = {}
 
     def append_event(self, line: bytes) -> None:
-        """Append one line of the engine's stream, unchanged. Raises StoreProblem."""
+        """Append one line of the engine's output. Raises StoreProblem."""
         with files.store_errors(self._plain):
             self._file.write(line)
 
     def write_hook(
         self, name: str, output: str, argv: list[str], exit_status: int | None, seconds: float
     ) -> None:
-        """Store a hook's output and how the hook ended. Raises StoreProblem."""
+        """Store a hook's output, exit status and duration. Raises StoreProblem."""
         path = self._plain.with_name(f"{self._plain.stem}-hook-{name}.txt")
         self.hooks[name] = write_hook_output(path, output, argv, exit_status, seconds)
 
 
 @contextmanager
 def warmup_trial_writer(run: Run, number: int, variant: str) -> Iterator[WarmupTrialWriter]:
-    """The writer of a warm-up trial. Its records are compressed at the end. Raises StoreProblem."""
+    """Open the files of a warm-up trial; compress its records at the end. Raises StoreProblem."""
     files.make_folder(run.path / FOLDER)
     plain = run.path / FOLDER / f"{number:02}-{re.sub(r'[^A-Za-z0-9._-]+', '-', variant)}.jsonl"
     with files.store_errors(plain), plain.open("wb") as file:
