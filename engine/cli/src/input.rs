@@ -16,7 +16,10 @@ use dbdyno_workload::sql::columns;
 /// Reads the plan from the first line of standard input. An error lists all problems of the plan.
 pub fn read_plan() -> Result<Plan, String> {
     let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("standard input: {error}"))?;
+    std::io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| format!("cannot read the plan from standard input: {error}"))?;
     if line.trim().is_empty() {
         return Err(
             "no plan on standard input; write it in JSON as the first line (format: `dbdyno-engine schema plan`)".into()
@@ -34,7 +37,7 @@ fn reject_problems(problems: &[String]) -> Result<(), String> {
     }
 }
 
-/// Reads the values to which the plan refers only by name. An error lists all problems.
+/// Reads the password, keys and files to which the plan refers. An error lists all problems.
 pub fn read_secrets(plan: &Plan) -> Result<Secrets, String> {
     let mut problems = Vec::new();
     let mut secrets = Secrets { contents: read_files(plan, &mut problems), ..Secrets::default() };
@@ -86,6 +89,7 @@ fn read_password(secret: Option<&Secret>) -> Result<String, String> {
     }
 }
 
+/// The TLS client that the plan requests; `None` if TLS is disabled or a file is invalid.
 fn read_tls(tls: &Tls, problems: &mut Vec<String>) -> Option<TlsClient> {
     if tls.mode == TlsMode::Disabled {
         return None;
@@ -108,8 +112,8 @@ fn read_public_key(path: Option<&str>, problems: &mut Vec<String>) -> Option<Pub
     let key = PublicKey::from_pem(&pem);
     key.map_err(|_| {
         problems.push(format!(
-            "target.server_public_key: {path}: no public RSA key in PEM (BEGIN PUBLIC KEY); on the server it is \
-             public_key.pem in the data directory"
+            "target.server_public_key: {path} contains no public RSA key in PEM format (BEGIN PUBLIC KEY); copy \
+             public_key.pem from the data directory of the server"
         ));
     })
     .ok()

@@ -49,7 +49,7 @@ pub fn stop_handling() {
     }
 }
 
-/// Turns the first signal into a stop command. The next signal after its burst ends the process immediately.
+/// Stops the run at the first signal. The next signal after its burst ends the process immediately.
 pub fn stop_on_signal(control: Control) -> io::Result<()> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     watch_signals(signals, move |reason| control.stop(reason), |_| std::process::exit(INTERRUPTED.into()));
@@ -74,7 +74,7 @@ fn handle_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result
     // depends on the order of these two handlers.
     signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED_ONCE))?;
     signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&ENDS_IMMEDIATELY))?;
-    // The handlers above usually end the process before this thread can.
+    // The handlers above usually end the process before this thread does.
     watch_signals(signals, stop, |signal| drop(signal_hook::low_level::emulate_default_handler(signal)));
     Ok(())
 }
@@ -86,7 +86,8 @@ fn ignores(status: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Calls `stop` at the first signal. At the first signal after its burst, calls `end`, which ends the process.
+/// Starts a thread that calls `stop` at the first signal, and `end` at the first signal after its burst. `end` must end
+/// the process.
 fn watch_signals(
     mut signals: Signals,
     stop: impl FnOnce(EndReason) + Send + 'static,

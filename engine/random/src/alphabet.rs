@@ -1,8 +1,8 @@
-//! Strings of random characters from an alphabet.
+//! Random strings of characters from an alphabet.
 
 use crate::Rng;
 
-/// An alphabet for random strings.
+/// The characters of random strings.
 #[derive(Clone, Debug)]
 pub struct Alphabet {
     /// The characters in UTF-8, concatenated.
@@ -10,14 +10,14 @@ pub struct Alphabet {
     /// End offset of each character; empty if every character is a single byte.
     ends: Vec<u32>,
     count: u64,
-    /// Number of characters to select by 64 random bits.
+    /// Number of characters that 64 random bits select.
     per_draw: u32,
 }
 
 impl Alphabet {
-    /// Strings of the characters in `alphabet`, which must not be empty.
+    /// An alphabet of the characters in `alphabet`, which must not be empty.
     pub fn new(alphabet: &str) -> Self {
-        assert!(!alphabet.is_empty(), "an alphabet without characters");
+        assert!(!alphabet.is_empty(), "the alphabet is empty");
         let count = alphabet.chars().count() as u64;
         let ends = if alphabet.is_ascii() {
             Vec::new()
@@ -63,7 +63,7 @@ mod tests {
     use crate::key::goodness_of_fit::assert_fits;
 
     #[test]
-    fn every_character_of_every_place_is_equally_frequent() {
+    fn every_character_is_equally_frequent() {
         for size in [2u32, 3, 10, 36, 95] {
             let alphabet: String = (0..size).map(|at| char::from_u32(32 + at).unwrap()).collect();
             let alphabet = Alphabet::new(&alphabet);

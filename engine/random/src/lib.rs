@@ -1,14 +1,14 @@
 //! Random ids, strings and rows, reproducible by a seed.
 //!
-//! All randomness in the engine comes from this crate. A run can therefore be repeated, and a row has the same bytes
-//! whichever connection writes it. This crate reads no clock and shares no state between users.
+//! All randomness in the engine comes from this crate. The same seed therefore repeats the values of a run, and the bytes
+//! of a row do not depend on the connection that writes it. This crate reads no clock and shares no state between users.
 //!
 //! # Layout
 //! - [`Rng`]: a stream of random numbers, identified by a seed and a path.
 //! - [`key`]: row ids in statements.
-//! - [`text`]: the strings of the OLTP family.
+//! - [`text`]: the strings in the columns c and pad of the OLTP tables.
 //! - [`alphabet`]: strings of random characters.
-//! - [`row`]: the content of one row.
+//! - [`row`]: the content of one row of an OLTP table.
 //! - [`permutation`]: numbers without repetition.
 
 pub mod alphabet;
@@ -32,7 +32,7 @@ impl Rng {
         Self(Xoshiro256PlusPlus::seed_from_u64(start))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()

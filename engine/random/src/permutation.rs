@@ -1,6 +1,6 @@
-//! All 32-bit numbers in a pseudo-random order, each once.
+//! A permutation: all 32-bit numbers in a pseudo-random order, without repetition.
 //!
-//! A permutation by quadratic residues maps a counter to the numbers: for a prime p = 3 mod 4, x² mod p is different
+//! It maps a counter to the numbers by quadratic residues: for a prime p = 3 mod 4, x² mod p is different
 //! for all x up to p/2, and p - x² mod p gives the other numbers (Preshing, "How to generate a sequence of unique
 //! random integers", 2012). Numbers that are not below p map to themselves. The permutation is applied twice, with an
 //! offset between, to hide the pattern of adjacent squares.
@@ -52,7 +52,7 @@ mod tests {
     fn no_number_comes_twice() {
         for seed in [0, 1, u64::MAX] {
             let permutation = Permutation::new(seed);
-            // Across the place where the counter itself begins anew.
+            // This range includes the overflow of the counter.
             let around = (0..50_000).chain(u32::MAX - 50_000..=u32::MAX);
             let numbers: HashSet<u32> = around.map(|index| permutation.at(index)).collect();
             assert_eq!(numbers.len(), 100_001);

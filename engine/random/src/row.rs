@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_row_never_changes() {
-        // Written down once. If this fails, data loaded by an older version no longer fit the same seed.
+        // These values must never change: data that an older version loaded would not match the seed any more.
         let row = row(1, 1, 1, &Keys::new(&Distribution::Uniform, 1, 10_000));
         assert_eq!(
             (row.k, &row.c[..12], &row.pad[47..]),
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_differ() {
+    fn rows_of_other_ids_tables_and_seeds_differ() {
         let keys = &Keys::new(&Distribution::Uniform, 1, 10_000);
         assert_ne!(row(1, 1, 1, keys).c, row(1, 1, 2, keys).c);
         assert_ne!(row(1, 1, 2, keys).c, row(1, 2, 1, keys).c);

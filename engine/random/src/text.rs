@@ -1,4 +1,4 @@
-//! The strings of the OLTP family: groups of eleven random digits joined by dashes.
+//! The strings in the OLTP tables: groups of eleven random digits joined by dashes.
 
 use crate::Rng;
 
@@ -34,9 +34,9 @@ fn groups<const LENGTH: usize>(rng: &mut Rng) -> [u8; LENGTH] {
     text
 }
 
-/// The eight decimal digits of a number below 10^8, computed in parallel: halves, quarters and digits are divided in
-/// the lanes of one word (multiplication by a reciprocal; Lemire, "Converting integers to fixed-digit representations
-/// quickly", 2021). A row has 165 digits; with one division per digit, they took a third of the loading time.
+/// The eight decimal digits of a number below 10^8, computed in parallel: one 64-bit word holds the halves, then the pairs
+/// of digits, then the digits (multiplication by a reciprocal; Lemire, "Converting integers to fixed-digit representations
+/// quickly", 2021). A row has 165 digits; one division per digit took a third of the loading time.
 #[inline]
 pub fn eight_digits(number: u32) -> [u8; 8] {
     let halves = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;

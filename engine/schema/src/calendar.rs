@@ -4,7 +4,7 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{Date, PrimitiveDateTime};
 
-/// Microseconds of a day.
+/// Number of microseconds in a day.
 pub const DAY_US: i64 = 86_400_000_000;
 
 /// The Julian day of 1970-01-01.

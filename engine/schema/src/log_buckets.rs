@@ -1,11 +1,11 @@
 //! Buckets of equal widths on a logarithmic scale.
 //!
-//! They are coarser than [`crate::histogram`] and counted only for a program that prints percentiles of such a scale.
-//! A value falls into bucket `floor((n - 1) ln(v / low) / ln(high / low) + 0.5)`
+//! These buckets are coarser than those of [`crate::histogram`]. The engine counts them only if the program that embeds
+//! it prints percentiles of such a scale. A value falls into bucket `floor((n - 1) ln(v / low) / ln(high / low) + 0.5)`
 //! of n; values outside the scale fall into the first or the last bucket. Percentile p is the value of the first bucket
 //! whose cumulative count reaches `floor(N p / 100 + 0.5)` of the N values; if that rank is 0, the value of bucket 0.
 
-/// A scale of buckets.
+/// A logarithmic scale, divided into buckets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogScale {
     buckets: usize,
@@ -35,7 +35,7 @@ impl LogScale {
         bucket.min(self.buckets.saturating_sub(1))
     }
 
-    /// The value that stands for a bucket.
+    /// The value that represents a bucket.
     pub fn value(&self, bucket: usize) -> f64 {
         (bucket as f64 / self.per_unit + self.low).exp()
     }
@@ -50,10 +50,10 @@ impl LogScale {
         if rank == 0 {
             return self.value(0);
         }
-        let mut seen = 0;
+        let mut cumulative = 0;
         let reached = counts.iter().find(|&&(_, count)| {
-            seen += count;
-            seen >= rank
+            cumulative += count;
+            cumulative >= rank
         });
         reached.map_or(0.0, |&(bucket, _)| self.value(bucket.into()))
     }
@@ -68,8 +68,7 @@ mod tests {
         LogScale::new(1024, 0.001, 100_000.0)
     }
 
-    /// The same rule from the other side: bucket i holds the values from 10^(-3 + 8 (i - 1/2) / 1023) ms on, up to where
-    /// the next one begins, as powers of ten without any logarithm.
+    /// The lowest value of a bucket in ms, computed without logarithms: 10^(-3 + 8 (i - 1/2) / 1023) for bucket i.
     fn lowest_ms(bucket: usize) -> f64 {
         10f64.powf(-3.0 + 8.0 * (bucket as f64 - 0.5) / 1023.0)
     }

@@ -1,7 +1,7 @@
-//! `bulk_insert`: the client collects rows (n, n) and sends them by INSERTs of half a MiB.
+//! The buffer of `bulk_insert`: rows (n, n) that a connection sends together in one INSERT of up to 512 KiB.
 //!
 //! As in sysbench's script, every connection has a separate table, and an event adds one row. If the row does not fit,
-//! the event first sends the collected rows; the rows that remain are sent after the last event. Most events therefore
+//! the event first sends the buffered rows; the user sends the remaining rows after its last event. Most events therefore
 //! take no time, and a few take the time of an INSERT. Ids continue after the last stored row, so that two runs do not
 //! collide, unless the caller chooses another rule ([`NewRowIds`]).
 
@@ -11,10 +11,10 @@ use crate::new_ids::NewRowIds;
 
 /// Maximum bytes of one INSERT.
 const STATEMENT_BYTES: usize = 512 * 1024;
-/// Bytes of an INSERT apart from the table name and the rows.
+/// Bytes of an INSERT without the table name and the rows.
 const KEYWORDS_BYTES: usize = "INSERT INTO  VALUES".len();
 
-/// The rows that one connection has collected.
+/// The buffer of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
     table: String,
@@ -52,7 +52,7 @@ impl Bulk {
         }
     }
 
-    /// Adds a row. Returns false if it does not fit, so that the caller must send the collected rows first.
+    /// Adds a row. Returns false if it does not fit, so that the caller must send the buffered rows first.
     #[inline]
     pub(crate) fn add(&mut self, values: &mut [Value]) -> bool {
         let [_, Value::Verbatim(rows)] = values else { return true };
@@ -115,7 +115,7 @@ mod tests {
                 sent.push((call.rows_expected.unwrap(), rows[..8].to_owned()));
             }
         }
-        // The row of the event that sent them waits for the next statement.
+        // The last event's row is in the buffer for the next INSERT.
         assert_eq!(sent[0].0 + sent[1].0, events - 1);
         assert_eq!(sent[0].1, "(11,11),");
         assert!(sent[1].1.starts_with(&format!("({},", 11 + sent[0].0)), "{:?}", sent[1]);

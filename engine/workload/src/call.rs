@@ -1,4 +1,4 @@
-//! One statement that a user of a workload sends, as the runner gets it.
+//! The statements of a workload, and one call of a statement with its values.
 
 use dbdyno_schema::record::StatementClass;
 use dbdyno_wire::Value;
@@ -15,7 +15,7 @@ pub struct Call {
     pub values: Vec<Value>,
     /// Number of rows that it should return or change; `None` if unknown.
     pub rows_expected: Option<u64>,
-    /// Read, write or other; `None` if the class depends on the server's answer.
+    /// Whether the statement reads or writes; `None` if the server's answer decides.
     pub class: Option<StatementClass>,
     /// Whether a later statement uses the first row of its result; see [`Event::store_result`](crate::Event::store_result).
     pub is_result_used: bool,
@@ -32,11 +32,11 @@ pub struct Statement {
     pub prepared: bool,
 }
 
-/// The number of a user among all users of the fleet (all engines of the run).
+/// The number of a user among the users of all engines of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserIndex {
     /// A number from 0 to `users` - 1.
     pub global: u64,
-    /// Number of users of the fleet.
+    /// Number of users of all engines.
     pub users: u64,
 }

@@ -12,7 +12,7 @@ pub enum NewRowIds {
     #[default]
     Unused,
     /// `oltp_insert` uses each id of the column's whole range once, and `bulk_insert` uses ids from 1 on. A second run
-    /// collides with the rows of the first.
+    /// therefore inserts duplicate keys.
     WholeRange,
 }
 
@@ -23,16 +23,17 @@ const HALF: u64 = 1 << 31;
 #[derive(Debug)]
 pub(crate) struct NewIds {
     rule: Rule,
-    /// Fleet-wide number of the user's next row. Users take numbers in turn: a user adds `step`, the number of users.
+    /// Number of the user's next row among the rows of all users. It grows by `step`, the number of users, so that no two
+    /// users get the same number.
     next: u64,
     step: u64,
 }
 
 #[derive(Debug)]
 enum Rule {
-    /// Downwards from -1, because loaded rows have ids above 0.
+    /// Ids below 0, because loaded rows have ids above 0.
     Negative,
-    /// Over the complete range of the column.
+    /// Ids in the whole range of the column.
     Permutation(Permutation),
 }
 

@@ -110,9 +110,9 @@ impl Oltp {
 
     /// Numbers of the statements in the order in which the bundled scripts prepare them.
     pub fn preparation_order(&self) -> Vec<usize> {
-        let verbs_wait = self.workload.name == WorkloadName::OltpReadOnly;
+        let is_point_select_first = self.workload.name == WorkloadName::OltpReadOnly;
         let rank = |kind: Kind| match kind {
-            Kind::PointSelect if verbs_wait => 0,
+            Kind::PointSelect if is_point_select_first => 0,
             Kind::Begin => 1,
             Kind::Commit => 2,
             _ => 3,
@@ -242,14 +242,14 @@ impl Event {
         self.remaining_insert()
     }
 
-    /// The INSERT for collected rows that no event has sent.
+    /// The INSERT of the buffered rows that no event has sent; `None` if the buffer is empty.
     pub fn remaining_insert(&mut self) -> Option<&Call> {
         let rows = self.bulk.as_ref().map_or(0, |bulk| bulk.rows);
         self.call.rows_expected = Some(rows);
         (rows > 0).then_some(&self.call)
     }
 
-    /// Whether events collect rows for a later INSERT.
+    /// Whether events buffer rows for a later INSERT.
     #[inline]
     pub fn has_row_buffer(&self) -> bool {
         self.bulk.is_some()

@@ -13,13 +13,13 @@ use crate::sql::source::{cumulative_weights, draw_weighted};
 #[derive(Debug)]
 pub(crate) struct TransactionPicker {
     order: TransactionOrder,
-    /// Transactions in the list.
+    /// Number of transactions in the list.
     count: u64,
     /// Cumulative weights.
     weights: Arc<[f64]>,
     /// Number of transactions taken from the list, if all users of this engine share the list.
     taken: AtomicU64,
-    /// This engine's number in the fleet, and the number of engines.
+    /// This engine's number, from 0, and the number of engines of the run.
     engine: (u64, u64),
     /// How often the list is repeated; `None` for no limit.
     times: Option<u64>,
@@ -55,7 +55,7 @@ impl TransactionPicker {
             }
             TransactionOrder::EachInOrder => executed,
         };
-        let most = self.times.map_or(u64::MAX, |times| times.saturating_mul(self.count));
-        (number < most).then_some((number % self.count) as usize)
+        let number_end = self.times.map_or(u64::MAX, |times| times.saturating_mul(self.count));
+        (number < number_end).then_some((number % self.count) as usize)
     }
 }

@@ -88,8 +88,8 @@ impl Program {
     pub fn session(&self) -> Vec<String> {
         match self {
             Program::Oltp(_) => Vec::new(),
-            Program::Sql(sql) => sql.around().0.to_vec(),
-            Program::Replay(replay) => replay.around().0.to_vec(),
+            Program::Sql(sql) => sql.session().to_vec(),
+            Program::Replay(replay) => replay.session().to_vec(),
         }
     }
 
@@ -97,8 +97,8 @@ impl Program {
     pub fn teardown(&self) -> &[String] {
         match self {
             Program::Oltp(_) => &[],
-            Program::Sql(sql) => sql.around().1,
-            Program::Replay(replay) => replay.around().1,
+            Program::Sql(sql) => sql.teardown(),
+            Program::Replay(replay) => replay.teardown(),
         }
     }
 
@@ -143,8 +143,8 @@ impl Event {
         }
     }
 
-    /// Stores the first row of the last statement's result, as text, for later statements ([`Call::is_result_used`]). The row is
-    /// empty if the result has none.
+    /// Stores the first row of the last statement's result, as text, for later statements ([`Call::is_result_used`]). `row`
+    /// is empty if the result has no rows.
     pub fn store_result(&mut self, program: &Program, row: &[Option<Vec<u8>>]) {
         if let (Event::Sql(event), Program::Sql(sql)) = (self, program) {
             event.store_result(sql, row);
@@ -161,7 +161,7 @@ impl Event {
         }
     }
 
-    /// The INSERT for buffered rows that no event has sent.
+    /// The INSERT of the buffered rows that no event has sent; `None` if the buffer is empty.
     pub fn remaining_insert(&mut self) -> Option<&Call> {
         match self {
             Event::Oltp(event) => event.remaining_insert(),

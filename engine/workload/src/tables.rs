@@ -1,4 +1,4 @@
-//! The loader's interface to tables. Rows are generated while the server receives them.
+//! Interface between the loader and the tables of a workload. Rows are generated while the server receives them.
 
 /// Tables, numbered from 1.
 pub trait Tables {
@@ -20,10 +20,10 @@ pub trait Tables {
     /// Whether the loader creates indexes after loading the rows.
     fn has_index(&self) -> bool;
 
-    /// Rows of one LOAD DATA or COPY: about 10 MB.
+    /// Number of rows for one LOAD DATA or COPY; they have about 10 MB.
     fn statement_rows(&self, table: u32) -> u64;
 
-    /// Whether the server may only warn about rows that do not fit their table.
+    /// Whether the server may report invalid values only as warnings.
     fn can_warn(&self) -> bool;
 }
 

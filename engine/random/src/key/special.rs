@@ -4,7 +4,7 @@ use crate::Rng;
 
 /// With probability `100 - hot_percent` percent, a bell curve over the whole range; otherwise the upper part of a band
 /// of `percent` percent of the range around its middle. One random number makes both decisions, so only
-/// the upper `hot_percent` percent of the band is reached; this keeps results comparable.
+/// the upper `hot_percent` percent of the band is reached. This keeps results comparable.
 #[derive(Clone, Debug)]
 pub(super) struct Special {
     /// Distance from the first id to the last.

@@ -15,7 +15,7 @@ pub(super) struct Zipfian {
     first: f64,
     /// H(count + 0.5).
     last: f64,
-    /// 2 - H⁻¹(H(2.5) - h(2)): candidates below it are accepted without a second test.
+    /// 2 - H⁻¹(H(2.5) - h(2)): a candidate k with k - x up to this value is accepted without the second test.
     accept_max: f64,
 }
 

@@ -16,22 +16,22 @@ pub const TABLES: u32 = 100_000;
 pub const TABLE_SIZE: u64 = 1 << 40;
 /// Maximum parameters of one statement: the MySQL protocol counts them in 16 bits.
 pub const PARAMETERS: u32 = 65_535;
-/// Maximum statements of a workload in SQL, repeats included.
+/// Maximum statements of a workload in SQL, including repeats.
 pub const SQL_STATEMENTS: u64 = 1_000_000;
-/// Longest statement, in bytes: what fits into one packet of the MySQL protocol, with room for parameters.
+/// Maximum bytes of a statement. With its parameters it must fit into one packet of the MySQL protocol (16 MiB).
 pub const SQL_BYTES: usize = 15 << 20;
-/// Maximum columns of a generated table: PostgreSQL's limit.
+/// Maximum columns of a generated table, as in PostgreSQL.
 pub const COLUMNS: usize = 1600;
 /// Maximum characters of a generated string.
 pub const TEXT_LENGTH: u32 = 1_000_000;
 /// Maximum characters of an alphabet.
 pub const ALPHABET: usize = 65_536;
-/// Maximum bytes of a generated row: a statement holds at least one row.
+/// Maximum bytes of a generated row. A statement contains at least one row, so a row must fit into a statement.
 pub const ROW_BYTES: u64 = 8 << 20;
-/// Maximum loading connections.
+/// Maximum connections that load rows.
 pub const STREAMS: u32 = 256;
 
-macro_rules! named {
+macro_rules! limits_by_name {
     ($($name:ident),*) => {
         [$((stringify!($name).to_lowercase(), $name as u64)),*].into()
     };
@@ -39,7 +39,7 @@ macro_rules! named {
 
 /// Every limit by its name in lower case.
 pub fn by_name() -> BTreeMap<String, u64> {
-    named![
+    limits_by_name![
         CONNECTIONS,
         ENDPOINTS,
         WORKERS,

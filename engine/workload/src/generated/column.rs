@@ -28,7 +28,7 @@ enum Source {
     },
     /// Distribution of the offset from the minimum, and the minimum.
     Integer(Box<Keys>, i64),
-    /// As `Integer`, in units of the last decimal; the third field is the number of decimals.
+    /// As `Integer`, in units of the last decimal place; the third field is the number of decimal places.
     Decimal(Box<Keys>, i64, u32),
     Time(TimeSource),
     Text {
@@ -42,7 +42,7 @@ enum Source {
     OneOf(Vec<Option<Literal>>, Option<Arc<[f64]>>),
 }
 
-/// Times, as numbers of units since 1970.
+/// Times, counted in `unit`s since 1970-01-01.
 #[derive(Clone, Debug)]
 struct TimeSource {
     /// Distribution of the times; `None` if values increase with the row number.
@@ -78,7 +78,7 @@ impl Column {
         }
     }
 
-    /// Appends the value of row number `row`, from 1.
+    /// Appends the value in row `row`, counted from 1.
     #[inline]
     pub(super) fn write(&self, row: u64, out: &mut Vec<u8>, encoding: Encoding) {
         if let (Source::Sequence { first, step }, 0.0) = (&self.source, self.nulls) {
@@ -198,7 +198,7 @@ impl Source {
 }
 
 fn valid_time(time: Option<i64>) -> i64 {
-    time.expect("Plan::problems has checked the times")
+    time.expect("Plan::problems rejects invalid times")
 }
 
 impl TimeSource {

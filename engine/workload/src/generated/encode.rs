@@ -1,12 +1,12 @@
-//! Encoding of values: as a field in the text format of LOAD DATA and COPY, which is the same for the features used
-//! here, or as a literal of an INSERT.
+//! Encodings of values: a field in the text format of LOAD DATA and COPY, or a literal in an INSERT. The text formats of
+//! MySQL and PostgreSQL are the same for the escapes used here.
 
 use std::io::Write;
 
 /// The encoding of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// A field of a line: fields are separated by tabs, lines by newlines; a backslash escapes.
+    /// A field of a line: tabs separate fields, newlines separate lines, and a backslash escapes.
     Line,
     /// A literal for MySQL and MariaDB.
     Mysql,
@@ -20,7 +20,7 @@ pub(super) fn push_null(out: &mut Vec<u8>, encoding: Encoding) {
     out.extend_from_slice(if encoding == Encoding::Line { b"\\N" } else { b"NULL" });
 }
 
-/// Appends text that contains no characters to escape; literals are quoted.
+/// Appends the text that `write` writes, in quotes for a literal. The text must not contain characters to escape.
 #[inline]
 pub(super) fn push_plain(out: &mut Vec<u8>, encoding: Encoding, write: impl FnOnce(&mut Vec<u8>)) {
     if encoding == Encoding::Line {
@@ -73,9 +73,9 @@ fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-fn push_doubled(out: &mut Vec<u8>, text: &[u8], which: &[u8]) {
+fn push_doubled(out: &mut Vec<u8>, text: &[u8], special: &[u8]) {
     for &byte in text {
-        if which.contains(&byte) {
+        if special.contains(&byte) {
             out.push(byte);
         }
         out.push(byte);

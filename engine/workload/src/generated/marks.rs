@@ -59,7 +59,7 @@ impl GeneratedTables {
         }
     }
 
-    /// The statement that appends a mark to the table's comment: complete, or being loaded.
+    /// The statement that marks the table as complete, or as being loaded, at the end of its comment.
     pub fn set_mark(&self, table: u32, comment: &str, complete: bool) -> String {
         let mark = if complete { self.mark(table) } else { LOADING.into() };
         let (user_comment, _) = split(comment);
@@ -76,8 +76,8 @@ impl GeneratedTables {
     /// table does not exist.
     ///
     /// MariaDB writes the AUTO_INCREMENT counter into the table's root page for every row, even if the row has an
-    /// explicit value (MDEV-6076). Two streams wait for each other at that page; together they were half as fast as
-    /// one.
+    /// explicit value (MDEV-6076). Two streams wait for each other at that page: together they loaded half as fast as
+    /// one stream.
     pub fn comment_sql(&self, table: u32) -> String {
         let name = self.name(table);
         match self.dialect {
@@ -93,12 +93,12 @@ impl GeneratedTables {
         }
     }
 
-    /// Selects one row of a table, if it has any.
+    /// Selects at most one row of a table, to check whether it is empty.
     pub fn any_row_sql(&self, table: u32) -> String {
         format!("SELECT 1 FROM {} LIMIT 1", self.quote(&self.name(table)))
     }
 
-    /// Two statements that each remove all rows of a table. The first is fast; the second also works if foreign keys
+    /// Two statements, each of which removes all rows of a table: a fast one, and one that also works if foreign keys
     /// refer to the table.
     pub fn delete_rows_sql(&self, table: u32) -> [String; 2] {
         let name = self.quote(&self.name(table));

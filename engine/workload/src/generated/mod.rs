@@ -7,7 +7,7 @@
 //! # Layout
 //! - this file: the tables and their rows.
 //! - `column`: the values of one column.
-//! - `encode`: how values are encoded.
+//! - `encode`: the encodings of values in LOAD DATA, COPY and INSERT.
 //! - `marks`: marks in table comments, which show whether a table is complete.
 
 mod column;
@@ -26,7 +26,7 @@ use crate::tables::{BulkRows, Tables};
 
 pub use self::marks::TableState;
 
-/// Bytes of one INSERT, unless a single row is longer.
+/// Maximum bytes of one INSERT, unless a single row is longer.
 const INSERT_BYTES: usize = 512 * 1024;
 /// Approximate bytes of one LOAD DATA or COPY.
 const STATEMENT_BYTES: u64 = 10 << 20;
@@ -85,7 +85,7 @@ impl GeneratedTables {
         self.tables.is_empty()
     }
 
-    /// Numbers of all tables.
+    /// Numbers of all tables, from 1.
     pub fn table_numbers(&self) -> std::ops::RangeInclusive<u32> {
         1..=self.tables.len() as u32
     }
@@ -117,7 +117,7 @@ impl GeneratedTables {
         }
     }
 
-    /// A quoted name. For PostgreSQL the name is in lower case, because PostgreSQL folds unquoted names to lower case.
+    /// Quotes a name.
     fn quote(&self, name: &str) -> String {
         match self.dialect {
             Dialect::Mysql => format!("`{name}`"),
@@ -130,6 +130,7 @@ impl GeneratedTables {
         columns.map(|column| self.quote(&self.fold_case(&column.name))).collect::<Vec<_>>().join(", ")
     }
 
+    /// A name in lower case for PostgreSQL, which folds unquoted names to lower case.
     fn fold_case(&self, name: &str) -> String {
         match self.dialect {
             Dialect::Mysql => name.to_owned(),

@@ -17,7 +17,7 @@ use crate::sql::statement_class;
 
 /// Maximum number of statement kinds. All other statements count as one additional kind.
 const KINDS_MAX: usize = 200;
-/// Maximum characters of a kind's text.
+/// Maximum characters of the text that describes a kind.
 const KIND_TEXT_CHARS_MAX: usize = 1000;
 
 /// One recorded connection.
@@ -26,7 +26,7 @@ struct Session {
     database: Option<String>,
     /// Whether autocommit is off.
     autocommit_off: bool,
-    /// The open transaction: the number of its start in the log's order, and its statements.
+    /// The open transaction: its number in the order of starts, and the numbers of its statements' texts.
     open: Option<(usize, Vec<u32>)>,
 }
 
@@ -43,7 +43,7 @@ enum Role {
     Other,
 }
 
-/// Collects transactions, entry by entry.
+/// Groups the entries of a log into transactions.
 #[derive(Debug)]
 pub(super) struct TransactionCollector<'a> {
     database: Option<&'a str>,
@@ -54,11 +54,13 @@ pub(super) struct TransactionCollector<'a> {
     texts: Vec<Arc<str>>,
     /// How often each text was recorded.
     counts: Vec<u64>,
-    /// The transactions in the order in which they ended: number of the start, and the statements.
+    /// The transactions in the order in which they ended, each with its number in the order of starts.
     transactions: Vec<(usize, Box<[u32]>)>,
     /// Number of transactions that have started.
     started: usize,
+    /// Number of skipped statements, by reason.
     skipped: BTreeMap<String, u64>,
+    /// Number of statements in databases that are not replayed, by database.
     databases: BTreeMap<String, u64>,
 }
 
@@ -165,10 +167,10 @@ impl<'a> TransactionCollector<'a> {
         self.transactions.push((began, [number].into()));
     }
 
-    /// Ends a transaction whose end is missing in the log, by the statement `with`.
-    fn end_open_transaction(&mut self, session: &mut Session, with: &str) {
+    /// Ends a transaction whose end is missing in the log with the statement `sql`.
+    fn end_open_transaction(&mut self, session: &mut Session, sql: &str) {
         if let Some((began, mut statements)) = session.open.take() {
-            statements.push(self.count_text(with));
+            statements.push(self.count_text(sql));
             self.transactions.push((began, statements.into()));
         }
     }
@@ -187,6 +189,7 @@ impl<'a> TransactionCollector<'a> {
         *self.skipped.entry(why).or_default() += 1;
     }
 
+    /// Counts one execution of a text, and returns the text's number.
     fn count_text(&mut self, sql: &str) -> u32 {
         if let Some(&number) = self.text_numbers.get(sql) {
             self.counts[number as usize] += 1;
@@ -230,18 +233,18 @@ impl<'a> TransactionCollector<'a> {
     }
 
     fn describe_empty_log(&self) -> String {
-        let left_out: Vec<String> =
-            self.skipped.iter().map(|(why, count)| format!("{count} {why}")).collect();
-        match (self.databases.is_empty(), left_out.is_empty()) {
+        let skipped: Vec<String> = self.skipped.iter().map(|(why, count)| format!("{count} {why}")).collect();
+        match (self.databases.is_empty(), skipped.is_empty()) {
             (false, _) => {
                 let names: Vec<&str> = self.databases.keys().map(String::as_str).collect();
                 format!(
-                    "contains no statement of the database replay.database; its databases are {}",
+                    "contains no statement of the database {}, which replay.database selects; its databases are {}",
+                    self.database.unwrap_or_default(),
                     names.join(", ")
                 )
             }
             (true, false) => {
-                format!("contains no statement that reads or writes data; left out: {}", left_out.join(", "))
+                format!("contains no statement that reads or writes data; skipped: {}", skipped.join(", "))
             }
             (true, true) => {
                 "contains no statement; check that replay.format is the format of the file".into()
@@ -249,7 +252,7 @@ impl<'a> TransactionCollector<'a> {
         }
     }
 
-    /// The distinct texts, and their kinds in descending order of frequency.
+    /// The distinct texts, and the statement kinds, most frequent kind first.
     fn rank_kinds(&self) -> (Vec<Text>, Vec<StatementKind>) {
         let mut counts: HashMap<String, u64> = HashMap::new();
         let normalized: Vec<String> = self.texts.iter().map(|sql| normalize(sql, self.quoting)).collect();

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-/// One event of a recorded connection.
+/// One entry of a log: what a connection did.
 #[derive(Debug)]
 pub(super) struct LogEntry<'a> {
     /// Number of the connection in the log.

@@ -1,4 +1,4 @@
-//! The general query log of MySQL and MariaDB.
+//! Reads the general query log of MySQL and MariaDB.
 //!
 //! An entry begins with a line `time, tab, connection number, space, command, tab, argument`; further lines continue
 //! the argument. MySQL writes the time of every entry. MariaDB writes the time of the first entry in each second, and
@@ -8,7 +8,7 @@ use std::io::BufRead;
 
 use super::entry::{LogAction, LogEntry, each_line};
 
-/// Names of the protocol's commands in the logs of both servers. A line without one continues the previous argument.
+/// Names of commands in the logs of both servers. A line without such a name continues the previous argument.
 const COMMANDS: [&str; 38] = [
     "Sleep",
     "Quit",
@@ -70,8 +70,7 @@ pub(super) fn read(input: impl BufRead, on_entry: &mut impl FnMut(LogEntry<'_>))
         };
         flush(&mut pending, on_entry);
         let action = match command {
-            // When a prepared statement is executed, the log contains it again with its values, so only this entry
-            // counts.
+            // "Execute" entries contain a prepared statement with its values, so "Prepare" entries are ignored.
             "Query" | "Execute" => {
                 pending = Some((connection, argument.to_owned()));
                 return;

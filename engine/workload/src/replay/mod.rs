@@ -1,11 +1,11 @@
 //! Replay of statements from a log or a file.
 //!
-//! A log may have millions of lines, so it is read once, before the run, and stored as distinct texts and a list of
-//! transactions. Nothing is prepared: every statement is sent as text, so one call whose text changes is enough.
+//! A log may have millions of lines. dbdyno reads it once, before the run, and stores distinct texts and a list of
+//! transactions. It sends every statement as text and prepares none.
 //!
 //! # Layout
 //! - this file: the transactions of one user; `recording`: the statements in memory.
-//! - `general`, `slow`, `postgresql`, `queries`: one file format each, read into `entry`.
+//! - `general`, `slow`, `postgresql`, `queries`: readers of one file format each; `entry`: their common result.
 //! - `collector`: which statements are replayed, grouped by transaction.
 //! - `normalize`: texts with placeholders instead of values, by which statements are counted.
 
@@ -35,10 +35,10 @@ pub use self::recording::Recording;
 use crate::call::{Call, Statement, UserIndex};
 use crate::picker::TransactionPicker;
 
-/// Reads a file.
+/// Reads a file of recorded statements.
 ///
 /// # Errors
-/// One sentence: the file cannot be read, or it contains nothing to replay.
+/// The file cannot be read, or it contains no statement to replay.
 pub fn read(
     replay: &Replay,
     order: TransactionOrder,
@@ -89,7 +89,7 @@ impl ReplayProgram {
         }))
     }
 
-    /// The only statement, `?`: its parameter is the complete text.
+    /// The only statement, `?`: its parameter is the complete text of a recorded statement.
     pub(crate) fn statements(&self) -> Vec<Statement> {
         vec![Statement { sql: "?".into(), types: vec![Type::Text], prepared: false }]
     }
@@ -99,9 +99,14 @@ impl ReplayProgram {
         self.0.recording.kinds.clone()
     }
 
-    /// Statements that every connection sends first, and statements that it sends last.
-    pub(crate) fn around(&self) -> (&[String], &[String]) {
-        (&self.0.session, &self.0.teardown)
+    /// Statements that every connection sends first.
+    pub(crate) fn session(&self) -> &[String] {
+        &self.0.session
+    }
+
+    /// Statements that every connection sends last.
+    pub(crate) fn teardown(&self) -> &[String] {
+        &self.0.teardown
     }
 
     /// The transactions of one user.
@@ -126,7 +131,7 @@ impl ReplayProgram {
 pub struct Event {
     transaction: Option<usize>,
     step: usize,
-    /// Number of restarts.
+    /// Number of restarts of the current transaction.
     attempts: u32,
     /// Number of transactions that have ended.
     executed: u64,

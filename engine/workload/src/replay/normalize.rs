@@ -1,4 +1,4 @@
-//! Normalised texts: each number, string, or list of them becomes `?`, and each white space becomes a single space.
+//! Normalises statements: a number, a string, or a list of them becomes `?`, and white space becomes a single space.
 
 use dbdyno_schema::placeholders::{Quoting, quoted_or_comment_length};
 

@@ -1,7 +1,7 @@
-//! PostgreSQL's log, as text or as CSV.
+//! Reads PostgreSQL's log, as text or as CSV.
 //!
-//! A statement is logged as `statement: …`, or as `execute NAME: …` with its parameters in the DETAIL that follows. Its
-//! duration may precede both. Entries for parse and bind, which `log_min_duration_statement` adds, are ignored.
+//! PostgreSQL logs a statement as `statement: …`, or as `execute NAME: …` and its parameters in a DETAIL line. A duration
+//! may precede either text. Entries for parse and bind, which `log_min_duration_statement` adds, are ignored.
 
 use std::io::BufRead;
 
@@ -16,7 +16,7 @@ const SEVERITY: usize = 11;
 const MESSAGE: usize = 13;
 const DETAIL: usize = 14;
 
-/// Severities. In the text log, one follows the line prefix.
+/// Severities of messages. In the text log, the severity follows the line prefix.
 const SEVERITIES: [&str; 14] = [
     "LOG",
     "DETAIL",
@@ -111,6 +111,7 @@ fn parse_database(line: &str) -> Option<&str> {
     (!name.is_empty() && name != "[unknown]").then_some(name)
 }
 
+/// Passes the log action that a message describes to `on_entry`, if there is one.
 fn emit(connection: u64, message: &str, detail: &str, on_entry: &mut impl FnMut(LogEntry<'_>)) {
     if message.starts_with("disconnection:") {
         return on_entry(LogEntry { connection, action: LogAction::Closed });
@@ -154,7 +155,7 @@ fn parse_parameters(detail: &str) -> Vec<&str> {
     values
 }
 
-/// The statement with its values in place of `$1`, `$2`, …
+/// The statement with values instead of `$1`, `$2`, …
 fn substitute(sql: &str, values: &[&str]) -> String {
     let (mut out, mut begin, mut at) = (String::with_capacity(sql.len()), 0, 0);
     while at < sql.len() {

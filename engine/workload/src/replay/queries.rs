@@ -1,4 +1,4 @@
-//! A list of statements, each up to a semicolon outside quotes and comments.
+//! Reads a file of SQL statements, which end at semicolons outside quotes and comments.
 
 use std::io::BufRead;
 

@@ -1,4 +1,4 @@
-//! The slow query log of MySQL and MariaDB.
+//! Reads the slow query log of MySQL and MariaDB.
 //!
 //! An entry consists of lines that begin with `#`, optional statements `use` and `SET timestamp`, and the statement up
 //! to a semicolon.

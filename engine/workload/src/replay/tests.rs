@@ -45,7 +45,7 @@ Time\t\t    Id Command\tArgument
 ";
 
 #[test]
-fn a_general_log_of_mariadb() {
+fn mariadb_general_logs_are_read() {
     assert_eq!(
         transactions("general-log", MARIADB),
         [
@@ -61,7 +61,7 @@ fn a_general_log_of_mariadb() {
 }
 
 #[test]
-fn a_database_can_be_chosen() {
+fn only_statements_of_the_selected_database_are_replayed() {
     let mut only = replay("general-log");
     only.database = Some("sbtest".into());
     let read = |only: &Replay| read(only, TransactionOrder::InOrder, Quoting::Mysql, MARIADB.as_bytes());
@@ -70,12 +70,12 @@ fn a_database_can_be_chosen() {
     only.database = Some("shop".into());
     assert_eq!(
         read(&only).unwrap_err(),
-        "contains no statement of the database replay.database; its databases are other, sbtest"
+        "contains no statement of the database shop, which replay.database selects; its databases are other, sbtest"
     );
 }
 
 #[test]
-fn a_general_log_of_mysql() {
+fn mysql_general_logs_are_read() {
     let text = "/usr/sbin/mysqld, Version: 9.7.0 (MySQL Community Server - GPL). started with:
 Tcp port: 3306  Unix socket: /tmp/mysql.sock
 Time                 Id Command    Argument
@@ -104,7 +104,7 @@ Time                 Id Command    Argument
 }
 
 #[test]
-fn slow_logs() {
+fn slow_logs_are_read() {
     let mysql = "/usr/sbin/mysqld, Version: 9.7.0 (MySQL Community Server - GPL). started with:
 Tcp port: 3306  Unix socket: /tmp/mysql.sock
 Time                 Id Command    Argument
@@ -160,7 +160,7 @@ fn trimmed(statements: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_log_of_postgresql_as_text() {
+fn postgresql_text_logs_are_read() {
     let text = "2026-11-21 09:05:01.123 UTC [77] LOG:  statement: BEGIN
 2026-11-21 09:05:01.123 UTC [78] app@shop LOG:  duration: 0.012 ms  statement: SELECT 1
 \t  FROM t
@@ -184,7 +184,7 @@ fn a_log_of_postgresql_as_text() {
 }
 
 #[test]
-fn a_log_of_postgresql_as_csv() {
+fn postgresql_csv_logs_are_read() {
     let line = |message: &str, detail: &str| {
         format!(
             "2026-11-21 09:05:01.123 UTC,\"app\",\"shop\",77,\"[local]\",1.4d,1,\"SELECT\",2026-11-21 09:05:01 UTC,3/1,0,LOG,00000,\
@@ -198,7 +198,7 @@ fn a_log_of_postgresql_as_csv() {
 }
 
 #[test]
-fn a_list_of_queries() {
+fn query_files_are_read() {
     let text = "SELECT ';' -- a; b\n, 1;\n\nBEGIN; DELETE FROM t WHERE id=1; COMMIT;\n-- the end\n";
     let transactions = transactions("queries", text);
     assert_eq!(
@@ -215,7 +215,7 @@ fn a_log_without_statements_is_an_error() {
     };
     assert!(read("SELECT 1;\n").contains("check that replay.format is the format of the file"));
     let shows = "\t\t     4 Query\tSHOW TABLES\n";
-    assert_eq!(read(shows), "contains no statement that reads or writes data; left out: 1 SHOW");
+    assert_eq!(read(shows), "contains no statement that reads or writes data; skipped: 1 SHOW");
 }
 
 /// A program that replays these queries.
@@ -283,7 +283,7 @@ fn in_order_every_transaction_runs_times_times() {
     let expected: Vec<String> = (0..14).map(|number| format!("SELECT {}", number / 2)).collect();
     assert_eq!(executed, expected);
     assert!(users.iter().all(|event| event.is_done()));
-    // A third one has nothing to execute from the first.
+    // The list is complete, so a third user has nothing to execute.
     assert!(user(&program, 2).is_done());
 }
 

@@ -1,4 +1,4 @@
-//! Columns of CSV files, read before a run.
+//! Reads columns of CSV files before a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use dbdyno_schema::record::{StatementClass, StatementKind};
 use super::source::Sources;
 use crate::picker::TransactionPicker;
 
-/// A workload in SQL, compiled.
+/// A compiled workload of user-defined SQL.
 #[derive(Clone, Debug)]
 pub struct Sql(pub(super) Arc<Compiled>);
 
@@ -20,6 +20,7 @@ pub(super) struct Compiled {
     pub(super) sources: Sources,
     pub(super) session: Vec<String>,
     pub(super) teardown: Vec<String>,
+    /// Maximum number of transactions of each user.
     pub(super) each: Option<u64>,
     pub(super) seed: u64,
 }
@@ -29,6 +30,7 @@ pub(super) struct Compiled {
 pub(super) struct Step {
     pub(super) kind: usize,
     pub(super) statement: usize,
+    /// Number of rows that the statement should return or change.
     pub(super) rows: Option<u64>,
     pub(super) class: StatementClass,
     /// Parameters that get a new value before the statement is sent.
@@ -45,10 +47,10 @@ pub(super) struct Template {
     pub(super) slots: Vec<Slot>,
 }
 
-/// The source of the text or value for a `?`.
+/// What replaces a `?` of the compiled text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Slot {
     Parameter(usize),
-    /// A `?` that is part of the statement, and is sent as it is.
+    /// A `?` of the user's text, which is sent unchanged.
     QuestionMark,
 }

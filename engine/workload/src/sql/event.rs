@@ -12,8 +12,8 @@ use crate::call::{Call, UserIndex};
 /// The current transaction of one connection.
 #[derive(Debug)]
 pub struct Event {
-    /// Number of the current transaction. A restart after an error does not change it, so that errors do not change the
-    /// mix.
+    /// Number of the current transaction in the plan's list. A restart after an error does not change it, so that errors
+    /// do not change the mix of transactions.
     transaction: Option<usize>,
     step: usize,
     /// Number of transactions that have ended.
@@ -23,7 +23,7 @@ pub struct Event {
     /// Values of the parameters, by parameter number.
     values: Vec<Value>,
     rng: Rng,
-    /// State of `rng` when the transaction began, so that a restart repeats its random values. Sequences continue.
+    /// State of `rng` when the transaction began. A restart repeats its random values; sequences continue.
     rng_at_start: Rng,
     state: SourceState,
     call: Call,

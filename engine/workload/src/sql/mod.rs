@@ -1,4 +1,4 @@
-//! User-defined SQL, compiled into the same calls as the OLTP workloads.
+//! Compiles user-defined SQL into the calls that the runner executes.
 //!
 //! # Layout
 //! - this file: the compiler; `compiled`: its result.
@@ -34,7 +34,7 @@ impl Sql {
     pub(crate) fn new(custom: &SqlWorkload, prepared: bool, columns: &Columns, plan: &Plan) -> Self {
         let sources = Sources::new(&custom.parameters, columns);
         let quoting = plan.target.quoting();
-        let mut compiler = Compiler::new(custom, (prepared, quoting), &sources);
+        let mut compiler = Compiler::new(custom, prepared, quoting, &sources);
         let transactions = (0..custom.transactions.len()).map(|index| compiler.transaction(index)).collect();
         let weights: Vec<f64> = custom.transactions.iter().map(|transaction| transaction.weight).collect();
         Self(Arc::new(Compiled {
@@ -50,7 +50,7 @@ impl Sql {
         }))
     }
 
-    /// Every distinct statement, as it is prepared or sent.
+    /// Every distinct statement, with a `?` for each parameter.
     pub fn statements(&self) -> Vec<Statement> {
         let kind = |slot: &Slot| match slot {
             Slot::Parameter(number) => self.0.sources.value_type(*number),
@@ -95,9 +95,14 @@ impl Sql {
         written.map(describe).collect()
     }
 
-    /// Statements that every connection sends first, and statements that it sends last.
-    pub(crate) fn around(&self) -> (&[String], &[String]) {
-        (&self.0.session, &self.0.teardown)
+    /// Statements that every connection sends first.
+    pub(crate) fn session(&self) -> &[String] {
+        &self.0.session
+    }
+
+    /// Statements that every connection sends last.
+    pub(crate) fn teardown(&self) -> &[String] {
+        &self.0.teardown
     }
 
     /// The transactions of one user.
@@ -119,7 +124,7 @@ struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn new(custom: &'a SqlWorkload, (prepared, quoting): (bool, Quoting), sources: &'a Sources) -> Self {
+    fn new(custom: &'a SqlWorkload, prepared: bool, quoting: Quoting, sources: &'a Sources) -> Self {
         Self {
             custom,
             sources,
@@ -141,8 +146,7 @@ impl<'a> Compiler<'a> {
             let later = &statements[position + 1..];
             let result_parameters = self.result_parameters(&name, later);
             let template = self.template(statement, !result_parameters.is_empty());
-            // A parameter gets a value before its first use; a parameter in `draw` gets a new value before every
-            // repeat.
+            // A parameter gets a value before its first use, and a parameter in `draw` before every repeat.
             let named = statement.draw.iter().filter_map(|name| self.parameter_number(name));
             let drawn_each_time = self.parameters_to_draw(named, &[]);
             let used = template.slots.iter().filter_map(|slot| match slot {
@@ -155,7 +159,7 @@ impl<'a> Compiler<'a> {
             first.extend_from_slice(&drawn_each_time);
             let class = statement_class(&statement.sql, self.quoting);
             let (number, is_new) = self.number(template);
-            let kind = self.kind(&name, statement, (number, is_new));
+            let kind = self.kind(&name, statement, number, is_new);
             let result_parameters: Arc<[_]> = result_parameters.into();
             let step = |draws: &[usize]| Step {
                 kind,
@@ -251,7 +255,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Adds a statement to the kind `name`, and returns the number of the kind.
-    fn kind(&mut self, name: &str, statement: &SqlStatement, (number, is_new): (usize, bool)) -> usize {
+    fn kind(&mut self, name: &str, statement: &SqlStatement, number: usize, is_new: bool) -> usize {
         let kind = *self.kind_numbers.entry(name.to_owned()).or_insert_with(|| {
             self.kinds.push(StatementKind {
                 kind: name.to_owned(),

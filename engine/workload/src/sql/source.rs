@@ -24,11 +24,11 @@ pub(super) struct Sources {
 enum Source {
     /// Distribution of the values, and an offset to add.
     Integer(Box<Keys>, i64),
-    /// First number, and count of numbers after which the sequence restarts; 0 for no restart.
+    /// First number, and the number of values after which the sequence restarts; 0 if it never restarts.
     Sequence(i64, u64),
-    /// Values, with their cumulative weights if the weights differ.
+    /// Values, and their cumulative weights; `None` if all weights are equal.
     OneOf(Arc<[Value]>, Option<Arc<[f64]>>),
-    /// Values by line of a CSV file, and the number of the file.
+    /// The value in each line of a CSV file, and the number of the file.
     Column(Arc<[Value]>, usize),
     /// The result of a statement.
     Result,
@@ -74,7 +74,7 @@ impl Sources {
         SourceState { user, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
     }
 
-    /// Gives a new value to parameter `number`, and to all parameters that share its CSV file.
+    /// Draws a new value for parameter `number`, and to all parameters that share its CSV file.
     #[inline]
     pub(super) fn draw(&self, number: usize, rng: &mut Rng, state: &mut SourceState, values: &mut [Value]) {
         match &self.sources[number] {
@@ -120,7 +120,7 @@ impl Sources {
         }
     }
 
-    /// Type of a parameter.
+    /// Type of a parameter's values.
     pub(super) fn value_type(&self, number: usize) -> Type {
         match &self.sources[number] {
             Source::Integer(..) | Source::Sequence(..) => Type::Int,
@@ -184,7 +184,7 @@ pub(crate) fn cumulative_weights(weights: &[f64]) -> Arc<[f64]> {
     weights.iter().map(add).collect()
 }
 
-/// A random index with these cumulative weights.
+/// Draws an index with the probabilities that the cumulative weights define.
 #[inline]
 pub(crate) fn draw_weighted(cumulative: &[f64], rng: &mut Rng) -> usize {
     let at = rng.unit() * cumulative.last().copied().unwrap_or(0.0);
