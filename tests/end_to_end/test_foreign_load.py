@@ -101,7 +101,7 @@ def disturb(comparing: Comparing, cpu: int) -> str:
         until("block 2,")
         with burning(comparing.results, cpu):
             until("block 3,")
-        until("block 5 (block 2 again)")
+        until("block 5 (repeats block 2)")
         process.send_signal(signal.SIGINT)
         lines += process.stderr
     finally:

@@ -115,7 +115,7 @@ def _run_on_target(
         server.start()
         stored = Run.create(results, experiment, source.encode(), None, environment(engine.version()))
         with _handle_early_end(stored), interruptible("dropping the tables"):
-            end = sweep(experiment, stored, server, _Table(stored).listen, engine, keep_data=keep_data)
+            end = sweep(experiment, stored, server, _PointTable(stored).listen, engine, keep_data=keep_data)
     _conclude(stored, end)
 
 
@@ -132,7 +132,7 @@ def _run_experiment(path: Path, profile: str | None, assignments: list[str], res
     engine = Engine()
     stored = Run.create(results, experiment, path.read_bytes(), profile, environment(engine.version()))
     with _handle_early_end(stored), interruptible("stopping the server"):
-        conclusion = compare(experiment, stored, _Table(stored).listen, engine)
+        conclusion = compare(experiment, stored, _PointTable(stored).listen, engine)
     _conclude(stored, conclusion)
 
 
@@ -159,36 +159,36 @@ def _print_stored_points(stored: Run) -> None:
 
 def _conclude(stored: Run, end: Conclusion) -> NoReturn:
     """Judge the run, print the findings and the folder, and exit."""
-    stopped = bool(end.stops)
+    is_stopped = bool(end.stops)
     if end.done + end.failed:
         printed = stored.findings()
         # The checks of results, such as the load generator's CPU use, run only now.
         for finding in judge.judge(stored).checks:
             if finding not in printed and finding.code != _TRIAL_FAILED:
                 _print_finding(finding)
-                stopped = stopped or finding.is_blocking
+                is_stopped = is_stopped or finding.is_blocking
     print(f"stored in {stored.path}", file=sys.stderr)
-    if stopped or end.failed:
+    if is_stopped or end.failed:
         points = f"{end.failed} point{'s' if end.failed > 1 else ''} failed"
         print_problem(Problem(points if end.failed else "aborted by a check", "See the messages above"))
         raise typer.Exit(ExitCode.NOT_COMPARABLE)
     raise typer.Exit(ExitCode.DONE)
 
 
-class _Table:
+class _PointTable:
     """Prints a row on standard output as each point ends, and everything else on standard error."""
 
     def __init__(self, stored: Run) -> None:
         self._stored = stored
         self._has_header = False
         # Tenths of the rows whose loading has been printed.
-        self._tenth = 0
+        self._printed_tenths = 0
 
     def listen(self, value: progress.Progress) -> None:
         """Print a progress value."""
         match value:
             case progress.Step():
-                self._tenth = 0
+                self._printed_tenths = 0
                 print(value.text, file=sys.stderr, flush=True)
             case progress.ProblemOccurred():
                 print(value.text, file=sys.stderr, flush=True)
@@ -203,10 +203,10 @@ class _Table:
                 pass
 
     def _print_loading(self, value: progress.Loading) -> None:
-        tenth = 10 * value.rows // max(1, value.rows_planned)
-        if tenth > self._tenth:
+        tenths = 10 * value.rows // max(1, value.rows_planned)
+        if tenths > self._printed_tenths:
             print(f"  {value.rows:,} of {value.rows_planned:,} rows", file=sys.stderr, flush=True)
-        self._tenth = tenth
+        self._printed_tenths = tenths
 
     def _print_row(self, index: int) -> None:
         if not self._has_header:

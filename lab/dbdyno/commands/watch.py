@@ -74,7 +74,7 @@ class _Plain:
         self._trials = 0
         self._completed = 0
         # Tenths of the rows whose loading has been printed.
-        self._tenth = 0
+        self._printed_tenths = 0
 
     def listen(self, value: progress.Progress) -> None:
         self._estimate.listen(value)
@@ -111,10 +111,10 @@ class _Plain:
         self._print(f"{text}{self._remaining_text()}")
 
     def _show_rows(self, rows: int, planned: int) -> None:
-        tenth = 10 * rows // max(1, planned)
-        if tenth > self._tenth:
+        tenths = 10 * rows // max(1, planned)
+        if tenths > self._printed_tenths:
             self._print(f"{rows:,} of {planned:,} rows")
-        self._tenth = tenth
+        self._printed_tenths = tenths
 
     def _begin_trial(self, trial: Trial) -> None:
         """Print nothing: a trial's line is printed at its end."""
@@ -135,27 +135,27 @@ class _Live(_Plain):
     def __init__(self, console: Console, experiment: Experiment, bar: Progress) -> None:
         super().__init__(console, experiment)
         self._bar, self._task = bar, bar.add_task("starting", total=None, ends_at=None)
-        self._began = time.monotonic()
-        self._last = ""
+        self._started_at = time.monotonic()
+        self._previous_rate = ""
 
     def _show_step(self, text: str) -> None:
-        passed_s, left_s = time.monotonic() - self._began, self._estimate.left_s()
+        elapsed_s, remaining_s = time.monotonic() - self._started_at, self._estimate.left_s()
         self._bar.update(
             self._task,
             description=text,
-            completed=passed_s,
-            total=passed_s + left_s,
-            ends_at=time.monotonic() + left_s,
+            completed=elapsed_s,
+            total=elapsed_s + remaining_s,
+            ends_at=time.monotonic() + remaining_s,
         )
 
     def _show_rows(self, rows: int, planned: int) -> None:
         self._bar.update(self._task, description=f"loading: {rows:,} of {planned:,} rows")
 
     def _begin_trial(self, trial: Trial) -> None:
-        self._show_step(f"[{self._completed + 1}/{self._trials}] {_trial_text(trial)}{self._last}")
+        self._show_step(f"[{self._completed + 1}/{self._trials}] {_trial_text(trial)}{self._previous_rate}")
 
     def _end_trial(self, value: progress.TrialEnded) -> None:
-        self._last = (
+        self._previous_rate = (
             f" (previous trial: {value.events_per_s:,.0f} transactions/s)" if value.events_per_s else ""
         )
         if value.reason:
@@ -167,8 +167,8 @@ class _Live(_Plain):
 
 
 def _trial_text(trial: Trial) -> str:
-    again = "" if trial.repeats is None else f" (block {trial.repeats + 1} again)"
-    return f"block {trial.block + 1}{again}, {trial.variant}, {point_text(trial.point)}"
+    repeats = "" if trial.repeats is None else f" (repeats block {trial.repeats + 1})"
+    return f"block {trial.block + 1}{repeats}, {trial.variant}, {point_text(trial.point)}"
 
 
 def _outcome_text(value: progress.TrialEnded) -> str:

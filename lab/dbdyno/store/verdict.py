@@ -55,7 +55,7 @@ class JudgedEffect(Effect):
     """An effect with the limits on which its verdict depends."""
 
     noise_floor_percent: float | None
-    """The largest difference between identical variants; null if the experiment has none."""
+    """The largest difference between identical variants; null if the experiment has no identical variants."""
     delta_percent: float | None
     """The equivalence zone (design.delta_percent); null if the experiment sets none."""
 
@@ -82,7 +82,7 @@ class Point(JudgedEffect):
     """One load of a comparison. The intervals of all loads are simultaneous."""
 
     at: PointDict
-    """The load."""
+    """The load: {"connections": n} or {"rate": n}, transactions per second."""
     baseline: float | None
     """Median of the baseline's metric over the blocks; null if its server failed in most trials."""
     variant: float | None
@@ -94,7 +94,7 @@ class Point(JudgedEffect):
 
 
 class CombinedEffect(JudgedEffect):
-    """All loads of a comparison combined: the mean of the log ratios of a block."""
+    """The effect over all loads: in each block, the mean of the log ratios over the loads."""
 
     p_value: float | None
     """p-value of the hypothesis "no difference", from the signed-rank test; null if the run is unfinished."""
