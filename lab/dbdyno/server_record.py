@@ -38,7 +38,7 @@ class CountersRecord(TypedDict):
 
 
 class EdgesRecord(TypedDict):
-    """The counters at the beginning and the end of the measurement; only `foreign` if one was not read."""
+    """Counters at both ends of the measurement. If a reading failed, only `foreign` is present."""
 
     begin: NotRequired[CountersRecord]
     end: NotRequired[CountersRecord]
@@ -54,6 +54,7 @@ class ServerRecord(TypedDict, total=False):
     product: str
     version: str
     identity: FreeForm
+    # Settings that the experiment declares for the server.
     declared: Mapping[str, str]
     set_by_dbdyno: Mapping[str, str]
     variables: Mapping[str, str]
@@ -64,4 +65,5 @@ class ServerRecord(TypedDict, total=False):
     status_after: Mapping[str, str]
     process: Mapping[str, Mapping[str, float]]
     edges: EdgesRecord | None
+    # Why the counters could not be read.
     edges_unread: str

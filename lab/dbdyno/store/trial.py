@@ -222,20 +222,20 @@ def _archive_attempt(path: Path) -> int:
     the new attempt, from 1.
     """
     earlier = path.with_name(f".{path.name}.earlier")
-    # A process was killed between the two renames below.
+    # dbdyno was killed between the two renames below.
     if earlier.exists() and not path.exists():
         earlier.rename(path)
-    kept = sorted(path.glob(f"{ATTEMPT}*"), key=lambda folder: int(folder.name.removeprefix(ATTEMPT)))
+    attempts = sorted(path.glob(f"{ATTEMPT}*"), key=lambda folder: int(folder.name.removeprefix(ATTEMPT)))
     if not (path / "trial.json").exists():
         for leftover in path.iterdir() if path.exists() else ():
-            if leftover not in kept:
+            if leftover not in attempts:
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         path.mkdir(parents=True, exist_ok=True)
-        return len(kept) + 1
+        return len(attempts) + 1
     shutil.rmtree(earlier, ignore_errors=True)
     path.rename(earlier)
     path.mkdir()
     for folder in sorted(earlier.glob(f"{ATTEMPT}*")):
         folder.rename(path / folder.name)
-    earlier.rename(path / f"{ATTEMPT}{len(kept) + 1}")
-    return len(kept) + 2
+    earlier.rename(path / f"{ATTEMPT}{len(attempts) + 1}")
+    return len(attempts) + 2
