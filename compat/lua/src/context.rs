@@ -8,8 +8,8 @@ use dbdyno_random::Rng;
 use mlua::Function;
 
 use crate::api::ranges::RangeCache;
+use crate::config::ScriptConfig;
 use crate::host::ScriptHost;
-use crate::program::Program;
 use crate::sql::{Answer, Request, Sql};
 
 /// Handles the calls of a script that do not yield its coroutine.
@@ -60,7 +60,7 @@ impl Counter {
 pub struct Context {
     /// `sysbench.tid`, from 0.
     pub tid: i64,
-    pub program: Arc<Program>,
+    pub config: Arc<ScriptConfig>,
     pub host: Arc<dyn ScriptHost>,
     pub rng: RefCell<Rng>,
     pub sql: Sql,
@@ -74,22 +74,27 @@ pub struct Context {
     pub(crate) declares_waiting: Cell<bool>,
     /// Whether the script calls `ffi.metatype`, which would affect all users of a state.
     pub(crate) sets_metatypes: Cell<bool>,
-    /// The functions of events.lua: `run_event` and the default `thread_run`.
-    pub(crate) events: OnceCell<(Function, Function)>,
+    pub(crate) event_functions: OnceCell<EventFunctions>,
+}
+
+/// The functions that events.lua returns.
+pub(crate) struct EventFunctions {
+    pub(crate) run_event: Function,
+    /// `thread_run`, unless the script replaces it.
+    pub(crate) default_thread_run: Function,
 }
 
 impl Context {
     pub fn new(
         tid: i64,
-        program: Arc<Program>,
+        config: Arc<ScriptConfig>,
         host: Arc<dyn ScriptHost>,
         handler: Rc<dyn RequestHandler>,
     ) -> Self {
-        let rng =
-            RefCell::new(Rng::new(program.random.seed, &[u64::from_be_bytes(*b"lua user"), tid as u64]));
+        let rng = RefCell::new(Rng::new(config.random.seed, &[u64::from_be_bytes(*b"lua user"), tid as u64]));
         Self {
             tid,
-            program,
+            config,
             host,
             rng,
             sql: Sql::default(),
@@ -100,7 +105,7 @@ impl Context {
             has_script_counts: Cell::new(false),
             declares_waiting: Cell::new(false),
             sets_metatypes: Cell::new(false),
-            events: OnceCell::new(),
+            event_functions: OnceCell::new(),
         }
     }
 

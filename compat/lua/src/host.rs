@@ -1,10 +1,10 @@
-//! The interface to the program that runs a script.
+//! The interface to the application that runs a script.
 
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::option_definition::{OptionDefinition, Value};
 
-/// The program that runs a script: its output, log, options and command line. Shared by all threads.
+/// The application that runs a script: its output, log, options and command line. Shared by all threads.
 pub trait ScriptHost: Send + Sync {
     /// Writes to standard output, in order with the reports.
     fn print(&self, text: &str);

@@ -1,4 +1,4 @@
-//! Runs Lua scripts written for sysbench: LuaJIT states with sysbench's Lua API, and the users that execute them.
+//! Runs Lua scripts written for sysbench: LuaJIT states with sysbench's Lua API, and the simulated users that execute them.
 //!
 //! ```text
 //!  run ──start──▶ Task (a coroutine of the script) ──▶ Progress::Requested(Request) ──▶ run answers, resumes
@@ -11,20 +11,20 @@
 //! the answer arrives.
 //!
 //! # Layout
-//! - [`host`]: the interface to the program that runs a script; [`program`]: a script and its settings.
+//! - [`host`]: the interface to the application that runs a script; [`config`]: a script and its settings.
 //! - [`vm`]: a LuaJIT state, for one user or shared by many; [`compile`]: compiles Lua code in it.
 //! - [`state`]: one user's script in a LuaJIT state; [`task`]: a call of one of its functions; [`error`]: why a call failed.
 //! - [`context`]: data of one user, for the functions that scripts call.
-//! - [`raw`]: functions that Lua calls without a wrapper; the only file that touches Lua's stack.
+//! - [`raw`]: Rust functions that Lua calls without mlua; the only file that touches Lua's stack.
 //! - [`api`]: the `sysbench` table and other globals, one file per group; [`sql`]: drivers, connections, statements, results.
 //! - [`run`]: the users of a run, their events and their connections.
 
 mod api;
 mod compile;
+mod config;
 mod context;
 mod error;
 mod host;
-mod program;
 mod raw;
 pub mod run;
 mod sql;
@@ -35,5 +35,5 @@ mod testing;
 mod vm;
 
 pub use api::modules;
+pub use config::{Database, Jit, RandomSettings, ScriptConfig, Source};
 pub use host::{ScriptHost, Stat};
-pub use program::{Database, Jit, Program, RandomSettings, Source};

@@ -1,11 +1,12 @@
-//! Functions that Lua calls without a wrapper.
+//! Raw functions: Rust functions that Lua calls without mlua.
 //!
-//! mlua wraps every call of a Rust function in locks, error protection and conversions, which take longer than a function
+//! mlua adds locks, error protection and conversions to every call of a Rust function. These take longer than a function
 //! such as `sysbench.rand.uniform` itself. A raw function reads its arguments from Lua's stack and pushes its results.
 //!
-//! Only [`Call`] accesses the stack, and it keeps the rules that make this sound:
-//! - Contexts outlive the Lua state: functions hold the address of the current context, and `Vm` drops the Lua state first.
-//! - Only [`enter`] raises errors, after all values that a function owned are dropped, because LuaJIT unwinds the stack.
+//! Rules that make the unsafe code sound:
+//! - Contexts outlive the Lua state: functions hold the address of a cell that points to the current context, and `Vm` drops
+//!   the Lua state before the contexts.
+//! - Only [`enter`] raises errors, after it has dropped all values that a function owned, because LuaJIT unwinds the stack.
 //! - Bytes borrowed from Lua's stack live no longer than the call.
 
 // Lua's C interface is unsafe as a whole.
@@ -24,7 +25,7 @@ use mlua::{Function, Lua, Value};
 use crate::context::{Context, Current};
 use crate::sql::Answer;
 
-/// How a raw function ends. An error is the text that it raises in Lua.
+/// The result of a raw function. `Err` holds the message of the Lua error that [`enter`] raises.
 pub(crate) type CallResult = Result<CallReturn, String>;
 
 /// How a raw function returns to Lua.
@@ -36,10 +37,10 @@ pub(crate) enum CallReturn {
     Yield,
 }
 
-/// No value.
-pub(crate) const NOTHING: CallResult = Ok(CallReturn::Values(0));
-/// One value.
-pub(crate) const ONE: CallResult = Ok(CallReturn::Values(1));
+/// The function returns no value.
+pub(crate) const NO_RESULT: CallResult = Ok(CallReturn::Values(0));
+/// The function returns the value that it pushed last.
+pub(crate) const ONE_RESULT: CallResult = Ok(CallReturn::Values(1));
 
 /// A call of a raw function.
 pub(crate) struct Call {
@@ -50,23 +51,24 @@ pub(crate) struct Call {
 pub(crate) const LUA_TCDATA: c_int = 10;
 
 unsafe extern "C" {
-    /// LuaJIT exports it, and mlua does not declare it.
+    /// LuaJIT exports this function, and mlua does not declare it.
     fn lua_isyieldable(lua: *mut ffi::lua_State) -> c_int;
 }
 
-/// A coroutine that yields for a request yields this address, so that the yield differs from those of the script.
-static MARK: u8 = 0;
+/// The address of this variable is the value that a raw function yields when it waits for the result of a request. A
+/// script's own `coroutine.yield` cannot yield this value.
+static REQUEST_MARKER: u8 = 0;
 
-fn mark() -> *mut c_void {
-    std::ptr::addr_of!(MARK).cast_mut().cast()
+fn request_marker() -> *mut c_void {
+    std::ptr::addr_of!(REQUEST_MARKER).cast_mut().cast()
 }
 
 impl Call {
     /// The context of the current user.
     #[inline]
     pub(crate) fn context(&self) -> &Context {
-        // SAFETY: `function` stored the address of a cell that the state's `Functions` own; a user is current before any
-        // function runs, and its context outlives the state.
+        // SAFETY: `function` stored the address of a cell that the state's `Functions` own. The cell points to the context of
+        // the current user before any raw function runs, and contexts outlive the state.
         unsafe {
             let current =
                 ffi::lua_touserdata(self.lua, ffi::lua_upvalueindex(1)).cast::<Cell<*const Context>>();
@@ -74,7 +76,7 @@ impl Call {
         }
     }
 
-    /// Pushes the address of the context, for a function that the collector may call while another user runs.
+    /// Pushes the address of the context, for a finalizer that Lua's garbage collector may call while another user runs.
     pub(crate) fn push_context(&self) {
         let address = std::ptr::from_ref(self.context()).cast_mut().cast();
         // SAFETY: one slot is free, since Lua grants 20 to a call.
@@ -88,7 +90,7 @@ impl Call {
     }
 
     /// The number of arguments.
-    pub(crate) fn count(&self) -> c_int {
+    pub(crate) fn argument_count(&self) -> c_int {
         // SAFETY: the state is valid during the call.
         unsafe { ffi::lua_gettop(self.lua) }
     }
@@ -267,9 +269,9 @@ impl Call {
         unsafe { ffi::lua_createtable(self.lua, length, 0) }
     }
 
-    /// Pops the value pushed last into `[position]` of the table pushed before it.
+    /// Pops the value pushed last and stores it at `[position]` of the table pushed before the value.
     pub(crate) fn set_field(&self, position: c_int) {
-        // SAFETY: the caller has pushed both.
+        // SAFETY: the caller has pushed the table and the value.
         unsafe { ffi::lua_rawseti(self.lua, -2, position as _) }
     }
 
@@ -283,13 +285,13 @@ impl Call {
 
 /// The C function that Lua calls for the raw function `F`.
 unsafe extern "C-unwind" fn enter<F: Fn(&Call) -> CallResult>(lua: *mut ffi::lua_State) -> c_int {
-    // SAFETY: `F` has size 0 and `function` received a value of it, so any aligned address is one. Lua passes a valid state;
-    // the error is raised after `text` is dropped.
+    // SAFETY: `F` has size 0 and `function` received a value of type `F`, so any aligned address is a valid `&F`. Lua passes a
+    // valid state; `lua_error` runs after `text` is dropped.
     unsafe {
         match NonNull::<F>::dangling().as_ref()(&Call { lua }) {
             Ok(CallReturn::Values(count)) => return count,
             Ok(CallReturn::Yield) => {
-                ffi::lua_pushlightuserdata(lua, mark());
+                ffi::lua_pushlightuserdata(lua, request_marker());
                 return ffi::lua_yield(lua, 1);
             }
             Err(text) => {
@@ -302,7 +304,7 @@ unsafe extern "C-unwind" fn enter<F: Fn(&Call) -> CallResult>(lua: *mut ffi::lua
     }
 }
 
-/// The raw functions of a state, created once for all its users.
+/// The raw functions of a Lua state, created once for all users that share the state.
 pub(crate) struct Functions {
     current: Rc<Current>,
     cached: HashMap<TypeId, Function>,
@@ -339,9 +341,9 @@ where
     Ok(function)
 }
 
-/// The value of [`mark`] in Lua. The wrappers of `coroutine.resume` compare a yielded value with it.
-pub(crate) fn mark_value() -> mlua::LightUserData {
-    mlua::LightUserData(mark())
+/// [`request_marker`] as a Lua value, with which base.rs's replacement of `coroutine.resume` compares yielded values.
+pub(crate) fn request_marker_value() -> mlua::LightUserData {
+    mlua::LightUserData(request_marker())
 }
 
 /// A coroutine of the script, resumed without mlua.
@@ -387,7 +389,7 @@ impl Coroutine {
         unsafe {
             match ffi::lua_resume_(self.lua, count) {
                 ffi::LUA_OK => Stop::Returned,
-                ffi::LUA_YIELD if ffi::lua_touserdata(self.lua, -1) == mark() => {
+                ffi::LUA_YIELD if ffi::lua_touserdata(self.lua, -1) == request_marker() => {
                     ffi::lua_settop(self.lua, 0);
                     Stop::Requested
                 }
@@ -399,7 +401,7 @@ impl Coroutine {
 
     /// Resumes the coroutine after a request: the call that yielded returns `answer`.
     pub(crate) fn resume_with(&self, answer: Answer) -> Stop {
-        // SAFETY: the coroutine has yielded, and its stack is empty but for what is pushed here.
+        // SAFETY: the coroutine has yielded, and its stack is empty except for the values pushed here.
         let count = match answer {
             Answer::Nothing => 0,
             Answer::Flag(flag) => unsafe {
@@ -410,8 +412,8 @@ impl Coroutine {
         self.resume(count)
     }
 
-    /// Sets the globals to those of `other`, a coroutine of the same state.
-    pub(crate) fn set_globals_of(&self, other: &Coroutine) {
+    /// Makes this coroutine use the table of globals of `other`, a coroutine of the same state.
+    pub(crate) fn use_globals_of(&self, other: &Coroutine) {
         // SAFETY: both have room for one more value, and neither is running.
         unsafe {
             ffi::lua_pushvalue(other.lua, ffi::LUA_GLOBALSINDEX);

@@ -8,10 +8,10 @@ use mlua::{Function, Lua, Table, Value};
 use crate::api;
 use crate::api::cmdline::OptionsError;
 use crate::compile;
+use crate::config::{ScriptConfig, Source};
 use crate::context::{Context, RequestHandler};
 use crate::error::ScriptError;
 use crate::host::{ScriptHost, Stat};
-use crate::program::{Program, Source};
 use crate::task::Task;
 use crate::vm::Vm;
 
@@ -26,12 +26,12 @@ impl State {
     /// Adds user `tid` to `vm`, without running the script.
     pub fn new(
         tid: i64,
-        program: &Arc<Program>,
+        config: &Arc<ScriptConfig>,
         host: &Arc<dyn ScriptHost>,
         handler: Rc<dyn RequestHandler>,
         vm: &Rc<Vm>,
     ) -> Result<Self, ScriptError> {
-        let context = Rc::new(Context::new(tid, Arc::clone(program), Arc::clone(host), handler));
+        let context = Rc::new(Context::new(tid, Arc::clone(config), Arc::clone(host), handler));
         let globals = vm.add_user(&context)?;
         let state = Self { vm: Rc::clone(vm), globals, context };
         api::install(state.lua(), &state.context)?;
@@ -54,7 +54,7 @@ impl State {
     /// The script's chunk, which runs once.
     pub fn chunk(&self) -> Result<Task, ScriptError> {
         let lua = self.lua();
-        let chunk = match &self.context.program.source {
+        let chunk = match &self.context.config.source {
             Source::Text { text, chunk } => compile::load(lua, chunk, compile::without_first_line(text))?,
             Source::File(path) => match compile::file_loader(lua)?.call(path.as_str())? {
                 (Some(chunk), _) => chunk,
@@ -111,7 +111,7 @@ impl State {
     /// Fills `sysbench.opt`.
     pub fn fill_options(&self) -> Result<(), ScriptError> {
         let options = self.context.host.options();
-        Ok(api::opt::fill(self.lua(), self.context.program.compat, &options)?)
+        Ok(api::opt::fill(self.lua(), self.context.config.compat, &options)?)
     }
 
     fn hook(&self, name: &str) -> mlua::Result<Option<Function>> {

@@ -80,7 +80,7 @@ impl Task {
     fn recreate_coroutine(&mut self) -> mlua::Result<()> {
         let thread = self.vm.lua().create_thread(self.function.clone())?;
         let coroutine = Coroutine::new(&thread);
-        coroutine.set_globals_of(&self.coroutine);
+        coroutine.use_globals_of(&self.coroutine);
         (self.thread, self.coroutine) = (thread, coroutine);
         self.failed = false;
         Ok(())

@@ -10,10 +10,10 @@ use dbdyno_sysbench::option_definition::{OptionDefinition, Value};
 use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::log::Level;
 
+use crate::config::{Database, Jit, RandomSettings, ScriptConfig, Source};
 use crate::context::{Context, RequestHandler};
 use crate::error::ScriptError;
 use crate::host::ScriptHost;
-use crate::program::{Database, Jit, Program, RandomSettings, Source};
 use crate::sql::{Answer, Request};
 use crate::state::State;
 use crate::task::Progress;
@@ -96,16 +96,16 @@ impl RequestHandler for NoDatabase {
     fn stop_event(&self) {}
 }
 
-/// A program with the text `text` and sysbench's defaults.
-pub(crate) fn program(text: &str) -> Program {
-    Program {
+/// The configuration of the script `text`, with sysbench's defaults.
+pub(crate) fn config(text: &str) -> ScriptConfig {
+    ScriptConfig {
         source: Source::Text { text: text.into(), chunk: "@test.lua".into() },
         name: "test.lua".into(),
         path: "./?.lua".into(),
         cpath: "./?.so".into(),
         version: "1.0.20".into(),
         version_string: "sysbench 1.0.20".into(),
-        compat: Compat::V10,
+        compat: Compat::V1_0,
         random: RandomSettings {
             seed: 7,
             distribution: Distribution::Special { iterations: 12, percent: 1, hot_percent: 75 },
@@ -125,23 +125,23 @@ pub(crate) fn program(text: &str) -> Program {
 /// Creates a user and runs the chunk `text`.
 pub(crate) fn state(text: &str, host: &Arc<RecordingHost>) -> State {
     let dyn_host: Arc<dyn ScriptHost> = host.clone();
-    let default = program(text);
+    let default = config(text);
     let percentile = host.percentile.unwrap_or(default.percentile);
-    let program = Program { compat: host.compat, percentile, ..default };
+    let config = ScriptConfig { compat: host.compat, percentile, ..default };
     let vm = Vm::single(!host.interpreted).unwrap();
-    user(0, program, &dyn_host, &vm)
+    user(0, config, &dyn_host, &vm)
 }
 
 /// Creates `count` users of one shared Lua state, and runs the chunk `text` for each in turn.
 pub(crate) fn users(text: &str, host: &Arc<RecordingHost>, count: i64) -> Vec<State> {
     let dyn_host: Arc<dyn ScriptHost> = host.clone();
     let vm = Vm::shared(!host.interpreted).unwrap();
-    let program = || Program { compat: host.compat, ..program(text) };
-    (0..count).map(|number| user(number, program(), &dyn_host, &vm)).collect()
+    let config = || ScriptConfig { compat: host.compat, ..config(text) };
+    (0..count).map(|number| user(number, config(), &dyn_host, &vm)).collect()
 }
 
-fn user(number: i64, program: Program, host: &Arc<dyn ScriptHost>, vm: &Rc<Vm>) -> State {
-    let state = State::new(number, &Arc::new(program), host, Rc::new(NoDatabase), vm).unwrap();
+fn user(number: i64, config: ScriptConfig, host: &Arc<dyn ScriptHost>, vm: &Rc<Vm>) -> State {
+    let state = State::new(number, &Arc::new(config), host, Rc::new(NoDatabase), vm).unwrap();
     match state.chunk().unwrap().start(&[]) {
         Progress::Returned(_) => state,
         other => panic!("the chunk failed: {other:?}"),
@@ -159,7 +159,7 @@ pub(crate) fn printed(text: &str) -> String {
 pub(crate) fn failure(text: &str) -> ScriptError {
     let host: Arc<dyn ScriptHost> = Arc::new(RecordingHost::default());
     let state =
-        State::new(0, &Arc::new(program(text)), &host, Rc::new(NoDatabase), &Vm::single(true).unwrap())
+        State::new(0, &Arc::new(config(text)), &host, Rc::new(NoDatabase), &Vm::single(true).unwrap())
             .unwrap();
     let mut chunk = match state.chunk() {
         Ok(chunk) => chunk,

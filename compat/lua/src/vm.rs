@@ -15,9 +15,9 @@ use std::rc::Rc;
 use mlua::{Function, Lua, LuaOptions, StdLib, Table, ffi};
 
 use crate::compile::{self, CompiledChunks};
+use crate::config::ScriptConfig;
 use crate::context::{Context, Current};
 use crate::error::ScriptError;
-use crate::program::Program;
 use crate::raw::Functions;
 
 /// Maximum users of one state. mlua has a limited number of slots for references, and each user takes some.
@@ -72,7 +72,7 @@ impl Vm {
     pub(crate) fn add_user(&self, context: &Rc<Context>) -> mlua::Result<Table> {
         self.contexts.borrow_mut().push(Rc::clone(context));
         self.current.set(Rc::as_ptr(context));
-        let Program { path, cpath, .. } = &*context.program;
+        let ScriptConfig { path, cpath, .. } = &*context.config;
         match &self.globals {
             Some(make) => make.call((path.as_str(), cpath.as_str())),
             None => {

@@ -66,8 +66,8 @@ pub fn read(arguments: &[String], read_file: ReadFile<'_>) -> Result<CommandLine
 
 fn compat(arguments: &[String]) -> Result<Compat, String> {
     match arguments.iter().rev().find_map(|argument| argument.strip_prefix("--compat=")) {
-        None | Some("1.0" | "1.0.20") => Ok(Compat::V10),
-        Some("1.1" | "1.1.0") => Ok(Compat::V11),
+        None | Some("1.0" | "1.0.20") => Ok(Compat::V1_0),
+        Some("1.1" | "1.1.0") => Ok(Compat::V1_1),
         Some(other) => Err(format!("Invalid value for the 'compat' option: '{other}'; it may be 1.0 or 1.1")),
     }
 }
@@ -105,7 +105,7 @@ impl CommandLine {
 
     /// Handles `--test=X` of sysbench 0.5: X becomes the test, and the first argument becomes the command.
     fn move_test_option(&mut self) {
-        if self.compat == Compat::V11 {
+        if self.compat == Compat::V1_1 {
             return;
         }
         let is_test = |option: &Assignment| option.name == "test" && option.text().is_some();

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_option_is_listed_once_and_extensions_are_not() {
-        for compat in [Compat::V10, Compat::V11] {
+        for compat in [Compat::V1_0, Compat::V1_1] {
             let text = general(compat);
             for option in options::all(compat) {
                 let head = format!("  --{}{}", option.name, suffix(option.kind));
@@ -107,6 +107,6 @@ mod tests {
                 assert_eq!(listed, usize::from(!is_extension), "{}", option.name);
             }
         }
-        assert!(!general(Compat::V11).contains("--num-threads"));
+        assert!(!general(Compat::V1_1).contains("--num-threads"));
     }
 }

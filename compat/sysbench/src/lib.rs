@@ -44,17 +44,17 @@ pub const NAME: &str = "sysbench";
 pub enum Compat {
     /// 1.0.20, which the distributions ship.
     #[default]
-    V10,
+    V1_0,
     /// 1.1, the development branch.
-    V11,
+    V1_1,
 }
 
 impl Compat {
     /// The number that `--version` prints.
     pub fn version(self) -> &'static str {
         match self {
-            Compat::V10 => "1.0.20",
-            Compat::V11 => "1.1.0",
+            Compat::V1_0 => "1.0.20",
+            Compat::V1_1 => "1.1.0",
         }
     }
 }

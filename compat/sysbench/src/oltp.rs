@@ -59,7 +59,7 @@ pub fn option_definitions(workload: WorkloadName, compat: Compat) -> Vec<OptionD
         STRINGS.map(|(name, default, help)| OptionDefinition::new(name, Kind::String, default, help));
     let mut all: Vec<_> = booleans.into_iter().chain(numbers).chain(strings).collect();
     let number = |name, default, help| OptionDefinition::new(name, Kind::Double, Some(default), help);
-    if compat == Compat::V11 {
+    if compat == Compat::V1_1 {
         let text = "Options appended to CREATE TABLE";
         all.push(OptionDefinition::new("create_table_options", Kind::String, Some(""), text));
         all.push(number("reconnect", "0", "Events between two reconnects; 0 for never"));
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn option_defaults_equal_plan_defaults() {
-        let mut registry = Registry::new(Compat::V10);
-        option_definitions(WorkloadName::SelectRandomRanges, Compat::V10)
+        let mut registry = Registry::new(Compat::V1_0);
+        option_definitions(WorkloadName::SelectRandomRanges, Compat::V1_0)
             .into_iter()
             .for_each(|option| registry.declare(option));
         assert_eq!(options(&registry), OltpOptions::default());
@@ -136,13 +136,15 @@ mod tests {
         let names = |workload, compat| -> Vec<String> {
             option_definitions(workload, compat).into_iter().map(|option| option.name).collect()
         };
-        let newer = names(WorkloadName::OltpReadWrite, Compat::V11);
+        let newer = names(WorkloadName::OltpReadWrite, Compat::V1_1);
         assert!(newer.is_sorted(), "{newer:?}");
-        assert_eq!(newer.len(), names(WorkloadName::OltpReadWrite, Compat::V10).len() + 2);
-        assert!(names(WorkloadName::BulkInsert, Compat::V11).is_empty());
+        assert_eq!(newer.len(), names(WorkloadName::OltpReadWrite, Compat::V1_0).len() + 2);
+        assert!(names(WorkloadName::BulkInsert, Compat::V1_1).is_empty());
         let every = |workload| {
-            let mut registry = Registry::new(Compat::V11);
-            option_definitions(workload, Compat::V11).into_iter().for_each(|option| registry.declare(option));
+            let mut registry = Registry::new(Compat::V1_1);
+            option_definitions(workload, Compat::V1_1)
+                .into_iter()
+                .for_each(|option| registry.declare(option));
             registry.set("reconnect", Some("5")).unwrap();
             reconnect_every(workload, &registry)
         };

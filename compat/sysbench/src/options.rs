@@ -26,11 +26,11 @@ const fn option(
 }
 
 const fn v10(option: SysbenchOption) -> SysbenchOption {
-    SysbenchOption { only_in: Some(Compat::V10), ..option }
+    SysbenchOption { only_in: Some(Compat::V1_0), ..option }
 }
 
 const fn v11(option: SysbenchOption) -> SysbenchOption {
-    SysbenchOption { only_in: Some(Compat::V11), ..option }
+    SysbenchOption { only_in: Some(Compat::V1_1), ..option }
 }
 
 use Kind::{Bool, Double, File, Int, List, Size, String};

@@ -103,7 +103,7 @@ mod tests {
     use crate::Compat;
 
     fn registry(options: &[(&str, &str)]) -> Registry {
-        crate::testing::registry(options, Compat::V11)
+        crate::testing::registry(options, Compat::V1_1)
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
         let given = |given: &str| mode(&registry(&[("pgsql-sslmode", given)]));
         assert_eq!(given("verify-full"), Ok(TlsMode::VerifyIdentity));
         assert_eq!(given(""), Ok(TlsMode::Preferred));
-        assert_eq!(mode(&Registry::new(Compat::V10)), Ok(TlsMode::Preferred));
+        assert_eq!(mode(&Registry::new(Compat::V1_0)), Ok(TlsMode::Preferred));
         assert!(given("on").is_err());
     }
 
@@ -133,7 +133,7 @@ mod tests {
             "PGSSLMODE" => Some("require".to_owned()),
             _ => None,
         };
-        let mut given = Registry::new(Compat::V10);
+        let mut given = Registry::new(Compat::V1_0);
         given.set("pgsql-host", Some("")).unwrap();
         apply_env_vars(&mut given, env_var);
         assert_eq!(endpoint(&given).unwrap(), Endpoint::Unix { path: "/tmp/.s.PGSQL.5432".into() });

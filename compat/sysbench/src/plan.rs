@@ -196,7 +196,7 @@ fn compression(registry: &Registry) -> Result<Compression, OptionError> {
 }
 
 fn tls(registry: &Registry, compat: Compat) -> Result<Tls, OptionError> {
-    if compat == Compat::V10 {
+    if compat == Compat::V1_0 {
         let mode = if registry.bool("mysql-ssl") { TlsMode::Required } else { TlsMode::Disabled };
         return Ok(Tls { mode, ..Tls::default() });
     }
@@ -247,7 +247,7 @@ mod tests {
     use crate::driver::SOCKET;
 
     fn plan_of(options: &[(&str, &str)]) -> Result<Plan, OptionError> {
-        plan_for(Compat::V10, options)
+        plan_for(Compat::V1_0, options)
     }
 
     fn plan_for(compat: Compat, options: &[(&str, &str)]) -> Result<Plan, OptionError> {
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn server_names_are_those_of_the_options() {
         let names = |options: &[(&str, &str)]| {
-            servers(&crate::testing::registry(options, Compat::V10))
+            servers(&crate::testing::registry(options, Compat::V1_0))
                 .map(|servers| servers.into_iter().map(|(_, name)| name).collect::<Vec<_>>())
         };
         assert_eq!(names(&[]).unwrap(), ["host 'localhost', port 3306"]);
@@ -315,12 +315,12 @@ mod tests {
     fn options_of_1_1() {
         let options =
             [("reconnect", "5"), ("create-table-options", "ROW_FORMAT=dynamic"), ("mysql-compression", "on")];
-        let plan = plan_for(Compat::V11, &options).unwrap();
+        let plan = plan_for(Compat::V1_1, &options).unwrap();
         assert_eq!(plan.load.reconnect_every, 5);
         assert_eq!(plan.problems(), Vec::<String>::new());
         let compression_for = |algorithms: &str| {
             let name = "mysql-compression-algorithms";
-            let plan = plan_for(Compat::V11, &[("mysql-compression", "on"), (name, algorithms)])?;
+            let plan = plan_for(Compat::V1_1, &[("mysql-compression", "on"), (name, algorithms)])?;
             let Target::Mysql { compression, .. } = plan.target else { unreachable!() };
             Ok::<_, OptionError>(compression)
         };

@@ -55,12 +55,12 @@ mod tests {
             ("db-driver", "mysql"),
         ];
         let workload = WorkloadName::OltpReadWrite;
-        let mut registry = Registry::new(Compat::V10);
-        oltp::option_definitions(workload, Compat::V10)
+        let mut registry = Registry::new(Compat::V1_0);
+        oltp::option_definitions(workload, Compat::V1_0)
             .into_iter()
             .for_each(|option| registry.declare(option));
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
-        let settings = Settings::read(&registry, Compat::V10).unwrap();
+        let settings = Settings::read(&registry, Compat::V1_0).unwrap();
         let mut plan = plan::plan(plan::TestKind::Native(workload), &registry, &settings, 1, 1).unwrap();
         let mut problems: Vec<_> =
             plan.problems().iter().map(|problem| replace_plan_keys(problem, false)).collect();

@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn hyphens_and_underscores_are_the_same() {
-        let mut registry = Registry::new(Compat::V10);
+        let mut registry = Registry::new(Compat::V1_0);
         registry.set("report_interval", Some("7")).unwrap();
         assert_eq!(registry.int("report-interval"), Ok(7));
         assert_eq!(registry.set("report interval", Some("7")), Err(SetError::Unknown));
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn numbers_are_parsed_on_request() {
-        let mut registry = Registry::new(Compat::V10);
+        let mut registry = Registry::new(Compat::V1_0);
         for (given, read) in [("+5", Some(5)), (" 5", Some(5)), ("-3", Some(-3)), ("", Some(0))] {
             registry.set("threads", Some(given)).unwrap();
             assert_eq!(registry.int("threads").ok(), read, "{given}");
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn counts_accept_a_suffix_and_seconds_do_not() {
-        let mut registry = Registry::new(Compat::V10);
+        let mut registry = Registry::new(Compat::V1_0);
         let mut read = |name: &str, text: &str| {
             registry.set(name, Some(text)).unwrap();
             registry.int(name).ok()
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn scripts_see_integer_percentiles() {
         let known = |given: &str| {
-            let mut registry = Registry::new(Compat::V10);
+            let mut registry = Registry::new(Compat::V1_0);
             registry.set("percentile", Some(given)).unwrap();
             let values = registry.values()?;
             Ok::<_, String>(values.into_iter().find(|(name, _)| name == "percentile").unwrap().1)
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn booleans_and_lists() {
-        let mut registry = Registry::new(Compat::V10);
+        let mut registry = Registry::new(Compat::V1_0);
         for (given, on) in [(None, true), (Some("0"), false), (Some("true"), true), (Some("off"), false)] {
             registry.set("histogram", given).unwrap();
             assert_eq!(registry.bool("histogram"), on, "{given:?}");
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn values_of_an_option_file() {
-        let mut registry = Registry::new(Compat::V10);
+        let mut registry = Registry::new(Compat::V1_0);
         let mut give = |name: &str, words: &[&str]| {
             let words = words.iter().map(|&word| word.to_owned()).collect();
             registry.assign(name, &RawValue::FileValues(words)).unwrap();
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn redeclared_options_get_the_new_default() {
-        let mut registry = Registry::new(Compat::V10);
+        let mut registry = Registry::new(Compat::V1_0);
         registry.set("threads", Some("8")).unwrap();
         registry.declare(OptionDefinition::new("threads", Kind::Int, Some("3"), ""));
         assert_eq!(registry.int("threads"), Ok(3));

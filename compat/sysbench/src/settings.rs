@@ -232,15 +232,15 @@ fn key_distribution(registry: &Registry, compat: Compat) -> Result<Distribution,
     let name = registry.string("rand-type").unwrap_or_default();
     Ok(match (name, compat) {
         ("uniform", _) => Distribution::Uniform,
-        ("gaussian", Compat::V10) => Distribution::Gaussian { iterations: non_negative("rand-spec-iter")? },
-        ("gaussian", Compat::V11) => Distribution::Gaussian { iterations: 12 },
-        ("special", Compat::V10) => Distribution::Special {
+        ("gaussian", Compat::V1_0) => Distribution::Gaussian { iterations: non_negative("rand-spec-iter")? },
+        ("gaussian", Compat::V1_1) => Distribution::Gaussian { iterations: 12 },
+        ("special", Compat::V1_0) => Distribution::Special {
             iterations: non_negative("rand-spec-iter")?,
             percent: non_negative("rand-spec-pct")?,
             hot_percent: non_negative("rand-spec-res")?,
         },
         ("pareto", _) => Distribution::Pareto { h: registry.double("rand-pareto-h") },
-        ("zipfian", Compat::V11) => match registry.double("rand-zipfian-exp") {
+        ("zipfian", Compat::V1_1) => match registry.double("rand-zipfian-exp") {
             exponent if exponent >= 0.0 => Distribution::Zipfian { exponent },
             exponent => {
                 return Err(OptionError::Fatal(format!("Invalid value for --rand-zipfian-exp: {exponent}.")));
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     fn read(options: &[(&str, &str)]) -> Result<Settings, OptionError> {
-        Settings::read(&crate::testing::registry(options, Compat::V10), Compat::V10)
+        Settings::read(&crate::testing::registry(options, Compat::V1_0), Compat::V1_0)
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{Connection, Connector, Outcome, WireError};
 pub struct Prepared {
     /// The server's name for the statement.
     pub id: u32,
-    /// Placeholders in it.
+    /// Number of placeholders in the statement.
     pub parameters: u16,
 }
 
@@ -25,8 +25,8 @@ pub trait Scripted: Connection {
     /// Writes the message that prepares `sql`.
     fn write_prepare(&mut self, sql: &[u8]);
 
-    /// Writes the message that executes prepared statement `id`. `types_changed` says whether the types have changed since the
-    /// last execution.
+    /// Writes the message that executes prepared statement `id`. `types_changed`: whether the types of the parameters have
+    /// changed since the last execution.
     fn write_execute<'a>(
         &mut self,
         id: u32,
@@ -40,17 +40,17 @@ pub trait Scripted: Connection {
     /// Sends the message of [`Scripted::write_prepare`].
     fn send_prepare(&mut self) -> impl Future<Output = Result<Prepared, WireError>>;
 
-    /// Sends the written message and skims the answer.
+    /// Sends the written message and reads the answer without storing its rows.
     fn skim(&mut self) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Sends the written message and stores the rows of the first result in `rows`, or of all results after
-    /// [`Scripted::track_result_sets`]. Returns `rows` even with an error.
+    /// Sends the written message and stores the rows of the first result in `rows`, or the rows of all results if
+    /// [`Scripted::track_result_sets`] was called. Returns `rows` even with an error.
     fn fetch_rows(&mut self, rows: Rows) -> impl Future<Output = (Rows, Result<Outcome, WireError>)>;
 
-    /// Records each result of an answer that has several, if the protocol has such answers.
+    /// From now on, records each result of an answer that has several results, if the protocol has such answers.
     fn track_result_sets(&mut self) {}
 
-    /// Takes the results of the last answer if there were several; empty if there was only one.
+    /// Takes the results of the last answer; empty if the answer had only one result.
     fn take_result_sets(&mut self) -> Vec<ResultSet> {
         Vec::new()
     }
@@ -65,16 +65,19 @@ pub trait Scripted: Connection {
 
 /// A connector whose connections scripts can use.
 pub trait ScriptedConnector: Connector<Connection: Scripted> {
-    /// As [`Connector::connect`], but blocks the thread, for [`block_on`].
-    fn connect_blocking(&self, number: u64) -> impl Future<Output = Result<Self::Connection, WireError>>;
+    /// Like [`Connector::connect`], but blocks the thread, for [`block_on`].
+    fn connect_blocking(
+        &self,
+        connection_number: u64,
+    ) -> impl Future<Output = Result<Self::Connection, WireError>>;
 }
 
 /// Runs a future that waits only for blocking connections.
-pub fn block_on<T>(work: impl Future<Output = T>) -> T {
-    let mut work = pin!(tokio::task::unconstrained(work));
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(tokio::task::unconstrained(future));
     let mut context = Context::from_waker(Waker::noop());
     loop {
-        if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
+        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
             return done;
         }
     }

@@ -70,7 +70,7 @@ impl ConfiguredTest for Options {
         let [read_mib, written_mib] = [read_per_s / MIB, written_per_s / MIB];
         let percent = self.percentile.unwrap_or_default();
         let latency_ms = self.percentile.map_or(0.0, |percent| totals.percentile_ms(percent));
-        let total = if self.compat == Compat::V11 {
+        let total = if self.compat == Compat::V1_1 {
             vec![
                 "\nThroughput:".into(),
                 format!(
@@ -101,7 +101,7 @@ impl ConfiguredTest for Options {
                  {latency_ms:.3}"
             )),
             total,
-            replaces_general: self.compat == Compat::V11,
+            replaces_general_statistics: self.compat == Compat::V1_1,
             figures: vec![
                 ("file_reads_per_s", reads_per_s),
                 ("file_writes_per_s", writes_per_s),
@@ -140,10 +140,10 @@ mod tests {
              fsyncs/s:                     5.00\n\nThroughput:\n    read, MiB/s:                  1.50\n    written, \
              MiB/s:               1.00"
         );
-        let newer = Options { compat: Compat::V11, ..options }.report(&totals, io).total;
+        let newer = Options { compat: Compat::V1_1, ..options }.report(&totals, io).total;
         assert_eq!(newer[1], "         read:  IOPS=15.00 1.50 MiB/s (1.57 MB/s)");
         assert_eq!(newer[2], "         write: IOPS=10.00 1.00 MiB/s (1.05 MB/s)");
         assert_eq!(newer[3], "         fsync: IOPS=5.00");
-        assert!(!report.replaces_general);
+        assert!(!report.replaces_general_statistics);
     }
 }

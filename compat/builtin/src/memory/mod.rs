@@ -69,7 +69,7 @@ impl Test for Memory {
         };
         let order = match values.string("memory-access-mode") {
             Some("seq") => Order::Sequential,
-            Some("rnd") if settings.compat == Compat::V11 => Order::random(&settings.keys, block_bytes),
+            Some("rnd") if settings.compat == Compat::V1_1 => Order::random(&settings.keys, block_bytes),
             Some("rnd") => Order::Uniform,
             _ => return Err(invalid_value("memory-access-mode")),
         };

@@ -14,7 +14,8 @@ pub(super) enum Message {
     ThreadReady,
     /// A thread has ended at this time of the run.
     ThreadEnded(Nanos),
-    QueueFull,
+    /// More events wait for a thread than `RunSpec::queue_limit` allows.
+    QueueOverflowed,
     ThreadFailed(Vec<LogMessage>),
 }
 

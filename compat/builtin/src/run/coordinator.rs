@@ -123,7 +123,7 @@ impl Coordinator<'_> {
                     return Ok(false);
                 }
                 Ok(Message::ThreadFailed(messages)) => return Err(messages),
-                Ok(Message::ThreadEnded(_) | Message::QueueFull) | Err(_) => {}
+                Ok(Message::ThreadEnded(_) | Message::QueueOverflowed) | Err(_) => {}
             }
         }
         Ok(true)
@@ -154,7 +154,7 @@ impl Coordinator<'_> {
                     self.last_thread_ended_at = self.last_thread_ended_at.max(at);
                 }
                 Ok(Message::Stop(reason)) => self.stop_early(reason),
-                Ok(Message::QueueFull) => self.stop_early(EndReason::QueueFull),
+                Ok(Message::QueueOverflowed) => self.stop_early(EndReason::QueueFull),
                 Ok(Message::ThreadFailed(messages)) => {
                     self.run.stop();
                     return Err(messages);

@@ -85,8 +85,11 @@ impl StartGate {
     }
 }
 
+/// Tells the random streams of the threads apart from other streams with the same seed; 8 bytes long.
+const STREAM_LABEL: [u8; 8] = *b"runners ";
+
 pub(super) fn run_thread(run: &RunState, number: u32) {
-    let rng = Rng::new(run.seed, &[u64::from_be_bytes(*b"runners "), u64::from(number)]);
+    let rng = Rng::new(run.seed, &[u64::from_be_bytes(STREAM_LABEL), u64::from(number)]);
     let last = match Arc::clone(&run.test).create_runner(number, rng) {
         Ok(mut runner) => {
             // Sending fails only if the coordinator has returned.
@@ -102,9 +105,9 @@ pub(super) fn run_thread(run: &RunState, number: u32) {
 fn execute_test(run: &RunState, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Message {
     let result = execute_events(run, meter, clock, runner).and_then(|()| runner.finish());
     match result {
-        Ok(io) => {
+        Ok(io_counts) => {
             let now = clock.now();
-            meter.end_thread(now, io);
+            meter.end_thread(now, io_counts);
             Message::ThreadEnded(now)
         }
         Err(messages) => Message::ThreadFailed(messages),
@@ -129,7 +132,8 @@ fn execute_events(
         let mut arrival = None;
         if let Some(queue) = queue {
             let Some(due) = queue.take(now) else {
-                let _ = run.messages.send(Message::QueueFull);
+                // More events wait than `queue_limit` allows.
+                let _ = run.messages.send(Message::QueueOverflowed);
                 break;
             };
             if !sleep_until(due, clock, limits) {
@@ -143,9 +147,9 @@ fn execute_events(
         let start = clock.now();
         let due = arrival.unwrap_or(start);
         meter.begin(due);
-        let io = runner.execute_event()?;
+        let io_counts = runner.execute_event()?;
         now = clock.now();
-        meter.end(Event { due, start, end: now }, io);
+        meter.end(Event { due, start, end: now }, io_counts);
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ pub(super) fn run_spec(
         OptionError::Usage(text) | OptionError::Plain(text) => PlanError::Other(text),
     })?;
     match settings.driver {
-        Driver::Mysql if settings.compat == Compat::V10 => set_mysql_files(&mut plan.target),
+        Driver::Mysql if settings.compat == Compat::V1_0 => set_mysql_files(&mut plan.target),
         Driver::Mysql => {}
         Driver::Pgsql => set_libpq_files(&mut plan.target),
     }

@@ -68,7 +68,7 @@ pub(super) fn test(
         return FAILED.into();
     };
     let declared = oltp::option_definitions(workload, command_line.compat);
-    let is_v11 = command_line.compat == Compat::V11;
+    let is_v11 = command_line.compat == Compat::V1_1;
     if is_bulk_insert && !is_v11 {
         command_line.declare_unknown();
     }

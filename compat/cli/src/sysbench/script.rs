@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dbdyno_lua::modules::ModulePaths;
 use dbdyno_lua::run::{self, CommandKind, LuaFailure, Script, ScriptSetup};
-use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
+use dbdyno_lua::{Database, Jit, RandomSettings, ScriptConfig, ScriptHost, Source};
 use dbdyno_runner::RunSpec;
 use dbdyno_schema::plan::Distribution;
 use dbdyno_schema::record::Warning;
@@ -67,7 +67,7 @@ impl ScriptHost for Host {
 
     fn read_options(&self, options: Option<&[OptionDefinition]>) -> Result<Vec<(String, Value)>, String> {
         let mut command_line = lock(&self.command_line);
-        if options.is_none() && command_line.compat == Compat::V10 {
+        if options.is_none() && command_line.compat == Compat::V1_0 {
             command_line.declare_unknown();
         }
         command_line.declare(options.unwrap_or_default())?;
@@ -117,8 +117,8 @@ pub(super) fn test(
         Err(error) => return fail(&error),
     };
     let one_thread_per_user = settings.one_thread_per_user;
-    let mut program = program(&command_line.registry, &settings, source, &name);
-    program.database.driver_error = driver_error;
+    let mut config = script_config(&command_line.registry, &settings, source, &name);
+    config.database.driver_error = driver_error;
     let host = Arc::new(Host {
         command: command_line.command.clone(),
         console,
@@ -127,7 +127,7 @@ pub(super) fn test(
         path,
         command_line: Mutex::new(command_line),
     });
-    let setup = ScriptSetup { spec, program, host: host.clone(), one_thread_per_user };
+    let setup = ScriptSetup { spec, config, host: host.clone(), one_thread_per_user };
     let script = match run::load(setup) {
         Ok(script) => script,
         Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{test}' not found")) => {
@@ -222,9 +222,9 @@ pub(crate) fn module_paths() -> ModulePaths {
     ModulePaths::new(|name| std::env::var(name).ok())
 }
 
-fn program(registry: &Registry, settings: &Settings, source: Source, name: &str) -> Program {
+fn script_config(registry: &Registry, settings: &Settings, source: Source, name: &str) -> ScriptConfig {
     let ModulePaths { path, cpath } = module_paths();
-    Program {
+    ScriptConfig {
         source,
         name: name.into(),
         path,

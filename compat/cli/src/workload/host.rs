@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dbdyno_lua::modules::ModulePaths;
-use dbdyno_lua::{Database, Jit, Program, ScriptHost, Source};
+use dbdyno_lua::{Database, Jit, ScriptConfig, ScriptHost, Source};
 use dbdyno_schema::plan::{Endpoint, Plan, ScriptWorkload, StatementMode, Target};
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::Compat;
@@ -90,19 +90,19 @@ impl ScriptHost for PlanHost {
     }
 }
 
-/// The script's program, with the interface of sysbench 1.0.
-pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
+/// The configuration of the script, with the interface of sysbench 1.0.
+pub(super) fn script_config(plan: &Plan, script: &ScriptWorkload) -> ScriptConfig {
     let ModulePaths { path, cpath } = module_paths();
     let name = Path::new(&script.path).file_name().map_or("".into(), |name| name.to_string_lossy());
-    let version = Compat::V10.version();
-    Program {
+    let version = Compat::V1_0.version();
+    ScriptConfig {
         source: Source::File(script.path.clone()),
         name: name.into(),
         path,
         cpath,
         version: version.into(),
         version_string: format!("sysbench {version}"),
-        compat: Compat::V10,
+        compat: Compat::V1_0,
         random: random_settings(&options::plan_registry(plan), &plan.workload.keys, plan.seed),
         percentile: PERCENTILE,
         threads: plan.load.connections,

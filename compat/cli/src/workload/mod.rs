@@ -88,7 +88,7 @@ fn load(spec: &RunSpec, command: Command) -> Result<Rc<dyn Script>, String> {
     let script = script_workload(plan)?;
     let setup = ScriptSetup {
         spec: spec.clone(),
-        program: host::program(plan, script),
+        config: host::script_config(plan, script),
         host: Arc::new(PlanHost::new(plan, script, command.name())),
         one_thread_per_user: None,
     };

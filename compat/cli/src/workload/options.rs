@@ -19,7 +19,7 @@ pub(super) fn driver_name(target: &Target) -> &'static str {
 
 /// Creates a registry of sysbench's options with the plan's values. The plan does not contain the password.
 pub(super) fn plan_registry(plan: &Plan) -> Registry {
-    let mut registry = Registry::new(Compat::V10);
+    let mut registry = Registry::new(Compat::V1_0);
     let mut set = |name: &str, value: String| {
         let result = registry.set(name, Some(&value));
         debug_assert!(result.is_ok(), "{name}");

@@ -4,15 +4,15 @@
 use mlua::{Function, Lua, Table};
 
 use crate::compile;
-use crate::raw::{self, Call, CallResult, CallReturn, NOTHING};
+use crate::raw::{self, Call, CallResult, CallReturn, NO_RESULT};
 
 /// If a nested coroutine yields for a request, the coroutines that resumed it yield too, down to the one that Rust
 /// resumes; the answer returns the same way. Other yields of the script are unchanged.
 const COROUTINES: &str = r"
-local mark, yield_request, resume, create = ...
+local request_marker, yield_request, resume, create = ...
 local running, status = coroutine.running, coroutine.status
 local function pass_requests(inner, ok, ...)
-   if ok and (...) == mark then
+   if ok and (...) == request_marker then
       return pass_requests(inner, resume(inner, yield_request()))
    end
    return ok, ...
@@ -33,7 +33,7 @@ end
 /// Prints its argument, a string. A raw function, because finalizers may call it while their state closes.
 pub(super) fn print(call: &Call) -> CallResult {
     call.context().host.print_bytes(call.bytes(1).unwrap_or_default());
-    NOTHING
+    NO_RESULT
 }
 
 const PRINT: &str = include_str!("lua/print.lua");
@@ -47,7 +47,7 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
     let (resume, create) = (coroutine.get::<Function>("resume")?, coroutine.get::<Function>("create")?);
     let yield_request = raw::function(lua, |_| Ok(CallReturn::Yield))?;
     compile::load(lua, "=coroutine", COROUTINES.as_bytes())?.call((
-        raw::mark_value(),
+        raw::request_marker_value(),
         yield_request,
         resume,
         create,

@@ -3,17 +3,18 @@
 use mlua::{Function, Lua, Table};
 
 use crate::compile;
-use crate::context::Context;
-use crate::raw::{self, NOTHING};
+use crate::context::{Context, EventFunctions};
+use crate::raw::{self, NO_RESULT};
 use crate::sql::{Request, request};
 
 pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     let restart = raw::function(lua, |call| {
         call.context().handler.restart_event();
-        NOTHING
+        NO_RESULT
     })?;
     let chunk = compile::load(lua, "sysbench.lua", include_bytes!("lua/events.lua"))?;
-    let _ = context.events.set(chunk.call(restart)?);
+    let (run_event, default_thread_run) = chunk.call(restart)?;
+    let _ = context.event_functions.set(EventFunctions { run_event, default_thread_run });
     Ok(())
 }
 
@@ -23,11 +24,11 @@ pub(super) fn symbols(lua: &Lua) -> mlua::Result<Table> {
     symbols.raw_set("sb_more_events", raw::function(lua, |call| request(call, Request::NextEvent))?)?;
     let start = raw::function(lua, |call| {
         call.context().handler.start_event();
-        NOTHING
+        NO_RESULT
     })?;
     let stop = raw::function(lua, |call| {
         call.context().handler.stop_event();
-        NOTHING
+        NO_RESULT
     })?;
     symbols.raw_set("sb_event_start", start)?;
     symbols.raw_set("sb_event_stop", stop)?;
@@ -35,13 +36,13 @@ pub(super) fn symbols(lua: &Lua) -> mlua::Result<Table> {
 }
 
 pub(crate) fn event_function(context: &Context) -> Function {
-    context.events.get().expect("`install` comes first").0.clone()
+    context.event_functions.get().expect("`install` comes first").run_event.clone()
 }
 
 /// The `thread_run` that the script defines; `None` if it keeps the default.
 pub(crate) fn own_thread_run(lua: &Lua, context: &Context) -> mlua::Result<Option<Function>> {
     let function: Option<Function> = lua.globals().get("thread_run")?;
-    let default = context.events.get().map(|(_, default)| default);
+    let default = context.event_functions.get().map(|functions| &functions.default_thread_run);
     Ok(function.filter(|function| Some(function) != default))
 }
 

@@ -8,8 +8,8 @@ use dbdyno_sysbench::Compat;
 
 const CODE: &str = include_str!("lua/legacy.lua");
 
-/// Installs a stub for each function in [`NAMES`]. The first call of a stub compiles the functions themselves, so that users
-/// that never call one do not store their code. Stubs use tail calls, so that error messages name the script's line.
+/// Installs a stub for each function in [`NAMES`]. The first call of a stub compiles all these functions; a Lua state that
+/// never calls a stub thus does not store their code. Stubs use tail calls, so that error messages name the script's line.
 const STUBS: &str = "
 local sysbench, compile, names = ...
 local db, functions = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
@@ -31,7 +31,7 @@ const NAMES: &str = "connect disconnect query bulk_insert_init bulk_insert_next 
                      bind_result execute store_results free_results close";
 
 pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
-    if context.program.compat != Compat::V10 {
+    if context.config.compat != Compat::V1_0 {
         return Ok(());
     }
     let globals = lua.globals();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn connect_opens_at_first_use() {
+    fn connection_opens_at_first_use() {
         let text = "print(db_driver) db_query('SELECT 1') print(db_driver) db_query('UPDATE') db_connect()
             db_disconnect() db_disconnect() print(select('#', db_query('x')), sysbench.db.query == db_query)";
         let expected = "nil\nconnect\nquery SELECT 1\nfree\nmysql\nquery UPDATE\ndisconnect\nconnect\nquery x\n0\ttrue\n";

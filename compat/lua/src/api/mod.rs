@@ -23,8 +23,8 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let sysbench = lua.create_table()?;
     lua.globals().set("sysbench", &sysbench)?;
     sysbench.set("tid", context.tid)?;
-    sysbench.set("version", context.program.version.as_str())?;
-    sysbench.set("version_string", context.program.version_string.as_str())?;
+    sysbench.set("version", context.config.version.as_str())?;
+    sysbench.set("version_string", context.config.version_string.as_str())?;
     sysbench.set("hooks", lua.create_table()?)?;
     let error = lua.create_table()?;
     error.set("NONE", 0)?;

@@ -14,10 +14,10 @@ use dbdyno_random::text::eight_digits;
 use dbdyno_schema::plan::Distribution;
 use mlua::{Lua, Table};
 
-use super::ranges::{CachedDistribution, keys};
+use super::ranges::{CachedDistribution, distribution_over};
+use crate::config::RandomSettings;
 use crate::context::Context;
-use crate::program::RandomSettings;
-use crate::raw::{self, Call, CallResult, ONE};
+use crate::raw::{self, Call, CallResult, ONE_RESULT};
 use dbdyno_sysbench::Compat;
 
 /// The number of values from `low` to `high`, modulo 2^32 if `high` is less than `low`; 0 if `high` is `low - 1`.
@@ -47,12 +47,12 @@ pub(crate) fn draw(context: &Context, name: DistributionName, low: u32, high: u3
         return low;
     }
     let rng = &mut *context.rng.borrow_mut();
-    let random = &context.program.random;
+    let random = &context.config.random;
     let ranges = &context.ranges;
     let number = match name {
         DistributionName::Uniform => u64::from(low) + rng.below(count),
-        DistributionName::Gaussian => keys(&gaussian(random), low, count).draw(rng),
-        DistributionName::Special => keys(&special(random), low, count).draw(rng),
+        DistributionName::Gaussian => distribution_over(&gaussian(random), low, count).draw(rng),
+        DistributionName::Special => distribution_over(&special(random), low, count).draw(rng),
         DistributionName::Default => {
             ranges.draw(CachedDistribution::Default, &random.distribution, low, count, rng)
         }
@@ -87,8 +87,8 @@ fn zipfian(random: &RandomSettings) -> Distribution {
 /// The largest prime below 2^32 that is 3 modulo 4.
 const PRIME: u64 = 4_294_967_291;
 
-/// The next position in the process-wide sequence of unique numbers, and an offset. As in sysbench on Debian, both are
-/// random in each process and do not depend on the seed, so that two runs do not insert the same keys.
+/// The next position in the process-wide sequence of unique numbers, and an offset. Both are random in each process and
+/// do not depend on the seed, so that two runs do not insert the same keys.
 static UNIQUE: LazyLock<(AtomicU32, u32)> = LazyLock::new(|| {
     let bits = RandomState::new().build_hasher().finish();
     (AtomicU32::new(bits as u32), (bits >> 32) as u32)
@@ -140,13 +140,13 @@ fn range_arguments(call: &Call) -> Result<(u32, u32), String> {
     Ok((call.unsigned(1)?, call.unsigned(2)?))
 }
 
-/// Returns a number between its two arguments.
+/// A raw function that draws a number between its two arguments.
 macro_rules! distribution {
     ($name:ident) => {
         |call| {
             let (low, high) = range_arguments(call)?;
             call.push(draw(call.context(), DistributionName::$name, low, high).into());
-            ONE
+            ONE_RESULT
         }
     };
 }
@@ -157,7 +157,7 @@ fn text(call: &Call) -> CallResult {
     let mut text = Vec::with_capacity(format.len());
     append(&mut call.context().rng.borrow_mut(), format, &mut text);
     call.push_bytes(&text);
-    ONE
+    ONE_RESULT
 }
 
 /// `varstring(min_length, max_length)` of sysbench 1.1.
@@ -169,7 +169,7 @@ fn varstring(call: &Call) -> CallResult {
     let mut text = Vec::new();
     append_varstring(&mut call.context().rng.borrow_mut(), min_length, max_length, &mut text);
     call.push_bytes(&text);
-    ONE
+    ONE_RESULT
 }
 
 pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
@@ -178,26 +178,26 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     rand.set("uniform", raw::function(lua, distribution!(Uniform))?)?;
     rand.set("gaussian", raw::function(lua, distribution!(Gaussian))?)?;
     rand.set("pareto", raw::function(lua, distribution!(Pareto))?)?;
-    match context.program.compat {
-        Compat::V10 => rand.set("special", raw::function(lua, distribution!(Special))?)?,
-        Compat::V11 => {
+    match context.config.compat {
+        Compat::V1_0 => rand.set("special", raw::function(lua, distribution!(Special))?)?,
+        Compat::V1_1 => {
             rand.set("zipfian", raw::function(lua, distribution!(Zipfian))?)?;
             rand.set("varstring", raw::function(lua, varstring)?)?;
         }
     }
     let unique = raw::function(lua, |call| {
         call.push(unique().into());
-        ONE
+        ONE_RESULT
     })?;
     let uniform_double = raw::function(lua, |call| {
         call.push(call.context().rng.borrow_mut().unit());
-        ONE
+        ONE_RESULT
     })?;
     rand.set("unique", unique)?;
     rand.set("uniform_double", uniform_double)?;
     rand.set("string", raw::function(lua, text)?)?;
     lua.globals().get::<Table>("sysbench")?.set("rand", &rand)?;
-    if context.program.compat == Compat::V10 {
+    if context.config.compat == Compat::V1_0 {
         install_legacy_names(lua, &rand)?;
     }
     Ok(())
@@ -217,7 +217,7 @@ fn install_legacy_names(lua: &Lua, rand: &Table) -> mlua::Result<()> {
     }
     let bits = raw::function(lua, |call| {
         call.push(((call.context().rng.borrow_mut().bits() >> 32) as u32).into());
-        ONE
+        ONE_RESULT
     })?;
     globals.set("sb_rnd", bits)?;
     globals.set("sb_rand_uniq", raw::function(lua, unique_within)?)
@@ -225,7 +225,7 @@ fn install_legacy_names(lua: &Lua, rand: &Table) -> mlua::Result<()> {
 
 /// `sb_rand_uniq([a, b])`: the next unique number in the range.
 fn unique_within(call: &Call) -> CallResult {
-    let number = if call.count() < 2 {
+    let number = if call.argument_count() < 2 {
         unique()
     } else {
         let (low, high) = range_arguments(call)?;
@@ -235,7 +235,7 @@ fn unique_within(call: &Call) -> CallResult {
         std::iter::repeat_with(unique).find(|number| (low..=high).contains(number)).unwrap_or(low)
     };
     call.push(number.into());
-    ONE
+    ONE_RESULT
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     let emit = raw::function(lua, print)?;
     let open_array = lua.create_function(move |_, ()| Ok(OpenArray(Arc::clone(&host))))?;
     let code: Function = compile::load(lua, "sysbench.lua", CODE.as_bytes())?;
-    code.call((lua.globals().get::<Table>("sysbench")?, emit, open_array, context.program.percentile))
+    code.call((lua.globals().get::<Table>("sysbench")?, emit, open_array, context.config.percentile))
 }
 
 /// The argument of a report hook.
@@ -95,7 +95,7 @@ mod tests {
     fn output_of(percentile: Option<f64>, rounded: i32, text: &str) -> String {
         let host = Arc::new(RecordingHost { percentile, ..RecordingHost::default() });
         let state = state(&format!("function hook(stat) {text} end"), &host);
-        opt::fill(state.lua(), Compat::V10, &[("percentile".into(), Value::Int(rounded))]).unwrap();
+        opt::fill(state.lua(), Compat::V1_0, &[("percentile".into(), Value::Int(rounded))]).unwrap();
         let hook: Function = state.lua().globals().get("hook").unwrap();
         let given = stat(state.lua(), &example()).unwrap();
         hook.call::<()>(given).unwrap();

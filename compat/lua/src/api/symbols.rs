@@ -15,7 +15,7 @@ use super::rand::{self, DistributionName};
 use super::{events, histogram::Histogram};
 use crate::compile;
 use crate::context::{Context, Counter, current};
-use crate::raw::{self, NOTHING};
+use crate::raw::{self, NO_RESULT};
 use dbdyno_sysbench::Compat;
 
 const CODE: &str = include_str!("lua/symbols.lua");
@@ -155,8 +155,8 @@ fn symbols(compat: Compat) -> Vec<(&'static str, &'static str, *const c_void)> {
         ("sb_histogram_print", "void (*)(sb_histogram_t *)", sb_histogram_print as _),
     ];
     match compat {
-        Compat::V10 => symbols.push(("sb_rand_special", DRAW, sb_rand_special as _)),
-        Compat::V11 => {
+        Compat::V1_0 => symbols.push(("sb_rand_special", DRAW, sb_rand_special as _)),
+        Compat::V1_1 => {
             symbols.push(("sb_rand_zipfian", DRAW, sb_rand_zipfian as _));
             let varied = "uint32_t (*)(char *, uint32_t, uint32_t)";
             symbols.push(("sb_rand_varstr", varied, sb_rand_varstr as _));
@@ -167,7 +167,7 @@ fn symbols(compat: Compat) -> Vec<(&'static str, &'static str, *const c_void)> {
 
 pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     let table = lua.create_table()?;
-    for (name, kind, address) in symbols(context.program.compat) {
+    for (name, kind, address) in symbols(context.config.compat) {
         let symbol = lua.create_table()?;
         symbol.push(kind)?;
         symbol.push(LightUserData(address.cast_mut()))?;
@@ -177,15 +177,15 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     let code: Function = compile::load(lua, "sysbench.histogram.lua", CODE.as_bytes())?;
     let declare_waiting = raw::function(lua, |call| {
         call.context().declares_waiting.set(true);
-        NOTHING
+        NO_RESULT
     })?;
     let set_metatype = raw::function(lua, |call| {
         call.context().sets_metatypes.set(true);
-        NOTHING
+        NO_RESULT
     })?;
     let (event_functions, exported) = (events::symbols(lua)?, crate::sql::exported(lua));
-    let is_v11 = context.program.compat == Compat::V11;
-    code.call((sysbench, table, event_functions, exported, declare_waiting, set_metatype, is_v11))
+    let is_1_1 = context.config.compat == Compat::V1_1;
+    code.call((sysbench, table, event_functions, exported, declare_waiting, set_metatype, is_1_1))
 }
 
 #[cfg(test)]
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn version_1_1_has_more_counters() {
-        let host = Arc::new(RecordingHost { compat: Compat::V11, ..RecordingHost::default() });
+        let host = Arc::new(RecordingHost { compat: Compat::V1_1, ..RecordingHost::default() });
         state(
             "print(ffi.C.SB_CNT_BYTES_WRITTEN, ffi.C.SB_CNT_MAX) ffi.C.sb_counter_inc(0, 6) print(ffi.C.sb_rand_zipfian(2, 2))",
             &host,

@@ -10,18 +10,18 @@ use super::session::{MeasuredUser, UserSession};
 use crate::context::{Context, Counter};
 
 impl<C: ScriptedConnector> UserSession<C> {
-    /// Counts statements for `user` from now on, and adds those executed before the clock started.
-    pub(super) fn measure_as(&self, user: MeasuredUser) {
+    /// Counts statements in the records of `user` from now on, and adds those that `thread_init` executed.
+    pub(super) fn start_measurement(&self, user: MeasuredUser) {
         let now = user.worker.now();
-        for (kind, early_counts) in self.early_counts.iter().enumerate() {
-            for _ in 0..early_counts.take() {
+        for (kind, count) in self.counts_before_start.iter().enumerate() {
+            for _ in 0..count.take() {
                 user.worker.count_statement(statement_record(kind, now));
             }
         }
         *self.measured_user.borrow_mut() = Some(user);
     }
 
-    /// Counts a successful statement by its first result.
+    /// Counts a successful statement as a read, a write or other, by its first result.
     #[inline]
     pub(super) fn count_statement(&self, context: &Context, outcome: Outcome, start: Nanos) {
         let (kind, counter) = match (outcome.returns_rows, outcome.rows) {
@@ -44,7 +44,7 @@ impl<C: ScriptedConnector> UserSession<C> {
                     bytes: outcome.bytes,
                 });
             }
-            None => self.early_counts[kind].set(self.early_counts[kind].get() + 1),
+            None => self.counts_before_start[kind].set(self.counts_before_start[kind].get() + 1),
         }
     }
 

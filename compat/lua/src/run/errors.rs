@@ -64,7 +64,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         text: impl FnOnce() -> Vec<u8>,
         blocking: bool,
     ) -> Answer {
-        let (plan, pgsql) = (&self.thread.run.plan, context.program.database.is_pgsql());
+        let (plan, pgsql) = (&self.thread.run.plan, context.config.database.is_pgsql());
         let (code, state, message) = client_errors::describe(&error, &plan.target);
         let ignorable = is_retried(&error, plan);
         self.count_error(context, &external::error_code(&error, &plan.target).to_string(), error.class());
@@ -139,7 +139,7 @@ impl<C: ScriptedConnector> UserSession<C> {
             self.log(Level::Fatal, &format!("Connection to database failed: {}\n", failure.message));
             return Answer::Flag(false);
         }
-        let names = &context.program.database.server_names;
+        let names = &context.config.database.server_names;
         let name = names.get(number as usize % names.len().max(1)).map_or("nobody", String::as_str);
         self.log(Level::Fatal, &format!("unable to connect to MySQL server on {name}, aborting..."));
         self.log(Level::Fatal, &format!("error {}: {}", failure.code, failure.message));
@@ -184,7 +184,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     /// Fails a statement whose connection could not be reopened.
     pub(super) fn fail_closed(&self, context: &Context, connection: ConnectionId) -> Answer {
         let message = "Server has gone away".to_owned();
-        let (code, state) = match context.program.database.is_pgsql() {
+        let (code, state) = match context.config.database.is_pgsql() {
             true => (0, CONNECTION_DOES_NOT_EXIST),
             false => (CR_SERVER_GONE_ERROR, "HY000"),
         };

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 
 use super::LuaFailure;
+use crate::config::ScriptConfig;
 use crate::host::{ScriptHost, Stat};
-use crate::program::Program;
 
 /// A script, the run that it is for, and its host.
 pub struct ScriptSetup {
-    /// Target, load, phases and reports. The plan's workload is not used.
+    /// Target, load, phases and reports. The script replaces the workload of `spec.plan`.
     pub spec: RunSpec,
-    /// The script.
-    pub program: Program,
-    /// The program that runs the script.
+    /// The script and its settings.
+    pub config: ScriptConfig,
+    /// The application that runs the script.
     pub host: Arc<dyn ScriptHost>,
-    /// Whether every user has its own thread; `None`: the script's declarations decide.
+    /// Whether every user has its own thread. `None`: only if the script declares a C function that makes a thread wait, such
+    /// as `usleep`.
     pub one_thread_per_user: Option<bool>,
 }
 
@@ -87,9 +88,10 @@ pub trait Script {
     /// Closes the Lua states of interval and checkpoint reports, after the last of these reports.
     fn close_reports(&self);
 
-    /// Whether any user has requested a database driver, so that reports count statements.
+    /// Whether any user has requested a database driver. Only then do reports contain counts of statements.
     fn uses_database(&self) -> bool;
 
-    /// Calls `init`, runs the load and calls `done`, and writes all records. Failures are logged.
+    /// Calls `init`, runs the load, calls `done` and writes all records to `sink`. `inbox` receives the caller's commands to
+    /// start and stop the run. Logs failures.
     fn run(&self, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd;
 }

@@ -20,8 +20,8 @@ use super::interface::{CommandKind, Report, Script, ScriptSetup};
 use super::session::{KINDS, RunContext, ThreadContext};
 use super::user::ScriptUser;
 use super::{LuaFailure, parallel, worker};
+use crate::config::Jit;
 use crate::host::Stat;
-use crate::program::Jit;
 use crate::raw::ReturnValue;
 use crate::task::Task;
 use crate::vm::Vm;
@@ -63,7 +63,7 @@ impl<C: ScriptedConnector> MainState<C> {
         let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let runtime = runtime.map_err(|error| LuaFailure::Chunk(error.to_string()))?;
         let plan = &setup.spec.plan;
-        let jit = match setup.program.jit {
+        let jit = match setup.config.jit {
             Jit::Auto => plan.load.connections.div_ceil(plan.client.workers.max(1)) <= JIT_STATES_MAX,
             Jit::On => true,
             Jit::Off => false,
@@ -71,7 +71,7 @@ impl<C: ScriptedConnector> MainState<C> {
         let mut run = RunContext {
             connector,
             plan: Arc::clone(plan),
-            program: Arc::new(setup.program.clone()),
+            config: Arc::new(setup.config.clone()),
             host: Arc::clone(&setup.host),
             counters: Arc::default(),
             jit,
@@ -241,12 +241,12 @@ impl<C: ScriptedConnector> Script for MainState<C> {
         }
         // sysbench requires event() even from a script with its own `thread_run`.
         if !self.has_function("event") {
-            let text = format!("cannot find the event() function in {}", self.run.program.name);
+            let text = format!("cannot find the event() function in {}", self.run.config.name);
             return self.end_with_failure(&LuaFailure::Chunk(text));
         }
         let spec = self.spec();
         // With more workers than this, every user has its own thread, so the states do not share a CPU cache.
-        let is_alone = self.setup.program.jit == Jit::Auto && spec.plan.client.workers > JIT_STATES_MAX;
+        let is_alone = self.setup.config.jit == Jit::Auto && spec.plan.client.workers > JIT_STATES_MAX;
         let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
         let spawn = |number, coordinator| {
             let (context, run) = (WorkerContext::new(&spec, number, coordinator), run.clone());

@@ -13,7 +13,7 @@ use crate::context::{Context, RequestHandler};
 use crate::sql::{Answer, ConnectionId, Quoting, Request, StatementId, StatementMode};
 
 fn quoting(context: &Context) -> Quoting {
-    if context.program.database.is_pgsql() { Quoting::Doubled } else { Quoting::Backslashes }
+    if context.config.database.is_pgsql() { Quoting::Doubled } else { Quoting::Backslashes }
 }
 
 impl<C: ScriptedConnector> UserSession<C> {
@@ -67,7 +67,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         if !context.sql.statement(statement).is_bound() {
             return self.fail_unbound(context, connection, statement);
         }
-        if context.program.database.dry_run {
+        if context.config.database.dry_run {
             return self.succeed_dry(context, connection);
         }
         let Some(mut taken) = self.take(connection, blocking) else {
@@ -103,7 +103,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     }
 
     async fn query(&self, context: &Context, connection: ConnectionId, blocking: bool) -> Answer {
-        if context.program.database.dry_run {
+        if context.config.database.dry_run {
             return self.succeed_dry(context, connection);
         }
         let Some(mut taken) = self.take(connection, blocking) else {
@@ -158,7 +158,7 @@ impl<C: ScriptedConnector> UserSession<C> {
 
     async fn connect(&self, context: &Context, connection: ConnectionId, blocking: bool) -> Answer {
         let number = self.thread.run.counters.connections.fetch_add(1, Ordering::Relaxed);
-        if !context.program.database.dry_run {
+        if !context.config.database.dry_run {
             match self.open(context, number, blocking).await {
                 Ok(open) => self.put(connection, NumberedConnection { connection: open, number }, false),
                 Err(error) => return self.fail_connect(context, &error, number),
@@ -179,7 +179,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         };
         let as_text =
             || set_mode(StatementMode::Text, text.iter().filter(|&&byte| byte == b'?').count() as u16);
-        let database = &context.program.database;
+        let database = &context.config.database;
         if database.dry_run || !database.prepared {
             return as_text();
         }

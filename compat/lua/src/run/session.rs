@@ -16,9 +16,9 @@ use tokio::sync::Semaphore;
 
 use super::LuaFailure;
 use super::blocking::BlockingMonitor;
+use crate::config::ScriptConfig;
 use crate::context::Context;
 use crate::host::ScriptHost;
-use crate::program::Program;
 use crate::sql::ConnectionId;
 
 /// Names of the statement kinds, by kind number.
@@ -29,7 +29,7 @@ pub(super) const KINDS: [&str; 3] = ["read", "write", "other"];
 pub(super) struct RunContext<C> {
     pub(super) connector: C,
     pub(super) plan: Arc<Plan>,
-    pub(super) program: Arc<Program>,
+    pub(super) config: Arc<ScriptConfig>,
     pub(super) host: Arc<dyn ScriptHost>,
     pub(super) counters: Arc<RunCounters>,
     /// Whether LuaJIT compiles traces.
@@ -87,7 +87,7 @@ pub(super) struct UserSession<C: ScriptedConnector> {
     /// `None` before the clock starts, and outside a run.
     pub(super) measured_user: RefCell<Option<MeasuredUser>>,
     /// Number of statements executed before the clock started, by kind.
-    pub(super) early_counts: [Cell<u64>; 3],
+    pub(super) counts_before_start: [Cell<u64>; 3],
     pub(super) event: Cell<Option<CurrentEvent>>,
     /// When the last event ended, for a script that defines `thread_run`.
     pub(super) free_since: Cell<Option<Nanos>>,
@@ -105,7 +105,7 @@ impl<C: ScriptedConnector> UserSession<C> {
             thread: Rc::clone(thread),
             connections: RefCell::default(),
             measured_user: RefCell::default(),
-            early_counts: Default::default(),
+            counts_before_start: Default::default(),
             event: Cell::default(),
             free_since: Cell::default(),
         })
@@ -129,7 +129,7 @@ impl<C: ScriptedConnector> UserSession<C> {
             let _permit = self.thread.connecting.acquire().await;
             self.thread.run.connector.connect(number).await?
         };
-        if context.program.compat == Compat::V11 {
+        if context.config.compat == Compat::V1_1 {
             connection.track_result_sets();
         }
         Ok(connection)

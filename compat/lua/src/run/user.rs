@@ -58,7 +58,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
     ) -> Result<Self, LuaFailure> {
         let session = UserSession::new(thread);
         let (run, handler) = (&thread.run, Rc::clone(&session));
-        let state = State::new(number as i64, &run.program, &run.host, handler, vm);
+        let state = State::new(number as i64, &run.config, &run.host, handler, vm);
         let state = state.map_err(LuaFailure::chunk)?;
         let mut user = Self { state, session, thread: Rc::clone(thread), number };
         let mut chunk = user.state.chunk().map_err(LuaFailure::chunk)?;
@@ -105,7 +105,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
 
     /// Runs events until the run is over or the script ends the user.
     pub(super) async fn run(mut self, worker: Rc<WorkerState>, id: UserId) {
-        self.session.measure_as(MeasuredUser { worker: Rc::clone(&worker), id });
+        self.session.start_measurement(MeasuredUser { worker: Rc::clone(&worker), id });
         let result = match self.state.thread_run() {
             Ok(None) => self.run_events(&worker, id).await,
             Ok(Some(mut thread_run)) => {

@@ -15,7 +15,7 @@ use super::objects::{ERROR_NONE, StoredParameter};
 use super::request::{Answer, ConnectionId, Request, StatementId};
 use crate::api::rand::append;
 use crate::context::Counter;
-use crate::raw::{self, Call, CallResult, CallReturn, LUA_TCDATA, NOTHING, ONE};
+use crate::raw::{self, Call, CallResult, CallReturn, LUA_TCDATA, NO_RESULT, ONE_RESULT};
 
 const CONNECTION_CLOSED: &str = "attempt to use an already closed connection";
 const ALREADY_CLOSED: &str = "attempt to close an already closed connection";
@@ -34,10 +34,10 @@ pub(crate) fn request(call: &Call, request: Request) -> CallResult {
         return Ok(CallReturn::Yield);
     }
     match context.handler.handle(context, request) {
-        Answer::Nothing => NOTHING,
+        Answer::Nothing => NO_RESULT,
         Answer::Flag(flag) => {
             call.push_bool(flag);
-            ONE
+            ONE_RESULT
         }
     }
 }
@@ -46,7 +46,7 @@ pub(crate) fn request(call: &Call, request: Request) -> CallResult {
 fn refuse(call: &Call, alert: &str) -> CallResult {
     call.context().host.log(Level::Alert, alert);
     call.push_bool(false);
-    ONE
+    ONE_RESULT
 }
 
 fn refuse_closed(call: &Call, connection: ConnectionId) -> CallResult {
@@ -98,7 +98,7 @@ fn release(call: &Call) -> CallResult {
     let sql = &call.context_at(1).sql;
     sql.unreferenced.borrow_mut().push(ConnectionId(call.integer(2) as u32));
     sql.has_unreferenced.set(true);
-    NOTHING
+    NO_RESULT
 }
 
 fn query(call: &Call) -> CallResult {
@@ -123,7 +123,7 @@ fn new_statement(call: &Call) -> CallResult {
     }
     let id = call.context().sql.objects.borrow_mut().add_statement(connection, sql);
     call.push(id.0.into());
-    ONE
+    ONE_RESULT
 }
 
 #[inline]
@@ -140,7 +140,7 @@ fn execute(call: &Call) -> CallResult {
 fn remove_statement(call: &Call) -> CallResult {
     let id = statement(call)?;
     call.context().sql.objects.borrow_mut().remove_statement(id);
-    NOTHING
+    NO_RESULT
 }
 
 /// Arguments: statement, type, length. Returns the parameter's number, or nothing if the type cannot be bound.
@@ -155,21 +155,21 @@ fn new_parameter(call: &Call) -> CallResult {
             }
             (Type::Text, call.integer(3).max(0) as usize)
         }
-        _ => return NOTHING,
+        _ => return NO_RESULT,
     };
     let parameter = call.context().sql.objects.borrow_mut().add_parameter(statement, kind, length_max);
     call.push(parameter as f64);
-    ONE
+    ONE_RESULT
 }
 
 /// Arguments: statement, parameters.
 fn bind(call: &Call) -> CallResult {
-    let (statement, count) = (statement(call)?, call.count());
+    let (statement, count) = (statement(call)?, call.argument_count());
     let mut objects = call.context().sql.objects.borrow_mut();
     let index = |argument| objects.parameter_index(call.field(argument, 1));
     let parameters: Option<Vec<u32>> = (2..=count).map(index).collect();
     objects.statement_mut(statement).bind(parameters.ok_or("not a parameter of an open statement")?);
-    NOTHING
+    NO_RESULT
 }
 
 /// Arguments: parameter, value.
@@ -177,7 +177,7 @@ fn bind(call: &Call) -> CallResult {
 fn set(call: &Call) -> CallResult {
     let kind = call.kind(2);
     if kind == LUA_TNUMBER && with_parameter(call, |parameter| parameter.set_number(call.number(2)))? {
-        return NOTHING;
+        return NO_RESULT;
     }
     // Convert before borrowing: Lua's collector may run and call the script.
     let (bytes, wide) = match kind {
@@ -198,7 +198,7 @@ fn set(call: &Call) -> CallResult {
         (_, _, Some(number)) if parameter.set_integer(number) => None,
         (expected, ..) => Some(expected),
     })?;
-    mismatch.map_or(NOTHING, |expected| Err(mismatch_message(call, expected, 2)))
+    mismatch.map_or(NO_RESULT, |expected| Err(mismatch_message(call, expected, 2)))
 }
 
 /// Calls `change` with the parameter that argument 1 names.
@@ -228,7 +228,7 @@ fn set_random(call: &Call) -> CallResult {
     with_parameter(call, |parameter| match (parameter.kind(), template) {
         (Type::Text, Some(template)) => {
             parameter.set_text(|text| append(&mut call.context().rng.borrow_mut(), template, text));
-            NOTHING
+            NO_RESULT
         }
         (Type::Text, None) => Err("the template must be a string".into()),
         (Type::Int, _) => Err("Unsupported argument type: 4".into()),
@@ -259,7 +259,7 @@ fn bulk_init(call: &Call) -> CallResult {
         // In sysbench this call succeeds.
         call.context().host.log(Level::Alert, CONNECTION_CLOSED);
     }
-    NOTHING
+    NO_RESULT
 }
 
 #[inline]
@@ -277,7 +277,7 @@ fn bulk_next(call: &Call) -> CallResult {
         _ if !open => refuse(call, CONNECTION_CLOSED),
         None => refuse(call, "attempt to call bulk_insert_next() before bulk_insert_init()"),
         Some(true) => request(call, Request::Query(connection)),
-        Some(false) => NOTHING,
+        Some(false) => NO_RESULT,
     }
 }
 
@@ -294,14 +294,14 @@ fn bulk_done(call: &Call) -> CallResult {
         objects.text = out;
         has_rows
     };
-    if has_rows { request(call, Request::Query(connection)) } else { NOTHING }
+    if has_rows { request(call, Request::Query(connection)) } else { NO_RESULT }
 }
 
 /// Logs argument 1 as a FATAL line.
 fn fatal(call: &Call) -> CallResult {
     let text = String::from_utf8_lossy(call.bytes(1).unwrap_or_default()).into_owned();
     call.context().host.log(Level::Fatal, &text);
-    NOTHING
+    NO_RESULT
 }
 
 /// Returns the number of rows, the number of columns and the counter of a connection's last result.
@@ -341,7 +341,7 @@ fn fetch_row(call: &Call) -> CallResult {
     } else if is_last && empty {
         alert("attempt to fetch row from an empty result set");
     }
-    ONE
+    ONE_RESULT
 }
 
 /// Pushes a row as a table of strings. A column that is NULL has no field.
@@ -359,7 +359,7 @@ fn push_row(call: &Call, rows: &Rows, row: &[u8]) {
 fn more_results(call: &Call) -> CallResult {
     let (connection, _) = connection(call)?;
     call.push_bool(!call.context().sql.connection(connection).result_sets.is_empty());
-    ONE
+    ONE_RESULT
 }
 
 fn next_result(call: &Call) -> CallResult {
@@ -368,7 +368,7 @@ fn next_result(call: &Call) -> CallResult {
         return refuse_closed(call, connection);
     }
     if call.context().sql.connection(connection).result_sets.is_empty() {
-        return NOTHING;
+        return NO_RESULT;
     }
     request(call, Request::NextResult(connection))
 }
@@ -383,7 +383,7 @@ fn free(call: &Call) -> CallResult {
         }
         std::mem::replace(&mut connection.result_is_live, false)
     };
-    if was_live { NOTHING } else { refuse(call, "attempt to free an invalid result set") }
+    if was_live { NO_RESULT } else { refuse(call, "attempt to free an invalid result set") }
 }
 
 /// The functions, by their names in interface.lua.
@@ -422,7 +422,7 @@ pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
         "fatal" => fatal,
         "use_database" => |call| {
             call.context().handler.use_database();
-            NOTHING
+            NO_RESULT
         },
     }
     Ok(table)

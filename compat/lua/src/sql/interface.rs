@@ -4,8 +4,8 @@ use mlua::{Function, Lua, Table};
 
 use super::calls;
 use crate::compile;
+use crate::config::ScriptConfig;
 use crate::context::Context;
-use crate::program::Program;
 use dbdyno_sysbench::Compat;
 
 /// The functions that interface.lua returns. All users of a state share them.
@@ -29,7 +29,7 @@ const EXPORTED_V11: &str = " db_more_results db_next_result db_stmt_next_result"
 
 pub(crate) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     if lua.app_data_ref::<Interface>().is_none() {
-        let interface = load(lua, &context.program)?;
+        let interface = load(lua, &context.config)?;
         lua.set_app_data(interface);
     }
     let create_for_user = lua.app_data_ref::<Interface>().expect("it was set above").create_for_user.clone();
@@ -41,14 +41,14 @@ pub(crate) fn exported(lua: &Lua) -> Table {
     lua.app_data_ref::<Interface>().expect("`install` comes first").exported.clone()
 }
 
-fn load(lua: &Lua, program: &Program) -> mlua::Result<Interface> {
+fn load(lua: &Lua, config: &ScriptConfig) -> mlua::Result<Interface> {
     let raw = calls::table(lua)?;
-    let is_v11 = program.compat == Compat::V11;
-    raw.raw_set("driver", program.database.driver.as_str())?;
-    raw.raw_set("driver_error", program.database.driver_error.as_deref())?;
+    let is_1_1 = config.compat == Compat::V1_1;
+    raw.raw_set("driver", config.database.driver.as_str())?;
+    raw.raw_set("driver_error", config.database.driver_error.as_deref())?;
     raw.raw_set("connect_failed", CONNECT_FAILED)?;
-    raw.raw_set("is_v11", is_v11)?;
-    raw.raw_set("exported", [EXPORTED, if is_v11 { EXPORTED_V11 } else { "" }].concat())?;
+    raw.raw_set("is_1_1", is_1_1)?;
+    raw.raw_set("exported", [EXPORTED, if is_1_1 { EXPORTED_V11 } else { "" }].concat())?;
     let compile = |lua: &Lua, ()| compile::load(lua, "sysbench.sql.lua", include_bytes!("exported.lua"));
     raw.raw_set("compile_exported", lua.create_function(compile)?)?;
     let chunk = compile::load(lua, "sysbench.sql.lua", include_bytes!("interface.lua"))?;

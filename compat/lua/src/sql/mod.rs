@@ -6,8 +6,8 @@
 //! ```text
 //! st:execute()             interface.lua: reads the result of the call
 //!   └ raw.execute          calls.rs: stores the request, yields
-//!       └ run/requests.rs  writes the message from `Sql::execution`, awaits, calls `Connection::succeed` or `fail`
-//!   ┌ resumes with true (rows), false (failed) or nothing
+//!       └ run/requests.rs  sends what `Sql::execution` returns, awaits, calls `Connection::succeed` or `fail`
+//!   ┌ resumes with true (it returned rows), false (it failed) or no value (it returned no rows)
 //! ```
 //! # Layout
 //! - `request`: requests and results; `objects`: connections, statements and parameters by number.

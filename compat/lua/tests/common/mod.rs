@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use dbdyno_lua::run::{LuaFailure, Script, ScriptSetup, load};
-use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
+use dbdyno_lua::{Database, Jit, RandomSettings, ScriptConfig, ScriptHost, Source};
 use dbdyno_runner::{MeasurementEnd, RunEnd, RunSpec, Secrets, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Distribution, Plan};
@@ -139,14 +139,14 @@ impl Run {
     /// Loads `text` and reads its options.
     pub fn load(&self, text: &str) -> Result<(Rc<dyn Script>, Arc<RecordingHost>), LuaFailure> {
         let host = Arc::new(RecordingHost { threads: self.threads, ..RecordingHost::default() });
-        let program = Program {
+        let config = ScriptConfig {
             source: Source::Text { text: text.into(), chunk: "@test.lua".into() },
             name: "test.lua".into(),
             path: String::new(),
             cpath: String::new(),
             version: "1.0.20".into(),
             version_string: "sysbench 1.0.20".into(),
-            compat: Compat::V10,
+            compat: Compat::V1_0,
             random: RandomSettings {
                 seed: 1,
                 distribution: Distribution::Uniform,
@@ -166,7 +166,7 @@ impl Run {
         spec.options.measurement_end = MeasurementEnd::AfterLastEvent;
         let main = load(ScriptSetup {
             spec,
-            program,
+            config,
             host: script_host,
             one_thread_per_user: self.one_thread_per_user,
         })?;

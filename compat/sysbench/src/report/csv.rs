@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_row_has_a_value_for_every_name() {
-        let settings = settings(&[("percentile", "50,95,99.9")], Compat::V10);
+        let settings = settings(&[("percentile", "50,95,99.9")], Compat::V1_0);
         let header = lines(&settings, &no_test, &Progress::Started);
         let errors_by_code = [("1205", 1), ("1213", 4)].map(|(code, count)| (code.to_owned(), count)).into();
         let totals = Totals { errors: 5, errors_by_code, ..Totals::default() };

@@ -27,7 +27,7 @@ pub fn report(
         totals.errors_by_code.iter().for_each(|(code, &count)| text += &rate_row(code, count, totals));
     }
     test.total.iter().for_each(|line| text += &format!("{line}\n"));
-    if test.replaces_general {
+    if test.replaces_general_statistics {
         return text + &latency(settings, totals) + "\n";
     }
     text + &general_statistics(settings.compat, totals)
@@ -64,12 +64,12 @@ fn sql_statistics(totals: &Totals) -> String {
 fn general_statistics(compat: Compat, totals: &Totals) -> String {
     let events = totals.events;
     match compat {
-        Compat::V10 => format!(
+        Compat::V1_0 => format!(
             "\nGeneral statistics:\n    total time:                          {:.4}s\n    total number of events:              \
              {events}\n",
             totals.at_s()
         ),
-        Compat::V11 => format!(
+        Compat::V1_1 => format!(
             "\nThroughput:\n    events/s (eps):                      {:.4}\n    time elapsed:                        \
              {:.4}s\n    total number of events:              {events}\n",
             totals.rate(events),
@@ -176,7 +176,7 @@ mod tests {
     /// Every column where sysbench 1.0.20 prints it.
     #[test]
     fn the_report_of_1_0() {
-        let settings = settings(&[("threads", "2")], Compat::V10);
+        let settings = settings(&[("threads", "2")], Compat::V1_0);
         let expected = "\
 SQL statistics:
     queries performed:
@@ -210,7 +210,7 @@ Threads fairness:
 
     #[test]
     fn the_report_of_1_1() {
-        let settings = settings(&[], Compat::V11);
+        let settings = settings(&[], Compat::V1_1);
         let output = text(&settings);
         assert!(output.contains(
             "\nThroughput:\n    events/s (eps):                      24.8546\n    time elapsed:                        \
@@ -221,8 +221,8 @@ Threads fairness:
     #[test]
     fn custom_test_report_is_followed_by_latencies_only() {
         let total = vec!["\nThroughput:".into(), "         read:  IOPS=1.00".into()];
-        let test = TestReport { total, replaces_general: true, ..TestReport::default() };
-        let output = report(&settings(&[], Compat::V11), false, &totals(), (0, 0), test);
+        let test = TestReport { total, replaces_general_statistics: true, ..TestReport::default() };
+        let output = report(&settings(&[], Compat::V1_1), false, &totals(), (0, 0), test);
         let head = "\nThroughput:\n         read:  IOPS=1.00\n\nLatency (ms):\n         min:                                   21.36\n";
         assert!(output.starts_with(head), "{output}");
         assert!(output.ends_with("         sum:                                 4013.32\n\n"), "{output}");
@@ -230,7 +230,8 @@ Threads fairness:
 
     #[test]
     fn report_prints_every_requested_percentile() {
-        let settings_of = |percentile| settings(&[("threads", "2"), ("percentile", percentile)], Compat::V10);
+        let settings_of =
+            |percentile| settings(&[("threads", "2"), ("percentile", percentile)], Compat::V1_0);
         let output = text(&settings_of("50,99.9"));
         let rows = "         50th percentile:                       61.08\n       99.9th percentile:                       61.08\n";
         assert!(output.contains(rows), "{output}");

@@ -39,8 +39,8 @@ pub fn driver_failure_lines(message: String, command: Command, compat: Compat) -
 /// The last line of a run whose threads cannot start.
 pub(super) fn initialization_failed(compat: Compat) -> &'static str {
     match compat {
-        Compat::V10 => "Thread initialization failed!",
-        Compat::V11 => "Threads initialization failed!",
+        Compat::V1_0 => "Thread initialization failed!",
+        Compat::V1_1 => "Threads initialization failed!",
     }
 }
 
@@ -152,20 +152,20 @@ mod tests {
 
     #[test]
     fn mysql_failures_have_driver_script_and_sysbench_lines() {
-        let messages = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V10));
+        let messages = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V1_0));
         assert_eq!(messages[0], "unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...");
         assert_eq!(messages.len(), 4);
         assert_eq!(messages[3], "Thread initialization failed!");
-        let newer = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V11));
+        let newer = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V1_1));
         assert_eq!(newer[3], "Threads initialization failed!");
-        let messages = lines(&failure(FailedAction::Prepare), Command::Run, &mysql(Compat::V10));
+        let messages = lines(&failure(FailedAction::Prepare), Command::Run, &mysql(Compat::V1_0));
         assert_eq!(messages[1], "MySQL error: 1146 \"Table 'sbtest.sbtest1' doesn't exist\"");
-        let messages = lines(&failure(FailedAction::Execute), Command::Run, &mysql(Compat::V10));
+        let messages = lines(&failure(FailedAction::Execute), Command::Run, &mysql(Compat::V1_0));
         assert_eq!(
             messages[1],
             "`thread_run' function failed: SQL error, errno = 1146, state = '42S02': Table 'sbtest.sbtest1' doesn't exist"
         );
-        let messages = lines(&failure(FailedAction::Query), Command::Prepare, &mysql(Compat::V10));
+        let messages = lines(&failure(FailedAction::Query), Command::Prepare, &mysql(Compat::V1_0));
         assert!(messages[1].starts_with("`sysbench.cmdline.call_command' function failed: SQL error"));
     }
 
@@ -173,7 +173,7 @@ mod tests {
     fn localhost_is_named_as_in_the_options() {
         let mut failure = failure(FailedAction::Connect);
         let mut first_line = |options: &[(&str, &str)]| {
-            let settings = settings(options, Compat::V10);
+            let settings = settings(options, Compat::V1_0);
             failure.server.as_deref_mut().unwrap().endpoint = Some(settings.servers[0].0.clone());
             lines(&failure, Command::Run, &settings).remove(0)
         };
@@ -189,7 +189,7 @@ mod tests {
             let mut failure = failure(action);
             let server = failure.server.as_deref_mut().unwrap();
             (server.code, server.message) = (code, "relation does not exist".into());
-            lines(&failure, Command::Run, &settings(&[("db-driver", "pgsql")], Compat::V10))
+            lines(&failure, Command::Run, &settings(&[("db-driver", "pgsql")], Compat::V1_0))
         };
         let query = messages(FailedAction::Query, 0);
         assert_eq!(query[..2], ["PQexec() failed: 7 relation does not exist", "failed query was: SELECT 1"]);

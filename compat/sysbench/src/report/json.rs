@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_one_line_with_every_percentile() {
-        let settings = settings(&[("percentile", "50,99.9")], Compat::V10);
+        let settings = settings(&[("percentile", "50,99.9")], Compat::V1_0);
         let buckets = vec![(crate::latency::scale().bucket(2.0) as u16, 4)];
         let totals = Totals {
             start_us: 4_000_000,

@@ -15,8 +15,8 @@ pub fn line(loading: &Loading, rows_each: u64, compat: Compat) -> Option<String>
         LoadingStep::Indexing => Some(format!("Creating a secondary index on '{table}'...\n")),
         LoadingStep::Dropping => Some(format!("Dropping table '{table}'...\n")),
         LoadingStep::Prewarming => Some(match compat {
-            Compat::V10 => format!("Prewarming table {table}\n"),
-            Compat::V11 => format!("Preloading table {table}\n"),
+            Compat::V1_0 => format!("Prewarming table {table}\n"),
+            Compat::V1_1 => format!("Preloading table {table}\n"),
         }),
         _ => None,
     }
@@ -30,7 +30,7 @@ mod tests {
     fn loading_steps_have_lines() {
         let line_of = |step, rows| {
             let loading = Loading { step, table: "sbtest1".into(), rows: 0, rows_planned: rows, at_us: 0 };
-            line(&loading, rows, Compat::V10)
+            line(&loading, rows, Compat::V1_0)
         };
         assert_eq!(line_of(LoadingStep::Creating, 5).as_deref(), Some("Creating table 'sbtest1'...\n"));
         assert_eq!(line_of(LoadingStep::Filling, 5).as_deref(), Some("Inserting 5 records into 'sbtest1'\n"));

@@ -32,7 +32,7 @@ pub struct TestReport {
     /// Lines that precede the general statistics of a full report.
     pub total: Vec<String>,
     /// Whether `total` replaces the general statistics and the thread fairness.
-    pub replaces_general: bool,
+    pub replaces_general_statistics: bool,
     /// Values for JSON and CSV reports. Their names and order are the same in every report.
     pub figures: Vec<(&'static str, f64)>,
 }

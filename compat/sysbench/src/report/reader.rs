@@ -130,7 +130,7 @@ mod tests {
     use crate::testing::settings;
 
     fn reader() -> Reader {
-        Reader::new(&settings(&[("report-interval", "2"), ("report-checkpoints", "3")], Compat::V10), false)
+        Reader::new(&settings(&[("report-interval", "2"), ("report-checkpoints", "3")], Compat::V1_0), false)
     }
 
     fn phase(name: PhaseName, at_us: u64) -> Record {

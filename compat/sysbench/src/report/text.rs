@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn format_v10(options: &[(&str, &str)], progress: &Progress, database: bool) -> String {
-        format_progress(options, Compat::V10, progress, database)
+        format_progress(options, Compat::V1_0, progress, database)
     }
 
     fn totals() -> Totals {
@@ -293,7 +293,7 @@ General statistics:
     #[test]
     fn lines_at_the_start_of_a_run() {
         assert_eq!(format_v10(&[], &Progress::Started, true), "Threads started!\n\n");
-        let text = format_progress(&[("warmup-time", "2")], Compat::V11, &Progress::Started, true);
+        let text = format_progress(&[("warmup-time", "2")], Compat::V1_1, &Progress::Started, true);
         assert_eq!(text, "Threads started!\n\nWarming up for 2 seconds...\n\n");
     }
 }

@@ -218,7 +218,7 @@ fn random_functions_differ_by_version() {
         printed(names),
         "default gaussian pareto special string uniform uniform_double uniform_uint64 unique\ttrue\n"
     );
-    let host = Arc::new(RecordingHost { compat: Compat::V11, ..RecordingHost::default() });
+    let host = Arc::new(RecordingHost { compat: Compat::V1_1, ..RecordingHost::default() });
     let text = format!(
         "{names} assert(sysbench.rand.zipfian(3, 3) == 3)
          for _ = 1, 1000 do local s = sysbench.rand.varstring(2, 5) assert(#s >= 2 and #s <= 5 and s:match('^[0-z]+$')) end

@@ -5,7 +5,7 @@ use dbdyno_sysbench::Compat;
 
 /// A script and the settings of its states.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct ScriptConfig {
     /// Where the script comes from.
     pub source: Source,
     /// The file's name without folders, for messages.
