@@ -1,4 +1,4 @@
-//! The binary, from outside: a plan goes in, records come out. The target is the null server.
+//! Tests of the program dbdyno-engine: its input is a plan, its output records. The target is the null server.
 
 #![allow(clippy::disallowed_methods)] // A test starts processes.
 
@@ -26,13 +26,13 @@ fn plan() -> serde_json::Value {
     })
 }
 
-fn with(key: &str, value: serde_json::Value) -> serde_json::Value {
+fn plan_with(key: &str, value: serde_json::Value) -> serde_json::Value {
     let mut plan = plan();
     plan[key] = value;
     plan
 }
 
-fn engine(command: &str, input: &str) -> Output {
+fn run_engine(command: &str, input: &str) -> Output {
     spawn(command, input, Stdio::piped(), Stdio::piped()).wait_with_output().unwrap()
 }
 
@@ -42,12 +42,12 @@ fn records(output: &Output) -> Vec<Record> {
 }
 
 fn run(plan: &serde_json::Value) -> Vec<Record> {
-    let output = engine("run", &format!("{plan}\n"));
+    let output = run_engine("run", &format!("{plan}\n"));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     records(&output)
 }
 
-/// Every count of every phase: the intervals add up to the totals, and to the statements and ticks.
+/// Asserts that every count of the intervals, statements and ticks adds up to the totals of its phase.
 fn assert_sums(records: &[Record]) {
     let Some(Record::End(end)) = records.last() else { panic!("no end: {records:?}") };
     for (&phase, totals) in &end.phases {
@@ -102,8 +102,8 @@ fn a_run_is_hello_ready_phases_and_end() {
 }
 
 #[test]
-fn several_workers_add_up() {
-    let mut plan = with("client", json!({"workers": 3}));
+fn counts_of_several_workers_add_up() {
+    let mut plan = plan_with("client", json!({"workers": 3}));
     plan["load"]["connections"] = json!(7);
     let records = run(&plan);
     assert!(matches!(&records[1], Record::Ready(ready) if ready.connections == 7));
@@ -111,12 +111,12 @@ fn several_workers_add_up() {
 }
 
 #[test]
-fn an_open_loop_keeps_its_rate_and_its_accounts() {
+fn an_open_loop_keeps_its_rate_and_counts_every_arrival() {
     for shape in [json!({"constant": {"rate_per_s": 2000.0}}), json!({"poisson": {"rate_per_s": 2000.0}})] {
-        let records = run(&with("load", json!({"connections": 20, "shape": shape})));
+        let records = run(&plan_with("load", json!({"connections": 20, "shape": shape})));
         assert_sums(&records);
         let Some(Record::End(end)) = records.last() else { unreachable!() };
-        // What the warm-up left unfinished is due again in the measurement, and depends on the machine.
+        // Arrivals that the warm-up leaves unfinished count as due in the measurement too; their number depends on the machine.
         let carried = end.phases[&PhaseName::Warmup].accounting.unfinished;
         let arrivals = end.phases[&PhaseName::Measure].accounting.due - carried;
         // 700 arrivals in 0.35 s; four standard deviations of a Poisson count are 106.
@@ -125,9 +125,10 @@ fn an_open_loop_keeps_its_rate_and_its_accounts() {
 }
 
 #[test]
-fn an_open_loop_above_capacity_counts_what_is_left() {
-    // Two connections that need at least 10 ms a statement cannot do 5000 point selects a second.
-    let mut plan = with("load", json!({"connections": 2, "shape": {"constant": {"rate_per_s": 5000.0}}}));
+fn an_open_loop_above_capacity_counts_unfinished_events() {
+    // With at least 10 ms per statement, two connections execute at most 200 point selects per second.
+    let mut plan =
+        plan_with("load", json!({"connections": 2, "shape": {"constant": {"rate_per_s": 5000.0}}}));
     plan["target"] = json!({"protocol": "null", "answer_us": 10_000});
     plan["workload"]["name"] = json!("oltp_point_select");
     let records = run(&plan);
@@ -137,15 +138,15 @@ fn an_open_loop_above_capacity_counts_what_is_left() {
     assert!(totals.accounting.unfinished > 2000, "{:?}", totals.accounting);
     // Latency counts from the due time: the last events have waited for most of the run.
     assert!(totals.latency_max_us.unwrap() > 300_000.0, "{:?}", totals.latency_max_us);
-    // With the warm-up's backlog before them all of them start late, but for those that were under way.
+    // All events wait for the backlog of the warm-up and therefore start late, except those already in flight.
     let counts = &totals.counts;
     assert!(counts.events > 2 && counts.late + 2 >= counts.events, "{} of {}", counts.late, counts.events);
 }
 
 #[test]
-fn littles_law_holds_to_the_edges() {
-    // Some 17 events per connection and phase: without the events under way at the edges it would be off by 6 %.
-    let mut plan = with("target", json!({"protocol": "null", "answer_us": 20_000}));
+fn littles_law_includes_events_at_the_edges_of_a_phase() {
+    // A connection executes about 17 events per phase. Without the events in flight at the edges the error would be 6 %.
+    let mut plan = plan_with("target", json!({"protocol": "null", "answer_us": 20_000}));
     plan["workload"]["name"] = json!("oltp_point_select");
     let records = run(&plan);
     let Some(Record::End(end)) = records.last() else { unreachable!() };
@@ -157,31 +158,31 @@ fn littles_law_holds_to_the_edges() {
 }
 
 #[test]
-fn all_problems_of_a_plan_come_at_once() {
-    let mut plan = with("load", json!({"connections": 0}));
+fn an_error_lists_all_problems_of_a_plan() {
+    let mut plan = plan_with("load", json!({"connections": 0}));
     plan["client"] = json!({"workers": 1000});
     plan["workload"]["options"] = json!({"tables": 0});
-    let output = engine("run", &format!("{plan}\n"));
+    let output = run_engine("run", &format!("{plan}\n"));
     assert_eq!(output.status.code(), Some(2));
-    let words = String::from_utf8(output.stderr).unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
     for problem in ["load.connections is 0", "client.workers is 1000", "workload.options.tables is 0"] {
-        assert!(words.contains(problem), "{words}");
+        assert!(message.contains(problem), "{message}");
     }
     assert!(output.stdout.is_empty());
 }
 
 #[test]
 fn an_unknown_key_is_named() {
-    let output = engine("run", &format!("{}\n", with("conections", json!(1))));
+    let output = run_engine("run", &format!("{}\n", plan_with("conections", json!(1))));
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("conections"));
 }
 
 #[test]
-fn a_server_that_is_not_there_is_exit_3() {
+fn an_unreachable_server_ends_with_exit_code_3() {
     let target = json!({"protocol": "mysql", "endpoints": [{"tcp": {"host": "127.0.0.1", "port": 1}}],
         "user": "u", "database": "d"});
-    let output = engine("run", &format!("{}\n", with("target", target)));
+    let output = run_engine("run", &format!("{}\n", plan_with("target", target)));
     assert_eq!(output.status.code(), Some(3));
     let records = records(&output);
     let Some(Record::End(end)) = records.last() else { panic!("no end") };
@@ -190,11 +191,11 @@ fn a_server_that_is_not_there_is_exit_3() {
 }
 
 #[test]
-fn the_end_of_input_stops_a_run_on_command() {
-    let plan = with("start", json!({"on-command": {"start_timeout_us": 5_000_000}}));
-    // The start command and then the end of input: the run begins and is abandoned.
+fn the_end_of_standard_input_stops_a_run() {
+    let plan = plan_with("start", json!({"on-command": {"start_timeout_us": 5_000_000}}));
+    // Standard input ends after the start command, so the run begins and is abandoned.
     let start = json!({"type": "start", "data": {"at_unix_us": 0}});
-    let output = engine("run", &format!("{plan}\n{start}\n"));
+    let output = run_engine("run", &format!("{plan}\n{start}\n"));
     assert_eq!(output.status.code(), Some(4));
     let Some(Record::End(end)) = records(&output).pop() else { panic!("no end") };
     assert_eq!(end.reason, EndReason::Abandoned);
@@ -206,14 +207,14 @@ fn sigint_ends_a_run_with_its_report() {
     plan["phases"] = json!({"measure_us": 60_000_000});
     let mut child = spawn("run", &format!("{plan}\n"), Stdio::piped(), Stdio::inherit());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut said: Vec<String> = Vec::new();
-    while !said.last().is_some_and(|line| line.contains("\"interval\"")) {
-        said.push(lines.next().expect("an interval"));
+    let mut lines_read: Vec<String> = Vec::new();
+    while !lines_read.last().is_some_and(|line| line.contains("\"interval\"")) {
+        lines_read.push(lines.next().expect("an interval"));
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    said.extend(lines);
+    lines_read.extend(lines);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let records: Vec<Record> = said.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let records: Vec<Record> = lines_read.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_sums(&records);
     let Some(Record::End(end)) = records.last() else { panic!("no end") };
     assert_eq!(end.reason, EndReason::Interrupted);
@@ -221,12 +222,15 @@ fn sigint_ends_a_run_with_its_report() {
 }
 
 #[test]
-fn a_script_is_another_programs() {
-    let plan = with("workload", json!({"name": "lua", "script": {"path": "x.lua"}}));
+fn plans_of_scripts_are_refused() {
+    let plan = plan_with("workload", json!({"name": "lua", "script": {"path": "x.lua"}}));
     for command in ["prepare", "prewarm", "run", "cleanup"] {
-        let output = engine(command, &format!("{plan}\n"));
+        let output = run_engine(command, &format!("{plan}\n"));
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{command}");
-        let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(words, "dbdyno-engine: the workload is a Lua script; run this plan with dbdyno-compat\n");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            message,
+            "dbdyno-engine: the workload is a Lua script; run this plan with dbdyno-compat\n"
+        );
     }
 }

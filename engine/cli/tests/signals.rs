@@ -1,4 +1,4 @@
-//! Signals that end a run: a burst of them is one, the one after it ends the process at once.
+//! Tests of signals: a burst counts as one signal and ends the run; the next signal ends the process immediately.
 
 #![allow(clippy::disallowed_methods)] // A test starts processes, and sleeps.
 
@@ -14,8 +14,8 @@ use dbdyno_schema::record::{EndReason, PhaseName};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-/// A run without an end, once its clock runs. Its transactions take `answer_us` and are waited for a minute.
-fn started(answer_us: u64) -> (Child, Lines<BufReader<ChildStdout>>) {
+/// Starts an unlimited run and waits until its clock runs. Statements take `answer_us`; the drain takes up to a minute.
+fn start_run(answer_us: u64) -> (Child, Lines<BufReader<ChildStdout>>) {
     let plan = json!({
         "schema": 1,
         "target": {"protocol": "null", "answer_us": answer_us},
@@ -30,12 +30,12 @@ fn started(answer_us: u64) -> (Child, Lines<BufReader<ChildStdout>>) {
     (child, lines)
 }
 
-fn send(child: &Child, signal: Signal) {
+fn send_signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Whether the run wrote its last record, and the exit code.
-fn ended(mut child: Child, lines: Lines<BufReader<ChildStdout>>) -> (bool, Option<i32>) {
+/// Whether the run wrote its record `end`, and the exit code.
+fn wait_for_end(mut child: Child, lines: Lines<BufReader<ChildStdout>>) -> (bool, Option<i32>) {
     let last = lines.map(Result::unwrap).last().unwrap_or_default();
     let has_reported = match serde_json::from_str(&last) {
         Ok(Record::End(end)) => end.reason == EndReason::Interrupted,
@@ -45,35 +45,35 @@ fn ended(mut child: Child, lines: Lines<BufReader<ChildStdout>>) -> (bool, Optio
 }
 
 #[test]
-fn signals_of_one_burst_are_one() {
+fn a_burst_of_signals_counts_as_one() {
     for second in [Signal::INT, Signal::TERM] {
-        // The transactions under way take longer than the pause between the signals.
-        let (child, lines) = started(300_000);
-        send(&child, Signal::INT);
+        // The transactions in flight take longer than the pause between the signals.
+        let (child, lines) = start_run(300_000);
+        send_signal(&child, Signal::INT);
         std::thread::sleep(Duration::from_millis(1));
-        send(&child, second);
-        assert_eq!(ended(child, lines), (true, Some(130)), "{second:?}");
+        send_signal(&child, second);
+        assert_eq!(wait_for_end(child, lines), (true, Some(130)), "{second:?}");
     }
 }
 
 #[test]
-fn a_second_signal_ends_the_process_at_once() {
-    // It follows the end of the burst by 0.2 s. On a machine that stalls for as long the two may be one, so there are
-    // three attempts.
-    let ends_at_once = || {
-        let (child, lines) = started(10_000_000);
-        send(&child, Signal::INT);
+fn a_second_signal_ends_the_process_immediately() {
+    // The second signal follows 0.2 s after the burst. If the machine stalls that long, both signals may count as one
+    // burst; the test therefore has three attempts.
+    let ends_immediately = || {
+        let (child, lines) = start_run(10_000_000);
+        send_signal(&child, Signal::INT);
         std::thread::sleep(Duration::from_millis(700));
-        send(&child, Signal::INT);
-        ended(child, lines) == (false, Some(130))
+        send_signal(&child, Signal::INT);
+        wait_for_end(child, lines) == (false, Some(130))
     };
-    assert!((0..3).any(|_| ends_at_once()));
+    assert!((0..3).any(|_| ends_immediately()));
 }
 
 #[test]
-fn a_run_without_any_limit_ends_by_a_signal_and_reports_its_totals() {
-    let (mut child, lines) = started(1000);
-    send(&child, Signal::INT);
+fn a_signal_ends_an_unlimited_run_with_its_totals() {
+    let (mut child, lines) = start_run(1000);
+    send_signal(&child, Signal::INT);
     let last: Record = serde_json::from_str(&lines.map(Result::unwrap).last().unwrap()).unwrap();
     let Record::End(end) = last else { panic!("no end: {last:?}") };
     assert_eq!(end.reason, EndReason::Interrupted);

@@ -1,29 +1,29 @@
-//! How rows are loaded, and how caches are warmed before a run.
+//! Options of the plan for loading rows and for warming caches before a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the engine reads before a run, so that the run does not begin with a cold cache.
+/// Data that the engine reads before a run, so that the run does not begin with a cold cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prewarm {
-    /// Nothing is read.
+    /// None.
     #[default]
     None,
     /// Every table and every index, completely.
     Scan,
 }
 
-/// How rows are loaded.
+/// Options for loading rows.
 ///
-/// dbdyno marks its tables in their comment. `prepare` keeps complete tables of the same specification, and `cleanup`
-/// drops only marked tables. Several streams load one table.
+/// dbdyno marks its tables in the table comment. `prepare` keeps complete tables with the same specification, and
+/// `cleanup` drops only marked tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Loading {
-    /// Connections that load at the same time, also within one table.
+    /// Number of connections that load rows concurrently; several of them may load the same table.
     pub streams: u32,
-    /// How rows are sent.
+    /// The statement that sends rows.
     pub method: LoadingMethod,
 }
 
@@ -33,17 +33,17 @@ impl Default for Loading {
     }
 }
 
-/// How rows are sent to the server. The rows are the same either way.
+/// The statement that sends rows to the server. All methods load the same rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadingMethod {
     /// LOAD DATA LOCAL, or COPY with PostgreSQL, if the server allows it; otherwise INSERT.
     #[default]
     Auto,
-    /// LOAD DATA LOCAL; a server that refuses it is an error.
+    /// LOAD DATA LOCAL; `prepare` fails if the server refuses it.
     LoadData,
-    /// COPY; a server that refuses it is an error.
+    /// COPY; `prepare` fails if the server refuses it.
     Copy,
-    /// INSERT of many rows.
+    /// INSERT with many rows.
     Insert,
 }

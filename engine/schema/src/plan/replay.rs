@@ -1,12 +1,12 @@
-//! Replaying statements that a server or a file has recorded.
+//! Options of the plan for replaying recorded statements.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Statements from a file, instead of transactions in the plan. The engine sends them as text.
-/// The statements of one recorded connection from BEGIN to COMMIT are a
-/// transaction, and every other statement is a separate one. In weighted order, transactions with the same text are one,
-/// weighted by the number of times it was recorded.
+///
+/// The statements that one recorded connection sent from BEGIN to COMMIT form a transaction; every other statement is a
+/// transaction by itself. In weighted order, the weight of a transaction is the number of times that its text was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
@@ -14,11 +14,12 @@ pub struct Replay {
     pub file: String,
     /// Format of the file.
     pub format: LogFormat,
-    /// Only statements recorded in this database, as far as the log names it. None: all statements.
+    /// Replays only statements recorded in this database. Statements without a known database are replayed too. None:
+    /// replays all statements.
     #[serde(default)]
     pub database: Option<String>,
-    /// How often the list runs, in order `in-order` or `each-in-order`; then the run ends.
-    /// `in-order`: by all users together; `each-in-order`: by each of them. None: until the phases end.
+    /// Number of times that the list of transactions is executed before the run ends: by all users together in order
+    /// `in-order`, by each user in order `each-in-order`. None: the list is repeated until the phases end.
     #[serde(default)]
     pub times: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Tests of generated rows: exact distributions, and the same rows however they are written.
+//! Tests of generated rows: values follow their distributions, and every encoding has the same rows.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn generated(protocol: &str, tables: &Value, seed: u64) -> GeneratedTables {
     GeneratedTables::from_plan(&plan)
 }
 
-/// Every field of every row of a table, as a line holds it.
+/// The encoded fields of all rows of a table.
 fn lines(generated: &GeneratedTables, table: u32) -> Vec<Vec<String>> {
     let text = bulk(generated, table, 1, generated.rows(table), 64 * 1024);
     text.lines().map(|line| line.split('\t').map(Into::into).collect()).collect()
@@ -34,13 +34,13 @@ fn bulk(generated: &GeneratedTables, table: u32, first: u64, last: u64, bytes: u
     String::from_utf8(out).unwrap()
 }
 
-fn one(rows: u64, values: Value) -> Vec<String> {
+fn column_values(rows: u64, values: Value) -> Vec<String> {
     let tables = json!([{"name": "t", "rows": rows, "columns": [{"name": "a", "values": values}]}]);
     lines(&generated("mysql", &tables, 7), 1).into_iter().map(|mut row| row.remove(0)).collect()
 }
 
 /// Chi-square of counted values against their exact probabilities; the bound is the 99.99 % point by Wilson and Hilferty
-/// (1931). Every value must be one of these.
+/// (1931). Every value must be in `probabilities`.
 fn assert_fits(values: &[String], probabilities: &[(String, f64)]) {
     let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
     values.iter().for_each(|value| *counts.entry(value).or_default() += 1.0);
@@ -61,7 +61,7 @@ fn assert_fits(values: &[String], probabilities: &[(String, f64)]) {
     assert!(chi_square < bound, "chi-square {chi_square:.1}, bound {bound:.1}");
 }
 
-fn equally(values: impl IntoIterator<Item = String>) -> Vec<(String, f64)> {
+fn equal_probabilities(values: impl IntoIterator<Item = String>) -> Vec<(String, f64)> {
     let values: Vec<String> = values.into_iter().collect();
     let each = 1.0 / values.len() as f64;
     values.into_iter().map(|value| (value, each)).collect()
@@ -71,9 +71,9 @@ const ROWS: u64 = 60_000;
 
 #[test]
 fn numbers_fit_their_distributions() {
-    let integers = one(ROWS, json!({"integer": {"low": -3, "high": 16}}));
-    assert_fits(&integers, &equally((-3..=16).map(|number| number.to_string())));
-    let hot = one(
+    let integers = column_values(ROWS, json!({"integer": {"low": -3, "high": 16}}));
+    assert_fits(&integers, &equal_probabilities((-3..=16).map(|number| number.to_string())));
+    let hot = column_values(
         ROWS,
         json!({"integer": {"low": 10, "high": 59, "distribution": {"zipfian": {"exponent": 0.9}}}}),
     );
@@ -81,14 +81,14 @@ fn numbers_fit_their_distributions() {
     let total: f64 = (1..=50).map(weight).sum();
     let zipf: Vec<_> = (1..=50).map(|rank| ((rank + 9).to_string(), weight(rank) / total)).collect();
     assert_fits(&hot, &zipf);
-    let decimals = one(ROWS, json!({"decimal": {"low": -0.05, "high": 0.1, "scale": 2}}));
+    let decimals = column_values(ROWS, json!({"decimal": {"low": -0.05, "high": 0.1, "scale": 2}}));
     let hundredths = |units: i32| format!("{}{}.{:02}", if units < 0 { "-" } else { "" }, 0, units.abs());
-    assert_fits(&decimals, &equally((-5..=10).map(hundredths)));
+    assert_fits(&decimals, &equal_probabilities((-5..=10).map(hundredths)));
 }
 
 #[test]
 fn texts_fit_their_alphabet_and_lengths() {
-    let texts = one(ROWS, json!({"text": {"length": {"low": 0, "high": 2}, "alphabet": "ab"}}));
+    let texts = column_values(ROWS, json!({"text": {"length": {"low": 0, "high": 2}, "alphabet": "ab"}}));
     let third = 1.0 / 3.0;
     let mut expected = vec![(String::new(), third)];
     expected.extend(["a", "b"].map(|text| (text.into(), third / 2.0)));
@@ -97,32 +97,37 @@ fn texts_fit_their_alphabet_and_lengths() {
 }
 
 #[test]
-fn times_fit_and_rise() {
-    let days = one(ROWS, json!({"date": {"from": "2023-12-30", "to": "2024-01-02"}}));
-    assert_fits(&days, &equally(["2023-12-30", "2023-12-31", "2024-01-01", "2024-01-02"].map(Into::into)));
-    let halves = one(
+fn times_fit_their_range_and_order() {
+    let days = column_values(ROWS, json!({"date": {"from": "2023-12-30", "to": "2024-01-02"}}));
+    assert_fits(
+        &days,
+        &equal_probabilities(["2023-12-30", "2023-12-31", "2024-01-01", "2024-01-02"].map(Into::into)),
+    );
+    let halves = column_values(
         ROWS,
         json!({"timestamp": {"from": "1969-12-31 23:59:59.8", "to": "1970-01-01 00:00:00.1", "digits": 1}}),
     );
     let expected =
         ["1969-12-31 23:59:59.8", "1969-12-31 23:59:59.9", "1970-01-01 00:00:00.0", "1970-01-01 00:00:00.1"];
-    assert_fits(&halves, &equally(expected.map(Into::into)));
-    let rising = one(5, json!({"timestamp": {"from": "2024-02-28", "to": "2024-03-01", "order": "rising"}}));
+    assert_fits(&halves, &equal_probabilities(expected.map(Into::into)));
+    let rising =
+        column_values(5, json!({"timestamp": {"from": "2024-02-28", "to": "2024-03-01", "order": "rising"}}));
     let expected = ["02-28 00:00:00", "02-28 12:00:00", "02-29 00:00:00", "02-29 12:00:00", "03-01 00:00:00"];
     assert_eq!(rising, expected.map(|rest| format!("2024-{rest}")));
     assert_eq!(
-        one(1, json!({"date": {"from": "2024-02-29", "to": "2025-01-01", "order": "rising"}})),
+        column_values(1, json!({"date": {"from": "2024-02-29", "to": "2025-01-01", "order": "rising"}})),
         ["2024-02-29"]
     );
 }
 
 #[test]
 fn choices_fit_their_weights() {
-    let chosen = one(ROWS, json!({"one_of": {"values": ["a", 1, null, 2.5], "weights": [1, 2, 3, 4]}}));
+    let chosen =
+        column_values(ROWS, json!({"one_of": {"values": ["a", 1, null, 2.5], "weights": [1, 2, 3, 4]}}));
     let expected = [("a", 0.1), ("1", 0.2), ("\\N", 0.3), ("2.5", 0.4)];
     assert_fits(&chosen, &expected.map(|(value, share)| (value.into(), share)));
-    assert_eq!(one(3, json!({"constant": {"value": "a\tb"}})), ["a\\tb"; 3]);
-    assert_eq!(one(4, json!({"sequence": {"first": 5, "step": -3}})), ["5", "2", "-1", "-4"]);
+    assert_eq!(column_values(3, json!({"constant": {"value": "a\tb"}})), ["a\\tb"; 3]);
+    assert_eq!(column_values(4, json!({"sequence": {"first": 5, "step": -3}})), ["5", "2", "-1", "-4"]);
 }
 
 #[test]
@@ -145,7 +150,7 @@ fn foreign_keys_are_values_of_their_parents() {
     let zipf: Vec<_> =
         (1..=8).map(|rank| ((90 + 10 * rank).to_string(), 1.0 / f64::from(rank) / total)).collect();
     assert_fits(&column(2), &zipf);
-    assert_fits(&column(3), &equally(parents));
+    assert_fits(&column(3), &equal_probabilities(parents));
     let null = |value: &String| if value == "\\N" { "null".into() } else { "value".to_owned() };
     let nulls: Vec<String> = column(0).iter().map(null).collect();
     assert_fits(&nulls, &[("null".into(), 0.25), ("value".into(), 0.75)]);
@@ -164,14 +169,14 @@ fn all_kinds() -> Value {
 }
 
 #[test]
-fn rows_do_not_depend_on_pieces_or_servers() {
+fn rows_do_not_depend_on_ranges_buffers_or_servers() {
     let mysql = generated("mysql", &all_kinds(), 1);
     let whole = bulk(&mysql, 1, 1, 3000, 1 << 20);
     assert_eq!(whole.matches('\n').count(), 3000);
     assert_eq!(bulk(&mysql, 1, 1, 17, 100) + &bulk(&mysql, 1, 18, 3000, 4096), whole);
     assert_eq!(bulk(&generated("postgresql", &all_kinds(), 1), 1, 1, 3000, 64 * 1024), whole);
     assert_ne!(bulk(&generated("mysql", &all_kinds(), 2), 1, 1, 3000, 1 << 20), whole);
-    // Another column beside it changes nothing.
+    // An additional column does not change the values of the others.
     let alone =
         json!([{"name": "t", "rows": 9, "columns": [{"name": "n", "values": {"integer": {"high": 1000}}}]}]);
     let more = json!([{"name": "t", "rows": 9, "columns": [{"name": "m", "values": {"integer": {"high": 1000}}},
@@ -182,7 +187,7 @@ fn rows_do_not_depend_on_pieces_or_servers() {
 
 #[test]
 fn a_row_never_changes() {
-    // Written down once. If this fails, data loaded by an older version no longer fit the same seed.
+    // These values must never change: data that an older version loaded would not match the seed any more.
     let rows = lines(&generated("mysql", &all_kinds(), 1), 1);
     assert_eq!(rows[1].join("|"), "2|\\N|0.14|2024-11-23 19:08:32|'\\t\\taa|\\N");
 }
@@ -218,7 +223,7 @@ fn statements_name_tables_and_columns_in_quotes() {
 }
 
 #[test]
-fn statements_are_as_long_as_rows_allow() {
+fn long_rows_reduce_the_rows_per_statement() {
     let text = |length: u32, rows: u64| {
         let tables = json!([{"name": "t", "rows": rows, "columns": [{"name": "a", "values": {"text": {"length": length}}}]}]);
         generated("mysql", &tables, 1)
@@ -226,11 +231,11 @@ fn statements_are_as_long_as_rows_allow() {
     assert_eq!(text(1_000_000, 100).statement_rows(1), 10);
     assert_eq!(text(99, 1000).statement_rows(1), (10 << 20) / 100);
     let (mut rows, mut sql) = (text(1_000_000, 3).rows_from(1, 1, 3), Vec::new());
-    assert_eq!(rows.write_values(&mut sql, true), 1); // Longer than a statement is meant to be, and sent all the same.
+    assert_eq!(rows.write_values(&mut sql, true), 1); // A single row may exceed INSERT_BYTES.
 }
 
 #[test]
-fn marks_stand_behind_the_users_words() {
+fn marks_follow_the_users_comment() {
     let [tables, others] = [1, 2].map(|seed| generated("mysql", &all_kinds(), seed));
     let comment = |sql: String| sql.split_once(" = '").unwrap().1.trim_end_matches('\'').to_owned();
     let filling = comment(tables.set_mark(1, "the user's", false));
@@ -245,7 +250,7 @@ fn marks_stand_behind_the_users_words() {
 }
 
 #[test]
-fn the_mark_follows_the_parents() {
+fn the_mark_depends_on_parent_tables() {
     let mark = |rows: u64, step: u64| {
         let tables = json!([
             {"name": "p", "rows": rows, "columns": [{"name": "id", "values": {"sequence": {"step": step}}}]},
