@@ -1,6 +1,6 @@
 -- The table of a published benchmark of innodb_buffer_pool_instances, with the number of rows that the publication shows.
--- The published script doubles 10,000 rows fourteen times with INSERT ... SELECT, which gives 16 times as many rows, with gaps
--- between the ids. Here the ids run from 1 to the number of rows.
+-- The published script, however, doubles 10,000 rows fourteen times with INSERT ... SELECT: it makes 16 times as many rows, with
+-- gaps between the ids. Here the ids are 1 to the number of rows.
 
 -- @table large_table rows=10_240_000
 -- @column id = sequence()

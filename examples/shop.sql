@@ -4,7 +4,7 @@
 -- @parameter item = zipfian(1, rows(item), exponent=0.9)
 -- @parameter customer = uniform(1, rows(customer))
 -- @parameter purchase = sequence()
--- @parameter price = result(look)
+-- @parameter price = result(read_price)
 
 -- @table customer rows=1_000_000
 -- @column id = sequence()
@@ -42,12 +42,12 @@ CREATE TABLE IF NOT EXISTS purchase (
 CREATE INDEX item_of_seller ON item (seller);
 
 -- @transaction browse weight=9
--- @statement name=show rows=1 repeat=5 draw=item
+-- @statement name=show_item rows=1 repeat=5 draw=item
 SELECT i.description, i.price, c.name FROM item i JOIN customer c ON c.id = i.seller WHERE i.id = :item;
 
 -- @transaction buy
 BEGIN;
--- @statement name=look rows=1
+-- @statement name=read_price rows=1
 SELECT price FROM item WHERE id = :item;
 -- @statement name=purchase rows=1 mode=text
 INSERT INTO purchase (id, item, customer, price) VALUES (:purchase, :item, :customer, :price);
