@@ -55,7 +55,7 @@ pub enum Kind {
     Commit,
 }
 
-/// Which tables a statement kind uses.
+/// The tables from which a statement of a kind chooses its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableChoice {
     /// No table, or a table that is a parameter.

@@ -67,7 +67,7 @@ impl Schema {
         schema
     }
 
-    /// Uses these statements, if there are any, instead of those for marked tables.
+    /// Replaces the statements for marked tables by `statements`, if there are any.
     pub fn with_statements(mut self, statements: Option<&Arc<dyn TableStatements>>) -> Self {
         if let Some(statements) = statements {
             self.options.table_size = statements.rows();
@@ -211,7 +211,7 @@ impl Schema {
         if self.is_pg() { self.pg_set_sequence(table) } else { None }
     }
 
-    /// Drops a table. If tables are marked, only drops it if it exists.
+    /// Drops a table. A marked table must exist; [`TableStatements::drop_table`] accepts a missing table.
     pub fn drop_table(&self, table: u32) -> String {
         match &self.statements {
             Some(statements) => statements.drop_table(table),

@@ -20,10 +20,11 @@ pub struct Recording {
     pub(super) statements: u64,
 }
 
-/// A statement, with its kind.
+/// The text of a statement, with its kind and class.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) sql: Arc<str>,
+    /// Index in `Recording::kinds`.
     pub(super) kind: u32,
     pub(super) class: StatementClass,
 }
