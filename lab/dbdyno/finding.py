@@ -1,4 +1,4 @@
-"""The type of findings: results of checks before the run and of the judge after it."""
+"""The type of findings: results of the checks before the run and of the checks on its records (`judge`)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class Finding:
     """stop: the results must not be compared, unless overridden; warn: shown with the verdict; note: shown
     only in the report."""
     text: str
-    """The fact with its figures and its limit, then the consequence."""
+    """What the check found, with the measured values and their limits; then the consequence for the
+    results."""
     evidence: FreeForm = field(default_factory=dict)
-    """The figures behind the text, for programs; the keys depend on the check."""
+    """The values that the text mentions, for programs; the keys depend on the check."""
     subject: str = ""
     """The variant that has the problem; empty for the whole experiment."""
     override: str | None = None

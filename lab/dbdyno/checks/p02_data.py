@@ -21,7 +21,8 @@ from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
 from dbdyno.servers.server import Address, Server
 
-# A group may change rows and ids by this share; otherwise late trials use other data than early ones.
+# Maximum share of rows and ids that the trials of a group may change; otherwise late trials use other data
+# than early ones.
 DRIFT_SHARE = 0.01
 
 # Maximum number of tables named in a message.
@@ -36,35 +37,39 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     pair made the tables grow.
 
     Rule: before the load, the tables must have the columns, indexes and storage engine that the engine
-    creates, and exactly the ids 1 to table_size; after a group, rows and ids must be within 1 % of that. Any
-    difference is a stop. An AUTO_INCREMENT counter other than table_size + 1 on fresh data is a warning: rows
-    were inserted and deleted after loading. For the user's own SQL, the tables that `setup` creates must
-    exist before the load, and generated tables must have their number of rows.
+    creates, and exactly the ids 1 to table_size; after a group, the number of rows and the ids must be within
+    1 % of these. Any larger difference is a stop. An AUTO_INCREMENT counter other than table_size + 1 on
+    fresh data is a warning: rows were inserted and deleted after loading. For the user's own SQL, the tables
+    that `setup` creates must exist before the load, and generated tables must have their number of rows.
     """
     if context.server is None:
         return
     tolerance = DRIFT_SHARE if moment is Moment.AFTER_GROUP else 0.0
     workloads = (context.workload,) if context.workload else context.experiment.workloads
-    # Workloads that only insert or only delete change the number of rows.
-    kept = [workload for workload in workloads if moment is Moment.READY or not workload.changes_row_count]
+    # Workloads that only insert or only delete change the number of rows, so it cannot be checked afterwards.
+    checked = [workload for workload in workloads if moment is Moment.READY or not workload.changes_row_count]
     protocol = context.server.address().protocol
-    oltp = (workload for workload in kept if isinstance(workload, OltpWorkload))
-    # Workloads over the same tables are checked once.
-    groups = {group: None for one in oltp for group in describe(context.experiment, one, protocol).tables}
-    for tables in groups:
+    oltp = (workload for workload in checked if isinstance(workload, OltpWorkload))
+    # Tables that several workloads use are checked once.
+    distinct = {
+        tables: None
+        for workload in oltp
+        for tables in describe(context.experiment, workload, protocol).tables
+    }
+    for tables in distinct:
         yield from find_differences(context.server, tables, tolerance, context.subject)
-    for workload in kept:
+    for workload in checked:
         if isinstance(workload, SqlWorkload):
             yield from find_sql_differences(context.server, workload, context.subject)
 
 
 class _Readers(NamedTuple):
-    shapes: Callable[[Query, str, Iterable[str]], dict[str, Shape]]
-    extent: Callable[[Query, str, str, Shape], Extent]
+    read_shapes: Callable[[Query, str, Iterable[str]], dict[str, Shape]]
+    read_extent: Callable[[Query, str, str, Shape], Extent]
 
 
 # Functions that read the tables, by protocol.
-_DIALECTS: Mapping[str, _Readers] = {
+_READERS: Mapping[str, _Readers] = {
     "mysql": _Readers(read_shapes, read_extent),
     "postgresql": _Readers(tables_postgresql.read_shapes, tables_postgresql.read_extent),
 }
@@ -73,18 +78,18 @@ _DIALECTS: Mapping[str, _Readers] = {
 def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
     """The shapes of the named tables, as far as they exist in the load's database."""
     address = server.address()
-    return _DIALECTS[address.protocol].shapes(server.query, address.database, names)
+    return _READERS[address.protocol].read_shapes(server.query, address.database, names)
 
 
 def find_differences(
     server: Server, tables: Tables, tolerance: float, subject: str = ""
 ) -> Iterator[Finding]:
-    """Differences between the load's database and `tables`; rows and ids may differ by
-    `tolerance`, a share.
+    """Findings if the tables in the load's database differ from `tables`. The number of rows and the ids may
+    differ by `tolerance`, a share.
     """
     query, database = server.query, server.address().database
-    there = shapes(server, tables.names)
-    missing = [name for name in tables.names if name not in there]
+    existing = shapes(server, tables.names)
+    missing = [name for name in tables.names if name not in existing]
     if missing:
         yield _finding(
             "stop",
@@ -94,27 +99,29 @@ def find_differences(
             "Load them with the same options as the run.",
         )
     differences = {
-        name: differences for name in there if (differences := list(shape_differences(there[name], tables)))
+        name: differences
+        for name, shape in existing.items()
+        if (differences := list(shape_differences(shape, tables)))
     }
     if differences:
         yield _differences_finding(
             "do not have the specified columns, indexes or storage engine", differences, database, subject
         )
-        # The row count of a wrong table tells nothing, and counting may take an hour.
+        # The row count of a wrong table means nothing, and counting may take an hour.
         return
     if not tables.rows:
         return  # The workload itself fills the tables, one row per event.
-    of = _DIALECTS[server.address().protocol].extent
-    extents = {name: of(query, database, name, shape) for name, shape in there.items()}
+    read = _READERS[server.address().protocol].read_extent
+    extents = {name: read(query, database, name, shape) for name, shape in existing.items()}
     yield from _check_rows(extents, tables, tolerance, database, subject)
 
 
 def find_sql_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:
-    """Differences between the tables and those that the user's statements and generators create."""
+    """Findings if the tables differ from those that the user's statements and generators create."""
     address = server.address()
     names = workload.created_tables(address.protocol)
-    there = shapes(server, names)
-    missing = [name for name in names if name not in there]
+    existing = shapes(server, names)
+    missing = [name for name in names if name not in existing]
     if missing:
         yield _finding(
             "stop",
@@ -126,12 +133,14 @@ def find_sql_differences(server: Server, workload: SqlWorkload, subject: str = "
         )
     differences = {}
     for name, rows in workload.row_counts.items():
-        if name in there:
+        if name in existing:
             ((count,),) = server.query(f"SELECT COUNT(*) FROM {_qualified_name(address, names[name])}")
             if count != rows:
                 differences[name] = [f"{count:,} rows, not {rows:,}"]
     if differences:
-        yield _differences_finding("do not have the specified rows", differences, address.database, subject)
+        yield _differences_finding(
+            "do not have the specified number of rows", differences, address.database, subject
+        )
 
 
 def _qualified_name(address: Address, name: str) -> str:
@@ -150,7 +159,7 @@ def _check_rows(
         if (differences := list(extent_differences(extent, tables.rows, tolerance)))
     }
     if differences:
-        yield _differences_finding("do not have the specified rows", differences, database, subject)
+        yield _differences_finding("do not have the specified rows and ids", differences, database, subject)
     if not tolerance and not differences and tables.columns[0].auto_increment:
         moved = [
             name for name, extent in extents.items() if extent.auto_increment not in (None, tables.rows + 1)

@@ -11,9 +11,8 @@ from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.finding import Finding, FreeForm
 from dbdyno.servers.server import Description
 
-# Facts that identify a server. MariaDB has no server_uuid; a server that dbdyno starts is identified by its
-# data directory, socket and port. A restored copy has the uuid of its snapshot, so an equal uuid alone proves
-# nothing.
+# Facts that identify a server. Data directory, socket and port identify a server that dbdyno starts, since
+# MariaDB has no server_uuid and a restored copy has the uuid of its snapshot.
 PERMANENT_FACTS = (
     "datadir",
     "data_directory",
@@ -39,7 +38,8 @@ _AMBIGUOUS_FACTS = (
     "image",
 )
 
-# Key of an identity -> the server's variables with the same path or port.
+# Key of a slot (the data directory, socket and port that dbdyno assigned to a server) -> the variables in
+# which the server reports the same path or port.
 SLOT_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "datadir": ("datadir", "data_directory"),
     "socket": ("socket",),
@@ -48,6 +48,7 @@ SLOT_VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 # Start time of a remote server, in whole seconds.
 STARTED = "started_unix_s"
+# Tolerance of comparisons of start times.
 STARTED_SLACK_S = 3
 
 # Facts that identify one start of a server.
@@ -57,23 +58,24 @@ START_FACTS = ("pid", "start_unix_us")
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Finds trials that ran on another server than the variant's first one, or on a restarted one.
 
-    Catches results that are attributed to the wrong server. A published benchmark loaded its tables through a
-    socket path, and its load ran over `localhost` and a port. The client library connects `localhost` to its
-    default socket, perhaps another server.
+    Catches results that are attributed to the wrong server. A published benchmark created its
+    tables over one socket but sent its queries to `localhost` and a port. The client library connects
+    `localhost` to its default socket, which may belong to another server.
 
     The start time of a remote server must not change either: dbdyno does not restart it, and a server that
-    restarted, for example after a failover, has an empty cache and perhaps another machine. The user's own
-    commands may start or restore it before a group, but not within a group.
+    restarted, for example after a failover, has an empty cache and may run on another machine. The user's own
+    commands may start or restore the server before a group (all trials of one variant in one block), but not
+    within a group.
 
-    Servers that dbdyno starts change their data directory, socket and port from block to block. The server
-    must then have those of its group.
+    A server that dbdyno starts gets another data directory, socket and port in every block. It must then
+    report those that dbdyno assigned to the current group.
 
     Rule: the server's version must start with the declared `version`. Product, version, data directory,
     socket, port, uuid and host name (if the server has them) must equal those of the variant's first
     description, or the paths and port that dbdyno assigned to the group. Process id and start time may change
     between groups but not within a group, because a restarted server has an empty cache. No two variants may
     use the same process, no two URLs may lead to the same server, and variants that declare the same software
-    must have the same version. Anything else is a stop.
+    must have the same version. Otherwise the finding is a stop.
     """
     description = context.description
     if description is None:
@@ -109,7 +111,7 @@ def _slot_findings(context: Context, description: Description) -> Iterator[Findi
             wrong[key] = {"expected": expected, "now": other[0]}
     if wrong:
         details = ", ".join(
-            f"{key} is {one['now']} instead of {one['expected']}" for key, one in wrong.items()
+            f"{key} is {values['now']} instead of {values['expected']}" for key, values in wrong.items()
         )
         yield _stop(
             f"another server answers than the one dbdyno started: {details}.",
@@ -128,7 +130,7 @@ def _change_findings(
     before: Description, now: Description, keys: tuple[str, ...], since: str, subject: str
 ) -> Iterator[Finding]:
     old, new = _facts(before), _facts(now)
-    # Only facts that the account could read both times are compared.
+    # Only facts that dbdyno's account on the server could read both times are compared.
     known = [
         key for key in ("product", "version", *keys) if old.get(key) is not None and new.get(key) is not None
     ]
@@ -144,7 +146,7 @@ def _change_findings(
 
 
 def _differs(key: str, old: Any, new: Any) -> bool:
-    # Computed from the server's uptime, in whole seconds.
+    # Start times are computed from the server's uptime in whole seconds, so they vary slightly.
     return abs(int(old) - int(new)) > STARTED_SLACK_S if key == STARTED else bool(old != new)
 
 
@@ -192,15 +194,15 @@ def _version_findings(context: Context, description: Description) -> Iterator[Fi
     yield _stop(
         f"the server is {description.product} {description.version}, and the experiment declares "
         f"version {declared}.",
-        "Set the right basedir, image or url, or correct version.",
+        "Fix basedir, image or url, or change `version` in the experiment.",
         {"version": description.version, "wanted": declared},
         context.subject,
     )
 
 
 def _is_same_server(facts: FreeForm, other: FreeForm) -> bool:
-    """Whether two different URLs lead to one server. Two equal URLs declare an A/A test, or variants that
-    `set_global` sets up.
+    """Whether two different URLs lead to one server. Equal URLs are intended, for an A/A test or for variants
+    that differ only by `set_global`.
     """
     urls = facts.get("url"), other.get("url")
     if None in urls or urls[0] == urls[1] or STARTED not in facts:

@@ -22,7 +22,7 @@ from dbdyno.run.description import describe
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
-# Status counters of the resources that other clients hold on the server.
+# Status counters of the prepared statements and connections that clients hold on the server.
 _IN_USE = ("Prepared_stmt_count", "Threads_connected", "pg_stat_activity.client_backends")
 
 
@@ -30,13 +30,14 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Finds limits that are too low for the highest number of connections.
 
     Catches sweeps whose last points could not run as described. A published benchmark planned 500 connections
-    x 46 prepared statements = 23,000 under a limit of 16,382, which 356 connections reach; another one
+    x 46 prepared statements = 23,000, but 356 connections reach the limit of 16,382; another benchmark
     reached the limit and switched prepared statements off without reporting it.
 
     Rule: at the highest number of connections, prepared statements, connections, open tables, open files,
-    local ports and the client's own files must each need at most 90 % of their limit, including those of
-    other clients. More is a stop, which names the highest number of connections that fits and the limit that
-    would suffice. Before a server runs, the check uses the limits that the experiment declares.
+    local ports and the client's own files must each need at most 90 % of their limit, including what
+    other clients use. Otherwise the finding is a stop, which names the highest number of connections that
+    fits and the limit that would suffice. Before a server runs, the check uses the limits that the experiment
+    declares.
     """
     workloads = context.experiment.workloads if context.workload is None else (context.workload,)
     if moment is Moment.DESIGN:
@@ -55,8 +56,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     for workload in workloads:
         demand = _demand(context.experiment, workload, _protocol(context.description.product))
         started = context.variant is None or context.variant.server.is_private
-        of = _capacity_function(context.description.product)
-        limits = of(context.description.variables, demand, in_use, started=started)
+        capacities = _capacity_function(context.description.product)
+        limits = capacities(context.description.variables, demand, in_use, started=started)
         yield from _findings(limits, demand, workload, context.subject)
 
 
@@ -75,7 +76,7 @@ def _demand(experiment: Experiment, workload: Workload, protocol: str) -> Demand
 
 
 def _in_use(context: Context) -> Mapping[str, int]:
-    """The counters now, including dbdyno's own administrative connection."""
+    """The counters' current values, which include dbdyno's own administrative connection."""
     if context.server is None:
         return {}
     status = context.server.status()
@@ -101,7 +102,7 @@ def _findings(
         need, largest = capacity.required(demand.connections), capacity.max_connections()
         of_workload = f" of {workload.title}" if workload is not None else ""
         parts = [f"{capacity.per_connection} each"] if capacity.per_connection > 1 else []
-        parts += [f"{capacity.fixed:,} besides"] if capacity.fixed else []
+        parts += [f"{capacity.fixed:,} in addition"] if capacity.fixed else []
         sum_of = f" ({', '.join(parts)})" if parts else ""
         room = capacity.fix.format(value=capacity.sufficient_limit(demand.connections))
         yield Finding(

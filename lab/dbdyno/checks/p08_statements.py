@@ -16,7 +16,7 @@ from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.finding import Finding, Level
 from dbdyno.servers.server import ServerProblem
 
-# Smaller tables are not checked: for them servers prefer a full scan to an index.
+# Tables with fewer rows are not checked, because servers prefer a full scan of a small table to an index.
 SMALL_ROWS = 1_000
 
 # Statements that EXPLAIN accepts.
@@ -28,10 +28,10 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
     Catches statements that do not measure what their name says. A published benchmark called WHERE id =
     FLOOR(RAND() * 10000000) a read by primary key: RAND() is evaluated per row, so each execution reads the
-    complete table, takes 2.5 s, and returns no row, one, or several.
+    complete table, takes 2.5 s, and returns zero, one or several rows.
 
-    Rule: a function that is evaluated per row (RAND, UUID, …) in WHERE, ON or HAVING is a stop; one that
-    depends on the current time is a warning. When the data are loaded, EXPLAIN runs with parameter values of
+    Rule: a function that is evaluated per row (RAND, UUID, …) in WHERE, ON or HAVING is a stop; a
+    function of the current time is a warning. When the data are loaded, EXPLAIN runs with parameter values of
     the load. A full scan of a table of at least 1,000 rows is a warning; it is a stop if the statement does
     not aggregate and `rows` is at most a hundredth of the table's rows. A type conversion that prevents the
     use of an index is a warning. A note lists every execution plan. For a script a note says that its
@@ -42,15 +42,15 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     if moment is Moment.DESIGN:
         for workload in own:
             yield from _check_texts(context, workload)
-        for one in workloads:
-            if isinstance(one, ScriptWorkload):
+        for script in workloads:
+            if isinstance(script, ScriptWorkload):
                 yield Finding(
                     "P08",
                     "note",
-                    f"{one.title} is a script: its tables and statements are unknown before the run, so P02, "
+                    f"{script.title} is a script: its tables and statements are unknown before the run, so P02, "
                     "P08 and P09 cannot check them, and P07 counts one connection per user and no prepared "
                     "statement.",
-                    {"workload": one.title},
+                    {"workload": script.title},
                 )
         return
     # Only at the first start of each variant: plans do not change later, and later groups must not be
@@ -111,23 +111,23 @@ class _StatementPlan:
 
 
 def _check_plans(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
-    assert context.server is not None, "there is one when data are ready"
-    assert context.description is not None, "it was described"
+    assert context.server is not None, "READY checks run with a server"
+    assert context.description is not None, "a server is described when it has started"
     dialect = DIALECTS[context.server.address().protocol]
     plans = list(_read_plans(context, workload, dialect))
-    for one in plans:
-        if one.plan is not None:
-            yield from _plan_findings(context, workload, one, dialect)
-        elif one.reason:
+    for planned in plans:
+        if planned.plan is not None:
+            yield from _plan_findings(context, workload, planned, dialect)
+        elif planned.reason:
             yield samples.make_finding(
                 "P08",
                 context,
                 workload,
                 "warn",
-                f"statement {one.name} of {workload.title} could not be explained: {one.reason}",
-                statement=one.name,
+                f"statement {planned.name} of {workload.title} could not be explained: {planned.reason}",
+                statement=planned.name,
             )
-    known = {one.name: str(one.plan) for one in plans if one.plan is not None}
+    known = {planned.name: str(planned.plan) for planned in plans if planned.plan is not None}
     if known:
         plans_text = "; ".join(f"{name}: {plan}" for name, plan in known.items())
         yield samples.make_finding(
@@ -136,22 +136,22 @@ def _check_plans(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
 
 
 def _read_plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> Iterator[_StatementPlan]:
-    assert context.server is not None, "there is one when data are ready"
-    assert context.description is not None, "it was described"
+    assert context.server is not None, "READY checks run with a server"
+    assert context.description is not None, "a server is described when it has started"
     # A value from the middle of the range, since the first and the last may be special.
-    sample = samples.values(workload, 2)
+    sample = samples.parameter_values(workload, samples.SAMPLE_COUNT // 2)
     done: set[str] = set()
     with samples.open_load_session(context.server, workload) as admin:
         protocol = context.server.address().protocol
-        for name, statement, described in samples.statements(context, workload, protocol):
+        for name, statement, engine_statement in samples.statements(context, workload, protocol):
             if statement.sql in done or first_word(statement.sql, dialect) not in EXPLAINABLE:
                 continue
             done.add(statement.sql)
             if len(done) > samples.STATEMENTS_MAX:
                 return
-            sql = samples.fill_parameters(described, sample, dialect)
+            sql = samples.fill_parameters(engine_statement, sample, dialect)
             if sql is None:
-                continue  # It needs the result of another statement.
+                continue  # A parameter needs the result of another statement.
             try:
                 yield _StatementPlan(name, statement, read_plan(admin, sql, context.description.product))
             except ServerProblem as problem:
@@ -159,16 +159,16 @@ def _read_plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> It
 
 
 def _plan_findings(
-    context: Context, workload: SqlWorkload, one: _StatementPlan, dialect: Dialect
+    context: Context, workload: SqlWorkload, planned: _StatementPlan, dialect: Dialect
 ) -> Iterator[Finding]:
-    assert one.plan is not None, "it has one"
-    what = f"statement {one.name} of {workload.title}"
-    for access in one.plan.accesses:
+    assert planned.plan is not None, "the caller passes only statements with a plan"
+    what = f"statement {planned.name} of {workload.title}"
+    for access in planned.plan.accesses:
         if not access.is_full_scan or access.rows < SMALL_ROWS:
             continue
-        expected = one.statement.rows
+        expected = planned.statement.rows
         few = expected is not None and access.rows > samples.SCAN_RATIO * max(expected, 1)
-        stops = few and not _aggregates(one.statement.sql, dialect)
+        stops = few and not _aggregates(planned.statement.sql, dialect)
         to_return = f" to return {expected:,}" if expected is not None else ""
         yield samples.make_finding(
             "P08",
@@ -178,12 +178,12 @@ def _plan_findings(
             f"full table scan on {access.table} by {what}: about {access.rows:,} rows{to_return} (EXPLAIN: "
             f"{access}).",
             fix="Add a condition that an index supports, or override P08.",
-            statement=one.name,
+            statement=planned.name,
             table=access.table,
             rows=access.rows,
         )
-    if one.plan.conversions:
-        conversion = "; ".join(one.plan.conversions)
+    if planned.plan.conversions:
+        conversion = "; ".join(planned.plan.conversions)
         yield samples.make_finding(
             "P08",
             context,
@@ -191,7 +191,7 @@ def _plan_findings(
             "warn",
             f"{what} compares values of different types, so that an index is not used: {conversion}.",
             fix="Give the parameter the column's type.",
-            statement=one.name,
+            statement=planned.name,
         )
 
 

@@ -12,7 +12,7 @@ from dbdyno.checks import samples
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.plans import iterate_nodes
 from dbdyno.checks.samples import Value
-from dbdyno.experiment.generators import Result
+from dbdyno.experiment.generators import StatementResult
 from dbdyno.experiment.model import SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect, first_word
 from dbdyno.experiment.sql_workload import DIALECTS
@@ -25,11 +25,14 @@ from dbdyno.servers.server import ServerProblem
 READ_STATEMENTS = ("SELECT", "WITH", "TABLE", "VALUES")
 # Total time for the executions of one statement.
 SECONDS_MAX = 5.0
+# A statement that examines fewer rows per execution is not reported.
 EXAMINED_MIN = 1_000
+# Maximum number of transactions executed per workload; a .sql file may have thousands.
+TRANSACTIONS_MAX = 200
 
-# Server errors of a statement that exceeds the time limit of a minute.
+# Error codes of a statement that exceeds the time limit of one minute, which `_SET_TIME_LIMIT` sets.
 _TIMEOUT_ERRORS = (3024, 1969, 57014)
-_LIMITS = {
+_SET_TIME_LIMIT = {
     "mysql": "SET SESSION max_execution_time = 60000",
     "mariadb": "SET SESSION max_statement_time = 60",
     "postgresql": "SET statement_timeout = 60000",
@@ -42,15 +45,17 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     Catches statements that do not fit the data. In a published benchmark nine statements in ten matched no
     row; in another one a query examined ten million rows to return one.
 
-    Rule: before the load each reading statement with expected `rows` is executed with five values, spread
-    over those of the load. An unexpected row count for two or more values is a stop, for one value a warning.
-    A statement that the server refuses is a stop too. A note lists the rows that the server examined per
-    execution by its own counters (Handler_read_* of the session; the scans of PostgreSQL's EXPLAIN ANALYZE).
-    At least 1,000 that are also more than 100 per returned row are a warning. Writing statements are not
-    executed: D04 counts their rows under load.
+    Rule: before the load each reading statement with expected `rows` is executed five times, with
+    parameter values spread over the range that the load uses. An unexpected row count in two or more
+    executions is a stop, in one execution a warning. A statement that the server refuses is a stop too. A
+    note lists the rows that the server examined per execution by its own counters (Handler_read_* of the
+    session; the scans of PostgreSQL's EXPLAIN ANALYZE). If an execution examines at least 1,000 rows, and
+    more than 100 per row returned, that is a warning. Writing statements are not executed: D04 counts their
+    rows under load.
     """
-    assert moment is Moment.READY, "the registry asks at READY only"
+    assert moment is Moment.READY, "P09 is registered for READY only"
     workloads = (context.workload,) if context.workload else context.experiment.workloads
+    # Only at the first start of each variant: later groups have the same data, and must not be delayed.
     if context.server is None or context.description is None or context.first_description is not None:
         return
     for workload in workloads:
@@ -82,54 +87,58 @@ def _check_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding
     assert context.description is not None, "a server is described when it has started"
     executions: dict[str, _Executions] = {}
     with samples.open_load_session(context.server, workload) as admin:
-        admin.query(_LIMITS.get(context.description.product, "SELECT 1"))
+        admin.query(_SET_TIME_LIMIT.get(context.description.product, "SELECT 1"))
         protocol = context.server.address().protocol
-        described = samples.statements(context, workload, protocol)
-        transactions = [list(islice(described, len(one.statements))) for one in workload.transactions]
+        # The statements of all transactions, one transaction after another.
+        statements = samples.statements(context, workload, protocol)
+        transactions = [list(islice(statements, len(spec.statements))) for spec in workload.transactions]
         runner = _StatementRunner(workload, admin, DIALECTS[protocol], executions)
-        for number in range(samples.SAMPLES):
-            for transaction in transactions[: samples.STATEMENTS_MAX]:
-                runner.execute(transaction, number)
-    for name, one in executions.items():
-        yield from _findings(context, workload, name, one)
-    examined = {name: max(one.examined) for name, one in executions.items() if one.examined}
+        for sample_number in range(samples.SAMPLE_COUNT):
+            for transaction in transactions[:TRANSACTIONS_MAX]:
+                runner.execute(transaction, sample_number)
+    for name, of_statement in executions.items():
+        yield from _findings(context, workload, name, of_statement)
+    examined = {name: max(done.examined) for name, done in executions.items() if done.examined}
     if examined:
         listed = ", ".join(f"{name} {count:,}" for name, count in examined.items())
         text = f"maximum rows examined per execution, by the server's counters: {listed}."
         yield samples.make_finding("P09", context, workload, "note", text, examined=examined)
 
 
-def _findings(context: Context, workload: SqlWorkload, name: str, one: _Executions) -> Iterator[Finding]:
+def _findings(
+    context: Context, workload: SqlWorkload, name: str, executions: _Executions
+) -> Iterator[Finding]:
     what = f"statement {name} of {workload.title}"
-    if one.refusal:
-        is_slow = any(f"(error {code})" in one.refusal for code in _TIMEOUT_ERRORS)
+    if executions.refusal:
+        is_slow = any(f"(error {code})" in executions.refusal for code in _TIMEOUT_ERRORS)
         yield samples.make_finding(
             "P09",
             context,
             workload,
             "warn" if is_slow else "stop",
-            f"the server refused {what}: {one.refusal}",
+            f"the server refused {what}: {executions.refusal}",
             statement=name,
         )
-    if one.unexpected:
-        rows, with_values = one.unexpected[0]
-        level: Level = "stop" if len(one.unexpected) > 1 else "warn"
+    if executions.unexpected:
+        rows, with_values = executions.unexpected[0]
+        level: Level = "stop" if len(executions.unexpected) > 1 else "warn"
         yield samples.make_finding(
             "P09",
             context,
             workload,
             level,
-            f"{what} returned an unexpected row count for {len(one.unexpected)} of {len(one.rows)} values: "
-            f"{rows:,} rows{with_values}; expected {one.statement.rows:,}.",
-            fix="Fix the data, the parameter's range or rows.",
+            f"{what} returned an unexpected row count in {len(executions.unexpected)} of "
+            f"{len(executions.rows)} executions: {rows:,} rows{with_values}; expected "
+            f"{executions.statement.rows:,}.",
+            fix="Fix the data, the range of the parameter, or `rows` of the statement.",
             statement=name,
-            rows=one.rows,
-            expected=one.statement.rows,
+            rows=executions.rows,
+            expected=executions.statement.rows,
         )
     worst = max(
         (
             (examined, rows)
-            for examined, rows in zip(one.examined, one.rows, strict=False)
+            for examined, rows in zip(executions.examined, executions.rows, strict=False)
             if examined >= EXAMINED_MIN and examined > samples.SCAN_RATIO * max(rows, 1)
         ),
         default=None,
@@ -140,7 +149,8 @@ def _findings(context: Context, workload: SqlWorkload, name: str, one: _Executio
             context,
             workload,
             "warn",
-            f"{what} made the server examine {worst[0]:,} rows to return {worst[1]:,}: it measures a scan.",
+            f"{what} made the server examine {worst[0]:,} rows to return {worst[1]:,}: the load would mostly "
+            "measure a scan.",
             statement=name,
             examined=worst[0],
             rows=worst[1],
@@ -159,26 +169,32 @@ class _StatementRunner:
     ) -> None:
         self._workload, self._admin, self._dialect, self._executions = workload, admin, dialect, executions
         generators = {name: workload.generator(name) for name in workload.parameters}
-        self._results = {name: one for name, one in generators.items() if isinstance(one, Result)}
-        # Reading the counters increases them by this number.
+        self._results = {
+            name: generator
+            for name, generator in generators.items()
+            if isinstance(generator, StatementResult)
+        }
+        # Each reading of the counters increases them by this number.
         self._overhead = -self._read_handler_count() + self._read_handler_count() if dialect == "mysql" else 0
 
-    def execute(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], number: int) -> None:
-        """Execute the reading statements of a transaction in order, with the values of that sample."""
-        sample = samples.values(self._workload, number)
-        for name, statement, described in transaction:
+    def execute(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], sample_number: int) -> None:
+        """Execute the reading statements of a transaction in order, with the parameter values of a sample."""
+        sample = samples.parameter_values(self._workload, sample_number)
+        for name, statement, engine_statement in transaction:
             if first_word(statement.sql, self._dialect) not in READ_STATEMENTS:
                 continue
-            one = self._executions.setdefault(name, _Executions(statement))
-            sql = samples.fill_parameters(described, sample, self._dialect)
-            if sql is None or not one.can_repeat:
+            executions = self._executions.setdefault(name, _Executions(statement))
+            sql = samples.fill_parameters(engine_statement, sample, self._dialect)
+            if sql is None or not executions.can_repeat:
                 continue
             try:
-                self._execute_statement(sql, name, one, sample)
+                self._execute_statement(sql, name, executions, sample)
             except ServerProblem as problem:
-                one.refusal = samples.describe_refusal(problem)
+                executions.refusal = samples.describe_refusal(problem)
 
-    def _execute_statement(self, sql: str, name: str, one: _Executions, sample: dict[str, Value]) -> None:
+    def _execute_statement(
+        self, sql: str, name: str, executions: _Executions, sample: dict[str, Value]
+    ) -> None:
         began = time.monotonic()
         results = {parameter: g for parameter, g in self._results.items() if g.statement == name}
         if self._dialect == "postgres":
@@ -191,16 +207,17 @@ class _StatementRunner:
             examined = self._read_handler_count() - before - self._overhead
             rows = len(result)
             self._store_results(result, results, sample)
-        one.seconds += time.monotonic() - began
-        one.rows.append(rows)
-        one.examined.append(max(examined, 0))
-        if one.statement.rows is not None and rows != one.statement.rows:
-            used = {key: value for key, value in sample.items() if f":{key}" in one.statement.sql}
+        statement = executions.statement
+        executions.seconds += time.monotonic() - began
+        executions.rows.append(rows)
+        executions.examined.append(max(examined, 0))
+        if statement.rows is not None and rows != statement.rows:
+            used = {key: value for key, value in sample.items() if f":{key}" in statement.sql}
             with_values = ", ".join(f"{key} = {value!r}" for key, value in used.items())
-            one.unexpected.append((rows, f" with {with_values}" if with_values else ""))
+            executions.unexpected.append((rows, f" with {with_values}" if with_values else ""))
 
     def _store_results(
-        self, rows: list[tuple[Value, ...]], results: dict[str, Result], sample: dict[str, Value]
+        self, rows: list[tuple[Value, ...]], results: dict[str, StatementResult], sample: dict[str, Value]
     ) -> None:
         for parameter, generator in results.items():
             row = rows[0] if rows else ()
@@ -208,13 +225,13 @@ class _StatementRunner:
             sample[parameter] = None if value is None else str(value)
 
     def _read_handler_count(self) -> int:
-        """Rows that the session has read so far, from any index or table."""
+        """Number of rows that the session has read so far, from any index or table."""
         return sum(
             int(count) for count in self._admin.pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").values()
         )
 
     def _analyze(self, sql: str) -> tuple[int, int]:
-        """Rows that the statement returns, and rows that its scans examine."""
+        """Number of rows that the statement returns, and number of rows that its scans examine."""
         ((answer,),) = self._admin.query(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")
         root = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
         examined = 0.0

@@ -1,8 +1,8 @@
 """Statements with values in place of their parameters, so that a server can explain or execute them.
 
-The values are some of those that the load uses: values spread over the range of a random number, the first
-values of a list, or those of the first line of a CSV file. The result of an earlier statement is known only
-after its execution.
+The load uses these values too: values spread over the range of a random number, the first values of a list,
+or those of the first line of a CSV file. A parameter that is the result of an earlier statement has a value
+only after that statement was executed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.servers.url import Target
 
-# Number of values of each parameter.
-SAMPLES = 5
-# Maximum number of statements checked per workload; a .sql file may have thousands.
+# Number of samples; each one has a value of every parameter.
+SAMPLE_COUNT = 5
+# Maximum number of statements explained per workload; a .sql file may have thousands.
 STATEMENTS_MAX = 200
 # A statement that reads more than this number of rows per expected or returned row counts as a scan.
 SCAN_RATIO = 100
@@ -72,8 +72,8 @@ def make_finding(
     return Finding(code, level, text, {"workload": workload.title, **evidence}, context.subject, fix=fix)
 
 
-def values(workload: SqlWorkload, number: int) -> dict[str, Value]:
-    """Values of all parameters except results: the sample of that number, from 0 to SAMPLES - 1."""
+def parameter_values(workload: SqlWorkload, number: int) -> dict[str, Value]:
+    """Sample `number`, from 0 to SAMPLE_COUNT - 1: values of all parameters except results of statements."""
     sample: dict[str, Value] = {}
     for name in workload.parameters:
         for value in _sample(workload.generator(name), number):
@@ -85,7 +85,7 @@ def _sample(generator: generators.Generator, number: int) -> Iterator[Value]:
     """One value of the generator; none if only the server knows it."""
     match generator:
         case generators.IntegerRange(low=low, high=high):
-            yield low + (high - low) * number // (SAMPLES - 1)
+            yield low + (high - low) * number // (SAMPLE_COUNT - 1)
         case generators.Sequence(first=first, last=last):
             yield first + number if last is None else min(last, first + number)
         case generators.OneOf(values=values):
@@ -107,10 +107,14 @@ def _cell(file: Path, column: str) -> Iterator[Value]:
 def statements(
     context: Context, workload: SqlWorkload, protocol: str
 ) -> Iterator[tuple[str, SqlStatement, Statement]]:
-    """Every statement with its name in records, in the experiment's form and in the engine's."""
-    described = describe(context.experiment, workload, protocol).statements
-    for (name, _, written), statement in zip(workload.named_statements(), described, strict=True):
-        yield name, written, statement
+    """Every statement of the workload: its name in the records, its form in the experiment, and its form in
+    the engine's plan.
+    """
+    engine_statements = describe(context.experiment, workload, protocol).statements
+    for (name, _, statement), engine_statement in zip(
+        workload.named_statements(), engine_statements, strict=True
+    ):
+        yield name, statement, engine_statement
 
 
 def fill_parameters(statement: Statement, values: Mapping[str, Value], dialect: Dialect) -> str | None:

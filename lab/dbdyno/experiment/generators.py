@@ -146,7 +146,7 @@ class Csv(Generator):
         return {"csv": {"from": {"path": self.file}, "column": self.column, "order": self.order}}
 
 
-class Result(Generator):
+class StatementResult(Generator):
     """A column of the first row that an earlier statement of the transaction returned."""
 
     key = "result"
@@ -234,7 +234,7 @@ PARAMETERS: Mapping[str, type[Generator]] = {
     "sequence": Sequence,
     "one_of": OneOf,
     "csv": Csv,
-    "result": Result,
+    "result": StatementResult,
 }
 
 COLUMNS: Mapping[str, type[Generator]] = {

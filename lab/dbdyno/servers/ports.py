@@ -17,9 +17,9 @@ FIRST, LAST = 20_000, 29_999
 def free_pair(name: str, requested: int | None, excluded: Collection[int] = ()) -> tuple[int, int]:
     """Two free ports: one for the load (`requested`, if it is not None), and one for administration.
 
-    The search skips `excluded` and begins at a port that depends only on `name`, because the port is part of
-    a server's identity and should be the same after a restart. All ports have five digits. Raises
-    ServerProblem when no port is free.
+    The search skips `excluded` and begins at a port that depends only on `name`, the server's directory,
+    because the port is part of a server's identity and should be the same after a restart. All ports have
+    five digits. Raises ServerProblem when no port is free.
     """
     width = LAST - FIRST + 1
     begin = zlib.crc32(name.encode()) % width

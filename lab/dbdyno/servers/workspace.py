@@ -171,11 +171,11 @@ class Workspace:
             lock.release()
             return False
         self._locks[path] = lock
-        self.renew(path)
+        self.empty_directory(path)
         return True
 
-    def renew(self, directory: Path) -> None:
-        """Empty a server's directory. Raises ServerProblem."""
+    def empty_directory(self, directory: Path) -> None:
+        """Empty a server's directory, or create it. Raises ServerProblem."""
         shutil.rmtree(directory, ignore_errors=True)
         try:
             directory.mkdir(mode=0o700)

@@ -1,8 +1,9 @@
 """Slots: sets of a directory, two ports and a socket path that the servers of a comparison use in rotation.
- The disk blocks of a file, the length of its path
-and the hash of a port can make a server faster or slower. If a variant kept one slot during the whole run,
-this effect would be attributed to the variant. As the variants change their slots from block to block, the
-effect becomes noise, which the confidence interval includes.
+
+The disk blocks of a file, the length of its path and the bucket into which the kernel hashes a port number
+can make a server faster or slower. If a variant kept one slot during the whole run, this effect would be
+attributed to the variant. Because the variants change their slots from block to block, the effect becomes
+noise, which the confidence interval includes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Slot:
     """One slot. In all slots of a `Slots`, paths are equally long and ports have equally many digits."""
 
     directory: Path
-    # The socket's folder: `directory`, or a shorter path if the socket's path in it would be too long.
+    # The folder of the unix socket: `directory`, or a shorter one if the socket's path would be too long.
     sockets: Path
     port: int
     admin_port: int
@@ -46,7 +47,7 @@ class PrivateServer(Server):
 
     @abstractmethod
     def place(self) -> Mapping[str, Any]:
-        """The server's datadir, socket and port, under the names that `Description.identity` has for them."""
+        """The server's data directory, socket and port, by the keys of `Description.identity`."""
 
 
 class Slots:
@@ -56,12 +57,12 @@ class Slots:
     """
 
     def __init__(self, workspace: Workspace, count: int, declared_ports: Collection[int] = ()) -> None:
-        """Raises ServerProblem if there are no free names or ports."""
+        """Raises ServerProblem if no directory names or ports are free."""
         self._occupants: dict[int, PrivateServer] = {}
         used = set(declared_ports)
         slots = []
         for directory in workspace.slot_directories(count):
-            port, admin_port = ports.free_pair(str(directory), None, excluded=used)
+            port, admin_port = ports.free_pair(name=str(directory), requested=None, excluded=used)
             used |= {port, admin_port}
             slots.append(Slot(directory, socket_directory(directory, workspace.user), port, admin_port))
         self._workspace, self._slots = workspace, tuple(slots)
@@ -73,27 +74,27 @@ class Slots:
         return self._slots[number]
 
     def assign(self, number: int, server: Server) -> Mapping[str, Any]:
-        """Move a server to a slot, unless it is already there, and return the server's place.
+        """Move a server to a slot, unless it is already there, and return `PrivateServer.place`.
 
         The data of the server and of the slot's previous server are removed. A server that dbdyno does not
-        start cannot move and has no place.
+        start cannot move; the result is then empty.
         """
         if not isinstance(server, PrivateServer):
             return {}
         others = [occupant for occupant in self._occupants.values() if occupant is not server]
         assert not any(occupant.is_running for occupant in others), "only one server runs at a time"
         if self._occupants.get(number) is not server:
-            for former, occupant in list(self._occupants.items()):
+            for previous, occupant in list(self._occupants.items()):
                 if occupant is server:
-                    del self._occupants[former]
-                    self._workspace.renew(self._slots[former].directory)
-            self._workspace.renew(self._slots[number].directory)
+                    del self._occupants[previous]
+                    self._workspace.empty_directory(self._slots[previous].directory)
+            self._workspace.empty_directory(self._slots[number].directory)
             server.occupy(self._slots[number])
             self._occupants[number] = server
         return server.place()
 
     def close(self) -> None:
-        """Remove the slots; the servers are stopped. Idempotent."""
+        """Remove the slots, whose servers must be stopped. Idempotent."""
         for slot in self._slots:
             if slot.sockets != slot.directory:
                 shutil.rmtree(slot.sockets, ignore_errors=True)
