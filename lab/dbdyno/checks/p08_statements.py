@@ -47,9 +47,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
                 yield Finding(
                     "P08",
                     "note",
-                    f"{script.title} is a script: its tables and statements are unknown before the run, so P02, "
-                    "P08 and P09 cannot check them, and P07 counts one connection per user and no prepared "
-                    "statement.",
+                    f"{script.title} is a script: its tables and statements are unknown before the run, so "
+                    "P02, P08 and P09 cannot check them, and P07 counts one connection per user and no "
+                    "prepared statement.",
                     {"workload": script.title},
                 )
         return
