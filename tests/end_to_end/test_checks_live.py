@@ -299,7 +299,7 @@ def test_a_sound_experiment_can_be_compared(
 ) -> None:
     answer = checking()
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.splitlines()[-1] == "checked can be compared"
+    assert answer.stdout.splitlines()[-1] == "Experiment 'checked' is ready for dbdyno compare"
     assert "P04" not in answer.stdout
     assert "small: restoring the data" in answer.stderr
     assert "large: restoring the data" in answer.stderr
@@ -324,7 +324,7 @@ def test_everything_is_told_at_once(checking: Callable[..., subprocess.Completed
         assert words in answer.stdout, answer.stdout
     # A limit that is known from the file and from the server is told once.
     assert answer.stdout.count("max_connections is 10") == 1
-    assert answer.stdout.splitlines()[-1] == "checked cannot be compared: 3 stops"
+    assert answer.stdout.splitlines()[-1] == "Experiment 'checked' is not ready for dbdyno compare: 3 stops"
 
 
 def test_an_override_lets_it_pass(checking: Callable[..., subprocess.CompletedProcess[str]]) -> None:

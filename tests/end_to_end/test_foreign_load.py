@@ -122,7 +122,7 @@ def shares(run: Run) -> dict[int, float]:
 def test_a_disturbed_block_is_repeated_and_the_process_is_named(results: Path, cpu: int) -> None:
     comparing = Comparing(results, EXPERIMENT.format(cpu=cpu))
     lines = disturb(comparing, cpu)
-    assert re.search(rf"of 4 blocks met foreign load \(.*{NAME} \d+ %", lines), lines
+    assert re.search(rf"in \d of 4 blocks \(.*{NAME} \d+ %", lines), lines
     assert "9 of 10 trials are finished" in lines
     interrupted = comparing.newest()
     planned = interrupted.schedule()
@@ -169,4 +169,4 @@ def test_the_load_itself_is_not_foreign(results: Path, cpu: int) -> None:
     # Nothing is repeated where nothing disturbs.
     met = any(share > FOREIGN_LIMIT for index, share in shares(run).items() if index < 16)
     assert any(trial.repeats is not None for trial in run.schedule()) == met
-    assert ("met foreign load" in answer.stderr) == met
+    assert ("other processes used more than" in answer.stderr) == met

@@ -334,7 +334,7 @@ def test_all_wrong_options_are_told_at_once(running: Running) -> None:
         "DBDYNO_PASSWORD",
         "--connections = \"2,x\": 'x' is not a whole number",
         '--time = "10": a duration is a number and a unit',
-        'WORKLOAD = "oltp_foo": there is no such workload. There are: oltp_read_write',
+        'WORKLOAD = "oltp_foo": there is no such workload. Valid names: oltp_read_write',
         "--tables = 0: must be at least 1",
         "--set poin = 3: there is no such key",
     )

@@ -167,8 +167,7 @@ class Judged:
             "family": {
                 "sentences": self.sentences,
                 "alpha": 0.05,
-                "text": f"The chance of even one false word among these {self.sentences} sentences is at "
-                "most 5 %.",
+                "text": f"The chance that any of these {self.sentences} verdicts is wrong is at most 5 %.",
             },
             "comparisons": comparisons,
             **({"scaling": list(self.scaling)} if self.scaling else {}),

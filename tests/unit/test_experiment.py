@@ -144,7 +144,7 @@ def test_all_errors_are_told_at_once() -> None:
     """
     told = errors(text)
     assert told["experiment.nam"] == 'experiment.nam = "x": there is no such key. Did you mean name?'
-    assert "There are: oltp_read_write, oltp_read_only" in told["workload[1].name"]
+    assert "Valid names: oltp_read_write, oltp_read_only" in told["workload[1].name"]
     assert told["workload[oltp_read_wrte].tabel_size"].endswith("Did you mean table_size?")
     assert told["workload[oltp_read_wrte].tables"].endswith('"4": this must be a whole number.')
     assert told["workload[oltp_read_only].table_size"].endswith("0: must be at least 1.")

@@ -317,9 +317,7 @@ def test_all_effects_of_a_run_are_one_family(tmp_path: Path) -> None:
     verdict = judged(tmp_path, making)
     # Three main effects and two interactions on each workload.
     assert verdict["family"]["sentences"] == len(verdict["factors"]) == 10
-    assert verdict["family"]["text"] == (
-        "The chance of even one false word among these 10 sentences is at most 5 %."
-    )
+    assert verdict["family"]["text"] == ("The chance that any of these 10 verdicts is wrong is at most 5 %.")
     assert {entry["confidence"] for entry in verdict["factors"]} == {1.0 - 0.05 / 10}
     # 2 / 2^8 is above 0.5 %.
     assert {entry["verdict"] for entry in verdict["factors"]} == {"too-few-blocks"}
@@ -363,7 +361,7 @@ def test_interactions_of_three_factors_are_named_as_not_examined(tmp_path: Path)
     assert verdict["family"] == {
         "sentences": 6,
         "alpha": 0.05,
-        "text": "The chance of even one false word among these 6 sentences is at most 5 %. "
+        "text": "The chance that any of these 6 verdicts is wrong is at most 5 %. "
         "Interactions of three factors are not examined.",
     }
     by_levels = {tuple(entry["levels"]): entry for entry in verdict["factors"]}

@@ -549,16 +549,20 @@ def test_a_saturated_and_late_generator_is_reported_with_the_engines_warnings(tm
         ("D01", "warn", ""),
     ]
     assert "up to 93 % of a CPU" in busy["text"]
-    assert refused["text"] == "load generator, in 8 trials (batch-refused): the system refuses SCHED_BATCH"
+    assert refused["text"] == (
+        "the load generator warned (batch-refused) in 8 trials, for example in trial 0000: "
+        "the system refuses SCHED_BATCH"
+    )
     assert late["text"] == (
-        "load generator, in 8 trials (generator-late): 1 % of its wake-ups came more than 2.3 ms late "
-        "(limit 1 ms)"
+        "the load generator woke up late in 8 trials, for example in trial 0000: 1 % of its wake-ups came "
+        "more than 2.3 ms late (limit 1 ms)"
     )
     assert late["fix"].startswith("Keep a CPU free for the load generator")
     assert (late["evidence"]["warning"], late["evidence"]["lag_us_p99"]) == ("generator-late", 6_800.0)
     assert curve(verdict)["sentence"].endswith(
         ". Caveats: the load generator was near its limit (D01); the engine warned (batch-refused) "
-        "(D01); the load generator was late (1 % of wake-ups by more than 6.8 ms) (D01)."
+        "(D01); the load generator was late (in the worst second, 1 % of wake-ups by more than "
+        "6.8 ms) (D01)."
     )
 
 

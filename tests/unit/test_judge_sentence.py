@@ -442,7 +442,7 @@ CROSSED: dict[str, Any] = {
         (finding("D01", warning="generator-saturated"), "the load generator was near its limit"),
         (
             finding("D01", warning="generator-late", lag_us_p99=6_800.0),
-            "the load generator was late (1 % of wake-ups by more than 6.8 ms)",
+            "the load generator was late (in the worst second, 1 % of wake-ups by more than 6.8 ms)",
         ),
         (finding("D01", warning="generator-late"), "the load generator was late"),
         (finding("D01", warning="client-delay"), "replies waited for the load generator"),

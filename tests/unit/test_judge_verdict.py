@@ -307,7 +307,7 @@ class TestTooFew:
 
 class TestUnfinished:
     def test_no_interval_no_word_no_p_value(self, tmp_path: Path) -> None:
-        """Whoever looks after each block would stop at a lucky one: 16 % false words."""
+        """Whoever looks after each block would stop at a lucky one: 16 % wrong verdicts."""
         verdict = judged(tmp_path, Making(absent=lambda t: t.block >= 6))
         found = curve(verdict)
         assert (found["verdict"], found["interval_percent"], found["p_value"]) == ("unfinished", None, None)
@@ -438,7 +438,7 @@ class TestFamily:
         assert verdict["family"] == {
             "sentences": 1,
             "alpha": 0.05,
-            "text": "The chance of a false word in this sentence is at most 5 %.",
+            "text": "The chance that this verdict is wrong is at most 5 %.",
         }
 
     def test_all_variants_and_workloads_share_it(self, tmp_path: Path) -> None:
@@ -449,7 +449,7 @@ class TestFamily:
         verdict = judged(tmp_path, making)
         assert verdict["family"]["sentences"] == len(verdict["comparisons"]) == 4
         assert verdict["family"]["text"] == (
-            "The chance of even one false word among these 4 sentences is at most 5 %."
+            "The chance that any of these 4 verdicts is wrong is at most 5 %."
         )
         for comparison in verdict["comparisons"]:
             for entry in (comparison["curve"], *comparison["points"]):
@@ -680,7 +680,9 @@ class TestForeignLoad:
         stored = json.loads((verdict["path"] / "measured.json").read_text())
         assert set(stored["comparisons"][0]["curve"]["percent"]) == {"0", "1", "3", "4", "5", "6", "7", "8"}
         replaced = [t for t in stored["trials"] if t["place"]["block"] == 2]
-        assert {t["failure"] for t in replaced} == {"replaced by block 9 because of foreign load"}
+        assert {t["failure"] for t in replaced} == {
+            "replaced by block 9 because other processes used the CPUs"
+        }
 
     def test_a_failure_in_it_is_not_forgotten(self, tmp_path: Path) -> None:
         verdict = self.judged(

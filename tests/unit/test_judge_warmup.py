@@ -178,7 +178,7 @@ def test_half_of_the_declared_delta_is_the_limit() -> None:
 @pytest.mark.parametrize(
     ("plan", "load", "blocks", "has_warmup_trials", "why"),
     [
-        (DECLARED_5, {}, 8, False, "a warm-up of 2 s and a measurement of 5 s cannot show"),
+        (DECLARED_5, {}, 8, False, "a warm-up of 2 s and a measurement of 5 s are too short"),
         (DECLARED_5, {}, 8, True, None),
         (Plan(20, 20), {}, 8, False, None),
         (Plan(20, 20), {}, 5, False, "the test for drift needs 6 blocks and has 5"),

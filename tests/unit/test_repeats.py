@@ -1,4 +1,4 @@
-"""Blocks that met foreign load: which are repeated, how the schedule holds them, and what the judge says."""
+"""Blocks with foreign load: which are repeated, their trials in the schedule, and the judge's finding."""
 
 from __future__ import annotations
 
@@ -123,7 +123,10 @@ def test_disturbed_blocks_are_planned_once_and_named(tmp_path: Path) -> None:
     given = experiment()
     run = finished(tmp_path, given, {2: load(0.37, cc1plus=0.35, cron=0.01), 6: load(0.12, cc1plus=0.12)})
     found = planned(given, run)
-    assert found.text == "2 of 8 blocks met foreign load (cc1plus 35 %) and are repeated"
+    assert found.text == (
+        "other processes used more than 10 % of the CPUs of server and client in 2 of 8 blocks "
+        "(cc1plus 35 %), which are repeated"
+    )
     assert [trial.repeats for trial in found.trials] == [2] * 4 + [6] * 4
     # Neither again, nor after one of them was disturbed too.
     store(run, found.trials[0], load(0.9))
@@ -136,8 +139,8 @@ def test_of_many_disturbed_blocks_the_worst_are_repeated(tmp_path: Path) -> None
     run = finished(tmp_path, given, {block: load(0.2 + block / 100, rustc=0.2) for block in range(5)})
     found = planned(given, run)
     assert found.text == (
-        "5 of 8 blocks met foreign load (rustc 20 %); the worst 2 are repeated, "
-        "because at most a quarter may be"
+        "other processes used more than 10 % of the CPUs of server and client in 5 of 8 blocks "
+        "(rustc 20 %); the worst 2 are repeated (limit: a quarter of the blocks)"
     )
     assert {trial.repeats for trial in found.trials} == {3, 4}
 
@@ -172,7 +175,8 @@ def test_a_repeat_replaces_its_block_whatever_it_met(tmp_path: Path, again: Fore
     else:
         assert finding.level == "note"
         assert finding.text == (
-            "1 of 8 blocks was repeated because of foreign load (cc1plus 35 %); the repeats count"
+            "1 of 8 blocks was repeated because other processes used the CPUs (cc1plus 35 %); "
+            "the repeats count"
         )
         assert finding.evidence == {
             "blocks": [2],
@@ -228,7 +232,7 @@ def test_trials_without_a_share_beside_others_are_named(tmp_path: Path, unread: 
     assert (finding.code, finding.level) == ("D06", "note")
     names = {1: "0000", 3: "0000, 0001, 0002", 7: "0000, 0001, 0002, 0003, 0004 and 2 more"}[unread]
     assert finding.text.startswith(
-        f"the foreign load of {unread} of 32 trials is not known (trial {names}): other"
+        f"the CPU time of other processes is unknown in {unread} of 32 trials (trial {names}): they"
     )
     assert finding.evidence == {"trials": list(range(unread)), "of": 32}
 

@@ -364,7 +364,7 @@ def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
     assert "version × threads 8.4, pool 8.0, one" in page  # noqa: RUF001 — a cross between factors
     markdown = tables.as_markdown(run)
     assert all(f"**{sentence}**" in markdown for sentence in sentences)
-    assert "one false word among these 3 sentences" in markdown
+    assert "any of these 3 verdicts is wrong" in markdown
 
 
 def test_no_law_is_drawn_or_tabulated_where_it_does_not_fit(tmp_path: Path) -> None:
@@ -418,7 +418,7 @@ def test_the_plan_says_blocks_order_and_unit() -> None:
     console = Console(record=True, width=200)
     comparison_output.describe(console, experiment(Making(connections=(64,), rates=(500.0,))), None)
     text = console.export_text()
-    assert "8 blocks, balanced random order (order seed 1)" in text
+    assert "8 blocks, balanced random order (order seed 1); data restored before each group of trials" in text
     assert "load      500 transactions/s over" in text
 
 

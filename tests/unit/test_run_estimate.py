@@ -66,7 +66,7 @@ def test_loaded_data_cost_no_more_time() -> None:
 def test_repeated_blocks_take_their_time() -> None:
     estimate = begun(PLANNED[:3])
     before_s = estimate.left_s()
-    estimate.listen(progress.Extended("1 of 8 blocks met foreign load and is repeated", PLANNED[3:6]))
+    estimate.listen(progress.Extended("1 of 8 blocks is repeated", PLANNED[3:6]))
     assert estimate.left_s() == pytest.approx(2 * before_s)
 
 

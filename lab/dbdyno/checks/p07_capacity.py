@@ -109,8 +109,8 @@ def _findings(
             code="P07",
             level="stop",
             text=f"{capacity.limit_name} is {capacity.limit:,}, of which 90 % may be used; "
-            f"{demand.connections:,} connections{of_workload} need {need:,} {capacity.unit}{sum_of}. "
-            + (f"The largest point that fits is {largest:,} connections." if largest else "No point fits."),
+            f"{_connections(demand.connections)}{of_workload} need {need:,} {capacity.unit}{sum_of}. "
+            + (f"The largest point that fits is {_connections(largest)}." if largest else "No point fits."),
             fix=f"{room[:1].upper()}{room[1:]}, or lower [load] connections.",
             evidence={
                 "limit": capacity.limit_name,
@@ -124,6 +124,10 @@ def _findings(
             },
             subject=subject,
         )
+
+
+def _connections(number: int) -> str:
+    return f"{number:,} connection{'' if number == 1 else 's'}"
 
 
 CHECK = Check("P07", "Limits suffice for the highest load", frozenset({Moment.DESIGN, Moment.READY}), find)

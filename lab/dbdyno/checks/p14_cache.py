@@ -13,7 +13,7 @@ from dbdyno.servers.server import Description
 # Range of the ratio of data to cache in which a small difference in caching causes a large difference in
 # reads.
 BORDERLINE = (0.8, 1.25)
-GIB = 1024.0**3
+MIB, GIB = 1024.0**2, 1024.0**3
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -37,11 +37,13 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     borderline = BORDERLINE[0] <= ratio <= BORDERLINE[1]
     postgres = description.product == "postgresql"
     label = "borderline" if borderline else "in memory" if ratio < 1 else "more than the cache holds"
-    plus = ", plus the OS page cache" if postgres else ""
+    relation = "are about as large as" if borderline else "fit in" if ratio < 1 else "do not fit in"
     text = (
-        f"data and indexes of {context.workload.title} have {size / GIB:.2f} GiB and "
-        f"{'shared buffers' if postgres else 'the buffer pool'} {cache / GIB:.2f} GiB{plus}: {label}."
+        f"data and indexes of {context.workload.title} ({_size_text(size)}) {relation} "
+        f"{'shared_buffers' if postgres else 'the buffer pool'} ({_size_text(cache)})."
     )
+    if postgres:
+        text += " PostgreSQL also uses the OS page cache."
     warns = borderline and not postgres
     if warns:
         text += " A small difference in caching then causes a large difference in reads."
@@ -53,6 +55,10 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         subject=context.subject,
         fix="Choose a buffer pool well above or below the size of the data." if warns else "",
     )
+
+
+def _size_text(size: int) -> str:
+    return f"{size / GIB:,.2f} GiB" if size >= GIB else f"{size / MIB:.1f} MiB"
 
 
 def _cache_bytes(description: Description) -> int:

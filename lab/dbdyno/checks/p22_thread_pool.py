@@ -101,14 +101,14 @@ def _check_built_in(context: Context, server: Server, whose: str, extra_port: st
             context,
             f"the load connects to port {extra_port}, the extra_port, where {whose} gives every connection "
             "its own thread, outside of the thread pool.",
-            "Use the server's own port.",
+            "Connect to the main port of the server.",
             extra_port=extra_port,
         )
     else:
         yield _note(
             context,
-            f"the load logs in as {address.user!r} on the server's own port: its connections go through "
-            f"{whose}'s thread pool, which cannot be bypassed by a privilege.",
+            f"the load logs in as {address.user!r} and does not use extra_port, so {whose}'s thread pool "
+            "serves all its connections; no privilege exempts a user from it.",
             user=address.user,
         )
 

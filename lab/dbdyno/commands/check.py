@@ -69,6 +69,7 @@ def _print(experiment: Experiment, findings: list[Finding]) -> None:
                     print(f"    overridden: {finding.override}")
     stopping = len(checks.blocking_findings(findings))
     if stopping:
-        print(f"{experiment.name} cannot be compared: {stopping} stop{'s' if stopping > 1 else ''}")
+        stops = "1 stop" if stopping == 1 else f"{stopping} stops"
+        print(f"Experiment {experiment.name!r} is not ready for dbdyno compare: {stops}")
     else:
-        print(f"{experiment.name} can be compared")
+        print(f"Experiment {experiment.name!r} is ready for dbdyno compare")

@@ -13,6 +13,7 @@ from rich.text import Text
 from dbdyno import report
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.finding import Finding
+from dbdyno.judge.wording import join_words
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
 from dbdyno.run.warmup import has_warmup_trials, length_s
@@ -22,6 +23,14 @@ from dbdyno.store.verdict import Effect, VerdictFile
 
 # Maximum number of significant cost changes printed per comparison.
 MAX_REASONS = 3
+_TRANSPORTS = {"tcp": "TCP", "unix": "a Unix socket"}
+# State of the data -> what happens before each group or trial.
+_STATES = {
+    "restore": "data restored",
+    "restart": "server restarted with the data of earlier trials",
+    "reset": "tables loaded again",
+    "preserve": "data not restored",
+}
 # Columns of the output if it is not a terminal: wide enough for the table.
 WIDTH = 160
 
@@ -29,20 +38,23 @@ WIDTH = 160
 def describe(console: Console, experiment: Experiment, profile: str | None) -> None:
     """Print the design of the experiment in a few lines."""
     load, design = experiment.load, experiment.design
-    points = ", ".join(f"{value:g}" for value in load.rate or load.connections)
-    warmup = f"{load.warmup_allowance_s():g} s of warm-up" + (" (auto)" if load.warmup_s is None else "")
+    levels = load.rate or load.connections
+    unit = "transactions/s" if load.rate else "connection" if levels == (1,) else "connections"
+    warmup = f"warm-up {load.warmup_allowance_s():g} s" + (" (auto)" if load.warmup_s is None else "")
     if has_warmup_trials(experiment):
-        warmup = f"an automatic warm-up (one trial of {length_s(experiment):g} s per variant finds it)"
-    shape = f"{load.shape.text()}, " if load.shape else ""
-    read = " and of reading all tables" if load.prewarm == "scan" else ""
+        warmup = f"warm-up determined by one trial of {length_s(experiment):g} s per variant"
+    shape = f", {load.shape.text()}" if load.shape else ""
+    read = "all tables are read once, " if load.prewarm == "scan" else ""
+    groups = "trial" if design.state_per == "trial" else "group of trials"
     lines = [
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         *([experiment.question] if experiment.question else []),
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
-        f"  load      {points} {'transactions/s' if load.rate else 'connections'} over {load.transport}, "
-        f"{shape}{load.duration_s:g} s after {warmup}{read}",
+        f"  load      {join_words([f'{value:g}' for value in levels])} {unit} over "
+        f"{_TRANSPORTS[load.transport]}{shape}; {read}{warmup}, measurement {load.duration_s:g} s",
         f"  design    {design.blocks} block{'' if design.blocks == 1 else 's'}, balanced random order "
-        f"(order seed {design.effective_order_seed}), data: {design.state}, seed {design.seed}",
+        f"(order seed {design.effective_order_seed}); {_STATES[design.state]} before each {groups}; "
+        f"workload seed {design.seed}",
         f"  client    CPUs {experiment.client.cpus or 'any'}",
         *(f"  variant   {variant.name}: {_server(variant.server)}" for variant in experiment.variants),
     ]
@@ -117,10 +129,13 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
     open_loop = bool(experiment.load.rate)
     title = workload if len(experiment.workloads) > 1 else None
     comparisons = {entry.variant: entry for entry in verdict.comparisons if entry.workload == workload}
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    caption = formatting.CHANGE_NOTE if comparisons else None
+    table = Table(
+        box=box.SIMPLE_HEAD, title=title, title_justify="left", caption=caption, caption_justify="left"
+    )
     table.add_column("variant")
     confidence = next((formatting.ci_heading(entry.points) for entry in comparisons.values()), "CI")
-    for name in ("rate/s" if open_loop else "connections", "transactions/s", "p95 ms", "effect", confidence):
+    for name in ("rate/s" if open_loop else "connections", "transactions/s", "p95 ms", "change", confidence):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
     trials = [trial for trial in measured.trials if trial.workload == workload]

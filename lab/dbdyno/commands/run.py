@@ -39,7 +39,7 @@ _TRIAL_FAILED = "R04"
 
 _WHAT = (
     f"{', '.join(get_args(OltpName))}, your own SQL in FILE.sql, or a sysbench script in "
-    "FILE.lua, each with --target; or FILE.toml, an experiment with one variant."
+    "FILE.lua, each of which needs --target; or FILE.toml, an experiment with one variant."
 )
 
 
@@ -57,12 +57,14 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     connections: Annotated[str, typer.Option(help="Connection counts to test, in order.")] = "2,4,8,16",
     rate: Annotated[
         str | None,
-        typer.Option(help="Arrival rates to test, in transactions/s; --connections is then the maximum."),
+        typer.Option(
+            help="Arrival rates to test, in transactions/s; give --connections one number, the maximum."
+        ),
     ] = None,
-    time: Annotated[str, typer.Option(help="Duration of the measurement at each point.")] = "10s",
+    time: Annotated[str, typer.Option(help="Duration of each measurement.")] = "10s",
     warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
-    tables: Annotated[int | None, typer.Option(help="Number of tables.", show_default="1")] = None,
-    table_size: Annotated[int | None, typer.Option(help="Rows per table.", show_default="10000")] = None,
+    tables: Annotated[int | None, typer.Option(help="Number of tables (default: 1).")] = None,
+    table_size: Annotated[int | None, typer.Option(help="Rows per table (default: 10000).")] = None,
     workers: Annotated[int, typer.Option(help="Threads of the load generator.")] = 1,
     assignments: Annotated[
         list[str] | None,

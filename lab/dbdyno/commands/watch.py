@@ -14,6 +14,7 @@ from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
+from dbdyno.report import formatting
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.estimate import Estimate
@@ -48,7 +49,7 @@ def show_progress(console: Console, experiment: Experiment) -> Iterator[progress
 
 def point_text(point: Point) -> str:
     """A point as text, such as "20 connections" or "500/s"."""
-    return f"{point.connections} connections" if point.rate is None else f"{point.rate:g}/s"
+    return formatting.load("connections", point.connections) if point.rate is None else f"{point.rate:g}/s"
 
 
 def show(console: Console, finding: Finding) -> None:

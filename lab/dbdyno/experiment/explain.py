@@ -137,7 +137,7 @@ def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
 def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> InputError:
     if location[0] == "workloads" and location[-1] == "name":
         names = (*get_args(models.OltpName), "sql")
-        fix = f'There are: {", ".join(names)}; and script = "FILE.lua" without a name'
+        fix = f'Valid names: {", ".join(names)}. For a Lua script, set script = "FILE.lua" and omit name'
         return InputError(key, value, "there is no such workload", fix)
     model: Any = models.Experiment
     if location[0] == "workloads":

@@ -89,7 +89,8 @@ def _little(recording: Recording) -> Iterator[str]:
     inside_us = measure["latency_sum_us"] - before_us + measure["accounting"]["unfinished_us"]
     busy = inside_us / length_us
     if abs(busy - connections) > connections * LITTLE_TOLERANCE:
-        yield f"throughput times mean latency is {busy:.2f}, but there were {connections} connections"
+        were = "was 1 connection" if connections == 1 else f"were {connections} connections"
+        yield f"throughput times mean latency is {busy:.2f}, but there {were}"
 
 
 def _elapsed(recording: Recording) -> Iterator[str]:

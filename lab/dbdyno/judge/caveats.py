@@ -46,7 +46,7 @@ def _generator(finding: Finding) -> str:
     code = finding.evidence.get("warning")
     if code == "generator-late":
         lag_ms = finding.evidence.get("lag_us_p99", 0.0) / 1000.0
-        amount = f" (1 % of wake-ups by more than {lag_ms:.1f} ms)" if lag_ms else ""
+        amount = f" (in the worst second, 1 % of wake-ups by more than {lag_ms:.1f} ms)" if lag_ms else ""
         return f"the load generator was late{amount}"
     if code == "client-delay":
         return "replies waited for the load generator"

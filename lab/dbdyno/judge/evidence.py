@@ -66,7 +66,9 @@ def gather(run: Run, experiment: Experiment) -> Evidence:
                 reason = str(trial.meta.get("reason") or "failed")
                 evidence.replaced_failures.append((entry.variant, reason))
             evidence.replaced.append(
-                MeasuredTrial(entry, f"replaced by block {other} because of foreign load", "harness")
+                MeasuredTrial(
+                    entry, f"replaced by block {other} because other processes used the CPUs", "harness"
+                )
             )
         elif planned.repeats is None or entry.block in evidence.foreign.replaced.values():
             counted.append(entry)

@@ -6,6 +6,7 @@ One finding covers all affected trials of a variant.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -22,6 +23,11 @@ from dbdyno.store.records import EngineWarning
 GENERATOR_CPU = 0.8
 GENERATOR_LAG_US = 1000
 CLIENT_DELAY = 0.1
+# D01: code of a warning about the load generator -> the beginning of the finding.
+_GENERATOR_PROBLEMS = {
+    "generator-late": "the load generator woke up late",
+    "client-delay": "replies waited for the load generator",
+}
 # D03 is a warning above ERRORS_PER_1000 errors per 1,000 transactions. It is one too if a variant has more
 # than ERRORS_RATIO times the errors of another one, and more than ERRORS_NOTEWORTHY.
 ERRORS_PER_1000 = 1.0
@@ -79,7 +85,7 @@ def completeness(
     failed_points = Counter((t.variant, t.workload, t.point) for t in without)
     for (variant, workload, (unit, value)), number in failed_points.items():
         if number >= blocks:
-            load = f"{value:g} {'connections' if unit == 'connections' else 'transactions/s'}"
+            load = f"{value:g} transactions/s" if unit == "rate" else count(round(value), "connection")
             yield Finding(
                 "R04",
                 "stop",
@@ -255,10 +261,11 @@ def generator_delays(recording: Recording) -> Iterator[EngineWarning]:
             "hint": fix,
         }
     delay, latency = generator["client_delay_us_p99"], totals["percentiles_us"]
-    if delay is not None and latency and delay > CLIENT_DELAY * latency["p50"]["value_us"]:
+    limit_us = CLIENT_DELAY * latency["p50"]["value_us"] if latency else math.inf
+    if delay is not None and delay > limit_us:
         text = (
-            f"it read 1 % of the replies {delay} µs or more after they arrived, and the median latency is "
-            f"only {latency['p50']['value_us']:.0f} µs"
+            f"it read 1 % of them {delay / 1000.0:.2f} ms or more after they arrived; the limit is "
+            f"{CLIENT_DELAY * 100:.0f} % of the median latency, here {limit_us / 1000.0:.2f} ms"
         )
         yield {"code": "client-delay", "text": text, "hint": fix}
 
@@ -274,11 +281,15 @@ def generator_warnings(
             by_code[warning["code"]].append((index, warning))
     for code, entries in by_code.items():
         trials = sorted({index for index, _ in entries})
-        first = entries[0][1]
+        index, first = entries[0]
+        # In the form of the folder names in trials/.
+        example = f"trial {index:04d}"
+        where = f"{count(len(trials), 'trial')}, for example in {example}" if len(trials) > 1 else example
+        problem = _GENERATOR_PROBLEMS.get(code, f"the load generator warned ({code})")
         yield Finding(
             "D01",
             "warn",
-            f"load generator, in {count(len(trials), 'trial')} ({code}): {first['text']}",
+            f"{problem} in {where}: {first['text']}",
             {
                 "warning": code,
                 "trials": trials,

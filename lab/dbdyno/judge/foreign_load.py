@@ -89,8 +89,8 @@ def _unmeasured(counted: Collection[int], shares: Mapping[int, float]) -> Findin
     return Finding(
         CODE,
         "note",
-        f"the foreign load of {len(missing)} of {len(counted)} trials is not known (trial {listed}{more}): "
-        "other processes may have disturbed them",
+        f"the CPU time of other processes is unknown in {len(missing)} of {len(counted)} trials "
+        f"(trial {listed}{more}): they may have disturbed these trials",
         {"trials": missing, "of": len(counted)},
         fix="If the machine was overloaded, stop other processes or lower the load",
     )
@@ -127,10 +127,11 @@ def _disturbance(
             f"a variant{f'; {repeated}' if count else ''}"
         )
         fix = (
-            f'Stop these processes while measuring, or write [override] {CODE} = "reason" to keep the verdict'
+            f'Stop these processes while measuring, or write [override] {CODE} = "reason" to get a verdict '
+            "nevertheless"
         )
     else:
-        text, fix = f"{repeated} because of foreign load ({names}); the repeats count", ""
+        text, fix = f"{repeated} because other processes used the CPUs ({names}); the repeats count", ""
     return Finding(
         CODE,
         "warn" if remaining else "note",

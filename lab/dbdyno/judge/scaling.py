@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.figures import THROUGHPUT
+from dbdyno.judge.wording import count
 from dbdyno.stats import usl
 from dbdyno.stats.joint import joint_intervals
 from dbdyno.stats.paired import ALPHA
@@ -207,21 +208,19 @@ def peak_findings(entries: Sequence[Scaling]) -> Iterator[Finding]:
     for side, text, direction in (
         (
             "above",
-            "throughput had not fallen at the highest load ({high:g} connections), so its peak is there or "
-            "above",
+            "throughput had not fallen at the highest load ({high}), so its peak is there or above",
             "higher",
         ),
         (
             "below",
-            "throughput already fell from the lowest load ({low:g} connections) on, so its peak is there or "
-            "below",
+            "throughput already fell from the lowest load ({low}) on, so its peak is there or below",
             "lower",
         ),
     ):
         for workload in dict.fromkeys(entry.workload for entry in entries):
             outside = [e for e in entries if e.workload == workload and e.knee == side]
             if outside:
-                low, high = outside[0].levels
+                low, high = (count(round(level), "connection") for level in outside[0].levels)
                 names = ", ".join(entry.variant for entry in outside)
                 yield Finding(
                     "R07",

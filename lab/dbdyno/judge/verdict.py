@@ -125,12 +125,9 @@ def _family(experiment: Experiment) -> Family:
     if all(is_identical(experiment, variant) for variant in experiment.variants[1:]):
         text = "Identical variants never get a direction."
     elif sentences == 1:
-        text = f"The chance of a false word in this sentence is at most {ALPHA * 100:g} %."
+        text = f"The chance that this verdict is wrong is at most {ALPHA * 100:g} %."
     else:
-        text = (
-            f"The chance of even one false word among these {sentences} sentences is at most "
-            f"{ALPHA * 100:g} %."
-        )
+        text = f"The chance that any of these {sentences} verdicts is wrong is at most {ALPHA * 100:g} %."
     if len(experiment.factors) > 2:
         text += " Interactions of three factors are not examined."
     return Family(sentences=sentences, alpha=ALPHA, text=text)

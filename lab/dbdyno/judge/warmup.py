@@ -263,8 +263,8 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
         why = "at a fixed rate throughput does not show whether a server is warm"
     elif load.warmup_s is not None and recorded_s < RECORDED_MIN_S:
         why = (
-            f"a warm-up of {warmup_s:g} s and a measurement of {load.duration_s:g} s cannot show that a "
-            "server needs much longer to become warm"
+            f"a warm-up of {warmup_s:g} s and a measurement of {load.duration_s:g} s are too short to show "
+            "whether the server was warm"
         )
     elif blocks < needed:
         for_comparisons = f" for {comparisons} comparisons" if comparisons > 1 else ""
@@ -301,5 +301,8 @@ def _blocks_tested(trials: Sequence[MeasuredTrial], experiment: Experiment) -> i
 def _fix(experiment: Experiment, blocks: int) -> str:
     """The fix of that note: how to make the check possible."""
     if experiment.load.warmup_s is not None and experiment.design.renews_data:
-        return 'Set warmup = "auto" in [load]: one warm-up trial per variant then finds the warm-up'
+        return (
+            'Set warmup = "auto" in [load]: dbdyno then measures in one extra trial per variant how long the '
+            "warm-up must be"
+        )
     return f"Use {blocks} blocks or more, and trials of {RECORDED_MIN_S:g} s or more"

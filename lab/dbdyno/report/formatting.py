@@ -35,6 +35,8 @@ SEVERITIES = {"stop": "stop", "warn": "warning", "note": "note"}
 METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
 # Title of the row with the mean effect over all loads.
 ALL_LOADS = "all loads combined"
+# Explains the column "change" of a table with medians.
+CHANGE_NOTE = "change: estimated from the ratio of variant to baseline in each block, not from the medians"
 
 
 def verdict(code: str | None) -> str:

@@ -65,7 +65,8 @@ def scaling_chart(
         f"{entry.variant}: peak {formatting.peak(entry)}" for entry in fitted if entry.knee is not None
     ]
     details += [
-        f"{entry.variant}: within 2 % of the highest {formatting.plateau(entry)} connections"
+        f"{entry.variant}: within 2 % of the highest {formatting.plateau(entry)} "
+        f"connection{'' if entry.plateau == (1.0, 1.0) else 's'}"
         for entry in flat
         if entry.plateau
     ]

@@ -91,7 +91,7 @@ def _comparison(report: Report, comparison: Comparison) -> list[str]:
     metric = formatting.METRICS[comparison.curve.metric]
     ci = formatting.ci_heading(comparison.points)
     lines = [
-        f"{_escaped(comparison.workload)}, {metric}, medians of the blocks:",
+        f"{_escaped(comparison.workload)}, {metric}, medians of the blocks ({formatting.CHANGE_NOTE}):",
         "",
         f"| load | {baseline} | {variant} | change | {ci} | blocks | verdict |",
         "|---|---:|---:|---:|---:|---:|---|",

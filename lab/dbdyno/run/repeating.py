@@ -47,8 +47,11 @@ def plan_repeats(experiment: Experiment, run: Run) -> Repeats | None:
     run.append_schedule(trials)
     disturbed = repeats.disturbed_blocks(shares)
     processes = repeats.largest_processes(load for index, load in known.items() if blocks[index] in disturbed)
-    reason = f"{len(disturbed)} of {total} blocks met foreign load ({repeats.describe_processes(processes)})"
+    reason = (
+        f"other processes used more than {100 * repeats.FOREIGN_LIMIT:.0f} % of the CPUs of server and "
+        f"client in {len(disturbed)} of {total} blocks ({repeats.describe_processes(processes)})"
+    )
     if len(chosen) < len(disturbed):
         worst = "the worst one is" if len(chosen) == 1 else f"the worst {len(chosen)} are"
-        return Repeats(trials, f"{reason}; {worst} repeated, because at most a quarter may be")
-    return Repeats(trials, f"{reason} and {'is' if len(chosen) == 1 else 'are'} repeated")
+        return Repeats(trials, f"{reason}; {worst} repeated (limit: a quarter of the blocks)")
+    return Repeats(trials, f"{reason}, which {'is' if len(chosen) == 1 else 'are'} repeated")
