@@ -126,7 +126,7 @@ impl State {
     /// The report hook `name`, bound to `stat`.
     pub fn report(&self, name: &str, stat: &Stat) -> Result<Option<Task>, ScriptError> {
         let Some(hook) = self.hook(name)? else { return Ok(None) };
-        let stat = api::reports::stat(self.lua(), stat)?;
+        let stat = api::reports::hook_argument(self.lua(), stat)?;
         let bound = self.lua().load("local hook, stat = ... return function() return hook(stat) end");
         self.task(bound.call((hook, stat))?).map(Some)
     }

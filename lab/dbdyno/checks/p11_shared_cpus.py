@@ -14,7 +14,7 @@ from dbdyno.checks.topology import is_local
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.finding import Finding
 
-# Programs that are database servers, by process name.
+# Process names of database servers.
 DATABASES = frozenset(
     {
         "mariadbd",
@@ -29,7 +29,7 @@ DATABASES = frozenset(
     }
 )
 
-# Seconds of observation, and the share of one CPU above which a server counts as busy.
+# How long other servers are observed, and the share of one CPU above which a server counts as busy.
 _WATCH_S = 0.3
 BUSY_SHARE = 0.05
 
@@ -38,11 +38,11 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Finds CPUs that client and server share, and other database servers that are busy on this machine.
 
     Catches results in which the load generator takes the server's CPU time. In a published benchmark both
-    shared the only CPU of the machine; in another one the other version's server ran on the client machine.
+    shared the only CPU of the machine; in another one the other server ran on the client's machine.
 
     Rule: the CPU sets of client and server must not overlap; otherwise a warning says that results do not
-    apply to a server with its own CPUs. Without `cpus` the set is all CPUs, unless dbdyno divides them.
-    Another database server that uses more than 5 % of a CPU while no load runs is a warning too.
+    apply to a server with its own CPUs. Without `cpus` the set contains all CPUs, unless dbdyno divides them.
+    A warning also names any other database server that uses more than 5 % of a CPU while no load runs.
     """
     if moment is Moment.DESIGN:
         yield from _overlaps(context)
@@ -83,21 +83,27 @@ def _fix(context: Context, available: frozenset[int]) -> str:
 class _BusyServer:
     name: str
     pid: int
-    cpu: float
+    # Share of one CPU that the server used while it was observed.
+    cpu_share: float
 
 
 def _busy_servers(context: Context) -> Iterator[Finding]:
     busy = _busy_databases(_own_pids(context))
     if busy:
-        # The text contains no figures, so the same process is reported once and not for every group.
-        names = ", ".join(sorted(f"{one.name} (pid {one.pid})" for one in busy))
+        # The text contains no measured values, so that dbdyno reports a process once and not for every group.
+        names = ", ".join(sorted(f"{server.name} (pid {server.pid})" for server in busy))
         yield Finding(
             code="P11",
             level="warn",
             text=f"another database server is busy on this machine: {names}. It takes CPU time from client "
             "and server, so results do not transfer.",
             fix="Stop it while measuring, or measure on another machine.",
-            evidence={"busy": [{"name": one.name, "pid": one.pid, "cpu": round(one.cpu, 2)} for one in busy]},
+            evidence={
+                "busy": [
+                    {"name": server.name, "pid": server.pid, "cpu": round(server.cpu_share, 2)}
+                    for server in busy
+                ]
+            },
         )
 
 

@@ -22,43 +22,48 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     Catches results that depend on which pages happen to be cached. A published benchmark had 40 GB of data
     for a buffer pool of 40 GB.
 
-    Rule: the ratio of data and indexes to the cache must be below 0.8 or above 1.25; otherwise it is a
-    warning. A note says whether the data fit. PostgreSQL also uses the OS page cache, so its finding is
-    always a note.
+    Rule: the ratio of data and indexes to the cache must be below 0.8 or above 1.25; otherwise the
+    finding is a warning. A note says whether the data fit. PostgreSQL also uses the OS page cache, so its
+    finding is always a note.
     """
-    assert moment is Moment.READY, "the registry asks at READY only"
+    assert moment is Moment.READY, "P14 is registered for READY only"
     description = context.description
     if description is None or context.workload is None:
         return
-    size, cache = description.data_bytes or 0, _cache_bytes(description)
-    if not size or not cache:
+    data_bytes, cache_bytes = description.data_bytes or 0, _cache_bytes(description)
+    if not data_bytes or not cache_bytes:
         return
-    ratio = size / cache
-    borderline = BORDERLINE[0] <= ratio <= BORDERLINE[1]
-    postgres = description.product == "postgresql"
-    label = "borderline" if borderline else "in memory" if ratio < 1 else "more than the cache holds"
-    relation = "are about as large as" if borderline else "fit in" if ratio < 1 else "do not fit in"
+    ratio = data_bytes / cache_bytes
+    is_borderline = BORDERLINE[0] <= ratio <= BORDERLINE[1]
+    is_postgresql = description.product == "postgresql"
+    label = "borderline" if is_borderline else "in memory" if ratio < 1 else "more than the cache holds"
+    relation = "are about as large as" if is_borderline else "fit in" if ratio < 1 else "do not fit in"
     text = (
-        f"data and indexes of {context.workload.title} ({_size_text(size)}) {relation} "
-        f"{'shared_buffers' if postgres else 'the buffer pool'} ({_size_text(cache)})."
+        f"data and indexes of {context.workload.title} ({_size_text(data_bytes)}) {relation} "
+        f"{'shared_buffers' if is_postgresql else 'the buffer pool'} ({_size_text(cache_bytes)})."
     )
-    if postgres:
+    if is_postgresql:
         text += " PostgreSQL also uses the OS page cache."
-    warns = borderline and not postgres
-    if warns:
+    is_warning = is_borderline and not is_postgresql
+    if is_warning:
         text += " A small difference in caching then causes a large difference in reads."
     yield Finding(
         code="P14",
-        level="warn" if warns else "note",
+        level="warn" if is_warning else "note",
         text=text,
-        evidence={"data_bytes": size, "cache_bytes": cache, "ratio": round(ratio, 3), "label": label},
+        evidence={
+            "data_bytes": data_bytes,
+            "cache_bytes": cache_bytes,
+            "ratio": round(ratio, 3),
+            "label": label,
+        },
         subject=context.subject,
-        fix="Choose a buffer pool well above or below the size of the data." if warns else "",
+        fix="Choose a buffer pool well above or below the size of the data." if is_warning else "",
     )
 
 
-def _size_text(size: int) -> str:
-    return f"{size / GIB:,.2f} GiB" if size >= GIB else f"{size / MIB:.1f} MiB"
+def _size_text(size_bytes: int) -> str:
+    return f"{size_bytes / GIB:,.2f} GiB" if size_bytes >= GIB else f"{size_bytes / MIB:.1f} MiB"
 
 
 def _cache_bytes(description: Description) -> int:

@@ -16,21 +16,21 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Finds too few blocks, points in a fixed order, and variants with several differences or none.
 
     Catches designs in which drift, cache state or chance look like an effect of the variant. Published
-    benchmarks often run each point once, and all points of one variant before those of the other; one
-    attributed to the thread pool an effect of another version with about twenty changed defaults.
+    benchmarks often run each point once, and all points of one variant before those of the other. One
+    benchmark attributed to the thread pool what another version with about twenty changed defaults caused.
 
     Rule: the smallest possible p-value, 2 / 2^blocks, must not exceed 0.05 / K, where K is the number of
     verdict sentences (all comparisons of a run, or all main effects and interactions): 6 blocks for one
-    sentence, 7 for three, 8 for six. The
-    order can be balanced exactly only if the number of blocks is a multiple of the number of variants. Points
-    in a fixed order run in the state that earlier points left. A single variant is no comparison. Several
+    sentence, 7 for three, 8 for six. The order is balanced exactly only if the number of blocks is a multiple
+    of the number of variants. Points in a fixed order run in the state that earlier points left. With a
+    single variant nothing is compared. Several
     declared differences between a variant and the baseline are confounded, unless the variants are all
-    combinations of declared factors, whose effects the judge separates. These are warnings. Identical
-    variants are an A/A test, which measures the noise floor: a note.
+    combinations of declared factors, whose effects the judge separates. Each of these is a warning, but an
+    unbalanced order is a note. Identical variants are a note: an A/A test, which measures the noise floor.
     """
-    assert moment is Moment.DESIGN, "the registry asks at DESIGN only"
+    assert moment is Moment.DESIGN, "P15 is registered for DESIGN only"
     experiment = context.experiment
-    yield from _blocks(experiment)
+    yield from _block_findings(experiment)
     if experiment.design.order == "given" and len(experiment.load.points()) > 1:
         yield _warn(
             "the points run in the same order in every block: late points always run after early ones.",
@@ -47,12 +47,12 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     baseline = experiment.variants[0]
     for variant in experiment.variants[1:]:
         if is_identical(experiment, variant):
-            yield _identical(baseline, variant)
+            yield _identical_finding(baseline, variant)
         else:
-            yield from _differences(baseline, variant, factorial=bool(experiment.factors))
+            yield from _difference_findings(baseline, variant, factorial=bool(experiment.factors))
 
 
-def _blocks(experiment: Experiment) -> Iterator[Finding]:
+def _block_findings(experiment: Experiment) -> Iterator[Finding]:
     if len(experiment.variants) == 1:
         return
     blocks, sentences, variants = (
@@ -89,7 +89,7 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
 
 
 def _slot_findings(experiment: Experiment) -> Iterator[Finding]:
-    """Servers that keep their data, and therefore also their directory, port and socket."""
+    """A note if servers keep their data, and therefore also their directory, port and socket."""
     started = [variant.name for variant in experiment.variants if variant.server.is_private]
     state = experiment.design.state
     if len(started) > 1 and state != "restore":
@@ -103,7 +103,7 @@ def _slot_findings(experiment: Experiment) -> Iterator[Finding]:
         )
 
 
-def _identical(baseline: Variant, variant: Variant) -> Finding:
+def _identical_finding(baseline: Variant, variant: Variant) -> Finding:
     return Finding(
         code="P15",
         level="note",
@@ -113,7 +113,7 @@ def _identical(baseline: Variant, variant: Variant) -> Finding:
     )
 
 
-def _differences(baseline: Variant, variant: Variant, *, factorial: bool) -> Iterator[Finding]:
+def _difference_findings(baseline: Variant, variant: Variant, *, factorial: bool) -> Iterator[Finding]:
     differences = list_differences(baseline, variant)
     if len(differences) > 1 and not factorial:
         yield _warn(

@@ -10,35 +10,35 @@ from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
-# Variables that a server accepts and ignores, and why.
+# (Product, variable) that the server accepts and ignores -> why it does.
 IGNORED: Mapping[tuple[str, str], str] = {
     ("mariadb", "innodb_buffer_pool_instances"): "MariaDB has had one buffer pool instance since 10.5",
     ("mariadb", "query_cache_size"): "the query cache is off unless query_cache_type is ON",
-    ("mariadb", "thread_pool_size"): "there is no pool unless thread_handling is pool-of-threads",
+    ("mariadb", "thread_pool_size"): "there is no thread pool unless thread_handling is pool-of-threads",
     ("mysql", "innodb_log_file_size"): "innodb_redo_log_capacity takes its place since 8.0.30",
     ("mysql", "innodb_log_files_in_group"): "innodb_redo_log_capacity takes its place since 8.0.30",
 }
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Finds declared differences without effect: both servers have the same value, or ignore the variable.
+    """Finds declared differences without effect: equal values on both servers, or an ignored variable.
 
     Catches settings without effect. A published benchmark compared 1 and 8 buffer pool instances and never
     read the value back: MySQL uses one instance if the pool is smaller than 1G, and MariaDB always uses one.
 
     Rule: of the variables in which a variant's declaration differs from the baseline, at least one must
-    have an effect. If none has, a warning says that the variants are identical; if some have none, a note
-    names them. A variable that the server is known to ignore has no effect. After the run the judge uses the
-    same code if no counter changed.
+    have an effect. If none has an effect, a warning says that the variants are identical; if only
+    some have one, a note names the others. A variable that the server is known to ignore has no effect. After
+    the run the judge reports P17 too, if no counter changed.
     """
-    assert moment is Moment.READY, "the registry asks at READY only"
+    assert moment is Moment.READY, "P17 is registered for READY only"
     baseline = context.experiment.variants[0]
     peer = context.peers.get(baseline.name)
-    mine = context.description
-    if context.variant is None or mine is None or peer is None or context.variant.name == baseline.name:
+    own = context.description
+    if context.variant is None or own is None or peer is None or context.variant.name == baseline.name:
         return
     declared = sorted(differing_variables(baseline, context.variant))
-    without_effect = {name: why for name in declared if (why := _reason_without_effect(name, peer, mine))}
+    without_effect = {name: why for name in declared if (why := _reason_without_effect(name, peer, own))}
     if not without_effect:
         return
     listed = "; ".join(f"{name} ({why})" for name, why in without_effect.items())
@@ -68,17 +68,17 @@ def _reason_without_effect(name: str, baseline: Description, variant: Descriptio
 def _takes_effect(name: str, description: Description) -> bool:
     """Whether the variable takes effect on this server."""
     variables = description.variables
-    needed = {
+    takes_effect = {
         "query_cache_size": variables.get("query_cache_type") not in (None, "OFF", "0"),
         "thread_pool_size": variables.get("thread_handling") == "pool-of-threads",
         "innodb_log_file_size": "innodb_redo_log_capacity" not in variables,
         "innodb_log_files_in_group": "innodb_redo_log_capacity" not in variables,
     }
-    return needed.get(name, False)
+    return takes_effect.get(name, False)
 
 
 def _count_other_differences(experiment: Experiment, variant: Variant) -> int:
-    """Number of differences from the baseline other than variables."""
+    """Number of server settings other than variables that differ from the baseline's."""
     first = experiment.variants[0].server
     fields = type(first).model_fields
     return sum(

@@ -16,14 +16,15 @@ from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
 from dbdyno.finding import Finding
 
-# A server also needs memory for connections, logs and the OS page cache.
-SHARE = 0.8
+# Share of the memory that caches may use. A server also needs memory for connections, logs and the OS page
+# cache.
+CACHE_SHARE = 0.8
 
 # Caches whose size does not depend on the load.
 CACHES = ("innodb_buffer_pool_size", "shared_buffers")
 
-# The limit of this process's control group (cgroups v2 and v1).
-_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+# Files with the memory limit of this process's control group (cgroups v2 and v1).
+_LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -47,27 +48,27 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 def memory_bytes() -> int:
     """The memory that this process and its children may use."""
     limit = int(psutil.virtual_memory().total)
-    for path in _LIMITS:
+    for path in _LIMIT_FILES:
         with suppress(OSError, ValueError):
             limit = min(limit, int(path.read_text()))
     return limit
 
 
-def _cache(known: Mapping[str, str]) -> int:
-    sizes = (number(known.get(name, "")) for name in CACHES)
+def _cache_bytes(variables: Mapping[str, str]) -> int:
+    sizes = (number(variables.get(name, "")) for name in CACHES)
     return int(sum(size for size in sizes if size is not None))
 
 
 def _check_private(variant: Variant) -> Iterator[Finding]:
-    cache = _cache(settings(variant))
+    cache = _cache_bytes(settings(variant))
     machine = memory_bytes()
     limit = machine if variant.server.memory is None else min(machine, size_bytes(variant.server.memory))
-    if cache > SHARE * limit:
+    if cache > CACHE_SHARE * limit:
         whose = "this machine" if limit == machine else "its container"
         yield _finding(
             f"{whose} has {_gib(limit)} of memory, of which 80 % may be used; {variant.name} declares a "
             f"cache of {_gib(cache)}.",
-            f"Declare at most {_gib(int(SHARE * limit))}.",
+            f"Declare at most {_gib(int(CACHE_SHARE * limit))}.",
             variant.name,
             cache,
             limit,
@@ -75,7 +76,7 @@ def _check_private(variant: Variant) -> Iterator[Finding]:
 
 
 def _check_remote(context: Context) -> Iterator[Finding]:
-    """Servers on this machine that dbdyno does not start: they run at the same time."""
+    """A finding if the servers on this machine that dbdyno does not start have too large caches in total."""
     if context.variant is None or context.description is None or context.variant.server.is_private:
         return
     caches: dict[str, int] = {}
@@ -83,9 +84,9 @@ def _check_remote(context: Context) -> Iterator[Finding]:
         known = context.description if variant.name == context.subject else context.peers.get(variant.name)
         if known is not None and not variant.server.is_private and is_local(variant):
             # Variants may share a server; `set_global` configures it for one variant at a time.
-            caches[str(known.identity.get("url"))] = _cache(known.variables)
+            caches[str(known.identity.get("url"))] = _cache_bytes(known.variables)
     total, limit = sum(caches.values()), memory_bytes()
-    if len(caches) > 1 and total > SHARE * limit:
+    if len(caches) > 1 and total > CACHE_SHARE * limit:
         yield _finding(
             f"this machine has {_gib(limit)} of memory, of which 80 % may be used; the caches of "
             f"{len(caches)} servers that run at the same time have {_gib(total)}.",

@@ -12,8 +12,8 @@ from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import Server, ServerProblem
 
 # MySQL serves connections with this privilege outside of its thread pool.
-BYPASS = "TP_CONNECTION_ADMIN"
-_PLUGIN = (
+BYPASS_PRIVILEGE = "TP_CONNECTION_ADMIN"
+_QUERY_PLUGIN = (
     "SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'thread_pool' AND PLUGIN_STATUS = 'ACTIVE'"
 )
 
@@ -21,24 +21,24 @@ _PLUGIN = (
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Finds connections that bypass the thread pool.
 
-    Catches a measurement of one thread per connection that is reported as one of the thread pool. MySQL
-    serves connections with TP_CONNECTION_ADMIN outside of its pool; root and every account with all
+    Catches results that are attributed to the thread pool although every connection had its own thread.
+    MySQL serves connections with TP_CONNECTION_ADMIN outside of its pool; root and every account with all
     privileges have this privilege. MariaDB and Percona Server use one thread per connection on the
     extra_port, even with thread_handling = pool-of-threads.
 
     Rule: if the server has a thread pool, the load must not use the extra_port, and its account must not have
-    the privilege, granted directly or by a role that is active at login. Otherwise it is a stop. A note names
-    the account and says why it uses the pool.
+    the privilege, granted directly or by a role that is active at login. Otherwise the finding is a stop. If
+    the load uses the pool, a note names the account and says why.
     """
-    assert moment is Moment.READY, "the registry asks at READY only"
+    assert moment is Moment.READY, "P22 is registered for READY only"
     server, description = context.server, context.description
     if server is None or description is None:
         return
-    if description.product == "mysql" and server.query(_PLUGIN):
+    if description.product == "mysql" and server.query(_QUERY_PLUGIN):
         yield from _check_mysql(context, server)
     elif description.variables.get("thread_handling") == "pool-of-threads":
-        whose = "MariaDB" if description.product == "mariadb" else "Percona Server"
-        yield from _check_built_in(context, server, whose, description.variables.get("extra_port", "0"))
+        product = "MariaDB" if description.product == "mariadb" else "Percona Server"
+        yield from _check_built_in(context, server, product, description.variables.get("extra_port", "0"))
 
 
 def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
@@ -46,33 +46,33 @@ def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
         account, roles = _account(admin)
         bypasses = _has_privilege(admin, "SHOW GRANTS")
         # For a named account, SHOW GRANTS leaves out the privileges of its roles.
-        by_itself = _has_privilege(admin, f"SHOW GRANTS FOR {account}")
+        is_granted_directly = _has_privilege(admin, f"SHOW GRANTS FOR {account}")
     if not bypasses:
         yield _note(
             context,
-            f"the load logs in as {account}, which lacks {BYPASS}: its connections go through MySQL's "
-            "thread pool. No role that is active at login grants the privilege.",
+            f"the load logs in as {account}, which lacks {BYPASS_PRIVILEGE}: its connections go through "
+            "MySQL's thread pool. No role that is active at login grants the privilege.",
             user=server.address().user,
             account=account,
-            privilege=BYPASS,
+            privilege=BYPASS_PRIVILEGE,
         )
         return
-    if by_itself:
-        how, fix = "", f"REVOKE {BYPASS} ON *.* FROM {account}"
+    if is_granted_directly:
+        through, fix = "", f"REVOKE {BYPASS_PRIVILEGE} ON *.* FROM {account}"
     else:
-        how = f" through its roles ({roles})"
+        through = f" through its roles ({roles})"
         fix = (
             f"SET DEFAULT ROLE NONE TO {account}, if activate_all_roles_on_login is OFF and the role is "
-            f"not in mandatory_roles, or REVOKE {BYPASS} ON *.* FROM the role"
+            f"not in mandatory_roles, or REVOKE {BYPASS_PRIVILEGE} ON *.* FROM the role"
         )
     yield _stop(
         context,
-        f"the load's account {account} has {BYPASS}{how}: MySQL's thread pool serves its connections "
-        "outside of the pool, one thread per connection.",
+        f"the load's account {account} has {BYPASS_PRIVILEGE}{through}: MySQL serves its "
+        "connections outside of the thread pool, one thread per connection.",
         f"Use an account without it: {fix}.",
         accounts=[account],
-        privilege=BYPASS,
-        roles=[] if by_itself else roles.split(","),
+        privilege=BYPASS_PRIVILEGE,
+        roles=[] if is_granted_directly else roles.split(","),
     )
 
 
@@ -91,15 +91,18 @@ def _account(admin: AdminConnection) -> tuple[str, str]:
 
 def _has_privilege(admin: AdminConnection, sql: str) -> bool:
     """Whether the output of a SHOW GRANTS statement contains the privilege."""
-    return any(re.match(rf"GRANT\b.*\b{BYPASS}\b.* ON \*\.\* ", str(grant)) for (grant,) in admin.query(sql))
+    return any(
+        re.match(rf"GRANT\b.*\b{BYPASS_PRIVILEGE}\b.* ON \*\.\* ", str(grant))
+        for (grant,) in admin.query(sql)
+    )
 
 
-def _check_built_in(context: Context, server: Server, whose: str, extra_port: str) -> Iterator[Finding]:
+def _check_built_in(context: Context, server: Server, product: str, extra_port: str) -> Iterator[Finding]:
     address = server.address()
     if context.experiment.load.transport == "tcp" and str(address.port) == extra_port != "0":
         yield _stop(
             context,
-            f"the load connects to port {extra_port}, the extra_port, where {whose} gives every connection "
+            f"the load connects to port {extra_port}, the extra_port, where {product} gives every connection "
             "its own thread, outside of the thread pool.",
             "Connect to the main port of the server.",
             extra_port=extra_port,
@@ -107,7 +110,7 @@ def _check_built_in(context: Context, server: Server, whose: str, extra_port: st
     else:
         yield _note(
             context,
-            f"the load logs in as {address.user!r} and does not use extra_port, so {whose}'s thread pool "
+            f"the load logs in as {address.user!r} and does not use extra_port, so {product}'s thread pool "
             "serves all its connections; no privilege exempts a user from it.",
             user=address.user,
         )

@@ -6,8 +6,8 @@ use mlua::{Function, Lua, Table};
 use crate::compile;
 use crate::raw::{self, Call, CallResult, CallReturn, NO_RESULT};
 
-/// If a nested coroutine yields for a request, the coroutines that resumed it yield too, down to the one that Rust
-/// resumes; the answer returns the same way. Other yields of the script are unchanged.
+/// If a nested coroutine waits for the result of a request, the coroutines that resumed it yield too, down to the one that
+/// Rust resumes. The result returns the same way. Other yields of the script are unchanged.
 const COROUTINES: &str = r"
 local request_marker, yield_request, resume, create = ...
 local running, status = coroutine.running, coroutine.status
@@ -20,13 +20,13 @@ end
 function coroutine.resume(inner, ...)
    return pass_requests(inner, resume(inner, ...))
 end
-local function results(ok, ...)
+local function return_or_raise(ok, ...)
    if ok then return ... end
    error((...), 0)
 end
 function coroutine.wrap(body)
    local inner = create(body)
-   return function(...) return results(pass_requests(inner, resume(inner, ...))) end
+   return function(...) return return_or_raise(pass_requests(inner, resume(inner, ...))) end
 end
 ";
 

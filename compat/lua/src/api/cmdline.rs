@@ -23,7 +23,7 @@ const KINDS: [(&str, Kind); 7] = [
     ("FILE", Kind::File),
 ];
 
-/// Why options could not be read.
+/// Why the options could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
     /// The command line is invalid. The text is the line to print.
@@ -45,7 +45,7 @@ fn script_error(text: impl Into<String>) -> OptionsError {
 }
 
 struct ScriptOption {
-    declared: OptionDefinition,
+    definition: OptionDefinition,
     validator: Option<Function>,
 }
 
@@ -80,33 +80,33 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     code.call((cmdline, print_options, read_options))
 }
 
-fn table(lua: &Lua) -> mlua::Result<Table> {
+fn cmdline_table(lua: &Lua) -> mlua::Result<Table> {
     lua.globals().get::<Table>("sysbench")?.get("cmdline")
 }
 
 /// Whether the script has not set `sysbench.cmdline.options`.
 pub(crate) fn declares_no_options(lua: &Lua) -> mlua::Result<bool> {
-    Ok(table(lua)?.get::<Value>("options")?.is_nil())
+    Ok(cmdline_table(lua)?.get::<Value>("options")?.is_nil())
 }
 
 /// The options that the script declares, by name; `None` if it has not set `sysbench.cmdline.options`.
 pub fn declared_options(lua: &Lua) -> Result<Option<Vec<OptionDefinition>>, OptionsError> {
-    Ok(options(lua)?.map(without_validators))
+    Ok(script_options(lua)?.map(definitions))
 }
 
-fn without_validators(options: Vec<ScriptOption>) -> Vec<OptionDefinition> {
-    options.into_iter().map(|option| option.declared).collect()
+fn definitions(options: Vec<ScriptOption>) -> Vec<OptionDefinition> {
+    options.into_iter().map(|option| option.definition).collect()
 }
 
 /// Validates the options that the script declares, then lets the host read all options.
 pub fn read(lua: &Lua, context: &Context) -> Result<(), OptionsError> {
-    let options = options(lua)?;
+    let options = script_options(lua)?;
     for option in options.iter().flatten() {
         if let Some(validator) = &option.validator {
-            validate(lua, context, &option.declared.name, validator)?;
+            validate(lua, context, &option.definition.name, validator)?;
         }
     }
-    let declared = options.map(without_validators);
+    let declared = options.map(definitions);
     context.host.read_options(declared.as_deref()).map(drop).map_err(OptionsError::Usage)
 }
 
@@ -136,7 +136,7 @@ fn validate(lua: &Lua, context: &Context, name: &str, validator: &Function) -> R
 /// The command `name` that the script declares, as a function without arguments that returns a boolean. The second
 /// value says whether the command runs in parallel.
 pub fn command(lua: &Lua, name: &str) -> mlua::Result<Option<(Function, bool)>> {
-    let cmdline = table(lua)?;
+    let cmdline = cmdline_table(lua)?;
     if !cmdline.get::<Function>("command_defined")?.call::<bool>(name)? {
         return Ok(None);
     }
@@ -146,8 +146,9 @@ pub fn command(lua: &Lua, name: &str) -> mlua::Result<Option<(Function, bool)>> 
     Ok(Some((function, parallel)))
 }
 
-fn options(lua: &Lua) -> Result<Option<Vec<ScriptOption>>, OptionsError> {
-    let table = match table(lua)?.get::<Value>("options")? {
+/// The options that the script declares, by name, with their validators.
+fn script_options(lua: &Lua) -> Result<Option<Vec<ScriptOption>>, OptionsError> {
+    let table = match cmdline_table(lua)?.get::<Value>("options")? {
         Value::Nil => return Ok(None),
         Value::Table(table) => table,
         other => {
@@ -162,7 +163,7 @@ fn options(lua: &Lua) -> Result<Option<Vec<ScriptOption>>, OptionsError> {
         };
         options.push(parse_option(lua, name.to_string_lossy(), &option)?);
     }
-    options.sort_by(|one, other| one.declared.name.cmp(&other.declared.name));
+    options.sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
     Ok(Some(options))
 }
 
@@ -171,7 +172,7 @@ fn parse_option(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption,
     let help = match option.get::<Value>(1)? {
         Value::Nil => return Err(script_error(format!("nil description for option {name}"))),
         number @ (Value::Integer(_) | Value::Number(_)) => return Err(not_a_string(&number)),
-        value => text_of(lua, value)?,
+        value => to_text(lua, value)?,
     };
     let kind = option.get::<Value>(3)?;
     let (default, inferred) = match option.get::<Value>(2)? {
@@ -183,8 +184,8 @@ fn parse_option(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption,
             }
             (Some(join_values(lua, &values)?), Kind::List)
         }
-        value @ (Value::Number(_) | Value::Integer(_)) => (Some(text_of(lua, value)?), Kind::Double),
-        value => (Some(text_of(lua, value)?), Kind::String),
+        value @ (Value::Number(_) | Value::Integer(_)) => (Some(to_text(lua, value)?), Kind::Double),
+        value => (Some(to_text(lua, value)?), Kind::String),
     };
     let kind = if kind.is_nil() { inferred } else { parse_kind(&kind)? };
     let validator = match option.get::<Value>(4)? {
@@ -194,7 +195,7 @@ fn parse_option(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption,
             return Err(script_error(format!("cannot convert '{}' to 'bool (*)()'", type_name(&other))));
         }
     };
-    Ok(ScriptOption { declared: OptionDefinition { name, kind, default, help: Some(help) }, validator })
+    Ok(ScriptOption { definition: OptionDefinition { name, kind, default, help: Some(help) }, validator })
 }
 
 /// Parses an option type: its number, or its name in C.
@@ -219,7 +220,7 @@ fn parse_kind(value: &Value) -> Result<Kind, OptionsError> {
 }
 
 /// A string, or a number as Lua writes it.
-fn text_of(lua: &Lua, value: Value) -> Result<String, OptionsError> {
+fn to_text(lua: &Lua, value: Value) -> Result<String, OptionsError> {
     let text = lua.coerce_string(value.clone())?;
     text.map(|text| text.to_string_lossy()).ok_or_else(|| not_a_string(&value))
 }

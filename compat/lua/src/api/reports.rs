@@ -32,7 +32,7 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
 }
 
 /// The argument of a report hook.
-pub fn stat(lua: &Lua, stat: &Stat) -> mlua::Result<Table> {
+pub fn hook_argument(lua: &Lua, stat: &Stat) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.set("threads_running", stat.threads_running)?;
     for (name, value) in [
@@ -48,9 +48,9 @@ pub fn stat(lua: &Lua, stat: &Stat) -> mlua::Result<Table> {
     ] {
         table.set(name, value)?;
     }
-    if let Some((waiting, under_way)) = stat.queue {
+    if let Some((waiting, running)) = stat.queue {
         table.set("queue_length", waiting as f64)?;
-        table.set("concurrency", under_way as f64)?;
+        table.set("concurrency", running as f64)?;
     }
     if let Some(latency) = stat.latency {
         for (name, value) in ["latency_min", "latency_max", "latency_avg", "latency_sum"].iter().zip(latency)
@@ -97,8 +97,8 @@ mod tests {
         let state = state(&format!("function hook(stat) {text} end"), &host);
         opt::fill(state.lua(), Compat::V1_0, &[("percentile".into(), Value::Int(rounded))]).unwrap();
         let hook: Function = state.lua().globals().get("hook").unwrap();
-        let given = stat(state.lua(), &example()).unwrap();
-        hook.call::<()>(given).unwrap();
+        let argument = hook_argument(state.lua(), &example()).unwrap();
+        hook.call::<()>(argument).unwrap();
         drop((hook, state));
         host.printed.lock().unwrap().clone()
     }
@@ -159,9 +159,9 @@ mod tests {
         assert_eq!(reported(text), "4\t2.5\t100\t3\t5\t2\tnil\tnil\n");
         let state = state("", &Arc::default());
         let cumulative = Stat { queue: None, latency: Some([0.001, 1.5, 0.01, 12.5]), ..example() };
-        let given = stat(state.lua(), &cumulative).unwrap();
+        let argument = hook_argument(state.lua(), &cumulative).unwrap();
         let latency = ["latency_min", "latency_max", "latency_avg", "latency_sum"];
-        assert_eq!(latency.map(|name| given.get::<f64>(name).unwrap()), [0.001, 1.5, 0.01, 12.5]);
-        assert_eq!(given.get::<Option<f64>>("queue_length").unwrap(), None);
+        assert_eq!(latency.map(|name| argument.get::<f64>(name).unwrap()), [0.001, 1.5, 0.01, 12.5]);
+        assert_eq!(argument.get::<Option<f64>>("queue_length").unwrap(), None);
     }
 }

@@ -1,6 +1,6 @@
 //! The global `ffi`, and the functions that sysbench exports to it.
 //!
-//! In sysbench, `ffi.C` finds C functions of the program itself. Here `ffi.C` is a table with pointers to the functions
+//! In sysbench, `ffi.C` finds C functions of sysbench's executable. Here `ffi.C` is a table with pointers to the functions
 //! below, and all other symbols come from the real `ffi.C`. The functions receive only their C arguments, so they find
 //! their user by [`current`].
 
@@ -69,7 +69,7 @@ unsafe extern "C" fn sb_rand_str(format: *const c_char, to: *mut c_char) {
     }
     // SAFETY: guaranteed by the caller.
     unsafe {
-        fill(to, |context, text| {
+        write_random_text(to, |context, text| {
             rand::append(&mut context.rng.borrow_mut(), CStr::from_ptr(format).to_bytes(), text)
         })
     };
@@ -83,14 +83,14 @@ unsafe extern "C" fn sb_rand_varstr(to: *mut c_char, min_length: u32, max_length
     }
     // SAFETY: guaranteed by the caller.
     unsafe {
-        fill(to, |context, text| {
+        write_random_text(to, |context, text| {
             rand::append_varstring(&mut context.rng.borrow_mut(), min_length, max_length, text)
         })
     }
 }
 
 /// Copies the text that `append` writes to `to`, which must have room for it, and returns the text's length.
-unsafe fn fill(to: *mut c_char, append: impl FnOnce(&Context, &mut Vec<u8>)) -> u32 {
+unsafe fn write_random_text(to: *mut c_char, append: impl FnOnce(&Context, &mut Vec<u8>)) -> u32 {
     let mut text = Vec::new();
     if let Some(context) = current() {
         append(&context, &mut text);
@@ -135,16 +135,16 @@ unsafe extern "C" fn sb_histogram_print(histogram: *const Histogram) {
     }
 }
 
-/// Every symbol with its C type and address.
+/// Name, C type and address of every exported function.
 fn symbols(compat: Compat) -> Vec<(&'static str, &'static str, *const c_void)> {
-    const DRAW: &str = "uint32_t (*)(uint32_t, uint32_t)";
+    const DISTRIBUTION_FUNCTION: &str = "uint32_t (*)(uint32_t, uint32_t)";
     let mut symbols: Vec<(_, _, *const c_void)> = vec![
         ("sb_counter_inc", "void (*)(int, sb_counter_type)", sb_counter_inc as _),
         ("sb_counter_val", "uint64_t (*)(int, sb_counter_type)", sb_counter_val as _),
-        ("sb_rand_default", DRAW, sb_rand_default as _),
-        ("sb_rand_uniform", DRAW, sb_rand_uniform as _),
-        ("sb_rand_gaussian", DRAW, sb_rand_gaussian as _),
-        ("sb_rand_pareto", DRAW, sb_rand_pareto as _),
+        ("sb_rand_default", DISTRIBUTION_FUNCTION, sb_rand_default as _),
+        ("sb_rand_uniform", DISTRIBUTION_FUNCTION, sb_rand_uniform as _),
+        ("sb_rand_gaussian", DISTRIBUTION_FUNCTION, sb_rand_gaussian as _),
+        ("sb_rand_pareto", DISTRIBUTION_FUNCTION, sb_rand_pareto as _),
         ("sb_rand_unique", "uint32_t (*)(void)", sb_rand_unique as _),
         ("sb_rand_uniform_uint64", "uint64_t (*)(void)", sb_rand_uniform_uint64 as _),
         ("sb_rand_uniform_double", "double (*)(void)", sb_rand_uniform_double as _),
@@ -155,11 +155,11 @@ fn symbols(compat: Compat) -> Vec<(&'static str, &'static str, *const c_void)> {
         ("sb_histogram_print", "void (*)(sb_histogram_t *)", sb_histogram_print as _),
     ];
     match compat {
-        Compat::V1_0 => symbols.push(("sb_rand_special", DRAW, sb_rand_special as _)),
+        Compat::V1_0 => symbols.push(("sb_rand_special", DISTRIBUTION_FUNCTION, sb_rand_special as _)),
         Compat::V1_1 => {
-            symbols.push(("sb_rand_zipfian", DRAW, sb_rand_zipfian as _));
-            let varied = "uint32_t (*)(char *, uint32_t, uint32_t)";
-            symbols.push(("sb_rand_varstr", varied, sb_rand_varstr as _));
+            symbols.push(("sb_rand_zipfian", DISTRIBUTION_FUNCTION, sb_rand_zipfian as _));
+            let varstr_type = "uint32_t (*)(char *, uint32_t, uint32_t)";
+            symbols.push(("sb_rand_varstr", varstr_type, sb_rand_varstr as _));
         }
     }
     symbols

@@ -31,14 +31,14 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// Measures the Lua calls of one thread.
 pub(super) struct BlockingMonitor {
     warn: Option<Box<dyn Fn(Warning)>>,
-    /// Whether CPU time counts as excused.
+    /// Whether CPU time is excused, that is, does not count as blocking.
     allow_cpu: bool,
     /// Whether the monitor has warned already or never needs to.
     is_done: Cell<bool>,
     window: Cell<Window>,
 }
 
-/// The long calls of the current second.
+/// The long calls of the current window.
 #[derive(Clone, Copy)]
 struct Window {
     start: Instant,
@@ -123,13 +123,13 @@ fn excused_time(allow_cpu: bool) -> Duration {
     thread_run_queue_wait() + computed
 }
 
-/// Blocks the thread until `due` is ready, for a script that cannot yield. No other task of the thread runs meanwhile,
+/// Blocks the thread until `future` is ready, for a script that cannot yield. No other task of the thread runs meanwhile,
 /// so this function also handles arrivals and the ends of intervals.
-pub(super) fn block_until_ready<T>(worker: &WorkerState, due: impl Future<Output = T>) -> T {
-    let mut due = pin!(tokio::task::unconstrained(due));
+pub(super) fn block_until_ready<T>(worker: &WorkerState, future: impl Future<Output = T>) -> T {
+    let mut future = pin!(tokio::task::unconstrained(future));
     let mut context = Context::from_waker(Waker::noop());
     loop {
-        if let Poll::Ready(result) = due.as_mut().poll(&mut context) {
+        if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
             return result;
         }
         std::thread::sleep(POLL_PAUSE);

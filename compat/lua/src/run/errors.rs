@@ -55,13 +55,14 @@ impl<C: ScriptedConnector> UserSession<C> {
         self.thread.run.host.log(level, text);
     }
 
+    /// Handles a failed statement, whose text `statement_text` returns, and returns the answer for the script.
     pub(super) async fn handle_error(
         &self,
         context: &Context,
         connection: ConnectionId,
         error: WireError,
         exec: ExecKind,
-        text: impl FnOnce() -> Vec<u8>,
+        statement_text: impl FnOnce() -> Vec<u8>,
         blocking: bool,
     ) -> Answer {
         let (plan, pgsql) = (&self.thread.run.plan, context.config.database.is_pgsql());
@@ -70,7 +71,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         self.count_error(context, &external::error_code(&error, &plan.target).to_string(), error.class());
         let lost = if pgsql { is_lost(&error) } else { CLIENT_LOST.contains(&code) };
         if !ignorable {
-            let text = text();
+            let text = statement_text();
             let text = String::from_utf8_lossy(&text[..text.len().min(STATEMENT_BYTES)]);
             for line in exec.fatal_lines(pgsql, (code, &message), &text) {
                 self.log(Level::Fatal, &line);

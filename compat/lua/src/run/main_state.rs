@@ -48,7 +48,7 @@ struct MainState<C: ScriptedConnector> {
     // Dropped before the runtime, because the users' connections use the runtime.
     main: RefCell<ScriptUser<C>>,
     /// The users that run the hooks of interval reports and of checkpoints.
-    reports: RefCell<[Option<ScriptUser<C>>; 2]>,
+    report_users: RefCell<[Option<ScriptUser<C>>; 2]>,
     /// Whether a report hook has failed. If so, no further hook is called.
     hook_failed: Cell<bool>,
     thread: Rc<ThreadContext<C>>,
@@ -83,7 +83,7 @@ impl<C: ScriptedConnector> MainState<C> {
         run.share_states = !main.state.context().sets_metatypes.get();
         Ok(Self {
             main: RefCell::new(main),
-            reports: RefCell::default(),
+            report_users: RefCell::default(),
             hook_failed: Cell::new(false),
             thread,
             runtime,
@@ -98,7 +98,7 @@ impl<C: ScriptedConnector> MainState<C> {
     }
 
     /// The settings of the run, with one worker per user if every user has its own thread.
-    fn spec(&self) -> RunSpec {
+    fn run_spec(&self) -> RunSpec {
         let mut spec = self.setup.spec.clone();
         if self.has_one_thread_per_user() {
             let plan = Arc::make_mut(&mut spec.plan);
@@ -123,7 +123,7 @@ impl<C: ScriptedConnector> MainState<C> {
     }
 
     /// Creates the user of a report; its number follows those of the run's users.
-    fn report_user(&self) -> Result<ScriptUser<C>, LuaFailure> {
+    fn create_report_user(&self) -> Result<ScriptUser<C>, LuaFailure> {
         let number = u64::from(self.run.plan.load.connections);
         let vm = Vm::single(false).map_err(LuaFailure::chunk)?;
         let user = self.runtime.block_on(ScriptUser::new(&self.thread, number, &vm))?;
@@ -136,21 +136,21 @@ impl<C: ScriptedConnector> MainState<C> {
         let report = &self.run.plan.report;
         let reports = [report.interval_us > 0, !report.marks_us.is_empty()];
         for (index, _) in reports.into_iter().enumerate().filter(|&(_, exists)| exists) {
-            let user = self.report_user()?;
-            self.reports.borrow_mut()[index] = Some(user);
+            let user = self.create_report_user()?;
+            self.report_users.borrow_mut()[index] = Some(user);
         }
         Ok(())
     }
 
     fn call_hook(&self, user: &mut ScriptUser<C>, name: &str, stat: &Stat) -> Result<(), LuaFailure> {
-        let failed = |error| LuaFailure::function(name, error);
-        let Some(mut task) = user.state.report(name, stat).map_err(failed)? else { return Ok(()) };
-        self.runtime.block_on(user.call(&mut task, &[])).map(drop).map_err(failed)
+        let to_failure = |error| LuaFailure::function(name, error);
+        let Some(mut task) = user.state.report(name, stat).map_err(to_failure)? else { return Ok(()) };
+        self.runtime.block_on(user.call(&mut task, &[])).map(drop).map_err(to_failure)
     }
 }
 
 /// The statement kinds of a script in the records.
-fn statements() -> Vec<StatementKind> {
+fn statement_kinds() -> Vec<StatementKind> {
     let kind = |kind: &&str| StatementKind {
         kind: (*kind).to_owned(),
         sql: String::new(),
@@ -214,10 +214,10 @@ impl<C: ScriptedConnector> Script for MainState<C> {
             Report::Final => self.call_hook(&mut self.main.borrow_mut(), report.hook_name(), stat),
             Report::Interval | Report::Checkpoint => {
                 let index = report as usize;
-                let user = self.reports.borrow_mut()[index].take();
-                let mut user = user.map_or_else(|| self.report_user(), Ok)?;
+                let user = self.report_users.borrow_mut()[index].take();
+                let mut user = user.map_or_else(|| self.create_report_user(), Ok)?;
                 let result = self.call_hook(&mut user, report.hook_name(), stat);
-                self.reports.borrow_mut()[index] = Some(user);
+                self.report_users.borrow_mut()[index] = Some(user);
                 result
             }
         };
@@ -226,7 +226,7 @@ impl<C: ScriptedConnector> Script for MainState<C> {
     }
 
     fn close_reports(&self) {
-        self.reports.take();
+        self.report_users.take();
     }
 
     fn uses_database(&self) -> bool {
@@ -244,18 +244,19 @@ impl<C: ScriptedConnector> Script for MainState<C> {
             let text = format!("cannot find the event() function in {}", self.run.config.name);
             return self.end_with_failure(&LuaFailure::Chunk(text));
         }
-        let spec = self.spec();
-        // With more workers than this, every user has its own thread, so the states do not share a CPU cache.
-        let is_alone = self.setup.config.jit == Jit::Auto && spec.plan.client.workers > JIT_STATES_MAX;
-        let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
+        let spec = self.run_spec();
+        // With more workers than this, every user has its own thread, so a thread does not switch between states.
+        let has_many_workers = spec.plan.client.workers > JIT_STATES_MAX;
+        let jit = self.run.jit || (self.setup.config.jit == Jit::Auto && has_many_workers);
+        let run = RunContext { jit, ..self.run.clone() };
         let spawn = |number, coordinator| {
             let (context, run) = (WorkerContext::new(&spec, number, coordinator), run.clone());
             std::thread::spawn(move || worker::run(context, run))
         };
-        let before = |_: &mut dyn FnMut(Record)| {
+        let before_start = |_: &mut dyn FnMut(Record)| {
             self.create_report_users().map_err(|failure| self.end_with_failure(&failure))
         };
-        let end = run_workers(&spec, statements(), before, spawn, &inbox, sink);
+        let end = run_workers(&spec, statement_kinds(), before_start, spawn, &inbox, sink);
         // After a forced shutdown, done() is not called.
         if end.reason != EndReason::ForcedShutdown
             && self.has_function("done")

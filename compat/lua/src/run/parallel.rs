@@ -86,11 +86,11 @@ fn run_on_this_thread<C: ScriptedConnector>(
 }
 
 async fn run_as_user<C: ScriptedConnector>(mut user: ScriptUser<C>, name: Rc<str>) -> Result<(), LuaFailure> {
-    let failed = |error| LuaFailure::function(CALL_COMMAND, error);
-    user.state.fill_options().map_err(failed)?;
-    let command = user.state.command(&name).map_err(failed)?;
+    let to_failure = |error| LuaFailure::function(CALL_COMMAND, error);
+    user.state.fill_options().map_err(to_failure)?;
+    let command = user.state.command(&name).map_err(to_failure)?;
     let (mut task, _) = command.ok_or_else(|| LuaFailure::MissingFunction(name.to_string()))?;
-    let value = user.call(&mut task, &[]).await.map_err(failed)?;
+    let value = user.call(&mut task, &[]).await.map_err(to_failure)?;
     user.session.close_all().await;
     if value == ReturnValue::False { Err(LuaFailure::ReturnedFalse) } else { Ok(()) }
 }

@@ -19,18 +19,23 @@ fn quoting(context: &Context) -> Quoting {
 impl<C: ScriptedConnector> UserSession<C> {
     /// Executes `request`. With `blocking`, blocks the thread instead of suspending the task.
     #[inline]
-    pub(super) async fn answer(&self, context: &Context, request: Request, blocking: bool) -> Answer {
+    pub(super) async fn execute_request(
+        &self,
+        context: &Context,
+        request: Request,
+        blocking: bool,
+    ) -> Answer {
         match request {
             Request::Execute(statement) => self.execute(context, statement, blocking).await,
             Request::Query(connection) => self.query(context, connection, blocking).await,
             // Boxed, so that the futures of thousands of users stay small.
-            other => Box::pin(self.answer_other(context, other, blocking)).await,
+            other => Box::pin(self.execute_other_request(context, other, blocking)).await,
         }
     }
 
-    async fn answer_other(&self, context: &Context, request: Request, blocking: bool) -> Answer {
+    async fn execute_other_request(&self, context: &Context, request: Request, blocking: bool) -> Answer {
         match request {
-            Request::Execute(_) | Request::Query(_) => unreachable!("`answer` handles these"),
+            Request::Execute(_) | Request::Query(_) => unreachable!("`execute_request` handles these"),
             Request::Connect(connection) => self.connect(context, connection, blocking).await,
             Request::Reconnect(connection) => {
                 self.close(context, connection, blocking).await;
@@ -68,7 +73,7 @@ impl<C: ScriptedConnector> UserSession<C> {
             return self.fail_unbound(context, connection, statement);
         }
         if context.config.database.dry_run {
-            return self.succeed_dry(context, connection);
+            return self.succeed_without_sending(context, connection);
         }
         let Some(mut taken) = self.take(connection, blocking) else {
             return self.fail_closed(context, connection);
@@ -104,7 +109,7 @@ impl<C: ScriptedConnector> UserSession<C> {
 
     async fn query(&self, context: &Context, connection: ConnectionId, blocking: bool) -> Answer {
         if context.config.database.dry_run {
-            return self.succeed_dry(context, connection);
+            return self.succeed_without_sending(context, connection);
         }
         let Some(mut taken) = self.take(connection, blocking) else {
             return self.fail_closed(context, connection);
@@ -152,7 +157,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     }
 
     /// `--mysql-dry-run`: statements succeed without being sent.
-    fn succeed_dry(&self, context: &Context, connection: ConnectionId) -> Answer {
+    fn succeed_without_sending(&self, context: &Context, connection: ConnectionId) -> Answer {
         self.succeed(context, connection, (Outcome::default(), None, Vec::new()), self.now())
     }
 
@@ -177,11 +182,11 @@ impl<C: ScriptedConnector> UserSession<C> {
             context.sql.statement(statement).set_mode(mode, placeholders);
             Answer::Nothing
         };
-        let as_text =
+        let send_as_text =
             || set_mode(StatementMode::Text, text.iter().filter(|&&byte| byte == b'?').count() as u16);
         let database = &context.config.database;
         if database.dry_run || !database.prepared {
-            return as_text();
+            return send_as_text();
         }
         let Some(mut taken) = self.take(connection, blocking) else {
             return self.fail_closed(context, connection);
@@ -192,7 +197,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         match result {
             Ok(prepared) => set_mode(StatementMode::Prepared(prepared.id), prepared.parameters),
             // MySQL cannot prepare some statements, for example BEGIN.
-            Err(error) if error.is_unsupported_prepared() => as_text(),
+            Err(error) if error.is_unsupported_prepared() => send_as_text(),
             Err(error) => self.fail_prepare(context, connection, &error),
         }
     }
@@ -226,7 +231,7 @@ impl<C: ScriptedConnector> UserSession<C> {
 
 impl<C: ScriptedConnector> RequestHandler for UserSession<C> {
     fn handle(&self, context: &Context, request: Request) -> Answer {
-        scripted::block_on(self.answer(context, request, true))
+        scripted::block_on(self.execute_request(context, request, true))
     }
 
     fn use_database(&self) {

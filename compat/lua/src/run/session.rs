@@ -64,7 +64,7 @@ impl<C> ThreadContext<C> {
     }
 }
 
-/// The user of a run, in whose records a session counts its statements.
+/// A user of the run. The session counts its statements in this user's records.
 #[derive(Clone)]
 pub(super) struct MeasuredUser {
     pub(super) worker: Rc<WorkerState>,
@@ -88,6 +88,7 @@ pub(super) struct UserSession<C: ScriptedConnector> {
     pub(super) measured_user: RefCell<Option<MeasuredUser>>,
     /// Number of statements executed before the clock started, by kind.
     pub(super) counts_before_start: [Cell<u64>; 3],
+    /// `None` between events.
     pub(super) event: Cell<Option<CurrentEvent>>,
     /// When the last event ended, for a script that defines `thread_run`.
     pub(super) free_since: Cell<Option<Nanos>>,

@@ -29,12 +29,12 @@ pub(super) struct ScriptUser<C: ScriptedConnector> {
     pub(super) number: u64,
 }
 
-/// Creates the users with `numbers` in `vms`, and runs `work` with all of them concurrently.
+/// Creates the users with `numbers` in `vms`, and runs `run_user` with all of them concurrently.
 pub(super) fn spawn_users<C, T, F>(
     thread: &Rc<ThreadContext<C>>,
     numbers: &[u64],
     vms: &[Rc<Vm>],
-    work: impl Fn(ScriptUser<C>) -> F + Clone + 'static,
+    run_user: impl Fn(ScriptUser<C>) -> F + Clone + 'static,
 ) -> JoinSet<Result<T, LuaFailure>>
 where
     C: ScriptedConnector,
@@ -43,8 +43,8 @@ where
 {
     let mut users = JoinSet::new();
     for (&number, vm) in numbers.iter().zip(vms) {
-        let (thread, vm, work) = (Rc::clone(thread), Rc::clone(vm), work.clone());
-        users.spawn_local(async move { work(ScriptUser::new(&thread, number, &vm).await?).await });
+        let (thread, vm, run_user) = (Rc::clone(thread), Rc::clone(vm), run_user.clone());
+        users.spawn_local(async move { run_user(ScriptUser::new(&thread, number, &vm).await?).await });
     }
     users
 }
@@ -78,7 +78,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         loop {
             match progress {
                 Progress::Requested(request) => {
-                    let answer = self.session.answer(self.state.context(), request, false).await;
+                    let answer = self.session.execute_request(self.state.context(), request, false).await;
                     progress = self.thread.monitor.time(|| task.answer(answer));
                 }
                 Progress::Returned(value) => return Ok(value),
@@ -89,10 +89,10 @@ impl<C: ScriptedConnector> ScriptUser<C> {
 
     /// Calls the global function `name` with the user's number, if the function exists.
     async fn call_global(&mut self, name: &str) -> Result<(), LuaFailure> {
-        let failed = |error| LuaFailure::function(name, error);
-        let Some(mut task) = self.state.global(name).map_err(failed)? else { return Ok(()) };
+        let to_failure = |error| LuaFailure::function(name, error);
+        let Some(mut task) = self.state.global(name).map_err(to_failure)? else { return Ok(()) };
         let number = [self.number as i64];
-        Box::pin(self.call(&mut task, &number)).await.map(drop).map_err(failed)
+        Box::pin(self.call(&mut task, &number)).await.map(drop).map_err(to_failure)
     }
 
     /// Fills `sysbench.opt` and calls `thread_init`.

@@ -282,7 +282,7 @@ end
 
 -- Multiple result sets ------------------------------------------------------------------------------------------------
 
-if raw.is_v11 then
+if raw.is_1_1 then
    function connection:more_results()
       return raw.more_results(self)
    end

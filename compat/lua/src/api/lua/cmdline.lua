@@ -14,18 +14,18 @@ function cmdline.read_cmdline_options()
    return true
 end
 
-local function command_of(name)
+local function find_command(name)
    local commands = cmdline.commands
    return type(commands) == "table" and commands[name] or nil
 end
 
 function cmdline.command_defined(name)
-   local command = command_of(name)
+   local command = find_command(name)
    return command ~= nil and command[1] ~= nil
 end
 
 function cmdline.command_parallel(name)
-   local command = command_of(name)
+   local command = find_command(name)
    return command ~= nil and command[2] == cmdline.PARALLEL_COMMAND
 end
 

@@ -22,7 +22,7 @@ local function check(name, succeeded, ...)
    error(name .. "() failed", 3)
 end
 
-local function text_of(name, text)
+local function check_text(name, text)
    if type(text) ~= "string" and type(text) ~= "number" then
       error(("bad argument #1 to '%s' (string expected, got %s)"):format(name, text == nil and "no value" or type(text)), 3)
    end
@@ -39,7 +39,7 @@ function db.disconnect()
 end
 
 function db.query(text)
-   text = text_of("db_query", text)
+   text = check_text("db_query", text)
    connect()
    local result = check("db_query", pcall(connection.query, connection, text))
    if result ~= nil then result:free() end
@@ -49,7 +49,7 @@ for _, step in ipairs { "init", "next", "done" } do
    local method = "bulk_insert_" .. step
    local name = "db_" .. method
    db[method] = function(text)
-      if step ~= "done" then text = text_of(name, text) end
+      if step ~= "done" then text = check_text(name, text) end
       if step == "init" then connect() end
       if not connection then error(name .. "() failed", 2) end
       check(name, pcall(connection[method], connection, text))
@@ -75,7 +75,7 @@ local function object_of(handle, kind, name)
 end
 
 function db.prepare(text)
-   text = text_of("db_prepare", text)
+   text = check_text("db_prepare", text)
    connect()
    return new(statement, { kind = statement, statement = check("db_prepare", pcall(connection.prepare, connection, text)) })
 end

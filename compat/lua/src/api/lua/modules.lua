@@ -1,4 +1,5 @@
--- Adds a last loader to `require`: it finds the modules that Debian's LuaJIT contains, and files in the script's folder.
+-- Adds a loader to `require`, after all others. It finds the modules that Debian's LuaJIT contains, and files in the
+-- script's folder.
 local folder, load_file = ...
 
 local built_in = {

@@ -2,13 +2,13 @@
 local emit = ...
 local select, type, rawget, getfenv, error, concat = select, type, rawget, getfenv, error, table.concat
 return function(...)
-   local tostring, words = rawget(getfenv(0), "tostring"), {}
+   local tostring, texts = rawget(getfenv(0), "tostring"), {}
    for index = 1, select("#", ...) do
-      local word = tostring((select(index, ...)))
-      if type(word) ~= "string" and type(word) ~= "number" then
+      local text = tostring((select(index, ...)))
+      if type(text) ~= "string" and type(text) ~= "number" then
          error("'tostring' must return a string to 'print'", 2)
       end
-      words[index] = word
+      texts[index] = text
    end
-   emit(concat(words, "\t") .. "\n")
+   emit(concat(texts, "\t") .. "\n")
 end

@@ -1,4 +1,4 @@
--- The functions `sysbench.report_*`, which print a report. Their argument is that of a report hook.
+-- The functions `sysbench.report_*`, which print a report. They have the same argument as report hooks.
 local sysbench, emit, open_array, percentile = ...
 local format = string.format
 

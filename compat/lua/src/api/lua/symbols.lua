@@ -1,12 +1,12 @@
 -- The global `ffi`, whose `C` has the functions that sysbench exports, and Lua functions over them.
-local sysbench, symbols, C, exported, declare_waiting, set_metatype, is_v11 = ...
+local sysbench, symbols, C, exported, declare_waiting, set_metatype, is_1_1 = ...
 local ffi = ffi
 local cdef = ffi.cdef
 
 -- Types that scripts use in their own declarations.
 cdef([[
 typedef enum { SB_CNT_OTHER, SB_CNT_READ, SB_CNT_WRITE, SB_CNT_TRX, SB_CNT_ERROR, SB_CNT_RECONNECT, ]]
-   .. (is_v11 and "SB_CNT_BYTES_READ, SB_CNT_BYTES_WRITTEN, " or "") .. [[SB_CNT_MAX } sb_counter_type;
+   .. (is_1_1 and "SB_CNT_BYTES_READ, SB_CNT_BYTES_WRITTEN, " or "") .. [[SB_CNT_MAX } sb_counter_type;
 typedef enum { SB_ARG_TYPE_NULL, SB_ARG_TYPE_BOOL, SB_ARG_TYPE_INT, SB_ARG_TYPE_SIZE, SB_ARG_TYPE_DOUBLE,
    SB_ARG_TYPE_STRING, SB_ARG_TYPE_LIST, SB_ARG_TYPE_FILE, SB_ARG_TYPE_MAX } sb_arg_type_t;
 typedef enum { DB_ERROR_NONE, DB_ERROR_IGNORABLE, DB_ERROR_FATAL } sql_error_t;
