@@ -81,7 +81,7 @@ def test_fresh_data_are_the_specified_ones(loaded: LocalServer) -> None:
         ({"tables": 3}, ["1 of 3 tables are missing", "sbtest3"]),
         ({"auto_inc": False}, ["id is AUTO_INCREMENT"]),
         ({"secondary": True}, ["id is the primary key"]),
-        ({"create_secondary": False}, ["there is a further index k_1 on k"]),
+        ({"create_secondary": False}, ["there is an additional index k_1 on k"]),
         ({"mysql_storage_engine": "aria"}, ["storage engine is innodb, not aria"]),
     ],
 )
@@ -194,7 +194,7 @@ def test_an_ignored_variable_is_a_stop(started: Callable[..., LocalServer]) -> N
     server = started("ignoring", variables=declared)
     (finding,) = find("P04", Moment.READY, server, experiment(variables=declared))
     assert finding.level == "stop"
-    assert "does nothing with it" in finding.text
+    assert "ignores it" in finding.text
 
 
 @pytest.mark.parametrize("name", get_args(OltpName))

@@ -290,7 +290,7 @@ def test_somebody_elses_tables_are_used_when_they_fit_and_never_dropped(running:
     [
         (500, ", KEY k_1 (k)", ["500 rows, not 1,000", "ids end at 500"]),
         (1000, "", ["there is no index on k"]),
-        (1000, ", KEY k_1 (k), KEY k_and_c (k, c)", ["there is a further index k_and_c on k, c"]),
+        (1000, ", KEY k_1 (k), KEY k_and_c (k, c)", ["there is an additional index k_and_c on k, c"]),
     ],
 )
 def test_a_table_of_another_shape_is_left_alone(

@@ -44,9 +44,9 @@ def test_a_sound_shape_has_no_difference() -> None:
         (replace(SOUND, indexes={"k_1": ("k",)}), ["there is no index on id"]),
         (
             replace(SOUND, indexes={**SOUND.indexes, "both": ("k", "c")}),
-            ["there is a further index both on k, c"],
+            ["there is an additional index both on k, c"],
         ),
-        (replace(SOUND, indexes={**SOUND.indexes, "k_2": ("k",)}), ["there is a further index k_2 on k"]),
+        (replace(SOUND, indexes={**SOUND.indexes, "k_2": ("k",)}), ["there is an additional index k_2 on k"]),
     ],
 )
 def test_what_is_wrong_with_a_shape(shape: Shape, differences: list[str]) -> None:
@@ -62,7 +62,7 @@ def test_a_secondary_index_in_place_of_the_primary_key() -> None:
 def test_no_index_on_k() -> None:
     expected = replace(EXPECTED, indexes=(PRIMARY,))
     assert list(shape_differences(replace(SOUND, indexes={"PRIMARY": ("id",)}), expected)) == []
-    assert list(shape_differences(SOUND, expected)) == ["there is a further index k_1 on k"]
+    assert list(shape_differences(SOUND, expected)) == ["there is an additional index k_1 on k"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ use crate::vm::Vm;
 /// The state of a call.
 #[derive(Debug)]
 pub enum Progress {
-    /// The call waits for the result of a request ([`Task::answer`]).
+    /// The call waits for the result of a request ([`Task::resume`]).
     Requested(Request),
     Returned(ReturnValue),
     Failed(ScriptError),
@@ -25,8 +25,8 @@ pub struct Task {
     function: Function,
     thread: Thread,
     coroutine: Coroutine,
-    /// A failed coroutine cannot be used again.
-    failed: bool,
+    /// Whether the coroutine has failed and must be recreated before the next call.
+    has_failed: bool,
     vm: Rc<Vm>,
     context: Rc<Context>,
 }
@@ -37,40 +37,40 @@ impl Task {
         let thread = vm.lua().create_thread(function.clone())?;
         let coroutine = Coroutine::new(&thread);
         let (vm, context) = (Rc::clone(vm), Rc::clone(context));
-        Ok(Self { function, thread, coroutine, failed: false, vm, context })
+        Ok(Self { function, thread, coroutine, has_failed: false, vm, context })
     }
 
     /// Starts the call.
     #[inline]
     pub fn start(&mut self, arguments: &[i64]) -> Progress {
-        if self.failed
+        if self.has_failed
             && let Err(error) = self.recreate_coroutine()
         {
             return Progress::Failed(ScriptError::Message(error.to_string()));
         }
         let stop = context::with_current(&self.vm.current, &self.context, || self.coroutine.start(arguments));
-        self.progress(stop)
+        self.convert_stop(stop)
     }
 
     /// Continues after [`Progress::Requested`].
     #[inline]
-    pub fn answer(&mut self, answer: Answer) -> Progress {
+    pub fn resume(&mut self, answer: Answer) -> Progress {
         let resume = || self.coroutine.resume_with(answer);
         let stop = context::with_current(&self.vm.current, &self.context, resume);
-        self.progress(stop)
+        self.convert_stop(stop)
     }
 
     #[inline]
-    fn progress(&mut self, stop: Stop) -> Progress {
+    fn convert_stop(&mut self, stop: Stop) -> Progress {
         match stop {
             Stop::Requested => Progress::Requested(self.context.sql.take_request()),
             Stop::Returned => Progress::Returned(self.coroutine.return_value()),
             Stop::Yielded => {
-                self.failed = true;
+                self.has_failed = true;
                 Progress::Failed(ScriptError::Message("attempt to yield from outside a coroutine".into()))
             }
             Stop::Failed => {
-                self.failed = true;
+                self.has_failed = true;
                 Progress::Failed(ScriptError::from_lua(&self.coroutine.take_error(self.vm.lua())))
             }
         }
@@ -82,7 +82,7 @@ impl Task {
         let coroutine = Coroutine::new(&thread);
         coroutine.use_globals_of(&self.coroutine);
         (self.thread, self.coroutine) = (thread, coroutine);
-        self.failed = false;
+        self.has_failed = false;
         Ok(())
     }
 }

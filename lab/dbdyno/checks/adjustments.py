@@ -1,8 +1,8 @@
 """Known adjustments of servers: rounding and clipping.
 
-Servers round some values to a multiple of a step, which is too small a change to matter, and clip others to a
-range, which changes the experiment. The figures are those of MariaDB 10.11 ("Server System Variables" in its
-manual), verified on a running server.
+Servers round some values to a multiple of a step, which is too small a change to matter. They clip other
+values to a range, which changes the experiment. The steps and ranges are those of MariaDB 10.11 ("Server
+System Variables" in its manual), verified on a running server.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from decimal import Decimal
 from dbdyno.experiment.quantities import number
 
 # Sizes that the server rounds down to a multiple of this number of bytes.
-_BLOCK_BYTES = {
+_STEP_BYTES = {
     "aria_log_file_size": 8192,
     "binlog_cache_size": 4096,
     "binlog_stmt_cache_size": 4096,
@@ -43,10 +43,10 @@ ROUNDING_SHARE = Decimal("0.01")
 
 _MIB = 1024 * 1024
 
-# Why a server may change the requested value of a variable.
+# Variable -> the values that the server allows, or why it changes the declared value.
 _RULES = {
     "back_log": "0, or no value, lets the server derive it from max_connections",
-    "innodb_buffer_pool_instances": "MariaDB accepts it since 10.5 and does nothing with it; "
+    "innodb_buffer_pool_instances": "MariaDB accepts it and ignores it since 10.5; "
     "MySQL uses 1 if the pool is smaller than 1G",
     "innodb_buffer_pool_size": "a multiple of innodb_buffer_pool_chunk_size, or of 1M if that is 0",
     "innodb_flush_log_at_trx_commit": "0 to 3",
@@ -77,12 +77,12 @@ def rounding(name: str, declared: str, variables: Mapping[str, str]) -> str | No
     `variables` are all variables of the server. A change of one step or more, or of 1 % or more, is not
     rounding.
     """
-    wanted, effective = number(declared), number(variables[name])
+    requested, effective = number(declared), number(variables[name])
     step = _step_bytes(name, variables)
-    if wanted is None or effective is None or step is None:
+    if requested is None or effective is None or step is None:
         return None
-    change = abs(effective - wanted)
-    if change >= step or change >= ROUNDING_SHARE * wanted or effective % step:
+    change = abs(effective - requested)
+    if change >= step or change >= ROUNDING_SHARE * requested or effective % step:
         return None
     return f"rounded to a multiple of {step}"
 
@@ -94,8 +94,9 @@ def rule(name: str) -> str | None:
 
 def _step_bytes(name: str, variables: Mapping[str, str]) -> int | None:
     if name != "innodb_buffer_pool_size":
-        return _BLOCK_BYTES.get(name)
-    # Rounded up to a multiple of chunk size times instances; newer MariaDB has 0 and uses units of 1 MiB.
+        return _STEP_BYTES.get(name)
+    # The server rounds up to a multiple of chunk size times instances. In newer MariaDB the chunk size is 0,
+    # and the multiple is 1 MiB.
     chunk = number(variables.get("innodb_buffer_pool_chunk_size", "0")) or Decimal(0)
     instances = number(variables.get("innodb_buffer_pool_instances", "1")) or Decimal(1)
     return int(chunk * instances) or _MIB

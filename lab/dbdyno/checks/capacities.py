@@ -1,6 +1,6 @@
-"""Limits of server and client that depend on the number of connections.
+"""Limits of server and client that a load may reach, with the need of each connection.
 
-From them a finding names the highest number of connections that fits and the limit that would suffice.
+P07 computes the highest number of connections that fits, and the limit that would suffice.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Capacity:
     # The variable, or the limit of the operating system.
     limit_name: str
     limit: int
-    # What the limit counts, in the plural: "open files".
+    # What the limit counts, in the plural, such as "open files".
     unit: str
     per_connection: int
-    # Need that does not depend on the number of connections, with what other clients use.
+    # Need that does not depend on the number of connections, including what other clients use.
     fixed: int
     # How to raise the limit; {value} stands for the new limit.
     fix: str
 
     def required(self, connections: int) -> int:
-        """What this number of connections needs of the limit."""
+        """The part of the limit that this number of connections needs."""
         return self.fixed + self.per_connection * connections
 
     def fits(self, connections: int) -> bool:
@@ -60,10 +60,10 @@ class Demand:
 def server_capacities(
     limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, started: bool
 ) -> list[Capacity]:
-    """The server's limits, as far as `limits` (its variables, or the declared ones) has them.
+    """The server's limits that `limits` contains: its variables, or the declared ones.
 
     `in_use` counts what other clients hold, under the names of SHOW GLOBAL STATUS. If dbdyno starts
-    the server (`started`), the fix is a key of the experiment, else a SET GLOBAL statement.
+    the server (`started`), the fix is a key of the experiment, otherwise a SET GLOBAL statement.
     """
 
     def fix(name: str, dynamic: bool = True) -> str:
@@ -113,11 +113,13 @@ def postgresql_capacities(
     allowed = number(limits.get("max_connections", ""))
     if not allowed:
         return []
-    kept = number(limits.get("superuser_reserved_connections", "3")) or 0
-    kept += number(limits.get("reserved_connections", "0")) or 0
+    reserved = number(limits.get("superuser_reserved_connections", "3")) or 0
+    reserved += number(limits.get("reserved_connections", "0")) or 0
     held = in_use.get("pg_stat_activity.client_backends", 0)
     capacities = [
-        Capacity("max_connections", int(allowed), "connections", 1, int(kept) + held, fix("max_connections"))
+        Capacity(
+            "max_connections", int(allowed), "connections", 1, int(reserved) + held, fix("max_connections")
+        )
     ]
     locks = number(limits.get("max_locks_per_transaction", ""))
     if locks:

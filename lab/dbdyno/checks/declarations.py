@@ -11,8 +11,8 @@ from dbdyno.servers.server import ServerProblem
 
 
 def settings(variant: Variant) -> dict[str, str]:
-    """The declared settings of a variant, by variable. If dbdyno starts the server, they include its `config`
-    and its `arguments`; the last value of a variable wins, as in the server.
+    """The declared settings of a variant, by variable. If dbdyno starts the server, they include `config` and
+    `arguments` of the variant; the last value of a variable applies, as in the server.
     """
     if variant.server.is_private:
         # Errors in the declaration are reported later, when the server starts.

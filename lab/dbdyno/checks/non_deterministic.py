@@ -1,6 +1,6 @@
 """Finds non-deterministic conditions in WHERE, ON and HAVING: random numbers and the current time.
 
-It searches the syntax tree that sqlglot parses from a statement, and needs no server.
+The module searches the syntax tree that sqlglot parses from a statement, and needs no server.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.experiment.sql_text import Dialect, parse_statement, sqlglot
 
-# Functions that the server evaluates per row, so it cannot use an index.
+# Functions that the server evaluates per row, so that it cannot use an index.
 _PER_ROW: Mapping[Dialect, frozenset[str]] = {
     "mysql": frozenset(
         {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "SYSDATE", "RANDOM_BYTES"}
@@ -70,18 +70,20 @@ def find_conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
     for clause in clauses:
         for function in clause.find_all(exp.Func, exp.Anonymous):
             name = _name(function)
-            per_row = name in _PER_ROW[dialect]
+            is_per_row = name in _PER_ROW[dialect]
             # PostgreSQL evaluates an uncorrelated subquery once; MySQL may evaluate it per row.
-            inside = dialect == "postgres" and function.find_ancestor(exp.Subquery, exp.Where) is not None
-            once = inside and isinstance(function.find_ancestor(exp.Subquery, exp.Where), exp.Subquery)
-            if id(function) in seen or not (per_row or name in _PER_STATEMENT) or once:
+            is_nested = dialect == "postgres" and function.find_ancestor(exp.Subquery, exp.Where) is not None
+            is_evaluated_once = is_nested and isinstance(
+                function.find_ancestor(exp.Subquery, exp.Where), exp.Subquery
+            )
+            if id(function) in seen or not (is_per_row or name in _PER_STATEMENT) or is_evaluated_once:
                 continue
             if isinstance(clause, exp.Join) and function.find_ancestor(exp.Subquery) is not None:
                 continue  # A derived table is evaluated once.
             seen.add(id(function))
             written = function.sql(dialect=dialect).partition("(")[0]
             yield _describe_condition(
-                function, written, dialect, evaluated_per="row" if per_row else "statement"
+                function, written, dialect, evaluated_per="row" if is_per_row else "statement"
             )
 
 

@@ -14,10 +14,10 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
     """Finds declared variables that have another value on the running server.
 
     Catches a comparison of settings that were never in effect. A published benchmark compared values of
-    innodb_buffer_pool_instances without reading one back: a server ignores a configuration file
-    that everyone may write, and adjusts the number if the pool is small.
+    innodb_buffer_pool_instances and never read the value back. A server ignores a configuration file that
+    everyone may write, and adjusts the number of instances if the pool is small.
 
-    On a remote server dbdyno changes no setting without `set_global`, and only compares.
+    On a remote server, dbdyno only compares the settings, unless `set_global` lets it change them.
 
     Rule: the declared and the effective value must be equal, apart from units (8G), booleans (ON, 1, true),
     list order and letter case. A value that the server rounded by less than 1 % is a note. Any other value is
@@ -39,9 +39,9 @@ def _declared(context: Context) -> dict[str, Setting]:
     """The values that configuration files and the experiment declare."""
     declared: dict[str, Setting] = dict(context.description.declared) if context.description else {}
     if context.variant is not None:
-        known = {variable_name(option): option for option in declared}
+        options = {variable_name(option): option for option in declared}
         for option, value in context.variant.server.variables.items():
-            declared.pop(known.get(variable_name(option), ""), None)
+            declared.pop(options.get(variable_name(option), ""), None)
             declared[option] = value
     return declared
 
@@ -65,14 +65,14 @@ def _difference_finding(name: str, declared: str, variables: Mapping[str, str], 
             evidence=evidence,
             subject=subject,
         )
-    known = rule(name)
-    because = f" The server's rule: {known}." if known else " See the warnings in the server's error log."
+    allowed = rule(name)
+    because = f" The server's rule: {allowed}." if allowed else " See the warnings in the server's error log."
     return Finding(
         code="P04",
         level="stop",
         text=f"{name} is {effective}, adjusted by the server from the declared {declared}.{because}",
         fix=f"Declare {name} = {effective}, or the settings that allow {declared}.",
-        evidence={**evidence, "rule": known},
+        evidence={**evidence, "rule": allowed},
         subject=subject,
     )
 
@@ -80,13 +80,13 @@ def _difference_finding(name: str, declared: str, variables: Mapping[str, str], 
 def _missing_findings(
     option: str, declared: Setting, variables: Mapping[str, str], subject: str
 ) -> Iterator[Finding]:
-    """An option without a variable. The variable x verifies `skip-x` and `disable-x`; other options cannot be
-    verified.
+    """A finding about an option that has no variable, unless the option is `skip-x` or `disable-x` and the
+    variable x has the expected value.
     """
     name = variable_name(option)
     positive = name.removeprefix("skip_").removeprefix("disable_")
-    visible = positive != name and variables.get(positive, "").upper() in {"ON", "OFF"}
-    if visible and is_equal(positive, not is_equal("", declared, "ON"), variables[positive]):
+    is_verifiable = positive != name and variables.get(positive, "").upper() in {"ON", "OFF"}
+    if is_verifiable and is_equal(positive, not is_equal("", declared, "ON"), variables[positive]):
         return
     known = rule(name)
     yield Finding(

@@ -17,13 +17,13 @@ from dbdyno.servers.server import ServerProblem
 _UNUSABLE = "Cannot use "
 _ENABLE_NOTES = "SET SESSION note_verbosity = 'basic,explain,unusable_keys'"
 
-# Indexes of the columns table, type, key and rows, by the number of columns of a tabular EXPLAIN.
-_MYSQL = {12: (2, 4, 6, 9), 10: (2, 3, 5, 8)}
+# Number of columns of a tabular EXPLAIN -> positions of the columns table, type, key and rows.
+_COLUMN_POSITIONS = {12: (2, 4, 6, 9), 10: (2, 3, 5, 8)}
 
 
 @dataclass(frozen=True)
 class Access:
-    """How one table is read."""
+    """How the server reads one table."""
 
     table: str
     # The server's name of the access method: "ALL", "ref", "Index Scan".
@@ -40,10 +40,10 @@ class Access:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a statement is executed."""
+    """How the server executes a statement."""
 
     accesses: tuple[Access, ...]
-    # Conversions that prevent the use of an index, in the server's words.
+    # Type conversions that prevent the use of an index, as the server describes them.
     conversions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -51,26 +51,26 @@ class Plan:
 
 
 def read_plan(admin: AdminConnection, sql: str, product: str) -> Plan:
-    """The plan for a statement with its values. Raises ServerProblem if the server rejects the statement."""
+    """The plan for a statement with parameter values. Raises ServerProblem if the server rejects it."""
     return _postgresql(admin, sql) if product == "postgresql" else _mysql(admin, sql, product)
 
 
 def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
     form = "FORMAT=TRADITIONAL " if product == "mysql" else ""
     if product == "mariadb":
-        # Since 10.6.16 and 10.11.6.
+        # MariaDB has note_verbosity since 10.6.16 and 10.11.6.
         with suppress(ServerProblem):
             admin.query(_ENABLE_NOTES)
     accesses = []
     for row in admin.query(f"EXPLAIN {form}{sql}"):
-        places = _MYSQL.get(len(row))
-        if places is None:
+        positions = _COLUMN_POSITIONS.get(len(row))
+        if positions is None:
             continue
-        table, how, key, rows = (row[place] for place in places)
+        table, method, key, rows = (row[position] for position in positions)
         # Skip derived tables (<derived2>) and rows of the plan without a table.
-        if table is not None and how is not None and not str(table).startswith("<"):
-            is_full_scan = str(how).upper() in ("ALL", "INDEX")
-            accesses.append(Access(str(table), str(how), key and str(key), int(rows or 0), is_full_scan))
+        if table is not None and method is not None and not str(table).startswith("<"):
+            is_full_scan = str(method).upper() in ("ALL", "INDEX")
+            accesses.append(Access(str(table), str(method), key and str(key), int(rows or 0), is_full_scan))
     warnings = admin.query("SHOW WARNINGS")
     unusable = [str(text) for *_, text in warnings if str(text).startswith(_UNUSABLE)]
     return Plan(tuple(accesses), tuple(dict.fromkeys(unusable)))
@@ -95,10 +95,10 @@ def _postgresql(admin: AdminConnection, sql: str) -> Plan:
 
 
 def iterate_nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A node of PostgreSQL's plan and all nodes below it."""
+    """Yields a node of PostgreSQL's plan and all nodes below it."""
     yield root
-    for below in root.get("Plans", ()):
-        yield from iterate_nodes(below)
+    for child in root.get("Plans", ()):
+        yield from iterate_nodes(child)
 
 
 def _table_rows(admin: AdminConnection, table: str) -> int:
@@ -109,7 +109,7 @@ def _table_rows(admin: AdminConnection, table: str) -> int:
 
 
 def _casts(table: str, condition: str) -> Iterator[str]:
-    """Columns that a filter converts before comparing them, so that no index on them applies."""
+    """Describes the columns that a filter converts before it compares them, so that no index applies."""
     tree = parse_statement(f"SELECT 1 WHERE {condition}", "postgres") if condition else None
     if tree is None:
         return

@@ -50,7 +50,7 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
                 findings += [_apply_override(finding, context) for finding in check.find(moment, context)]
             except ServerProblem as problem:
                 first_problem = first_problem or problem
-    # A stop tells more than the error of another check.
+    # A stop explains more than the error of another check.
     if first_problem is not None and not blocking_findings(findings):
         raise first_problem
     if moment is Moment.DESIGN:

@@ -1,6 +1,6 @@
 """Compares the tables of a server with those that the engine creates (`run.description`).
 
-Check P02 uses it, and `dbdyno run`, which decides whether it may use existing tables.
+Check P02 uses this module. `dbdyno run` uses it to decide whether it may use existing tables.
 
 Counting must disturb the trial as little as possible: `COUNT(*)` scans the index on k, the smallest copy of
 the rows (about 13 bytes per row, against 200 in the table itself). InnoDB puts pages that only one scan has
@@ -37,7 +37,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Extent:
-    """The rows of one table. `id_min` and `id_max` are None if the table is empty."""
+    """Number of rows and range of ids of one table. `id_min` and `id_max` are None if the table is empty."""
 
     rows: int
     id_min: int | None
@@ -47,7 +47,7 @@ class Extent:
 
 
 def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, Shape]:
-    """The shapes of the named tables, as far as they exist in `database`."""
+    """The shapes of those of the named tables that exist in `database`."""
     expected = set(names)
     shapes: dict[str, Shape] = {}
     schema = _literal(database)
@@ -57,7 +57,7 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
     ):
         if name in expected:
             shapes[name] = Shape(engine=str(engine or "view").lower(), comment=str(comment))
-    # Sorted by dbdyno, since the experiment may set the server's sort buffer too small.
+    # dbdyno sorts the rows, because the experiment may set the server's sort buffer too small.
     columns = query(
         "SELECT TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, "
         f"IS_NULLABLE, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema}"
@@ -93,13 +93,13 @@ def shape_differences(shape: Shape, expected: Tables) -> Iterator[str]:
         return
     if shape.engine not in ("", expected.engine):
         yield f"storage engine is {shape.engine}, not {expected.engine}"
-    there = {column.name: column for column in shape.columns}
-    if list(there) != [column.name for column in expected.columns]:
+    existing = {column.name: column for column in shape.columns}
+    if list(existing) != [column.name for column in expected.columns]:
         names = ", ".join(column.name for column in expected.columns)
-        yield f"columns are {', '.join(there) or 'none'}, not {names}"
+        yield f"columns are {', '.join(existing) or 'none'}, not {names}"
     for column in expected.columns:
-        if column.name in there:
-            yield from _column_differences(there[column.name], column)
+        if column.name in existing:
+            yield from _column_differences(existing[column.name], column)
     yield from _index_differences(shape, expected.indexes or ())
 
 
@@ -115,16 +115,18 @@ def _column_differences(column: Column, expected: Column) -> Iterator[str]:
 
 def _index_differences(shape: Shape, expected: Iterable[Index]) -> Iterator[str]:
     """Differences in indexes. An additional index counts, because every write must maintain it."""
-    there = dict(shape.indexes)
+    remaining = dict(shape.indexes)
     for index in expected:
-        name = next((name for name, columns in there.items() if columns == index.columns), None)
+        name = next((name for name, columns in remaining.items() if columns == index.columns), None)
         on = ", ".join(index.columns)
         if name is None:
             yield f"there is no index on {on}"
         elif index.primary != (name == "PRIMARY"):
             yield f"{on} is {'not ' if index.primary else ''}the primary key"
-        there.pop(name or "", None)
-    yield from (f"there is a further index {name} on {', '.join(columns)}" for name, columns in there.items())
+        remaining.pop(name or "", None)
+    yield from (
+        f"there is an additional index {name} on {', '.join(columns)}" for name, columns in remaining.items()
+    )
 
 
 def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:
@@ -146,7 +148,7 @@ def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:
 
 
 def extent_differences(extent: Extent, rows: int, tolerance: float = 0.0) -> Iterator[str]:
-    """How one table's rows differ from ids 1 to `rows` without gaps, by more than `tolerance` (a share)."""
+    """Differences of one table from ids 1 to `rows` without gaps, if larger than `tolerance` (a share)."""
     allowed = rows * tolerance
     if abs(extent.rows - rows) > allowed:
         yield f"{extent.rows:,} rows, not {rows:,}"

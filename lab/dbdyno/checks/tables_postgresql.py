@@ -1,4 +1,4 @@
-"""The tables of a PostgreSQL server, in the types of `tables`.
+"""Reads the tables of a PostgreSQL server into the types of the module `tables`.
 
 `COUNT(*)` reads the index on k if its pages are known to be visible to all transactions, as after a vacuum;
 otherwise it reads the table, through a small ring of buffers.
@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dbdyno.checks.tables import Extent, Query, Shape
 from dbdyno.run.description import Column
 
-# PostgreSQL's names of types -> those of the engine.
+# PostgreSQL's name of a type -> the engine's name.
 _TYPES = {"int4": "int", "int8": "bigint", "bpchar": "char"}
 
 
 def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, Shape]:  # noqa: ARG001
-    """The shapes of the named tables, as far as they exist in the schema of the connection's database."""
+    """The shapes of those of the named tables that exist in the connection's current schema."""
     expected = set(names)
     shapes: dict[str, Shape] = {}
     for name, kind, comment in query(
@@ -35,10 +35,10 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
         "WHERE c.relnamespace = current_schema()::regnamespace ORDER BY c.relname, a.attnum"
     ):
         if name in shapes:
-            counts = str(default).startswith("nextval(") or str(default) in ("a", "d")
+            is_serial = str(default).startswith("nextval(") or str(default) in ("a", "d")
             characters = int(length) if kind == "bpchar" else None
-            spelling = _TYPES.get(kind, str(kind))
-            shapes[name].columns.append(Column(str(column), spelling, characters, bool(nullable), counts))
+            type_name = _TYPES.get(kind, str(kind))
+            shapes[name].columns.append(Column(str(column), type_name, characters, bool(nullable), is_serial))
     for name, index, primary, column in query(
         "SELECT t.relname, i.relname, x.indisprimary, a.attname FROM pg_index x "
         "JOIN pg_class t ON t.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid "
@@ -55,15 +55,15 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
 def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:  # noqa: ARG001
     """Count one table's rows, find its first and last id, and read its sequence."""
     ((rows, id_min, id_max),) = query(f'SELECT COUNT(*), MIN(id), MAX(id) FROM "{name}"')
-    following = None
+    next_id = None
     if any(column.auto_increment for column in shape.columns if column.name == "id"):
         ((sequence,),) = query(f"SELECT pg_get_serial_sequence('\"{name}\"', 'id')")
         if sequence is not None:
             ((last, called),) = query(f"SELECT last_value, is_called FROM {sequence}")
-            following = int(last) + bool(called)
+            next_id = int(last) + bool(called)
     return Extent(
         rows=int(rows),
         id_min=None if id_min is None else int(id_min),
         id_max=None if id_max is None else int(id_max),
-        auto_increment=following,
+        auto_increment=next_id,
     )

@@ -20,7 +20,7 @@ CANDIDATES = ("mysql", "nobody")
 
 @dataclass(frozen=True)
 class ServerUser:
-    """The account of a server. `switches`: dbdyno runs as root, so a server must switch to this account."""
+    """The account of a server. `switches`: dbdyno runs as root, so the server must switch to this account."""
 
     name: str
     uid: int
@@ -32,8 +32,8 @@ class ServerUser:
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.switches else {}
 
     def own(self, path: Path, mode: int | None = None) -> None:
-        """Make this user the owner of a file or directory. `mode` is set first, so that other users can read
-        the file at no time.
+        """Make this user the owner of a file or directory. `mode` is set first, so that other users can
+        never read the file.
         """
         if mode is not None:
             path.chmod(mode)
@@ -56,8 +56,8 @@ class ServerUser:
 
 
 def _is_mapped(kind: str, number: int) -> bool:
-    """Whether this user namespace maps that user ("uid") or group ("gid"). The kernel refuses to switch to an
-    unmapped one (user_namespaces(7)).
+    """Whether this process's user namespace maps a user (`kind` "uid") or a group ("gid"). The kernel
+    refuses to switch to an unmapped user or group (user_namespaces(7)).
     """
     lines = Path(f"/proc/self/{kind}_map").read_text().splitlines()
     ranges = (map(int, line.split()) for line in lines)

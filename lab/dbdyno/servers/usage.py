@@ -24,11 +24,12 @@ from pathlib import Path
 PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# Unit of the sector counts in diskstats, independent of the device's sector size.
+# Bytes per sector in diskstats, for every device.
 SECTOR_BYTES = 512
 NS = 1e9
-# Counters of context switches in a thread's status file, and their names here.
+# Counter of context switches in a thread's status file -> field of `_Thread`.
 _SWITCHES = {"voluntary_ctxt_switches": "voluntary", "nonvoluntary_ctxt_switches": "involuntary"}
+# Counter in a process's io file -> name in `Usage.read`.
 _IO = {
     "read_bytes": "read_bytes",
     "write_bytes": "write_bytes",
@@ -52,6 +53,7 @@ class Usage:
     """Measures the resource usage of the server whose first process is `pid`. Not thread-safe."""
 
     pid: int
+    # The threads at the last reading, by thread id, and the threads that have ended.
     _last: dict[int, _Thread] = field(default_factory=dict)
     _ended: list[_Thread] = field(default_factory=list)
 
@@ -76,8 +78,8 @@ class Usage:
     def watch(self, processes: list[int] | None = None) -> dict[str, float]:
         """The per-thread values of `read`; call it repeatedly while threads may end."""
         current = dict(_threads(list(_tree(self.pid)) if processes is None else processes))
-        for number, earlier in self._last.items():
-            now = current.get(number)
+        for thread_id, earlier in self._last.items():
+            now = current.get(thread_id)
             # A thread with lower counters than before is a new thread that reuses the id.
             if now is None or now.voluntary < earlier.voluntary or now.involuntary < earlier.involuntary:
                 self._ended.append(earlier)
@@ -145,7 +147,7 @@ def _tree(pid: int) -> Iterator[int]:
 def _stat(pid: int) -> dict[str, float]:
     # The name in parentheses may contain spaces and parentheses; the numbers follow the last parenthesis.
     words = (PROC / f"{pid}/stat").read_text().rpartition(")")[2].split()
-    # Field 3 of proc(5) is the first word here.
+    # The first of these words is field 3 in proc(5).
     value = {name: int(words[number - 3]) for name, number in _STAT.items()}
     return {
         "cpu_user_s": (value["utime"] + value["cutime"]) / TICKS_PER_S,

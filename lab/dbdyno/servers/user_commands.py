@@ -5,8 +5,8 @@ and `after_trial` ends. If a command exceeds its time limit or is interrupted, d
 group. `during_trial` runs until dbdyno stops this command and all its children; if dbdyno is killed, the
 kernel kills the command.
 
-Commands run without a shell. dbdyno removes all variables with passwords from their environment: its own,
-those of the database clients, and each variant's `password_env`.
+Commands run without a shell. dbdyno removes all variables that contain passwords from their environment:
+its own, those of the database clients, and each variant's `password_env`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import psutil
 from dbdyno.servers.kinds import process
 from dbdyno.servers.server import PASSWORD_VARIABLE, ServerProblem
 
-# The last bytes of a command's output that dbdyno keeps.
+# How many bytes dbdyno stores of a command's output: the last ones.
 OUTPUT_BYTES = 1_000_000
 # Seconds for a command to clean up after SIGTERM.
 GRACE_S = 10.0
@@ -37,7 +37,7 @@ GRACE_S = 10.0
 CHILDREN_S = 1.0
 
 # Environment variables from which mysql and psql read a password.
-CLIENTS_VARIABLES = ("MYSQL_PWD", "PGPASSWORD")
+CLIENT_PASSWORD_VARIABLES = ("MYSQL_PWD", "PGPASSWORD")
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class RunningCommand:
             raise ServerProblem(f"the command {argv[0]!r} does not exist or is not executable")
         self._argv = tuple(argv)
         self._began = time.monotonic()
-        hidden = {PASSWORD_VARIABLE, *CLIENTS_VARIABLES, *secrets}
-        kept = {name: value for name, value in os.environ.items() if name not in hidden}
+        hidden = {PASSWORD_VARIABLE, *CLIENT_PASSWORD_VARIABLES, *secrets}
+        environment = {name: value for name, value in os.environ.items() if name not in hidden}
         with contextlib.ExitStack() as stack:
             self._output: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
             self._errors: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
@@ -97,7 +97,7 @@ class RunningCommand:
                     stdin=subprocess.DEVNULL,
                     stdout=self._output,
                     stderr=self._errors,
-                    env={**kept, **facts},
+                    env={**environment, **facts},
                     # Ctrl-C reaches only dbdyno, which then stops the command.
                     start_new_session=True,
                     preexec_fn=functools.partial(process.die_with_parent, os.getpid()) if endless else None,  # noqa: PLW1509 — it only makes system calls.

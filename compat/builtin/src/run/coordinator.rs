@@ -23,7 +23,7 @@ use crate::test::{LogMessage, SharedState};
 
 /// How often the coordinator checks the length of the queue.
 const QUEUE_CHECK: Duration = Duration::from_millis(100);
-/// Small, because there may be thousands of threads.
+/// Stack size of a thread; small, because there may be thousands of threads.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// Runs a test and writes its records: phases, intervals and the end. `write` returns false if a record cannot be
@@ -32,7 +32,7 @@ const STACK_BYTES: usize = 256 * 1024;
 /// A forced shutdown leaves the threads running, because the process exits soon.
 ///
 /// # Errors
-/// The messages of a thread that could not start or continue; then there is no end record.
+/// The messages of a thread that could not start or continue. The function then writes no end record.
 pub fn run(
     test: &Arc<dyn SharedState>,
     spec: &RunSpec,
@@ -41,7 +41,7 @@ pub fn run(
     write: &mut dyn FnMut(&Record) -> bool,
 ) -> Result<EndReason, Vec<LogMessage>> {
     let timeline = Timeline::new(&spec.phases, &spec.report, MeasurementEnd::AfterLastEvent);
-    let run = Arc::new(run_state(test, spec, &timeline, inbox));
+    let run = Arc::new(create_run_state(test, spec, &timeline, inbox));
     for number in 0..spec.threads {
         let run = Arc::clone(&run);
         let thread = std::thread::Builder::new()
@@ -71,7 +71,12 @@ pub fn run(
     coordinator.measure()
 }
 
-fn run_state(test: &Arc<dyn SharedState>, spec: &RunSpec, timeline: &Timeline, inbox: &Inbox) -> RunState {
+fn create_run_state(
+    test: &Arc<dyn SharedState>,
+    spec: &RunSpec,
+    timeline: &Timeline,
+    inbox: &Inbox,
+) -> RunState {
     let RunSpec { phases, extra_counts, rate_per_s, queue_limit, seed, threads, report: _ } = spec;
     let open_loop = *rate_per_s > 0.0;
     let meter = |number| Meter::new(timeline, extra_counts, u64::from(number), open_loop);
@@ -79,14 +84,14 @@ fn run_state(test: &Arc<dyn SharedState>, spec: &RunSpec, timeline: &Timeline, i
         test: Arc::clone(test),
         meters: (0..*threads).map(meter).collect(),
         queue: open_loop.then(|| ArrivalQueue::new(*rate_per_s, *queue_limit, *seed)),
-        limits: limits(phases),
+        limits: create_limits(phases),
         gate: StartGate::default(),
         messages: inbox.sender.clone(),
         seed: *seed,
     }
 }
 
-fn limits(phases: &Phases) -> Limits {
+fn create_limits(phases: &Phases) -> Limits {
     Limits {
         measure_start: phases.warmup_us * 1000,
         time_limit: phases.limit_us().saturating_mul(1000),
@@ -136,12 +141,12 @@ impl Coordinator<'_> {
         let clock = self.run.gate.start_clock();
         while self.running_threads > 0 {
             let now = clock.now();
-            let Some(bound) = self.timeline.next_span_end(self.last_closed_at) else { break };
-            if bound.time <= now {
-                self.close_spans(bound.time, now - bound.time, start_unix_us);
+            let Some(span_end) = self.timeline.next_span_end(self.last_closed_at) else { break };
+            if span_end.time <= now {
+                self.close_spans(span_end.time, now - span_end.time, start_unix_us);
                 continue;
             }
-            let mut wait = Duration::from_nanos(bound.time - now);
+            let mut wait = Duration::from_nanos(span_end.time - now);
             if let Some(queue) = &self.run.queue {
                 wait = wait.min(QUEUE_CHECK);
                 if queue.waiting_events(now).is_none() {
@@ -173,12 +178,12 @@ impl Coordinator<'_> {
         self.run.stop();
     }
 
-    /// Closes the threads' spans that end at `bound`. `delay` is the time from `bound` to this call.
-    fn close_spans(&mut self, bound: Nanos, delay: Nanos, start_unix_us: u64) {
+    /// Closes the threads' spans that end at `span_end`. `delay` is the time from `span_end` to this call.
+    fn close_spans(&mut self, span_end: Nanos, delay: Nanos, start_unix_us: u64) {
         let run = Arc::clone(&self.run);
-        let spans = run.meters.iter().flat_map(|meter| meter.close(bound));
-        self.add_spans(spans, delay, bound, start_unix_us);
-        self.last_closed_at = bound;
+        let spans = run.meters.iter().flat_map(|meter| meter.close(span_end));
+        self.add_spans(spans, delay, span_end, start_unix_us);
+        self.last_closed_at = span_end;
     }
 
     /// Closes the last spans when all threads have ended, or at a forced shutdown.

@@ -79,7 +79,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
             match progress {
                 Progress::Requested(request) => {
                     let answer = self.session.execute_request(self.state.context(), request, false).await;
-                    progress = self.thread.monitor.time(|| task.answer(answer));
+                    progress = self.thread.monitor.time(|| task.resume(answer));
                 }
                 Progress::Returned(value) => return Ok(value),
                 Progress::Failed(error) => return Err(error),
