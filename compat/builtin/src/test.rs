@@ -111,7 +111,7 @@ pub trait ConfiguredTest: Send + Sync {
 
     fn create_shared_state(&self) -> Result<Arc<dyn SharedState>, Vec<LogMessage>>;
 
-    fn report(&self, _tally: &Totals, _io: IoCounts) -> TestReport {
+    fn report(&self, _totals: &Totals, _io: IoCounts) -> TestReport {
         TestReport::default()
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Counters {
 
 /// A span that the meter of one thread has closed.
 pub(super) struct ThreadSpan {
-    pub(super) bound: Nanos,
+    pub(super) span_end: Nanos,
     pub(super) closed: ClosedSpans,
     pub(super) io: IoCounts,
 }
@@ -117,7 +117,7 @@ impl Meter {
 impl Counters {
     #[inline]
     fn advance(&mut self, now: Nanos) {
-        if self.recorder.next_span_end().is_some_and(|bound| bound <= now) {
+        if self.recorder.next_span_end().is_some_and(|span_end| span_end <= now) {
             self.close(now);
         }
     }
@@ -125,9 +125,9 @@ impl Counters {
     #[cold]
     fn close(&mut self, now: Nanos) {
         self.recorder.close_spans_until(now);
-        for (bound, closed) in self.recorder.take_closed_spans() {
+        for (span_end, closed) in self.recorder.take_closed_spans() {
             // All I/O belongs to the first span: `end` closes spans before it adds the I/O of an event.
-            self.closed_spans.push(ThreadSpan { bound, closed, io: std::mem::take(&mut self.io) });
+            self.closed_spans.push(ThreadSpan { span_end, closed, io: std::mem::take(&mut self.io) });
         }
     }
 }
@@ -158,7 +158,7 @@ mod tests {
     fn summarize(spans: &[ThreadSpan]) -> Vec<(Nanos, u64, u64, u64)> {
         let summary = |thread: &ThreadSpan| {
             let span = thread.closed.interval.as_ref().unwrap();
-            (thread.bound / MS, span.counts.events, thread.io.reads, span.in_flight)
+            (thread.span_end / MS, span.counts.events, thread.io.reads, span.in_flight)
         };
         spans.iter().map(summary).collect()
     }

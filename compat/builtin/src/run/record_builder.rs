@@ -56,15 +56,15 @@ impl RecordBuilder {
     /// Adds a thread's span, and returns the completed span if all threads have closed it. `delay` is the time from the
     /// end of the span to this call, `backlog` the number of waiting events.
     pub(super) fn add(&mut self, thread: ThreadSpan, delay: Nanos, backlog: u64) -> Option<CompletedSpan> {
-        let partial = self.partial_spans.entry(thread.bound).or_default();
+        let partial = self.partial_spans.entry(thread.span_end).or_default();
         partial.threads += 1;
         partial.closed.merge(thread.closed);
         partial.io += thread.io;
         if partial.threads < self.threads {
             return None;
         }
-        let PartialSpan { closed, io, .. } = self.partial_spans.remove(&thread.bound)?;
-        let phase_end = closed.phase.is_some().then_some(thread.bound);
+        let PartialSpan { closed, io, .. } = self.partial_spans.remove(&thread.span_end)?;
+        let phase_end = closed.phase.is_some().then_some(thread.span_end);
         if let (Some(span), Some(phase)) = (&closed.interval, closed.phase) {
             self.phases.close_phase(span.phase, phase);
         }

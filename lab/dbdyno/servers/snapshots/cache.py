@@ -1,16 +1,16 @@
-"""The cache of loaded data directories (snapshots), each shared by all variants that can open it.
+"""The cache of loaded data directories (snapshots). Variants that can open the same snapshot share it.
 
 To create a snapshot, dbdyno starts a server with the settings `Product.loading_options`, loads the data,
 finishes all background work and stops the server cleanly, so that every restored copy starts from the same
-bytes. The key of a snapshot is a hash of its inputs: product, version,
-options that determine the file format, the data's specification and seed. An incomplete snapshot has another
-name, so an interrupted build is never used.
+bytes. The key of a snapshot is a hash of its inputs: product, version, options that determine the file
+format, the data's specification and seed. An incomplete snapshot has another name, so that no server uses
+the result of an interrupted build.
 
 ::
 
     snapshots/<key>/snapshot.json    the inputs of the key, and the size
     snapshots/<key>/data/            the data directory
-    snapshots/<key>.lock             locked shared by users, exclusively to create or remove the snapshot
+    snapshots/<key>.lock             shared lock: the snapshot is in use; exclusive: it is created or removed
     snapshots/<key>.unfinished/      a snapshot under construction
 """
 
@@ -38,7 +38,7 @@ from dbdyno.servers.workspace import Lock, Workspace
 # Incremented when the content of snapshots changes.
 FORMAT = 1
 
-# Number of snapshots kept, including the current one.
+# Number of most recently used snapshots that dbdyno keeps; it also keeps those in use.
 SNAPSHOTS_MAX = 4
 
 # Upper estimates in bytes: a row of the OLTP tables with its index entries, and an empty data directory with
@@ -100,7 +100,7 @@ class Snapshots:
         users = {}
         if isinstance(workload, ScriptWorkload):
             # The data of a script may depend on the number of users, which its `prepare` can read. The data
-            # of a bundled workload depend on the number of tables instead, which `workload.data()` has.
+            # of a bundled workload depend on the number of tables instead, which `workload.data()` contains.
             users = {"users": max(point.connections for point in experiment.load.points())}
         return {
             "format": FORMAT,
@@ -116,7 +116,7 @@ class Snapshots:
         directory = self._workspace.snapshots / key
         try:
             manifest = json.loads((directory / "snapshot.json").read_text())
-            # Change from the exclusive lock of the build to the shared one of its use.
+            # A build holds an exclusive lock; to use the snapshot, a shared lock is enough.
             lock.acquire(shared=True)
             # The time of last use decides which snapshots are kept.
             os.utime(directory / "snapshot.json")
@@ -139,7 +139,7 @@ class Snapshots:
         self._workspace.require_space(rows * ROW_BYTES + EMPTY_BYTES, f"a snapshot of {rows:,} rows")
         unfinished = self._workspace.snapshots / f"{key}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
-        with closing(_KINDS[variant.server.kind](_neutral(variant), self._workspace, None)) as server:
+        with closing(_KINDS[variant.server.kind](_loading_variant(variant), self._workspace, None)) as server:
             report("creating an empty data directory")
             server.restore()
             server.start()
@@ -152,14 +152,14 @@ class Snapshots:
                 server.give_data(unfinished / "data")
                 sync_tree(unfinished)
                 manifest = {"made_of": inputs, "bytes": tree_bytes(unfinished / "data"), "method": METHOD}
-                _write(unfinished / "snapshot.json", json.dumps(manifest, indent=1))
+                _write_synced(unfinished / "snapshot.json", json.dumps(manifest, indent=1))
                 unfinished.rename(self._workspace.snapshots / key)
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
 
     def _remove_old(self) -> None:
-        """Keep the most recently used snapshots and those in use. Also remove the remains of interrupted
-        builds.
+        """Remove all snapshots except those most recently used and those in use. Also remove the remains of
+        interrupted builds.
         """
         manifests = list(self._workspace.snapshots.glob("*/snapshot.json"))
         complete = [path for path in manifests if path.parent.suffix != ".unfinished"]
@@ -192,7 +192,7 @@ def _key(inputs: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:20]
 
 
-def _neutral(variant: Variant) -> Variant:
+def _loading_variant(variant: Variant) -> Variant:
     """The variant that loads the data: the same software and file format, without the variant's tuning."""
     declaration = read_declaration(variant)
     spec = variant.server
@@ -201,7 +201,7 @@ def _neutral(variant: Variant) -> Variant:
     return Variant(name="snapshot", server=ServerSpec(**shared, variables=dict(settings)))
 
 
-def _write(path: Path, text: str) -> None:
+def _write_synced(path: Path, text: str) -> None:
     with path.open("w") as file:
         file.write(text)
         file.flush()

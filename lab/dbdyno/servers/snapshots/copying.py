@@ -1,9 +1,9 @@
 """Copies data directories in full: every byte is written, synced, and evicted from the page cache.
 
-After a sparse or reflinked copy, the first writes of a trial would pay for allocation. An unsynced copy would
-be written back during the trial. With a copy in the page cache, a variant that uses buffered reads would
-start warm, and a variant that uses O_DIRECT would start cold. `sendfile` writes holes as zeros and never
-shares blocks (`copy_file_range` may).
+After a sparse or reflinked copy, the first writes of a trial would have to allocate blocks. The kernel would
+write an unsynced copy back during the trial. With a copy in the page cache, a variant that uses buffered
+reads would start warm, and a variant that uses O_DIRECT would start cold. `sendfile` writes holes as zeros
+and never shares blocks between files, while `copy_file_range` may.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def copy_tree(source: Path, target: Path, user: ServerUser) -> int:
         elif path.is_file():
             written += _copy_file(path, copy)
             user.own(copy)
-    # Innermost first: a directory gets its new owner only when all files in it are complete.
+    # Innermost directories first: a directory gets its new owner only when all its files are complete.
     for directory in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
         _sync_directory(directory)
         user.own(directory)

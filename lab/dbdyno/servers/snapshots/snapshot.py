@@ -17,6 +17,7 @@ class Snapshot:
 
     key: str
     data: Path
+    # Size of all files.
     bytes: int
     # The inputs of the key's hash: product, version, options, data and seed.
     inputs: Mapping[str, Any]
