@@ -173,7 +173,7 @@ def test_the_users_own_file_arguments_and_statements_reach_the_server(
             ["not enough memory for a buffer pool of 9000G"],
             2,
         ),
-        ({"arguments": ("--plugin-load-add=nosuch",)}, ["started without", "nosuch.so"], 2),
+        ({"arguments": ("--plugin-load-add=nosuch",)}, ["ignored a declared setting", "nosuch.so"], 2),
         ({"init_sql": ("NONSENSE",)}, ["init_sql of 'bad'", "'NONSENSE'"], 2),
         ({"cpus": "8191"}, ["this machine has no CPU 8191"], 2),
         (

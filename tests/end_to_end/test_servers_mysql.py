@@ -117,7 +117,7 @@ def test_administration_does_not_wait_for_a_full_thread_pool(pooled: LocalServer
             {"variables": {"innodb_flush_method": "blah"}},
             "refuses the value 'blah' for 'innodb_flush_method'",
         ),
-        ({"arguments": ("--plugin-load-add=nosuch.so",)}, "started without"),
+        ({"arguments": ("--plugin-load-add=nosuch.so",)}, "ignored a declared setting"),
         ({"variables": {"datadir": "/x"}}, "variables.datadir cannot be declared"),
     ],
 )

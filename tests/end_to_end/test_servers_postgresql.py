@@ -315,10 +315,10 @@ def closed(postgresql: LocalServer) -> Iterator[LocalServer]:
         ("owner_only", "closed", "has a role 'owner_only' without the right to log in", "LOGIN"),
         ("crowded", "closed", "has no connection left", "raise max_connections"),
         ("stranger", "missing", "has no database 'missing' for user 'stranger'", "CREATE DATABASE"),
-        ("stranger", "dbdyno", "no pg_hba.conf entry", "add an entry for them to pg_hba.conf"),
-        ("banned", "closed", "pg_hba.conf rejects", "add an entry for them to pg_hba.conf"),
+        ("stranger", "dbdyno", "no pg_hba.conf entry", "add an entry to pg_hba.conf"),
+        ("banned", "closed", "pg_hba.conf rejects", "add an entry to pg_hba.conf"),
         ("nobody", "closed", "access denied for user 'nobody' with a password", "check user and password"),
-        ("canary", "closed", "no pg_hba.conf entry", "add an entry for them to pg_hba.conf"),
+        ("canary", "closed", "no pg_hba.conf entry", "add an entry to pg_hba.conf"),
     ],
 )
 def test_who_may_not_enter_is_told_why(
