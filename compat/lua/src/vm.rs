@@ -20,14 +20,15 @@ use crate::context::{Context, Current};
 use crate::error::ScriptError;
 use crate::raw::Functions;
 
-/// Maximum users of one state. mlua has a limited number of slots for references, and each user takes some.
+/// Maximum number of users of one state. mlua has a limited number of slots for references, and each user takes some.
 const USERS_MAX: usize = 1024;
-/// Minimum number of users per thread for sharing states. The code of fewer users fits the CPU caches anyway.
-const SHARED_FROM: usize = 17;
+/// Users of a thread share states if the thread has at least this number of users. The code of fewer users fits the CPU
+/// caches anyway.
+const SHARED_STATE_USERS_MIN: usize = 17;
 
 /// A LuaJIT state.
 pub struct Vm {
-    // Dropped before the contexts, because its functions hold their addresses.
+    // Dropped before the contexts, because Lua functions hold the addresses of contexts.
     lua: Lua,
     /// Creates the globals of one more user; `None` in a state of one user.
     globals: Option<Function>,
@@ -39,7 +40,7 @@ impl Vm {
     /// Creates the states of a thread, and returns the state of each user. Users share states if `share` is set and there
     /// are many users.
     pub fn for_users(users: usize, share: bool, jit: bool) -> Result<Vec<Rc<Self>>, ScriptError> {
-        if !share || users < SHARED_FROM {
+        if !share || users < SHARED_STATE_USERS_MIN {
             return (0..users).map(|_| Self::single(jit)).collect();
         }
         let shared = (0..users.div_ceil(USERS_MAX)).map(|_| Self::shared(jit));

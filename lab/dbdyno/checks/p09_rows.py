@@ -45,9 +45,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     Catches statements that do not fit the data. In a published benchmark nine statements in ten matched no
     row; in another one a query examined ten million rows to return one.
 
-    Rule: before the load each reading statement with expected `rows` is executed five times, with
-    parameter values spread over the range that the load uses. An unexpected row count in two or more
-    executions is a stop, in one execution a warning. A statement that the server refuses is a stop too. A
+    Rule: before the load each reading statement is executed five times, with parameter values spread over
+    the range that the load uses. A row count other than the statement's `rows` in two or more executions is a
+    stop, in one execution a warning. A statement that the server refuses is a stop too. A
     note lists the rows that the server examined per execution by its own counters (Handler_read_* of the
     session; the scans of PostgreSQL's EXPLAIN ANALYZE). If an execution examines at least 1,000 rows, and
     more than 100 per row returned, that is a warning. Writing statements are not executed: D04 counts their
@@ -68,11 +68,14 @@ class _Executions:
     """Executions of one statement."""
 
     statement: SqlStatement
+    # Number of rows that each execution returned.
     rows: list[int] = field(default_factory=list)
     # Unexpected row counts, each with the values that caused it.
     unexpected: list[tuple[int, str]] = field(default_factory=list)
+    # Number of rows that the server examined in each execution.
     examined: list[int] = field(default_factory=list)
     seconds: float = 0.0
+    # The server's error; empty if it accepted the statement.
     refusal: str = ""
 
     @property

@@ -1,6 +1,6 @@
 //! The functions that interface.lua calls. A function that needs the server yields with a request.
 //!
-//! A call that yields returns true if there are rows, nothing if there are none, and false if the request failed.
+//! A call that yields returns true if the result has rows, no value if it has none, and false if the request failed.
 
 use std::ffi::c_int;
 use std::ops::RangeInclusive;
@@ -20,7 +20,7 @@ use crate::raw::{self, Call, CallResult, CallReturn, LUA_TCDATA, NO_RESULT, ONE_
 const CONNECTION_CLOSED: &str = "attempt to use an already closed connection";
 const ALREADY_CLOSED: &str = "attempt to close an already closed connection";
 
-// Types of `sysbench.sql.type` that can be bound.
+// Numbers of the types in `sysbench.sql.type` that a script can bind to a parameter.
 const INTEGERS: RangeInclusive<i64> = 1..=4;
 const DOUBLES: RangeInclusive<i64> = 5..=6;
 const STRINGS: RangeInclusive<i64> = 11..=12;
