@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dbdyno.judge.findings import generator_delays
+from dbdyno.judge.recording import Recording, read
 from dbdyno.run.engine import Engine
 from dbdyno.servers.kinds.local import LocalServer
 
@@ -30,8 +31,8 @@ def hogged(cpu: str) -> Iterator[None]:
             process.wait()
 
 
-def delays(server: LocalServer, cpu: str, transport: str = "tcp") -> tuple[list[Any], Any]:
-    """The 99th percentile of each interval in microseconds, and the totals of the measurement."""
+def delays(server: LocalServer, cpu: str, transport: str = "tcp") -> tuple[list[Any], Recording]:
+    """The 99th percentile of each interval in microseconds, and all records."""
     address = server.address()
     plan = {
         "schema": 1,
@@ -46,21 +47,21 @@ def delays(server: LocalServer, cpu: str, transport: str = "tcp") -> tuple[list[
     result = Engine().run("run", plan, address.environment(), records.append, cpu)
     assert result.done, result.failure()
     seen = [r["data"]["generator"]["client_delay_us_p99"] for r in records if r["type"] == "interval"]
-    return seen, records[-1]["data"]["phases"]["measure"]
+    return seen, read(records)
 
 
 def test_a_client_without_a_cpu_lets_replies_lie(mariadb: LocalServer) -> None:
     cpu = str(max(os.sched_getaffinity(0)))
     with_room, _ = delays(mariadb, cpu)
     with hogged(cpu):
-        crowded, totals = delays(mariadb, cpu)
+        crowded, recording = delays(mariadb, cpu)
     assert all(delay is not None for delay in with_room + crowded)
     # The kernel gives each of the others some milliseconds at a time.
     assert sorted(crowded)[1] > 3_000
     # Other work on the machine can take the CPU from the first run too, but not in its best second.
     assert sorted(crowded)[1] > 2 * min(with_room)
-    assert totals["generator"]["client_delay_us_p99"] >= min(crowded)
-    assert "client-delay" in [warning["code"] for warning in generator_delays(totals)]
+    assert recording.measure["generator"]["client_delay_us_p99"] >= min(crowded)
+    assert "client-delay" in [warning["code"] for warning in generator_delays(recording)]
 
 
 def test_a_unix_socket_tells_nothing(mariadb: LocalServer) -> None:
