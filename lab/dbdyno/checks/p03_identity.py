@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.finding import Finding, FreeForm
@@ -72,10 +73,10 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
     Rule: the server's version must start with the declared `version`. Product, version, data directory,
     socket, port, uuid and host name (if the server has them) must equal those of the variant's first
-    description, or the paths and port that dbdyno assigned to the group. Process id and start time may change
-    between groups but not within a group, because a restarted server has an empty cache. No two variants may
-    use the same process, no two URLs may lead to the same server, and variants that declare the same software
-    must have the same version. Otherwise the finding is a stop.
+    description, or the paths and port that dbdyno assigned to the group. Process id and start time may
+    change between groups but not within a group, because a restarted server has an empty cache. No two
+    variants may use the same process, no two URLs (except for their options) may lead to the same server,
+    and variants that declare the same software must have the same version. Otherwise the finding is a stop.
     """
     description = context.description
     if description is None:
@@ -201,11 +202,13 @@ def _version_findings(context: Context, description: Description) -> Iterator[Fi
 
 
 def _is_same_server(facts: FreeForm, other: FreeForm) -> bool:
-    """Whether two different URLs lead to one server. Equal URLs are intended, for an A/A test or for variants
-    that differ only by `set_global`.
+    """Whether two different URLs lead to one server. URLs that are equal, or differ only in their options,
+    are intended: for an A/A test, or for variants that differ by `set_global`, `tls` or `compression`.
     """
     urls = facts.get("url"), other.get("url")
-    if None in urls or urls[0] == urls[1] or STARTED not in facts:
+    if None in urls or STARTED not in facts:
+        return False
+    if urlsplit(urls[0])[:3] == urlsplit(urls[1])[:3]:
         return False
     named = [key for key in PERMANENT_FACTS if key in facts and key in other]
     distinctive = [key for key in named if key not in _AMBIGUOUS_FACTS] or [
