@@ -9,7 +9,15 @@ import pytest
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.run import progress
-from dbdyno.run.estimate import COPY_BYTES_PER_S, GROUP_S, LOADING_S, ROW_BYTES, ROWS_PER_S, TRIAL_S, Estimate
+from dbdyno.run.estimate import (
+    COPY_BYTES_PER_S,
+    GROUP_S,
+    LOADING_S,
+    ROW_BYTES,
+    ROWS_PER_S,
+    TRIAL_OVERHEAD_S,
+    Estimate,
+)
 
 EXPERIMENT = Experiment(
     name="test",
@@ -29,7 +37,7 @@ def begun(todo: tuple[Trial, ...] = PLANNED, **plan: float) -> Estimate:
 
 def test_the_first_estimate_is_all_of_the_plan() -> None:
     estimate = begun(rows=120_000, test_starts=2)
-    expected = 48 * (7.0 + TRIAL_S) + (16 + 2) * GROUP_S + LOADING_S + 120_000 / ROWS_PER_S
+    expected = 48 * (7.0 + TRIAL_OVERHEAD_S) + (16 + 2) * GROUP_S + LOADING_S + 120_000 / ROWS_PER_S
     assert estimate.left_s() == pytest.approx(expected)
 
 

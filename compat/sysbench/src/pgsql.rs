@@ -22,11 +22,11 @@ const ENV_VARS: [(&str, &str); 5] = [
     ("pgsql-sslmode", "PGSSLMODE"),
 ];
 
-/// Sets options without a value from libpq's environment variables, which `env_var` returns.
+/// Gives each option that has no value that of libpq's environment variable. `env_var` returns a variable's value.
 pub fn apply_env_vars(registry: &mut Registry, env_var: impl Fn(&str) -> Option<String>) {
     for (option, name) in ENV_VARS {
         let Some(value) = env_var(name).filter(|_| registry.string(option).is_none()) else { continue };
-        // This declares the option instead of setting it, because 1.0 does not have --pgsql-sslmode.
+        // This declares the option instead of setting it, because sysbench 1.0 has no --pgsql-sslmode.
         registry.declare(OptionDefinition::new(option, Kind::String, Some(&value), ""));
     }
 }
@@ -62,11 +62,11 @@ fn endpoint(registry: &Registry) -> Result<Endpoint, OptionError> {
     })
 }
 
-/// The TLS mode. The default is libpq's, `prefer`; 1.0 has no option for it.
+/// The TLS mode. The default is libpq's, `prefer`; sysbench 1.0 has no option for it.
 fn mode(registry: &Registry) -> Result<TlsMode, OptionError> {
     let mode = registry.string("pgsql-sslmode").unwrap_or("prefer");
     Ok(match mode {
-        // `allow` tries an unencrypted connection first, so dbdyno never encrypts.
+        // With `allow` libpq encrypts only if the server refuses plain connections. dbdyno does not try a second time.
         "disable" | "allow" => TlsMode::Disabled,
         "prefer" => TlsMode::Preferred,
         "require" => TlsMode::Required,
@@ -76,7 +76,7 @@ fn mode(registry: &Registry) -> Result<TlsMode, OptionError> {
     })
 }
 
-/// The errors after which an event restarts. The driver first sends a ROLLBACK, which it does not count.
+/// The errors after which an event restarts. The driver first sends a ROLLBACK, which is not among the counted queries.
 pub(super) fn retry(registry: &Registry) -> Result<Retry, OptionError> {
     let listed = registry.list("db-ignore-errors");
     let all = listed.iter().any(|code| code == "all");

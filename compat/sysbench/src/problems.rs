@@ -1,6 +1,7 @@
 //! Errors in a plan, in terms of the options that produced it.
 
-/// Keys of a plan and the options that set them. A longer key precedes its prefixes.
+/// Parts of a plan's error messages, above all keys, and their replacement: the option that sets the key. A longer part
+/// precedes its prefixes.
 const OPTIONS: [(&str, &str); 17] = [
     ("the plan is not usable:\n  ", ""),
     ("workload.keys.iterations", "--rand-spec-iter"),

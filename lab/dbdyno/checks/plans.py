@@ -17,7 +17,7 @@ from dbdyno.servers.server import ServerProblem
 _UNUSABLE = "Cannot use "
 _ENABLE_NOTES = "SET SESSION note_verbosity = 'basic,explain,unusable_keys'"
 
-# Number of columns of a tabular EXPLAIN -> positions of the columns table, type, key and rows.
+# Number of columns of a tabular EXPLAIN -> positions of its columns `table`, `type`, `key` and `rows`.
 _COLUMN_POSITIONS = {12: (2, 4, 6, 9), 10: (2, 3, 5, 8)}
 
 
@@ -51,7 +51,7 @@ class Plan:
 
 
 def read_plan(admin: AdminConnection, sql: str, product: str) -> Plan:
-    """The plan for a statement with parameter values. Raises ServerProblem if the server rejects it."""
+    """The plan of a statement without parameters. Raises ServerProblem if the server rejects it."""
     return _postgresql(admin, sql) if product == "postgresql" else _mysql(admin, sql, product)
 
 

@@ -16,8 +16,8 @@ def on_cpus(cpus: str | None) -> Iterator[None]:
     """Restrict the calling thread, and every process that it starts in the context, to a CPU set; None
     changes nothing.
 
-    dbdyno reads the engine's records while a trial runs. On the client's CPUs this work takes no time from
-    the server.
+    dbdyno reads the engine's records while a trial runs. On the load generator's CPUs this work takes no time
+    from the server.
     """
     if cpus is None:
         yield
@@ -34,20 +34,22 @@ def assign_cpus(experiment: Experiment) -> Experiment:
     """The experiment with this machine's CPUs divided between load generator and servers.
 
     A load generator on the server's CPUs takes CPU time from the server, and more of it from a faster server.
-    So the load generator gets the last quarter of the CPUs, at least one, and every server the others. The
-    experiment is unchanged if it declares a CPU set, if it has a server that dbdyno does not start, if there
-    is only one CPU, or if a declared `cpu_limit` needs more CPUs than the servers would get. The same machine
-    always gives the same sets, so an interrupted run can be resumed.
+    So the load generator gets the last quarter of the CPUs (at least one), and each server gets all others.
+    The experiment is unchanged if it declares a CPU set, if it has a server that dbdyno does not start, if
+    there is only one CPU, or if a declared `cpu_limit` needs more CPUs than the servers would get. The same
+    machine always gives the same sets, so an interrupted run can be resumed.
     """
     servers = [variant.server for variant in experiment.variants]
     declared = experiment.client.cpus is not None or any(server.cpus is not None for server in servers)
     allowed = sorted(os.sched_getaffinity(0))
     if declared or not all(server.is_private for server in servers) or len(allowed) < 2:
         return experiment
-    first = len(allowed) - max(1, len(allowed) // 4)
-    if any(server.cpu_limit is not None and server.cpu_limit > first for server in servers):
+    server_count = len(allowed) - max(1, len(allowed) // 4)
+    if any(server.cpu_limit is not None and server.cpu_limit > server_count for server in servers):
         return experiment
-    server_cpus, client_cpus = (format_cpus(frozenset(part)) for part in (allowed[:first], allowed[first:]))
+    server_cpus, client_cpus = (
+        format_cpus(frozenset(part)) for part in (allowed[:server_count], allowed[server_count:])
+    )
     return experiment.model_copy(
         update={
             "client": experiment.client.model_copy(update={"cpus": client_cpus}),
@@ -60,7 +62,7 @@ def assign_cpus(experiment: Experiment) -> Experiment:
 
 
 def require_cpus(experiment: Experiment) -> None:
-    """Raises Problem that names every CPU set of the experiment with CPUs that this machine lacks."""
+    """Raises Problem with each CPU set of the experiment that has CPUs which this machine lacks."""
     allowed = frozenset(os.sched_getaffinity(0))
     requested = {"client.cpus": experiment.client.cpus}
     requested |= {

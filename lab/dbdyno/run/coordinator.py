@@ -44,7 +44,7 @@ class Stopped(Exception):  # noqa: N818 — not an error: a check stopped the ex
 
 
 class Coordinator:
-    """Runs the steps of one experiment. `run` stores trials and findings; it is None if there is no load."""
+    """Runs the steps of one experiment. `run` stores trials and findings; it is None for `dbdyno check`."""
 
     def __init__(self, experiment: Experiment, run: Run | None, engine: Engine, listen: Listener) -> None:
         self.experiment, self.engine, self.listen = experiment, engine, listen
@@ -55,7 +55,7 @@ class Coordinator:
     @property
     def run(self) -> Run:
         """The run that stores the trials."""
-        assert self._run is not None, "an experiment under load has a run"
+        assert self._run is not None, "only `dbdyno check` has no run"
         return self._run
 
     def step(self, text: str) -> None:
@@ -151,10 +151,11 @@ class Coordinator:
     def run_trials(
         self, trials: Sequence[Trial], server: Server, context: Context, codes: Iterable[str] | None = None
     ) -> list[str]:
-        """Run the trials of one server start, then the AFTER_GROUP checks. Returns the reasons of failed
-        trials.
+        """Run the trials of one group (one server start), then the AFTER_GROUP checks. Returns the reasons of
+        failed trials.
 
-        If the server dies, the remaining trials are stored as failed, and no checks run. Raises Stopped.
+        If the server dies, the remaining trials are stored as failed, and no checks run. Raises Stopped if a
+        check stops the experiment.
         """
         server_failure, reasons = "", []
         for trial in trials:
@@ -195,7 +196,7 @@ class Coordinator:
 
 
 def hook_findings(trial: Trial, failures: Iterable[str]) -> list[Finding]:
-    """R04 for each user command (hook) that failed around a trial or a warm-up trial."""
+    """A finding (R04) for each hook that failed before, during or after a trial."""
     where = "the trial's folder" if trial.index >= 0 else "the folder warmup_trials"
     return [
         Finding("R04", "warn", f"{text}; its output is in {where}.", {"trial": trial.index}, trial.variant)

@@ -6,12 +6,13 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run import progress
 
-# Initial estimates, measured with MariaDB 10.11 and 200,000 rows on two cores.
+# Initial estimates, measured with MariaDB 10.11 and 200,000 rows on two cores: starting the server for a
+# group of trials, the time between trials, and loading.
 GROUP_S = 2.0
-TRIAL_S = 0.4
+TRIAL_OVERHEAD_S = 0.4
 LOADING_S = 8.0
 ROWS_PER_S = 60_000.0
-# Bytes per row that a group copies before its trials.
+# A group's data are restored before its trials.
 ROW_BYTES = 230.0
 COPY_BYTES_PER_S = 300e6
 
@@ -56,7 +57,7 @@ class Estimate:
     def trial_s(self) -> float:
         """Planned seconds of one trial: warm-up, measurement, and the time between trials."""
         warmup_s = self._load.warmup_allowance_s() if self._warmup_s is None else self._warmup_s
-        return warmup_s + self._load.duration_s + TRIAL_S
+        return warmup_s + self._load.duration_s + TRIAL_OVERHEAD_S
 
     def left_s(self) -> float:
         """Seconds until the end, from the beginning of the next step."""

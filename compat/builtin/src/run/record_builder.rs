@@ -16,7 +16,7 @@ use crate::test::IoCounts;
 
 pub(super) struct RecordBuilder {
     threads: usize,
-    /// Spans that some threads have not closed yet, by the end of the span.
+    /// Spans that some threads have not closed yet. The key is the time at which the span ends.
     partial_spans: BTreeMap<Nanos, PartialSpan>,
     phases: RunTotals,
     interval_io_counts: IntervalIoCounts,
@@ -65,8 +65,8 @@ impl RecordBuilder {
         }
         let PartialSpan { closed, io, .. } = self.partial_spans.remove(&thread.span_end)?;
         let phase_end = closed.phase.is_some().then_some(thread.span_end);
-        if let (Some(span), Some(phase)) = (&closed.interval, closed.phase) {
-            self.phases.close_phase(span.phase, phase);
+        if let (Some(interval), Some(phase_sums)) = (&closed.interval, closed.phase) {
+            self.phases.close_phase(interval.phase, phase_sums);
         }
         let record = closed.interval.map(|span| self.interval_record(span, io, delay, backlog));
         Some(CompletedSpan { record, phase_end })
@@ -97,6 +97,7 @@ impl RecordBuilder {
         Record::End(Box::new(End {
             reason,
             failure: None,
+            // Threads start no event that another one would have to finish, so none is left.
             phases: self.phases.totals(&DrainedEvents::default()),
             users: sort_by_number(users),
             memory_peak_bytes: memory_peak_bytes(),
