@@ -22,6 +22,7 @@ TOO_FEW = "Too few blocks for a verdict"
 # Example -> what its last verdict is about. These start their servers here.
 LOCAL = {
     "buffer-pool-instances": "8-instances against 1-instance",
+    "mariadb-flush-at-commit": "every-second against every-commit",
     "mariadb-thread-pool": "pool-of-threads against one-thread-per-connection",
     "mysql-thread-pool": "thread-pool against one-thread-per-connection",
     "shop": "postgresql against mariadb",
