@@ -17,21 +17,26 @@ BIN := .venv/bin
 ENGINE := $(BIN)/dbdyno-engine
 COMPAT := $(BIN)/dbdyno-compat
 FUZZ_SECONDS ?= 600
+# The demo shows what cargo and pip do, since the first build takes minutes.
+CARGO_OUTPUT := --quiet
+PIP_OUTPUT := --quiet
 # End-to-end tests that do not measure time, so they can run in parallel. The others run one after the other.
 PARALLEL_TESTS := $(wildcard $(addprefix tests/end_to_end/test_,sysbench_*.py slap.py hostile_*.py login*.py same_statements.py \
 	servers_*.py loading.py generated_tables.py replay.py sql_workload.py refusals.py transcripts.py checks_live.py \
 	mysql_server.py postgresql_engine.py))
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo quick check test test-long bench bench-truth bench-examples docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check test test-long bench bench-truth bench-examples docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 build: $(ENGINE) .stamps/lab ## put dbdyno, dbdyno-engine and dbdyno-compat into .venv/bin
 
-demo: build packages-servers ## build, then compare MariaDB's thread pool with one thread per connection
-	@$(BIN)/dbdyno compare examples/mariadb-thread-pool.toml --profile quick
+demo: ## build, then compare a flush at every commit with one a second: about 3 minutes to build, 3 to measure
+	@echo "dbdyno demo: builds in about 3 minutes (once), then measures two MariaDB servers for about 3 minutes." >&2
+	$(MAKE) --no-print-directory build packages-servers CARGO_OUTPUT= PIP_OUTPUT=
+	$(BIN)/dbdyno compare examples/mariadb-flush-at-commit.toml --profile quick
 
 # A release build takes longer than all these checks, so existing programs are not built again.
 quick: .stamps/lab $(if $(wildcard $(ENGINE) $(COMPAT)),,build) ## check the changed part in seconds: formats, linters, types, unit tests
@@ -85,15 +90,26 @@ docs: build ## generate the schemas from the code
 	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
 	$(BIN)/python -m dbdyno.store.schemas schema
 
+docs-site: .stamps/lab $(if $(wildcard $(ENGINE)),,build) ## build the documentation as a site in site/; a dead link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build
+	echo "site/index.html"
+
+wheel: .stamps/packages rust-toolchain ## build the wheels for x86_64 and aarch64 in dist/
+	@scripts/wheels dist
+
+publish: ## check the wheels in dist/; UPLOAD=1 uploads them to the package index that twine is configured for
+	@target/wheels/tools/bin/twine check --strict dist/*.whl
+	$(if $(UPLOAD),target/wheels/tools/bin/twine upload dist/*.whl)
+
 lock: ## upgrade the locked versions of the Python packages
 	@scripts/lock --upgrade
 
 clean: ## remove build files, but keep the results
-	rm -rf .venv .stamps .servers target
+	rm -rf .venv .stamps .servers target site dist
 
 # Cargo decides what to compile; a binary is replaced only if it differs.
 $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
-	@cargo build --quiet --release --locked --package dbdyno-cli --package dbdyno-compat
+	@cargo build $(CARGO_OUTPUT) --release --locked --package dbdyno-cli --package dbdyno-compat
 	for program in $(ENGINE) $(COMPAT); do
 	  built=target/release/$$(basename $$program)
 	  cmp --silent $$built $$program || install $$built $$program
@@ -106,7 +122,7 @@ $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
 
 .stamps/venv: .stamps/packages requirements.lock
 	@$(PYTHON) -m venv --clear .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/pip install $(PIP_OUTPUT) --disable-pip-version-check --require-hashes --requirement requirements.lock
 	touch $@
 
 .stamps/packages: packaging/debian-packages.txt scripts/debian-packages
