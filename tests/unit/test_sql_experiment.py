@@ -17,6 +17,7 @@ from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.experiment.sql_text import (
     annotation_lines,
+    count_placeholders,
     created_tables,
     parameter_names,
     split_statements,
@@ -189,6 +190,8 @@ tables = { t = { rows = 5, columns = { id = "uniform(1, rows(u))" } } }
         'workload[third].parameters.low = "uniform(5)": uniform needs high. Write',
         'workload[third].tables.t.columns.id = "uniform(1, rows(u))": rows(u): there is no generated table u',
         "it uses :idd, but there is no such parameter; there are: low, r, c.",
+        "it has a ? for a parameter.",
+        "it uses a result of x, but no earlier statement has this name.",
         '"SELECT \'a": a quoted text or a comment that begins here has no end.',
         "it has 2 statements.",
     ]:
@@ -208,6 +211,8 @@ def test_a_replay_takes_the_place_of_transactions(tmp_path: Path) -> None:
         "database": "shop",
     }
     for wrong, told in [
+        ("", "workload[sql]: it has no transactions."),
+        (replay + 'transactions = ["SELECT 1"]', "workload[sql]: it has both transactions and a replay."),
         (
             replay.replace("general.log", "no.log"),
             'workload[sql].replay.file = "no.log": there is no such file.',
@@ -303,6 +308,10 @@ def test_quotes_and_comments_are_left_alone() -> None:
     sql = "SELECT ':a', `:b`, x::int, :c, y:=1, a[1:2], '\\':d' /* :e */ -- :f\n, :c, :from # :g"
     assert parameter_names(sql, "mysql") == ["c", "from"]
     assert parameter_names("SELECT $$ :a $$, '\\', :b", "postgres") == ["b"]
+    assert (
+        count_placeholders("SELECT '?', ?, `?` -- ?", "mysql"),
+        count_placeholders("SELECT 1", "mysql"),
+    ) == (1, 0)
     assert annotation_lines("/*\n-- @setup\n*/ SELECT '\n-- @after\n'\n-- @cleanup\n;", "mysql") == [
         (6, "cleanup")
     ]

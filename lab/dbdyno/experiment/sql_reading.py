@@ -6,6 +6,7 @@ It needs no server.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,14 +16,19 @@ from pydantic import ValidationError
 
 from dbdyno.experiment.calls import parse
 from dbdyno.experiment.errors import InputError
+from dbdyno.experiment.generators import Generator, StatementResult
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
 from dbdyno.experiment.sql_text import (
     Dialect,
     UnreadableSql,
+    count_placeholders,
     parameter_names,
     split_statements,
 )
 from dbdyno.experiment.sql_workload import DIALECTS, SqlStatement, SqlWorkload
+
+# The fix for a `?` without a parameter.
+_EXAMPLE = 'Write :name, and name = "uniform(1, 1_000_000)" under its parameters'
 
 
 def protocol_of(server: Any) -> str:
@@ -178,20 +184,28 @@ class _Statements:
     def __init__(self, workload: SqlWorkload, dialect: Dialect) -> None:
         self._workload, self._dialect = workload, dialect
         self._key = f"workload[{workload.title}]"
+        self._generators: dict[str, Generator | None] = {}
 
     def errors(self) -> Iterator[InputError]:
         """All errors."""
         yield from self._generator_errors()
+        yield from self._name_errors()
         for key in ("setup", "after", "prewarm", "cleanup", "session"):
             for number, sql in enumerate(getattr(self._workload, key), start=1):
                 yield from self._text_errors(f"{self._key}.{key}[{number}]", sql)
-        for name, _, statement in self._workload.named_statements():
-            yield from self._statement_errors(name, statement)
+        before: list[str] = []
+        current: object = None
+        for name, transaction, statement in self._workload.named_statements():
+            if transaction is not current:
+                before, current = [], transaction
+            yield from self._statement_errors(name, statement, before)
+            before.append(name)
 
     def _generator_errors(self) -> Iterator[InputError]:
         for name, text in self._workload.parameters.items():
+            self._generators[name] = None
             try:
-                self._workload.generator(name)
+                self._generators[name] = self._workload.generator(name)
             except ValueError as error:
                 yield InputError(f"{self._key}.parameters.{name}", text, str(error))
         for title, table in self._workload.tables.items():
@@ -200,6 +214,27 @@ class _Statements:
                     self._workload.column(title, name)
                 except ValueError as error:
                     yield InputError(f"{self._key}.tables.{title}.columns.{name}", text, str(error))
+
+    def _name_errors(self) -> Iterator[InputError]:
+        if bool(self._workload.transactions) == (self._workload.replay is not None):
+            problem = (
+                "it has both transactions and a replay" if self._workload.replay else "it has no transactions"
+            )
+            yield InputError(self._key, None, problem, "Give it transactions, a file with some, or a replay")
+        names = [t.name or f"transaction{n}" for n, t in enumerate(self._workload.transactions, start=1)]
+        for name, count in Counter(names).items():
+            if count > 1:
+                problem = f"{count} of them have this name"
+                yield InputError(f"{self._key}.transactions[{name}]", None, problem, "Give each its own")
+        weights = [transaction.weight for transaction in self._workload.transactions]
+        if weights and not any(weights):
+            yield InputError(f"{self._key}.transactions", None, "their weights are all 0", "Give one more")
+        for name in self._generators:
+            if not (name.isidentifier() and name.isascii()):
+                fix = "Use letters, digits and _, and no digit first"
+                yield InputError(
+                    f"{self._key}.parameters.{name}", None, "no statement can use this name", fix
+                )
 
     def _text_errors(self, place: str, sql: str) -> Iterator[InputError]:
         try:
@@ -211,19 +246,37 @@ class _Statements:
             what = "no statement" if not count else f"{count} statements"
             yield InputError(place, sql, f"it has {what}", "Write one statement per entry")
 
-    def _statement_errors(self, name: str, statement: SqlStatement) -> Iterator[InputError]:
+    def _statement_errors(
+        self, name: str, statement: SqlStatement, before: list[str]
+    ) -> Iterator[InputError]:
         file, line = self._workload.file, statement.line
         place = f"{Path(file).name}:{line}" if file and line else f"{self._key}.{name}"
         wrong = list(self._text_errors(place, statement.sql))
         if wrong:
             yield from wrong
             return
+        prepared = (statement.mode or self._workload.statements) == "prepared"
+        if prepared and self._dialect == "mysql" and count_placeholders(statement.sql, self._dialect):
+            yield InputError(place, statement.sql, "it has a ? for a parameter", _EXAMPLE)
         for name_used in dict.fromkeys([*parameter_names(statement.sql, self._dialect), *statement.draw]):
-            if name_used not in self._workload.parameters:
-                known = ", ".join(self._workload.parameters) or "none"
-                yield InputError(
-                    place,
-                    None,
-                    f"it uses :{name_used}, but there is no such parameter; there are: {known}",
-                    f'Write {name_used} = "uniform(1, 1000)" under its parameters, or quote the colon',
-                )
+            yield from self._parameter_errors(place, name_used, before)
+
+    def _parameter_errors(self, place: str, name_used: str, before: list[str]) -> Iterator[InputError]:
+        generator = self._generators.get(name_used)
+        if name_used not in self._generators:
+            known = ", ".join(self._generators) or "none"
+            yield InputError(
+                place,
+                None,
+                f"it uses :{name_used}, but there is no such parameter; there are: {known}",
+                f'Write {name_used} = "uniform(1, 1000)" under its parameters, or quote the colon',
+            )
+        elif isinstance(generator, StatementResult) and before.count(generator.statement) != 1:
+            count = before.count(generator.statement)
+            problem = "two earlier statements have" if count else "no earlier statement has"
+            yield InputError(
+                place,
+                None,
+                f"it uses a result of {generator.statement}, but {problem} this name",
+                "Rename one" if count else 'Give that statement a name: { sql = "…", name = "…" }',
+            )

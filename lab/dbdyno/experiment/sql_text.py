@@ -118,6 +118,11 @@ def parameter_names(sql: str, dialect: Dialect) -> list[str]:
     return list(names)
 
 
+def count_placeholders(sql: str, dialect: Dialect) -> int:
+    """The number of `?` outside quotes and comments. Raises UnreadableSql."""
+    return sum(is_kind(token, "PLACEHOLDER") for token in tokenize(sql, dialect))
+
+
 def first_word(sql: str, dialect: Dialect) -> str:
     """The first word in capitals; empty for an empty text."""
     words = (token.text.upper() for token in tokenize(sql, dialect) if token.text != "(")
