@@ -97,7 +97,7 @@ docs-site: .stamps/lab $(if $(wildcard $(ENGINE)),,build) ## build the documenta
 wheel: .stamps/packages rust-toolchain ## build the wheels for x86_64 and aarch64 in dist/
 	@scripts/wheels dist
 
-publish: ## check the wheels in dist/; UPLOAD=1 uploads them to the package index that twine is configured for
+publish: wheel ## check the wheels in dist/; UPLOAD=1 uploads them to the package index that twine is configured for
 	@target/wheels/tools/bin/twine check --strict dist/*.whl
 	$(if $(UPLOAD),target/wheels/tools/bin/twine upload dist/*.whl)
 

@@ -162,7 +162,7 @@ def write_frame_seeds(product: str, compression: str, connection: RecordedConnec
     )
     for index, (_, answer) in enumerate(connection.exchanges[login + 1 : login + 40]):
         seed = bytes([compression == "zstd", 30]) + bytes(answer)
-        # The compressed answers, and the first three uncompressed ones.
+        # The compressed answers, and the first three answers.
         if (index < 3 and answer) or bytes(answer[4:7]) != b"\0\0\0":
             write_seed("frames", f"{product}-{compression}-{len(answer) // 50 * 50}", seed)
 

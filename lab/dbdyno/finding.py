@@ -1,4 +1,4 @@
-"""The type of findings: results of the checks before the run and of the checks on its records (`judge`)."""
+"""The type of findings: results of the checks before, during and after a run."""
 
 from __future__ import annotations
 

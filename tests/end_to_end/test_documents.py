@@ -110,7 +110,7 @@ def reader(results: Path, mysql: MySQLServer) -> Iterator[Reader]:
 
 def test_the_tutorial(reader: Reader) -> None:
     check, compare = commands("docs/tutorial.md")
-    assert "flush can be compared" in reader.run(check.line)
+    assert "'flush' is ready for dbdyno compare" in reader.run(check.line)
     result = shape(reader.compare(compare.line))
     shown = shape(compare.output)
     # The table, down to its last row; warnings and reasons depend on the run.

@@ -178,7 +178,7 @@ def test_the_users_own_file_arguments_and_statements_reach_the_server(
         ({"cpus": "8191"}, ["this machine has no CPU 8191"], 2),
         (
             {"basedir": Path("/usr/share")},
-            ["neither this folder nor its subfolders contain mariadbd"],
+            ["mariadbd is neither in this folder nor in its subfolders"],
             2,
         ),
     ],

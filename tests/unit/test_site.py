@@ -40,7 +40,7 @@ def test_the_site_builds_without_a_dead_link_and_needs_no_network(tmp_path: Path
 def test_a_dead_link_is_an_error(tmp_path: Path) -> None:
     for name in (
         "docs",
-        "scripts",
+        "packaging",
         "schema",
         "examples",
         "README.md",

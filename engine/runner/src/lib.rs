@@ -3,7 +3,7 @@
 //! ```text
 //!  cli ──Control──▶ inbox ◀──messages── worker thread (one event loop)
 //!                     │                    ├── user task ── connection
-//!                  coordinator               ├── user task ── connection
+//!                 coordinator              ├── user task ── connection
 //!                     │                    └── timekeeper
 //!                     ▼
 //!                    Sink

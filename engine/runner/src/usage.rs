@@ -51,7 +51,8 @@ impl UsageMeter {
         self.lag.record_ns(lag);
     }
 
-    /// The usage since the last call. If that was less than [`INTERVAL_MIN`] ago, the CPU share is that of the last call.
+    /// The usage since the last call. The CPU share covers at least [`INTERVAL_MIN`]: if a call comes sooner, the share is
+    /// that of the call before.
     pub(crate) fn take(&mut self, now: Nanos) -> GeneratorUsage {
         let wall = Duration::from_nanos(now.saturating_sub(self.last_taken));
         let mut waited = Duration::ZERO;

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.finding import Finding, FreeForm
@@ -205,10 +205,9 @@ def _is_same_server(facts: FreeForm, other: FreeForm) -> bool:
     """Whether two different URLs lead to one server. URLs that are equal, or differ only in their options,
     are intended: for an A/A test, or for variants that differ by `set_global`, `tls` or `compression`.
     """
-    urls = facts.get("url"), other.get("url")
-    if None in urls or STARTED not in facts:
+    if "url" not in facts or "url" not in other or STARTED not in facts:
         return False
-    if urlsplit(urls[0])[:3] == urlsplit(urls[1])[:3]:
+    if _endpoint(facts["url"]) == _endpoint(other["url"]):
         return False
     named = [key for key in PERMANENT_FACTS if key in facts and key in other]
     distinctive = [key for key in named if key not in _AMBIGUOUS_FACTS] or [
@@ -220,6 +219,12 @@ def _is_same_server(facts: FreeForm, other: FreeForm) -> bool:
         and all(facts[key] == other[key] for key in named)
         and not _differs(STARTED, facts[STARTED], other.get(STARTED, 0))
     )
+
+
+def _endpoint(url: str) -> tuple[object, ...]:
+    """A URL without the options that say how to connect. The option `socket` says where."""
+    parts = urlsplit(url)
+    return *parts[:3], parse_qs(parts.query).get("socket")
 
 
 def _identity_text(facts: FreeForm) -> str:

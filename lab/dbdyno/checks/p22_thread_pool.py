@@ -68,7 +68,7 @@ def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
     yield _stop(
         context,
         f"the load's account {account} has {BYPASS_PRIVILEGE}{through}: MySQL serves its "
-        "connections outside of the thread pool, one thread per connection.",
+        "connections in a group of their own, as if there were no thread pool.",
         f"Use an account without it: {fix}.",
         accounts=[account],
         privilege=BYPASS_PRIVILEGE,

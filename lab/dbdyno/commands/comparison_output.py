@@ -44,7 +44,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
     if has_warmup_trials(experiment):
         warmup = f"warm-up determined by one trial of {length_s(experiment):g} s per variant"
     shape = f", {load.shape.text()}" if load.shape else ""
-    read = "all tables are read once, " if load.prewarm == "scan" else ""
+    read = "all tables are read before each trial, " if load.prewarm == "scan" else ""
     groups = "trial" if design.state_per == "trial" else "group of trials"
     lines = [
         f"{experiment.name}" + (f" ({profile})" if profile else ""),

@@ -70,9 +70,10 @@ def _foreign(finding: Finding) -> str:
 
 def _warm_up(finding: Finding) -> str:
     evidence = finding.evidence
-    if evidence["what"] == "warmup-trial":
+    # The second name is that of runs before the end of November 2026.
+    if evidence["what"] in ("warmup-trial", "rehearsal"):
         return f"{evidence['variant']} had not settled after {evidence['length_s']:g} s"
-    if evidence["what"] == "no-warmup-trial":
+    if evidence["what"] in ("no-warmup-trial", "no-rehearsal"):
         return f"the warm-up trial of {evidence['variant']} failed, so its warm state is not checked"
     percent = evidence["change_percent"]
     change = f"{'rose' if percent > 0 else 'fell'} by {abs(percent):.1f} %"

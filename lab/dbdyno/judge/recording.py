@@ -59,8 +59,8 @@ def read(records: Iterable[dict[str, Any]]) -> Recording:
     for record in records:
         kind, data = record["type"], record["data"]
         if kind == "hello":
-            recording.plan = data["plan"]
-            recording.statements = sum(one["per_event"] for one in data["statements"])
+            recording.plan = data.get("plan", {})
+            recording.statements = sum(one["per_event"] for one in data.get("statements", ()))
         elif kind == "phase":
             recording.start_unix_us = int(data["at_unix_us"]) - int(data["at_us"])
         elif kind == "tick":

@@ -163,7 +163,7 @@ class Edges:
             self.unread_reason = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
 
     def _read_edge(self, edge: Counters) -> bool:
-        """Read the counters of one edge; if that fails, return False and set `unread` to the reason."""
+        """Read the counters of one edge; if that fails, return False and set `unread_reason`."""
         try:
             edge.read(self._server, waits=self._waits)
         except ServerProblem as problem:

@@ -1,4 +1,5 @@
-"""Determines the warm-up time of all trials, by one long warm-up trial per variant before the first block.
+"""Determines the warm-up time of all trials, by long warm-up trials before the first block: one
+per variant and workload.
 
 A short trial cannot show that its server is still cold, and discarding its start does not help if the server
 stays cold until its end. So with ``warmup = "auto"`` each variant first runs for a minute or more at its

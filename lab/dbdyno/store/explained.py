@@ -22,7 +22,7 @@ class MeasuredChange(Change):
     title: str
     """Name of the measure in the report's tables."""
     group: Group
-    """resource: CPU, disk or network of the machine; counter, wait: of the server; part: a component of a
+    """resource: CPU or disk of the machine; counter, wait: of the server; part: a component of a
     resource, which is not tested for significance."""
     unit: Literal["", "us", "KiB"]
     """Unit of the amounts."""
@@ -39,7 +39,7 @@ class MeasuredChange(Change):
     p_value: float
     """p-value of the hypothesis "no change", adjusted for all measures of the comparison."""
     significant: bool
-    """Whether the interval excludes zero and the p-value is at most 0.05."""
+    """Whether there are enough blocks, the interval excludes zero, and the p-value is at most 0.05."""
     sentence: str
     """The change as a sentence."""
 

@@ -48,7 +48,7 @@ class ScheduleEntry:
 
 @dataclass(frozen=True, config=_DESCRIBED)
 class Window:
-    """The part of a trial whose transactions count. Times are microseconds since the engine's start."""
+    """The part of a trial whose transactions count. Times are microseconds since the start of the run."""
 
     start_us: int
     """Start of the window, included."""

@@ -48,7 +48,7 @@ class Effect(Change):
     blocks: int
     """Number of blocks in which both variants have a result."""
     verdict: VerdictCode | None
-    """The verdict; null in a factorial run, where only the entries of `factors` have verdicts."""
+    """The verdict; null if an entry of `factors` has the verdict instead."""
 
 
 class JudgedEffect(Effect):
@@ -227,7 +227,7 @@ class VerdictFile(Document):
     @property
     def sentences(self) -> Sequence[tuple[CombinedEffect | FactorEffect, Comparison | FactorEffect]]:
         """Pairs of an entry with a verdict sentence and the entry that names its variants. In a factorial run
-        only the factors have verdicts.
+        an effect whose verdict the factors have is left out.
         """
         comparisons = [
             (entry.curve, entry) for entry in self.comparisons if entry.curve.verdict or not self.factors

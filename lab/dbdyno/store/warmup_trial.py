@@ -23,6 +23,8 @@ from dbdyno.store.trial import write_hook_output
 
 WARMUP_TRIALS = "warmup_trials.json"
 FOLDER = "warmup_trials"
+# The name of the file in runs before the end of November 2026.
+_EARLIER_NAME = "rehearsal.json"
 
 
 class WarmupTrial(TypedDict):
@@ -53,8 +55,9 @@ class WarmupTrials(TypedDict):
 
 def read_warmup_trials(run: Run) -> WarmupTrials | None:
     """warmup_trials.json; None if the run has none. Raises StoreProblem."""
-    path = run.path / WARMUP_TRIALS
-    if not path.exists():
+    paths = (run.path / WARMUP_TRIALS, run.path / _EARLIER_NAME)
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
         return None
     value: WarmupTrials = files.read_json(path)
     return value

@@ -6,8 +6,8 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::test::errno_text;
 
-/// sysbench rounds an allocation in huge pages up to a multiple of this size, and shows the rounded size in its error
-/// message.
+/// sysbench rounds an allocation in huge pages up to a multiple of this size. Its error message shows the requested size plus
+/// this size minus one byte.
 const HUGE_PAGE_BYTES: u64 = 4 << 20;
 
 pub(super) struct Block {

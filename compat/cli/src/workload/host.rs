@@ -17,7 +17,7 @@ use super::options;
 use crate::sysbench::script::{module_paths, random_settings};
 use crate::system::PROGRAM;
 
-/// The percentile that the script's report hooks receive: sysbench's default.
+/// The percentile that `sysbench.report_*` functions of the script name in their output: sysbench's default.
 const PERCENTILE: f64 = 95.0;
 
 /// A script's access to the plan, shared by all threads.

@@ -1,4 +1,5 @@
-//! Where `require` finds modules: in sysbench's paths, in those that Debian's LuaJIT contains, and in the script's folder.
+//! Where `require` finds modules: in sysbench's paths, among the modules built into Debian's LuaJIT, and in the script's
+//! folder.
 
 use mlua::{Function, Lua};
 

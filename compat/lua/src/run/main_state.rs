@@ -245,7 +245,7 @@ impl<C: ScriptedConnector> Script for MainState<C> {
             return self.end_with_failure(&LuaFailure::Chunk(text));
         }
         let spec = self.run_spec();
-        // With more workers than this, every user has its own thread, so a thread does not switch between states.
+        // A plan has at most JIT_STATES_MAX workers, unless every user has its own thread; then no thread switches states.
         let has_many_workers = spec.plan.client.workers > JIT_STATES_MAX;
         let jit = self.run.jit || (self.setup.config.jit == Jit::Auto && has_many_workers);
         let run = RunContext { jit, ..self.run.clone() };

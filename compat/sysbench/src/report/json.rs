@@ -46,7 +46,7 @@ struct Queries {
     total: u64,
 }
 
-/// The report line for `progress`; None if there is nothing to report. The last line includes the warnings of the run.
+/// The report line for `progress`; empty if there is nothing to report. The last line includes the warnings of the run.
 pub fn line(
     settings: &Settings,
     test: TestReporter<'_>,

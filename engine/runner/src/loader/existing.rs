@@ -96,8 +96,8 @@ impl<C: LoadConnector> Loader<'_, C> {
             self.connector.database(),
             conflicts.join(", ")
         );
-        let fix = "use another schema or database, or drop these tables yourself; cleanup drops only tables \
-                    that prepare created with the same options";
+        let fix = "use another schema or database, or drop these tables: cleanup, with the options of their \
+                    prepare, drops tables that dbdyno created";
         Err((EndReason::DataConflict, Failure { text, fix: Some(fix.into()), ..Failure::default() }))
     }
 

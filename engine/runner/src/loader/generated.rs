@@ -108,8 +108,8 @@ impl<C: LoadConnector> Loader<'_, C> {
         }
         let what = if self.target.is_postgresql() { "database" } else { "schema" };
         let text = format!("{what} {}: {}", self.connector.database(), conflicts.join("; "));
-        let fix = "drop or empty these tables yourself, or use other tables; prepare fills only empty tables and tables that an \
-                    earlier prepare left unfinished";
+        let fix = "create a missing table in setup; drop or empty the others (cleanup sends the plan's statements), or use other \
+                    tables: prepare fills only empty tables and tables that an earlier prepare left unfinished";
         Err((EndReason::DataConflict, Failure { text, fix: Some(fix.into()), ..Failure::default() }))
     }
 

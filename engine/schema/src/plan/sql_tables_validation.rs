@@ -43,8 +43,8 @@ fn name_problem(what: &str, name: &str) -> Option<String> {
         && !name.chars().any(|char| char.is_control() || "`'\"\\.".contains(char));
     (!fits).then(|| {
         format!(
-            "{KEY}: {what} is called {name:?}; a name must have 1 to 64 characters and none of ` ' \" \\ . (dbdyno \
-             creates all tables in the target's database)"
+            "{KEY}: {what} is called {name:?}; a name must have 1 to 64 characters and none of ` ' \" \\ . (all \
+             tables are in the target's database)"
         )
     })
 }

@@ -109,7 +109,7 @@ impl Skimmer {
         self.bytes_max = bytes;
     }
 
-    /// Keeps the rows of the last result in `rows`, which must be empty; at length_max `bytes_max` bytes.
+    /// Keeps the rows of the last result in `rows`, which must be empty; at most `bytes_max` bytes.
     pub fn keep_rows_in(&mut self, rows: Rows, bytes_max: usize) {
         self.rows = RowBuffer::new(rows, bytes_max);
     }

@@ -41,7 +41,7 @@ class AdminConnection(ABC):
         self._connection: Any = None
 
     def open(self) -> None:
-        """ConnectionSettings now. Raises ConnectFailure."""
+        """Connect now. Raises ConnectFailure."""
         if self._connection is None:
             try:
                 self._connection = self._connect()

@@ -56,8 +56,8 @@ def find_both(
     missing = programs[0 if server is None else 1][0]
     if basedir is not None:
         raise ServerProblem(
-            f"server.basedir is {str(basedir)!r}, but neither this folder nor its subfolders contain "
-            f"{missing}: {', '.join(FOLDERS)}",
+            f"server.basedir is {str(basedir)!r}, but {missing} is neither in this folder nor in its "
+            f"subfolders {', '.join(FOLDERS)}",
             f"name the folder of an unpacked {title}",
         )
     raise ServerProblem(

@@ -21,7 +21,7 @@ _FILES = {
     "explained": ("explained.json", "What one transaction cost each server."),
     "events": (
         "Records of the engine",
-        "What `dbdyno-engine` writes, one JSON object a line; `record` names its type.",
+        "What `dbdyno-engine` writes, one JSON object a line; `type` names the record.",
     ),
     "plan": (
         "The engine's plan",
@@ -63,10 +63,22 @@ def files() -> str:
 def _objects(title: str, schema: Schema) -> list[str]:
     """A table for each object of a schema, the outermost first."""
     parts = [_object("", schema)] if "properties" in schema else []
+    if records := [record for record in schema.get("oneOf", []) if "type" in record.get("properties", {})]:
+        parts.append(_record_types(records))
     parts += [
         _object(f"### {title}: {name}\n", definition) for name, definition in schema.get("$defs", {}).items()
     ]
     return [part for part in parts if part]
+
+
+def _record_types(records: list[Schema]) -> str:
+    """A table of the records of a stream: their type, and the object in `data`."""
+    rows = [
+        f"| {_type(record['properties']['type'])} | {_type(record['properties'].get('data', {}))} "
+        f"| {_cell(record.get('description', ''))} |"
+        for record in records
+    ]
+    return "| `type` | `data` | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
 
 
 def _object(heading: str, schema: Schema) -> str:
