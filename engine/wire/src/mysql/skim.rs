@@ -252,8 +252,8 @@ impl Skimmer {
             Some(0xff) => Err(server_error(payload)),
             Some(0x00) if self.expected == ExpectedAnswer::Prepared => self.handle_prepare_ok(payload),
             Some(0x00) => self.handle_ok(payload),
-            // The client ignores the file name that follows.
-            Some(0xfb) if self.expected == ExpectedAnswer::DataRequest => {
+            // LOAD DATA is a single statement, so its request comes first. The client ignores the file name in it.
+            Some(0xfb) if self.expected == ExpectedAnswer::DataRequest && !self.has_first_ended => {
                 self.answer.data_requested = true;
                 Ok(true)
             }
