@@ -139,9 +139,9 @@ def test_a_variant_that_cannot_be_served_is_told_why(
 
 def test_a_folder_without_a_server_and_the_wrong_product_are_told(workspace: Workspace) -> None:
     for spec, told in (
-        (ServerSpec(product="mysql", basedir=Path("/usr/share")), "subfolders contain mysqld"),
+        (ServerSpec(product="mysql", basedir=Path("/usr/share")), "mysqld is neither in this folder"),
         (ServerSpec(product="mysql", basedir=Path("/usr")), "is not a MySQL server"),
-        (ServerSpec(product="mariadb", basedir=ROOT), "subfolders contain mariadb-install-db"),
+        (ServerSpec(product="mariadb", basedir=ROOT), "mariadb-install-db is neither in this folder"),
     ):
         asked = experiment()
         wrong = Variant(name="wrong", server=spec)

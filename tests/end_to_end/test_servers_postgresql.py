@@ -190,7 +190,7 @@ def test_counters_move_with_the_work_and_the_process_is_all_of_them(postgresql: 
         ({"variables": {"work_mem": 1}}, "refuses 'work_mem': 1 kB is outside (64 .. 2147483647)"),
         ({"variables": {"shared_preload_libraries": "nosuch"}}, "has no library 'nosuch'"),
         ({"variables": {"listen_addresses": "*"}}, "variables.listen_addresses cannot be declared"),
-        ({"basedir": Path("/usr/share")}, "subfolders contain postgres"),
+        ({"basedir": Path("/usr/share")}, "postgres is neither in this folder"),
         ({"init_sql": ("NONSENSE",)}, "init_sql of 'bad'"),
     ],
 )
