@@ -141,7 +141,7 @@ def test_variables_are_compared_and_set_only_where_that_is_allowed(
     expected = f"innodb_io_capacity is {before} on the remote server; the experiment declares 777"
     assert expected in told
     allowed = given.comparing(one, given.table("other", mysql, more=f"{declared}set_global = true\n"))
-    refused(allowed.run("--no-report"), 4, "innodb_io_capacity could not be set", "leave out set_global")
+    refused(allowed.run("--no-report"), 4, "innodb_io_capacity could not be set", "omit set_global")
     mysql.sql("GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO dbdyno@'%'")
     try:
         answer = allowed.run("--no-report", "--set", "design.state=preserve")

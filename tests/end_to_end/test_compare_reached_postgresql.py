@@ -113,7 +113,7 @@ def test_settings_are_compared_set_where_allowed_and_taken_back(given: Given, pa
     assert "work_mem is 3MB on the remote server; the experiment declares 8MB" in told
     assert "synchronous_commit is on on the remote server; the experiment declares OFF" in told
     allowed = given.comparing(f"{DECLARED}set_global = true\n")
-    refused(allowed.run("--no-report"), 4, "work_mem could not be set", "leave out set_global")
+    refused(allowed.run("--no-report"), 4, "work_mem could not be set", "omit set_global")
     for right in RIGHTS:
         pair[1].query(right)
     answer = allowed.run("--no-report")

@@ -96,7 +96,7 @@ impl<C: LoadConnector> Loader<'_, C> {
             self.connector.database(),
             conflicts.join(", ")
         );
-        let fix = "use another schema or database, or drop these tables: cleanup, with the options of their \
+        let fix = "use another schema or database, or drop these tables yourself; cleanup, with the options of their \
                     prepare, drops tables that dbdyno created";
         Err((EndReason::DataConflict, Failure { text, fix: Some(fix.into()), ..Failure::default() }))
     }
