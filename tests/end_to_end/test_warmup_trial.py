@@ -54,7 +54,7 @@ def warmup_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[War
 def test_a_warmup_trial_is_what_the_engine_recorded(
     mariadb: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(warmup, "LENGTH_S", LENGTH_S)
+    monkeypatch.setattr(warmup, "LENGTH_MIN_S", LENGTH_S)
     of = experiment(**load)
     prepare(of, of.workloads[0], mariadb, Engine(), lambda _progress: None)
     entry, records = warmup_trial(of, mariadb, tmp_path)
@@ -74,7 +74,7 @@ def test_a_warmup_trial_is_what_the_engine_recorded(
 def test_a_server_that_dies_is_told(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warmup, "LENGTH_S", LENGTH_S)
+    monkeypatch.setattr(warmup, "LENGTH_MIN_S", LENGTH_S)
     with closing(LocalServer(variant("dies"), workspace, None)) as server:
         server.start()
         of = experiment(on_lost="stop")
