@@ -223,6 +223,15 @@ def test_a_run_that_was_planned_without_places_is_not_continued(tmp_path: Path) 
     assert "Leave out --resume" in caught.value.fix
 
 
+def test_a_schedule_of_another_experiment_is_refused(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    path = run.path / "schedule.json"
+    entries = files.read_json(path)
+    files.write_json(path, [{**entries[0], "at": {"connections": 12345}}, *entries[1:]])
+    with pytest.raises(StoreProblem, match="does not explain"):
+        run.schedule()
+
+
 def test_true_is_another_value_than_1(tmp_path: Path) -> None:
     def with_value(value: bool | int) -> Experiment:
         spec = ServerSpec(variables={"autocommit": value})

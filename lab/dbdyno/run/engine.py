@@ -5,7 +5,7 @@
     plan, then start --> stdin   dbdyno-engine run   stdout --> records, one JSON object a line
                                                      stderr --> text, kept for the error message
 
-The engine runs in its own process group, so Ctrl-C reaches only dbdyno, which then tells the engine to stop
+The engine runs in its own process group, so Ctrl-C reaches only dbdyno, which then stops the engine
 and reads its last records. The engine also stops if its standard input is closed, for example because dbdyno
 was killed.
 """

@@ -165,7 +165,7 @@ class _Sweep:
         return f"the tables could not be dropped: {why}" if why else ""
 
     def _drop_instruction(self) -> str:
-        """A sentence that tells the user which tables to drop."""
+        """A sentence that names the tables that the user must drop."""
         database = self._server.address().database
         if isinstance(self._workload, ScriptWorkload):
             return f"Drop the tables of {self._workload.title} in {database} yourself"

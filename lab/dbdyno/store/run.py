@@ -37,6 +37,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: int | None = None
+        self._experiment: Experiment | None = None
 
     @classmethod
     def create(
@@ -141,15 +142,29 @@ class Run:
         return value
 
     def experiment(self) -> Experiment:
-        """The experiment with every default filled in."""
-        return Experiment.model_validate_json(json.dumps(self._experiment_json()["experiment"]))
+        """The experiment with every default filled in. It is read once, since it never changes."""
+        if self._experiment is None:
+            self._experiment = Experiment.model_validate_json(
+                json.dumps(self._experiment_json()["experiment"])
+            )
+        return self._experiment
 
     def schedule(self) -> list[Trial]:
-        """Every planned trial in order, then the trials of repeated blocks."""
+        """Every planned trial in order, then the trials of repeated blocks.
+
+        Raises StoreProblem if the schedule does not belong to the experiment.
+        """
         points = {tuple(point.as_dict().items()): point for point in self.experiment().load.points()}
-        return [
-            Trial(point=points[tuple(entry.pop("at").items())], **entry) for entry in self._schedule_json()
-        ]
+        try:
+            return [
+                Trial(point=points[tuple(entry.pop("at").items())], **entry)
+                for entry in self._schedule_json()
+            ]
+        except (KeyError, TypeError) as error:
+            raise StoreProblem(
+                f"{self.path}: schedule.json has an entry that experiment.json does not explain ({error})",
+                "Use the dbdyno that made the run",
+            ) from error
 
     def append_schedule(self, trials: Iterable[Trial]) -> None:
         """Append trials to the schedule. Raises StoreProblem."""

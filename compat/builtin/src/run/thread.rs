@@ -85,7 +85,7 @@ impl StartGate {
     }
 }
 
-/// Tells the random streams of the threads apart from other streams with the same seed; 8 bytes long.
+/// Distinguishes the random streams of the threads from other streams with the same seed; 8 bytes long.
 const STREAM_LABEL: [u8; 8] = *b"runners ";
 
 pub(super) fn run_thread(run: &RunState, number: u32) {

@@ -1,7 +1,7 @@
 //! User-defined tables, filled with generated rows.
 //!
 //! The streams fill one table after the other, so that referenced rows exist before the rows that refer to them. A mark
-//! in the table's comment, set before and after filling, tells a later `prepare` whether the table is complete.
+//! in the table's comment, set before and after filling, shows a later `prepare` whether the table is complete.
 
 use std::time::{Duration, Instant};
 

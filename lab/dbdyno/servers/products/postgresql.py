@@ -266,7 +266,7 @@ class PostgreSQL(Product):
         return admin.pairs("SELECT name, unit FROM pg_settings WHERE unit IS NOT NULL")
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
-        """See `Product`; also tells which settings wait for a restart."""
+        """See `Product`; also names the settings that wait for a restart."""
         return admin.pairs(
             "SELECT name, source || CASE WHEN pending_restart THEN ', pending restart' ELSE '' END "
             "FROM pg_settings WHERE source <> 'default' OR pending_restart"

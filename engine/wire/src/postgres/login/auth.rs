@@ -111,7 +111,7 @@ impl Authenticator {
             Some(hash) if offers(SCRAM_PLUS) => {
                 (SCRAM_PLUS, ChannelBinding::tls_server_end_point(hash.clone()))
             }
-            // `unrequested` tells the server that the client supports channel binding, so the server detects an
+            // `unrequested` means that the client supports channel binding, so the server detects an
             // attacker who removed SCRAM-SHA-256-PLUS from its offer.
             Some(_) if offers(SCRAM) => (SCRAM, ChannelBinding::unrequested()),
             None if offers(SCRAM) => (SCRAM, ChannelBinding::unsupported()),
