@@ -9,7 +9,7 @@ import pytest
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.model import Experiment, OltpWorkload
+from dbdyno.experiment.model import Design, Experiment, OltpWorkload, Stop
 from dbdyno.experiment.reading import read, read_bytes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -297,3 +297,37 @@ def test_workloads_with_other_tables_need_reset_where_there_is_one_database() ->
     found = errors(text.replace("[load]", '[design]\nstate = "preserve"\n[load]'))
     assert "the workloads have different tables" in found["design.state"]
     given(text.replace("[load]", '[design]\nstate = "reset"\n[load]'))
+
+
+def test_stop_has_its_defaults_and_the_units_of_the_file() -> None:
+    design = given(SMALLEST + "[design]\nstop = {}").design
+    assert design.stop == Stop(half_width_percent=None, max_blocks=20, max_time_s=1800.0, top_up=True)
+    assert design.blocks == 20
+    text = 'stop = { when = { half_width = "1.5%" }, max_blocks = 30, max_time = "2h", top_up = false }'
+    design = given(f"{SMALLEST}[design]\n{text}").design
+    assert design.stop == Stop(half_width_percent=1.5, max_blocks=30, max_time_s=7200.0, top_up=False)
+    assert design == Design.model_validate_json(design.model_dump_json())
+
+
+def test_errors_of_stop_name_its_keys() -> None:
+    text = 'stop = { when = "never", max_time = 3, max_block = 3 }'
+    told = errors(f"{SMALLEST}[design]\n{text}")
+    assert told["design.stop.when"].endswith('Write when = "sure" or when = { half_width = "1%" }.')
+    assert told["design.stop.max_time"].endswith('"3s", "3ms" or "3m".')
+    assert told["design.stop.max_block"].endswith("Did you mean max_blocks?")
+    assert (
+        "must be below 100"
+        in errors(f'{SMALLEST}[design]\nstop.when.half_width = "100%"')["design.stop.when"]
+    )
+
+
+def test_blocks_and_stop_exclude_each_other_and_the_later_of_two_changes_counts() -> None:
+    both = f"{SMALLEST}[design]\nblocks = 4\nstop = {{ max_blocks = 9 }}"
+    assert "drop blocks and write stop.max_blocks" in errors(both)["design.blocks"]
+    stopping, fixed = f"{SMALLEST}[design]\nstop = {{ max_blocks = 9 }}", f"{SMALLEST}[design]\nblocks = 9"
+    one = given(stopping, None, "design.blocks=1").design
+    assert (one.blocks, one.stop) == (1, None)
+    assert given(fixed, None, "design.stop.max_time=1h").design.stop == Stop(max_time_s=3600.0)
+    changed = f'{fixed}\n[profile.q]\n"design.stop.max_blocks" = 3'
+    assert given(changed, "q").design.blocks == 3
+    assert "design.blocks" in errors(f'{changed}\n"design.blocks" = 3', "q")

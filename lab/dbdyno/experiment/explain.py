@@ -26,6 +26,7 @@ _MODEL: dict[str, type[BaseModel]] = {
     "load": models.Load,
     **{f"load.{key}": table for key, table in shapes.TABLES.items()},
     "design": models.Design,
+    "design.stop": models.Stop,
     "client": models.Client,
     "variant": models.Variant,
     "variant.server": models.ServerSpec,
@@ -36,7 +37,7 @@ _KEY = {
     for model in _MODEL.values()
     for field in model.model_fields
     if field.endswith("_s")
-}
+} | {"half_width_percent": "when"}
 # The expected type, by pydantic's name of the error.
 _WANTED = {
     "string_type": "text in quotes",

@@ -18,6 +18,7 @@ from dbdyno.experiment.script_workload import ScriptWorkload
 from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State
 from dbdyno.experiment.shapes import Shapes
 from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, SqlTransaction, SqlWorkload
+from dbdyno.experiment.stop import Stop
 from dbdyno.experiment.workload import NAME
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "SqlTransaction",
     "SqlWorkload",
     "State",
+    "Stop",
 ]
 
 Workload = OltpWorkload | SqlWorkload | ScriptWorkload
@@ -166,7 +168,10 @@ class Load(Shapes):
 class Design(Model):
     """How often and in which order trials run. A block runs every variant once at every point."""
 
+    # With `stop` the largest number of blocks, equal to its max_blocks.
     blocks: int = Field(default=8, ge=1, le=1_000)
+    # When the comparison ends; None: after `blocks` blocks.
+    stop: Stop | None = None
     state: State = "restore"
     state_per: Literal["group", "trial"] = "group"
     # Order of the points in a block; "given" is the order of the list, as in a sweep.
@@ -180,6 +185,13 @@ class Design(Model):
     repeat_disturbed: bool = True
     # Differences within ±delta are equivalent; None: the verdict is never "equivalent".
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _at_most(self) -> Design:
+        """Set the number of blocks to that of `stop`."""
+        if self.stop is not None and self.blocks != self.stop.max_blocks:
+            object.__setattr__(self, "blocks", self.stop.max_blocks)
+        return self
 
     @property
     def effective_order_seed(self) -> int:

@@ -46,8 +46,23 @@ def parse_assignment(text: str) -> tuple[str, Any] | InputError:
 
 
 def apply(document: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> list[InputError]:
-    """Change `document` in place. Returns an error for each change that cannot be applied."""
-    return [error for key, value in changes if (error := _apply_one(document, key, value))]
+    """Change `document` in place. Returns an error for each change that cannot be applied.
+
+    A number of blocks replaces `design.stop`, and the reverse.
+    """
+    changes = list(changes)
+    errors = [error for key, value in changes if (error := _apply_one(document, key, value))]
+    keys = [key for key, _ in changes if key.startswith("design.")]
+    design = document.get("design", {})
+    of_stop = [key for key in keys if key == "design.stop" or key.startswith("design.stop.")]
+    if not isinstance(design, dict) or (of_stop and "design.blocks" in keys):
+        # Two plans at once, which `stop.resolve` reports.
+        return errors
+    if of_stop:
+        design.pop("blocks", None)
+    elif "design.blocks" in keys:
+        design.pop("stop", None)
+    return errors
 
 
 def _apply_one(document: dict[str, Any], key: str, value: Any) -> InputError | None:

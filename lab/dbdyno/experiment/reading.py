@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.experiment import factors, overrides, script_reading, sql_reading
+from dbdyno.experiment import factors, overrides, script_reading, sql_reading, stop
 from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.explain import is_echo, to_input_error
@@ -149,7 +149,8 @@ def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -
     resolved["factors"] = document.get("factor", [])
     resolved["variants"] = [_resolve_server(variant, folder, errors) for variant in document["variant"]]
     resolved["load"] = _convert_durations(document["load"], errors)
-    for section in ("design", "client", "loading", "override"):
+    resolved["design"] = stop.resolve(document.get("design", {}), errors)
+    for section in ("client", "loading", "override"):
         resolved[section] = document.get(section, {})
     return resolved
 
