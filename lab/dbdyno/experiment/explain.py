@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from dbdyno.experiment import model as models
 from dbdyno.experiment import shapes
+from dbdyno.experiment.base import file_key, file_keys
 from dbdyno.experiment.errors import InputError, did_you_mean
 
 # Sections whose name in the model differs from the name in the file.
@@ -31,13 +32,8 @@ _MODEL: dict[str, type[BaseModel]] = {
     "variant": models.Variant,
     "variant.server": models.ServerSpec,
 }
-# Fields of durations: model name -> name in the file, which has no unit.
-_KEY = {
-    field: field.removesuffix("_s")
-    for model in _MODEL.values()
-    for field in model.model_fields
-    if field.endswith("_s")
-} | {"half_width_percent": "when"}
+# Name of a field in the model -> key in the file.
+_KEY = {field: file_key(field) for model in _MODEL.values() for field in model.model_fields}
 # The expected type, by pydantic's name of the error.
 _WANTED = {
     "string_type": "text in quotes",
@@ -132,7 +128,7 @@ def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
         words = [family, *(words[1:2] if words[1:2] == ["tables"] else words[1:])]
     section = ".".join([_SECTION.get(words[0], words[0]), *words[1:]])
     model = _MODEL.get(section)
-    return [_KEY.get(name, name) for name in model.model_fields] if model else []
+    return file_keys(model) if model else []
 
 
 def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> InputError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
@@ -76,25 +77,33 @@ class Load(Shapes):
     """How many connections, when each transaction starts, and for how long."""
 
     connections: tuple[Connections, ...] = Field(min_length=1)
+    """Numbers of connections, one point each; with `rate` one number, the maximum of busy connections."""
     rate: tuple[Rate, ...] = ()
+    """Rates in transactions per second, one point each; the load is then an open loop."""
     arrivals: Literal["poisson", "constant"] = "poisson"
-    # Closed loop: the pause of a connection between two transactions, and the distribution of pauses.
+    """Open loop: the intervals between scheduled starts are random (`poisson`) or `constant`."""
     think_time_s: Duration | None = None
+    """Closed loop: the pause of a connection between two transactions; no latency includes it."""
     think: Literal["constant", "exponential"] = "constant"
-    # Open loop: maximum number of transactions that wait for a connection; None: no limit.
+    """Distribution of the pause: `constant`, or `exponential` with `think_time` as the mean."""
     queue_limit: int | None = Field(default=None, ge=0, le=2**32 - 1)
+    """Open loop: how many transactions may wait for a connection; further ones are dropped and counted."""
     duration_s: Duration
+    """Measured time of each trial, at least 500ms."""
     # None is "auto": the engine warms up for `warmup_allowance_s`, and `judge` then discards the rest of the
     # warm-up.
     warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
-    # "scan": read all tables and indexes before each trial.
+    """Warm-up before the measurement of each trial; `auto`: until throughput is steady."""
     prewarm: Literal["none", "scan"] = "none"
+    """`scan` reads every table and every index completely before each trial."""
     transport: Literal["tcp", "unix"] = "tcp"
-    # Number of transactions after which a connection is closed and reopened; 0 for never.
+    """Connect over TCP, or over a unix socket."""
     reconnect_every: int = Field(default=0, ge=0, le=2**32 - 1)
-    # After a lost connection: reconnect for at most `give_up_s`, or end the trial.
+    """Number of transactions after which a connection is closed and opened again; 0 for never."""
     on_lost: Literal["reconnect", "stop"] = "reconnect"
+    """When a connection is lost: open it again and count the error, or end the trial."""
     give_up_s: float = Field(default=30.0, ge=0, le=DURATION_S_MAX)
+    """Reconnect timeout, after which the trial ends."""
 
     @model_validator(mode="after")
     def _one_cap(self) -> Load:
@@ -170,21 +179,25 @@ class Design(Model):
 
     # With `stop` the largest number of blocks, equal to its max_blocks.
     blocks: int = Field(default=8, ge=1, le=1_000)
-    # When the comparison ends; None: after `blocks` blocks.
+    """How often every variant runs at every point; a verdict needs 6, or more for several sentences (P15)."""
     stop: Stop | None = None
+    """When the comparison ends, instead of a fixed number of `blocks`."""
     state: State = "restore"
+    """What happens to the data before each group."""
     state_per: Literal["group", "trial"] = "group"
-    # Order of the points in a block; "given" is the order of the list, as in a sweep.
+    """Renew the data for each group (one server start for all points of a block) or for each trial."""
     order: Literal["random", "given"] = "random"
-    # Seed of rows and keys; part of the key of the cached snapshot.
+    """Order of the points in a block: random, or as listed in `[load]`."""
+    # Part of the key of the cached snapshot.
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
-    # Seed of the order of trials and of the slots of servers. None: chosen when a comparison begins, and
-    # stored.
+    """Random seed of keys and rows."""
     order_seed: int | None = Field(default=None, ge=0, le=2**53 - 1)
-    # Repeat a block with foreign load once at the end of the run; see experiment/repeats.py.
+    """Random seed of the order of trials and of the servers' slots, chosen and stored by the run."""
+    # See experiment/repeats.py.
     repeat_disturbed: bool = True
-    # Differences within ±delta are equivalent; None: the verdict is never "equivalent".
+    """Repeat a block that other processes disturbed, at the end of the run (D06)."""
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+    """The largest difference that does not matter to you, in percent; the verdict *equivalent* needs it."""
 
     @model_validator(mode="after")
     def _at_most(self) -> Design:
@@ -207,29 +220,34 @@ class Design(Model):
 class Loading(Model):
     """How tables are filled. The rows do not depend on these settings."""
 
-    # Connections that load at the same time. None: as many as CPUs, at most 4.
     streams: int | None = Field(default=None, ge=1, le=LIMITS["streams"])
+    """Connections that load in parallel, by default one per CPU and at most 4."""
     method: Literal["auto", "load-data", "insert"] = "auto"
-    # Whether loaded tables stay on a remote server after the run.
+    """LOAD DATA LOCAL INFILE, INSERT, or `auto`: LOAD DATA if the server allows it."""
     keep: bool = False
+    """Keep the loaded data after the run on servers that dbdyno does not start."""
 
 
 class Client(Model):
     """Where and how the load generator runs."""
 
     cpus: CpuList | None = None
+    """CPUs of the load generator and of dbdyno, as in `"0-3,8"`; by default a quarter of them, see below."""
     workers: int = Field(default=1, ge=1, le=LIMITS["workers"])
-    # None: "batch" if client and server share CPUs in a closed loop, else "normal".
+    """Event loops of the load generator, one thread each."""
     scheduling: Literal["batch", "normal"] | None = None
+    """SCHED_BATCH or SCHED_OTHER for the load generator, by default `batch` if it shares CPUs."""
 
 
 class Variant(Model):
     """One of the things compared; the first variant of an experiment is the baseline."""
 
     name: str = Field(min_length=1, max_length=120)
+    """Name of the variant."""
     server: ServerSpec = Field(default_factory=ServerSpec)
+    """The server, by default a private MariaDB with default settings."""
     # Factor -> level, if the variant is a combination of factor levels.
-    levels: dict[str, str] = Field(default_factory=dict)
+    levels: SkipJsonSchema[dict[str, str]] = Field(default_factory=dict)
 
     @field_validator("name")
     @classmethod
@@ -251,17 +269,26 @@ class Experiment(Model):
     """The question and everything needed to answer it."""
 
     name: str = Field(pattern=NAME)
+    """Name of the experiment, and of the folder with its results."""
     question: str = ""
+    """The question that the experiment answers; shown in the report."""
     workloads: tuple[_AnyWorkload, ...] = Field(min_length=1)
+    """The transactions that the load consists of, and their data."""
     load: Load
+    """How many connections, when each transaction starts, and for how long."""
     design: Design = Field(default_factory=Design)
+    """How often and in which order trials run."""
     client: Client = Field(default_factory=Client)
+    """Where and how the load generator runs."""
     loading: Loading = Field(default_factory=Loading)
+    """How tables are filled."""
     variants: tuple[Variant, ...] = Field(min_length=1)
+    """The things compared; the first is the baseline."""
     # In the order of the file; empty if the file lists its variants.
     factors: tuple[Factor, ...] = ()
-    # Code of a check -> the reason why the run may continue after a stop of this check.
+    """Things that vary: every combination of their levels becomes a variant."""
     override: dict[str, str] = Field(default_factory=dict)
+    """Code of a check -> the reason why the run may continue although this check stops it."""
 
     @model_validator(mode="after")
     def _a_table_per_connection(self) -> Experiment:

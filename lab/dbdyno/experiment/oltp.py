@@ -34,16 +34,17 @@ class Keys(Model):
     """Which rows are accessed: sysbench's distributions, with its parameters and their defaults."""
 
     distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian"] = "uniform"
-    # For gaussian and special: the number of uniform numbers that are averaged to give the bell curve.
+    """Name of the distribution."""
     iterations: int = Field(default=12, ge=1, le=1000)
-    # For special: width of the range of frequent values in percent of the rows, and its share of accesses in
-    # percent.
+    """gaussian, special: how many uniform numbers are averaged to give the bell curve."""
     percent: int = Field(default=1, ge=0, le=100)
+    """special: width of the hot range, in percent of the rows."""
     hot_percent: int = Field(default=75, ge=0, le=100)
-    # For pareto: a fraction h of the rows gets a fraction 1 - h of the accesses.
+    """special: share of the accesses that the hot range gets, in percent."""
     h: float = Field(default=0.2, gt=0, lt=1)
-    # For zipfian: row k is chosen in proportion to 1 / k^exponent.
+    """pareto: a fraction h of the rows gets a fraction 1 - h of the accesses."""
     exponent: float = Field(default=0.8, ge=0, le=100)
+    """zipfian: row k is chosen in proportion to 1 / k^exponent."""
 
     @model_validator(mode="before")
     @classmethod
@@ -69,27 +70,49 @@ class OltpWorkload(BaseWorkload):
     """A workload of sysbench's OLTP family, with sysbench's option names and defaults."""
 
     name: OltpName
+    """Name of a bundled workload."""
     tables: int = Field(default=1, ge=1, le=LIMITS["tables"])
+    """Number of tables, sbtest1 to sbtestN."""
     table_size: int = Field(default=10_000, ge=1, le=LIMITS["table_size"])
+    """Rows per table."""
     range_size: int = Field(default=100, ge=1, le=LIMITS["table_size"])
+    """Rows per range query."""
     point_selects: Count = 10
+    """Queries of one row by its primary key, per transaction."""
     simple_ranges: Count = 1
+    """Range queries per transaction."""
     sum_ranges: Count = 1
+    """Range queries with SUM per transaction."""
     order_ranges: Count = 1
+    """Range queries with ORDER BY per transaction."""
     distinct_ranges: Count = 1
+    """Range queries with DISTINCT and ORDER BY per transaction."""
     index_updates: Count = 1
+    """Updates of the indexed column k per transaction."""
     non_index_updates: Count = 1
+    """Updates of the column c, which has no index, per transaction."""
     delete_inserts: Count = 1
+    """Pairs of a DELETE and an INSERT of the same id per transaction."""
     random_points: int = Field(default=10, ge=1, le=LIMITS["parameters"])
+    """Values of k in each query of `select_random_points`."""
     number_of_ranges: int = Field(default=10, ge=1, le=LIMITS["parameters"] // 2)
+    """Ranges in each query of `select_random_ranges`."""
     delta: Count = 5
+    """A range of `select_random_ranges` covers `delta` + 1 values."""
     range_selects: bool = True
+    """Include the four kinds of range query (`simple_ranges` to `distinct_ranges`)."""
     auto_inc: bool = True
+    """The id column is AUTO_INCREMENT."""
     skip_trx: bool = False
+    """Omit BEGIN and COMMIT."""
     secondary: bool = False
+    """The column id has a secondary index instead of the primary key."""
     create_secondary: bool = True
+    """Create the index on k."""
     mysql_storage_engine: str = Field(default="innodb", pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
+    """MySQL and MariaDB: storage engine of the tables."""
     keys: Keys = Field(default_factory=Keys)
+    """Distribution of the keys: its name, or a table with its parameters."""
 
     @property
     def changes_row_count(self) -> bool:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
+from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.oltp import Keys
 from dbdyno.experiment.workload import BaseWorkload
 
@@ -17,18 +19,17 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 class ScriptWorkload(BaseWorkload):
     """A script: its `prepare` fills the tables, and each of its events counts as a transaction."""
 
-    name: Literal["lua"]
-    # Path of the script.
+    name: SkipJsonSchema[Literal["lua"]]
     script: str = Field(min_length=1)
-    # Values of options that the script declares.
+    """File of the script, relative to the experiment file."""
     options: dict[str, bool | int | Number | str] = Field(default_factory=dict)
-    # Whether the script's `prepare` creates the data and its `cleanup` drops them; if not, the load uses
-    # existing data.
+    """Values of options that the script declares; a list is text with commas."""
     prepare: bool = True
-    # The distribution of random keys where the script does not name one.
+    """The script creates the data and drops them at the end; false: the load uses existing data."""
     keys: Keys = Field(default_factory=Keys)
+    """Distribution of random keys where the script does not name one (`sysbench.rand.default`)."""
     # SHA-256 of the script and of the Lua files in its folder, which it may require.
-    digest: str = ""
+    digest: SkipJsonSchema[str] = ""
 
     @property
     def changes_row_count(self) -> bool:
@@ -68,5 +69,5 @@ class ScriptWorkload(BaseWorkload):
         }
 
 
-# Keys of a script workload in an experiment file; dbdyno itself computes the digest.
-KEYS = tuple(key for key in ScriptWorkload.model_fields if key not in ("name", "digest"))
+# Keys of a script workload in an experiment file.
+KEYS = tuple(file_keys(ScriptWorkload))

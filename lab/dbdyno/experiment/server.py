@@ -45,16 +45,21 @@ class ConnectionSettings(Model):
     """How connections to a server are made: encryption, compression, and protection of the password."""
 
     tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = "disabled"
-    # PEM files: the trusted authorities, and the client's certificate.
+    """How the load's connections are encrypted; a private server also needs `ssl_cert` and `ssl_key`."""
     tls_ca: Path | None = None
+    """PEM file with the trusted CA certificates, for the modes that verify."""
     tls_certificate: Path | None = None
+    """PEM file with the client's certificate."""
     tls_key: Path | None = None
+    """PEM file with the client's key."""
     compression: Literal["none", "zlib", "zstd"] = "none"
+    """Compression of the load's connections."""
     zstd_level: int = Field(default=3, ge=1, le=22)
-    # The server's RSA public key, which encrypts the password on unencrypted connections.
+    """Level of `compression = "zstd"`."""
     server_public_key: Path | None = None
-    # Whether dbdyno may request this key from a server on another machine.
+    """File with the server's RSA key, which encrypts the password on unencrypted connections."""
     allow_public_key_retrieval: bool = False
+    """Request the server's RSA key from a server on another machine."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> ConnectionSettings:
@@ -118,51 +123,68 @@ class Hooks(Model):
     """The user's commands around each trial, for example to drop caches or to run a profiler."""
 
     before_trial: Argv = ()
-    # Started when the measurement begins; stopped with SIGINT when the trial is over.
+    """Command line to run before the load connects; if it fails, the trial fails."""
     during_trial: Argv = ()
+    """Command line to start when the measurement begins; SIGINT stops it when the measurement ends."""
     after_trial: Argv = ()
-    # Time limit for before_trial, for after_trial, and for the end of during_trial after SIGINT.
+    """Command line to run after the trial."""
     hook_timeout_s: Duration = 60.0
+    """Timeout of a hook, and of `during_trial` after SIGINT."""
 
 
 class ServerSpec(ConnectionSettings, Hooks):
     """The server of a variant: its kind, its configuration, and how the load connects to it."""
 
-    # local and docker: private; remote: dbdyno only connects; command: the user's commands start and stop it.
     kind: Kind = "local"
-    # The product of private servers; for other servers the URL determines it.
+    """Who starts it: dbdyno a process, or a container; nobody, it already runs; or your own commands."""
+    # For other servers the URL determines it.
     product: Product | None = None
-    # The server's version must begin with this text.
+    """Product of a private server, by default `mariadb`."""
     version: str | None = Field(default=None, min_length=1)
+    """The server's version must begin with this, as in `"9.7"`; otherwise the run stops (P03)."""
     cpus: CpuList | None = None
-    # Variables that dbdyno sets on private servers. On other servers it compares them, and sets those that
-    # `set_global` allows.
+    """CPUs to which the server is pinned, by default all except the load generator's."""
     variables: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """Settings of the server, set on private servers and with `set_global`, and always compared (P04)."""
     config: Path | None = None
+    """Your my.cnf or postgresql.conf; `variables` override it."""
     arguments: tuple[str, ...] = ()
+    """Further options for the server's command line."""
     init_sql: tuple[str, ...] = ()
+    """Statements that dbdyno runs as administrator after each start."""
     basedir: Path | None = None
+    """Folder of a server that is not on PATH: an unpacked tarball, or a root file system."""
 
-    # Containers: image, limits of memory and CPU time, and network mode.
     image: str | None = Field(default=None, min_length=1)
+    """Image of the container; it must exist locally."""
     memory: Annotated[str, AfterValidator(_size)] | None = None
+    """Memory limit of the container, as in `"2G"`."""
     cpu_limit: float | None = Field(default=None, gt=0, le=4096)
+    """Number of CPUs that the container may use."""
     network: Literal["host", "bridge"] = "host"
+    """Network of the container: the host's, or a bridge with the port published on loopback."""
 
-    # Remote servers.
     url: str | None = None
-    # Source of the password: an environment variable, or a file. None: DBDYNO_PASSWORD.
+    """`mysql://user@host:3306/database` or `postgresql://…`, as for `--target`; never with a password."""
     password_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    """Environment variable with the password, by default `DBDYNO_PASSWORD`."""
     password_file: Path | None = None
+    """File with the password."""
     set_global: bool = False
+    """Set `variables` on the server before each of the variant's groups, and restore them afterwards."""
 
-    # Kind `command`: the user's commands.
     start: Argv = ()
+    """Command line that starts the server; without it the server must already run and is never stopped."""
     stop: Argv = ()
+    """Command line that stops the server."""
     restore: Argv = ()
+    """Command line that restores the data while the server is stopped; `state = "restore"` requires it."""
     describe: Argv = ()
+    """Command line that prints facts about the machine, which are stored in server.json."""
     sample: Argv = ()
+    """Command line that prints counters of the server's processes."""
     command_timeout_s: Duration = 600.0
+    """Timeout of each of these five commands."""
 
     @model_validator(mode="after")
     def _belongs_together(self) -> ServerSpec:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.generators import Generator, column, parameter
@@ -24,18 +25,19 @@ class SqlStatement(Model):
     """One statement, with `:name` for each parameter."""
 
     sql: Sql
-    # The name in records; statements with the same name are counted together.
+    """The statement, with `:name` for each parameter."""
     name: Name | None = None
-    # Rows that it must return or change each time. None: not checked.
+    """Name in records, by default the transaction's name and a number; equal names are counted together."""
     rows: int | None = Field(default=None, ge=0)
-    # Prepared or text, if other than the workload's `statements`.
+    """Rows that the statement must return or change; more than 1 % mismatches stop the comparison (D04)."""
     mode: Literal["prepared", "text"] | None = None
-    # Parameters that get a new value just before each execution.
+    """Send this statement prepared or as text, if other than the workload's `statements`."""
     draw: tuple[str, ...] = ()
-    # Number of executions, one after the other.
+    """Parameters that get a new value just before this statement, not once per transaction."""
     repeat: int = Field(default=1, ge=1, le=100_000)
+    """How often the statement is sent."""
     # Its line in the workload's .sql file.
-    line: int | None = Field(default=None, exclude=True)
+    line: SkipJsonSchema[int | None] = Field(default=None, exclude=True)
 
     def plan(self) -> dict[str, Any]:
         """The statement of an engine plan."""
@@ -46,9 +48,11 @@ class SqlTransaction(Model):
     """Statements that belong together, executed as one transaction."""
 
     name: Name | None = None
-    # Frequency relative to the other transactions.
+    """Name of the transaction in records, by default `transaction` and a number."""
     weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    """Frequency relative to the other transactions."""
     statements: tuple[SqlStatement, ...] = Field(min_length=1)
+    """The statements, in order; a string is a statement without further keys."""
 
     def plan(self) -> dict[str, Any]:
         """The transaction of an engine plan."""
@@ -60,44 +64,49 @@ class SqlTable(Model):
     """A table that `setup` creates and dbdyno fills with generated rows."""
 
     rows: int = Field(ge=0, le=LIMITS["table_size"])
-    # Column -> generator, as in "zipfian(1, 1_000)"; other columns get their defaults.
+    """Number of rows."""
     columns: dict[str, str] = Field(min_length=1)
+    """A generator for each column, as in `"zipfian(1, 1_000)"`; other columns get their defaults."""
 
 
 class SqlReplay(Model):
     """A log with recorded statements, used instead of transactions."""
 
     file: str = Field(min_length=1)
-    # Statements with semicolons, a general or slow query log of MySQL or MariaDB, or a log of PostgreSQL.
+    """The log, relative to the experiment file."""
     format: Literal["queries", "general-log", "slow-log", "postgresql-log", "postgresql-csv"] = "queries"
-    # Only statements recorded in this database. None: all.
+    """Statements with semicolons, a general or slow query log of MySQL or MariaDB, or a log of PostgreSQL."""
     database: str | None = None
+    """Replay only statements that were recorded in this database."""
 
 
 class SqlWorkload(BaseWorkload):
     """User-written transactions."""
 
     name: Literal["sql"]
-    # The .sql file with the values of the following keys.
+    """Always `sql`."""
     file: str | None = Field(default=None, exclude=True)
-    # Name -> generator, as in "uniform(1, 1_000_000)".
+    """A .sql file with the following keys; parameters and numbers of rows here replace those of the file."""
     parameters: dict[str, str] = Field(default_factory=dict)
+    """For each `:name` in statements the source of its values: a generator, or a list of values."""
     transactions: tuple[SqlTransaction, ...] = ()
+    """The transactions; a string is a transaction of one statement. Required without `file` and `replay`."""
     replay: SqlReplay | None = None
-    # How the next transaction is chosen: at random, or in order, from one list for all connections or from a
-    # list for each.
+    """A recorded log, instead of transactions."""
     order: Literal["weighted", "in-order", "each-in-order"] = "weighted"
-    # Generated tables, filled in this order after `setup`.
+    """Which transaction is next: at random, or in order from one list, or from one list per connection."""
     tables: dict[str, SqlTable] = Field(default_factory=dict)
-    # Statements that create the tables, and statements that run after loading the rows.
+    """The tables that dbdyno fills with generated rows, in this order, after `setup` has created them."""
     setup: tuple[Sql, ...] = ()
+    """Statements that create the tables, in order."""
     after: tuple[Sql, ...] = ()
-    # Statements of `load.prewarm = "scan"`; without any, the generated tables are read from end to end.
+    """Statements that run after the rows are loaded, such as CREATE INDEX."""
     prewarm: tuple[Sql, ...] = ()
-    # Statements that drop the tables; without any, the tables of `setup` are dropped.
+    """Statements of `load.prewarm = "scan"`; without any, every generated table is read."""
     cleanup: tuple[Sql, ...] = ()
-    # Statements for every new connection; not counted.
+    """Statements that remove the data on servers that dbdyno does not start, by default DROP TABLE."""
     session: tuple[Sql, ...] = ()
+    """Statements that every new connection sends first; they are not counted."""
 
     @property
     def row_counts(self) -> dict[str, int]:

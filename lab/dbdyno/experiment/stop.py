@@ -23,14 +23,15 @@ _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 class Stop(Model):
     """The rule by which a comparison ends, and its limits."""
 
-    # The comparison ends when every interval is at most ± this wide; None is when = "sure": when every
-    # comparison has a word.
     half_width_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+    """The rule: until every comparison has a verdict, or until every interval is within ± `half_width`."""
     max_blocks: int = Field(default=MAX_BLOCKS, ge=1, le=1_000)
-    # Seconds of one call of `compare`; no block begins that is expected to end later.
+    """Maximum number of blocks."""
     max_time_s: Duration = MAX_TIME_S
-    # Whether blocks may be added after the end. Without, the looks spend more of the error rate per block.
+    """Maximum time of one call of `compare`; no block begins that is expected to end later."""
+    # Without, the looks spend more of the error rate per block.
     top_up: bool = True
+    """Blocks may be added after the end."""
 
     def text(self) -> str:
         """The rule as a clause: "until the verdict is sure"."""

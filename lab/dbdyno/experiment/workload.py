@@ -18,10 +18,10 @@ class BaseWorkload(Model):
 
     # Each kind of workload restricts the type.
     name: str
-    # The title in results; required if two workloads of an experiment have the same name.
     label: str | None = Field(default=None, pattern=NAME)
-    # Prepared statements, or text.
+    """Name in results, by default the `name`; required if two workloads have the same `name`."""
     statements: Literal["prepared", "text"] = "prepared"
+    """Send prepared statements, or statements as text."""
 
     @property
     def title(self) -> str:

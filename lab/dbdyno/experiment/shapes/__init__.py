@@ -18,7 +18,9 @@ class Shapes(Model):
     """The load shapes by their keys in [load]; the warm-up runs under the initial load of the shape."""
 
     ramp: Ramp | None = None
+    """The load changes linearly from an initial load to that of the point."""
     steps: Steps = Steps(())
+    """The load changes in steps; the last one lasts until the measurement ends."""
 
     def chosen_shapes(self) -> dict[str, LoadShape]:
         """The shapes that change the load, by key."""

@@ -13,9 +13,10 @@ from dbdyno.experiment.shapes.base import US, LoadShape, Share
 class Ramp(Model, LoadShape):
     """A load that rises or falls linearly to each point's load."""
 
-    # Initial load in percent of the point's load.
     from_percent: Share = 0.0
+    """Initial load, in percent of the point's load."""
     duration_s: Duration
+    """Duration of the ramp."""
 
     @property
     @override

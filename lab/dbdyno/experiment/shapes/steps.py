@@ -15,9 +15,10 @@ from dbdyno.experiment.shapes.base import US, LoadShape, Share
 class Step(Model):
     """A part of the measurement with its own load."""
 
-    # In percent of the point's load.
     percent: Share
+    """Load of the step, in percent of the point's load."""
     duration_s: Duration
+    """Duration of the step."""
 
 
 class Steps(RootModel[Annotated[tuple[Step, ...], Field(max_length=LIMITS["steps"])]], LoadShape):
