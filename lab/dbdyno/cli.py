@@ -11,12 +11,13 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Annotated
 
 import typer
 
 from dbdyno import __version__
+from dbdyno.commands.completion import words_to_complete
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import was_interrupted
 from dbdyno.drop_ins import DROP_INS
@@ -31,6 +32,7 @@ COMMANDS = {
     "sysbench": "sysbench-compatible command line.",
     "slap": "mysqlslap-compatible command line.",
     "shims": "Create sysbench, mysqlslap and mariadb-slap symlinks in DIR.",
+    "completion": "Print the completion script of a shell.",
 }
 # If this environment variable is not empty, an internal error prints its traceback.
 TRACEBACK_VARIABLE = "DBDYNO_TRACEBACK"
@@ -50,18 +52,17 @@ def _dbdyno(
     """Run a defined load on two or more variants of a database server, and say which is faster."""
 
 
-def _app(arguments: Sequence[str]) -> typer.Typer:
-    """The command line for these arguments: the requested command in full, the others by name and help."""
-    app = typer.Typer(
+def app(called: Collection[str | None]) -> typer.Typer:
+    """The command line: the called commands in full, the others by name and help."""
+    line = typer.Typer(
         no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
-    app.callback()(_dbdyno)
-    called = next((argument for argument in arguments if not argument.startswith("-")), None)
+    line.callback()(_dbdyno)
     for name, text in COMMANDS.items():
         # Drop-ins never get here, because `__main__` starts them; they are listed for the help.
-        is_called = name == called and name not in DROP_INS
-        app.command(name, help=text)(_command(name) if is_called else _not_called)
-    return app
+        is_called = name in called and name not in DROP_INS
+        line.command(name, help=text)(_command(name) if is_called else _not_called)
+    return line
 
 
 def _command(name: str) -> Callable[..., None]:
@@ -89,8 +90,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    words = words_to_complete()
+    arguments = sys.argv[1:] if words is None else words
+    called = next((argument for argument in arguments if not argument.startswith("-")), None)
     try:
-        _app(sys.argv[1:])(prog_name="dbdyno")
+        app([called])(prog_name="dbdyno")
     except Problem as problem:
         print_problem(problem)
         sys.exit(problem.exit_code)

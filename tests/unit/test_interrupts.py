@@ -161,7 +161,7 @@ def test_an_interrupt_that_a_library_turns_into_an_error_is_no_failure() -> None
             pass
         raise ImportError("initialization failed")
 
-    cli._app = load
+    cli.app = load
     cli.main()
     """
     assert ran(body) == (130, "", INTERRUPTED)

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dbdyno import checks
+from dbdyno.commands.completion import ExperimentFile, Profile
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
@@ -31,8 +32,8 @@ _HEADINGS = {
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Experiment file.", show_default=False)],
-    profile: Annotated[str | None, typer.Option(help="Apply [profile.NAME] of FILE.")] = None,
+    file: ExperimentFile,
+    profile: Profile = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(

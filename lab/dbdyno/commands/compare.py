@@ -19,6 +19,7 @@ from rich.console import Console
 
 from dbdyno import judge
 from dbdyno.commands import comparison_output
+from dbdyno.commands.completion import ExperimentFile, Profile
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.watch import show_progress
@@ -39,8 +40,8 @@ ORDER_SEEDS = 1_000_000
 
 
 def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Experiment file.", show_default=False)],
-    profile: Annotated[str | None, typer.Option(help="Apply [profile.NAME] of FILE.")] = None,
+    file: ExperimentFile,
+    profile: Profile = None,
     results: Annotated[Path, typer.Option(help="Folder in which runs are stored.")] = Path("results"),
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the newest run of this experiment.")

@@ -15,6 +15,7 @@ import typer
 
 from dbdyno import report as reporting
 from dbdyno.commands.comparison_output import warn_missing_charts
+from dbdyno.commands.completion import stored_runs
 from dbdyno.judge import judge
 from dbdyno.report import tables
 from dbdyno.store import Run
@@ -35,7 +36,12 @@ class Format(StrEnum):
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="Folder of the run.", metavar="RUN", show_default=False)],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of the run.", metavar="RUN", show_default=False, autocompletion=stored_runs
+        ),
+    ],
     format: Annotated[Format, typer.Option(help="Output format.")] = Format.HTML,  # noqa: A002 — the option's name
 ) -> None:
     """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG."""

@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn, get_args
 import typer
 
 from dbdyno import judge
+from dbdyno.commands.completion import Profile, experiment_files, matching_files
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.sweep_options import SweepOptions
@@ -37,16 +38,28 @@ from dbdyno.store import Run, StoredTrial
 # The finding "a trial failed" is not printed, because the row of the trial says so.
 _TRIAL_FAILED = "R04"
 
-_WHAT = (
-    f"{', '.join(get_args(OltpName))}, your own SQL in FILE.sql, or a sysbench script in "
-    "FILE.lua, each of which needs --target; or FILE.toml, an experiment with one variant."
-)
+
+def _workloads(incomplete: str) -> list[str]:
+    files = [*matching_files(incomplete, ".sql", ".lua"), *experiment_files(incomplete)]
+    return [*(name for name in get_args(OltpName) if name.startswith(incomplete)), *files]
+
+
+_What = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml",
+        help=(
+            f"{', '.join(get_args(OltpName))}, your own SQL in FILE.sql, or a sysbench script in "
+            "FILE.lua, each of which needs --target; or FILE.toml, an experiment with one variant."
+        ),
+        show_default=False,
+        autocompletion=_workloads,
+    ),
+]
 
 
 def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
-    what: Annotated[
-        str, typer.Argument(metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml", help=_WHAT, show_default=False)
-    ],
+    what: _What,
     target: Annotated[
         str | None,
         typer.Option(
@@ -80,7 +93,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         typer.Option(help="File with the password. Without it: the variable DBDYNO_PASSWORD, else a prompt."),
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder in which runs are stored.")] = Path("results"),
-    profile: Annotated[str | None, typer.Option(help="Apply [profile.NAME] of FILE.toml.")] = None,
+    profile: Profile = None,
 ) -> None:
     """Benchmark one server at several loads; print a table."""
     path = Path(what)
