@@ -1,0 +1,141 @@
+"""The facts in README.md agree with the benchmarks' results, the code, the packaging and the Makefile."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+from tests.unit.stored_run import make
+
+from dbdyno import judge
+from dbdyno.cli import COMMANDS, app
+from dbdyno.commands import comparison_output
+from dbdyno.commands.report import Format
+from dbdyno.drop_ins import DROP_INS
+from dbdyno.problem import ExitCode
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "README.md").read_text()
+README = " ".join(TEXT.split())
+RESULTS = (ROOT / "benchmarks/results.md").read_text()
+MAKEFILE = (ROOT / "Makefile").read_text()
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+
+
+def found(pattern: str, text: str = README) -> tuple[str, ...]:
+    match = re.search(pattern, text)
+    assert match is not None, pattern
+    return match.groups()
+
+
+def measured(figure: str) -> tuple[float, float, float]:
+    """A figure at 3,000 connections on shared CPUs: dbdyno's, sysbench's, and the ratio of the pairs."""
+    (section,) = found(r"(?s)<!-- begin oltp_point_select shared batch -->(.*?)<!-- end", RESULTS)
+    (row,) = found(rf"\| 3000 \| {figure} \| (.*)", section)
+    dbdyno, sysbench, _bare, ratio, *_ = row.split(" | ")
+    return float(dbdyno), float(sysbench), float(ratio)
+
+
+def test_the_figures_against_sysbench_are_those_of_the_benchmark() -> None:
+    times, percent, own, other = found(
+        r"with 3,000 connections on the same two CPUs: ([\d.]+) times the throughput, (\d+) % of the "
+        r"client's CPU per query, and (\d+) MiB of memory instead of (\d+) "
+    )
+    assert times == f"{measured('throughput, tx/s')[2]:.1f}"
+    assert percent == f"{100 * measured('client CPU per query, us')[2]:.0f}"
+    memory = measured("peak memory, MiB")
+    assert (own, other) == (f"{memory[0]:.0f}", f"{memory[1]:.0f}")
+
+
+def test_the_exit_codes_are_those_of_the_code() -> None:
+    (codes,) = found(r"Exit codes: (.*?)\.")
+    assert [int(code) for code in re.findall(r"\d+", codes)] == sorted(ExitCode)
+
+
+def test_the_requirements_are_those_of_the_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (python,) = found(r"Python ([\d.]+) or newer")
+    assert project["requires-python"] == f">={python}"
+    wheels = (ROOT / "scripts/wheels").read_text()
+    first, second, glibc = found(r"on (\w+) and (\w+) with glibc ([\d.]+) or newer")
+    assert f"architectures=({first} {second})" in wheels
+    assert f"glibc={glibc}\n" in wheels
+
+
+def test_the_versions_are_those_of_the_tests_and_benchmarks() -> None:
+    mariadb, mysql, postgresql = found(r"Tested with MariaDB ([\d.]+), MySQL ([\d.]+) and PostgreSQL (\d+)\.")
+    assert f".servers/mysql-{mysql}" in MAKEFILE
+    assert f"MariaDB {mariadb}." in RESULTS
+    assert f"PostgreSQL {postgresql}." in RESULTS
+    faq = " ".join((ROOT / "docs/faq.md").read_text().split())
+    assert f"MySQL {mysql}, MariaDB {mariadb} and PostgreSQL {postgresql}" in faq
+
+
+def test_the_demo_is_that_of_the_makefile() -> None:
+    (command,) = found(r"console\n\$ (dbdyno compare .*)\n", TEXT)
+    assert f"$(BIN)/{command}\n" in MAKEFILE
+    build, run = found(r"about (\d+) minutes to build, (\d+) to measure")
+    assert f"about {build} minutes to build, {run} to measure" in MAKEFILE
+    (minutes,) = found(r"runs all tests on real servers, in about (\d+) minutes on two cores")
+    assert f"{minutes} min from a cold clone" in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_the_output_of_compare_is_that_of_the_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], page: str
+) -> None:
+    run = make(tmp_path)
+    judge.judge(run)
+    comparison_output.show(run, run.experiment())
+    printed = capsys.readouterr().out
+    shown = (ROOT / page).read_text()
+    (heading,) = found(r"(?m)^ +(variant .*verdict) *$", printed)
+    assert heading.split() == found(r"(?m)^ +(variant .*verdict)$", shown)[0].split()
+    (family,) = found(r"(?m)^(The chance that .*)$", printed)
+    assert f"{family}\n" in shown
+
+
+def test_the_formats_are_those_of_the_command() -> None:
+    (formats,) = found(r"renders a saved run as ([A-Za-z, ]+) \|")
+    short = {"markdown": "md"}
+    names = {short.get(name.lower(), name.lower()) for name in re.split(r", | or ", formats)}
+    assert names == set(Format)
+
+
+def test_the_number_of_published_benchmarks_is_that_of_the_case_studies() -> None:
+    studies = re.findall(r"^## (\d)\. ", (ROOT / "docs/case-studies.md").read_text(), re.MULTILINE)
+    assert "Of five published benchmarks" in README
+    assert len(studies) == 5
+
+
+def command_lines(page: Path) -> list[str]:
+    """The commands of dbdyno in a document: in blocks, and in code within a sentence."""
+    _, *parts = re.split(r"^```", "text\n```" + page.read_text(), flags=re.MULTILINE)
+    inline = [line for part in parts[::2] for line in re.findall(r"`(dbdyno [^`\n]+)`", part)]
+    blocks = [part for part in parts[1::2] if part.startswith(("console", "sh"))]
+    return inline + [line for part in blocks for line in re.findall(r"(?m)^(?:\$ )?(dbdyno .*)$", part)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_and_option_of_a_document_exists(page: Path) -> None:
+    for line in command_lines(page):
+        name, *words = shlex.split(line.replace("…", ""))[1:] or ["--version"]
+        if name in DROP_INS or name.startswith("-"):
+            continue
+        if line == "dbdyno loading":  # The comment of a table.
+            continue
+        assert name in COMMANDS, line
+        group = typer.main.get_command(app([name]))
+        assert isinstance(group, typer.core.TyperGroup)
+        options = {option for parameter in group.commands[name].params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_make_target_of_a_document_exists(page: Path) -> None:
+    targets = set(re.findall(r"(?:`|^\$ )make ([a-z-]+)", page.read_text(), re.MULTILINE))
+    assert targets - {"help"} <= set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
