@@ -38,7 +38,12 @@ def run(script: Path, *arguments: str, path: str) -> subprocess.CompletedProcess
 
 
 def test_one_version_everywhere() -> None:
-    assert PROJECT["project"]["version"] == CARGO["workspace"]["package"]["version"] == dbdyno.__version__
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "dbdyno.__version__"}
+    assert CARGO["workspace"]["package"]["version"] == dbdyno.__version__
+    newest = re.findall(
+        r"^## (\d\S*) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )[0]
+    assert newest == dbdyno.__version__
 
 
 def test_the_lock_pins_every_package_with_hashes() -> None:
