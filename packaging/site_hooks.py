@@ -68,7 +68,9 @@ def _page(source: str) -> str:
             return site_reference.commands()
         case "schema":
             return site_reference.files()
-    return (ROOT / source).read_text()
+    text = (ROOT / source).read_text()
+    # The output at the top of the README needs the width of the table of contents.
+    return f"---\nhide: [toc]\n---\n{text}" if source == "README.md" else text
 
 
 def _with_site_links(markdown: str, source: str, page: str) -> str:
