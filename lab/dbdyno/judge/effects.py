@@ -10,8 +10,9 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dbdyno.stats.family import ComparisonTests, decide
+from dbdyno.stats.family import ComparisonTests, decide, load_levels, overall_levels
 from dbdyno.stats.paired import Effect, Ratios, effect, joint_effects, mean_ratios
+from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import Circumstances, Verdict, choose, is_mixed
 
 
@@ -29,6 +30,18 @@ class Assessment:
     separate_effects: tuple[Effect | None, ...]
     # Significance level of every interval.
     alpha: float
+    # The looks at the effect over all loads; None if the number of blocks was fixed before the run.
+    looks: Looks | None = None
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """What the statistics of a run that may stop after any block depend on."""
+
+    # Number of blocks that are never exceeded; None if blocks may be added at any time.
+    last: int | None
+    # Number of tests that share the family-wise error rate.
+    family: int
 
 
 @dataclass(frozen=True)
@@ -62,17 +75,25 @@ class Judged:
         return [index for index, verdict in enumerate(self.load_verdicts) if verdict in directions]
 
 
-def assess(ratios: Sequence[Ratios], alpha: float) -> Assessment:
-    """The effects of one comparison or contrast; `alpha` is its share of the family-wise error rate."""
+def assess(ratios: Sequence[Ratios], alpha: float, stopping: Stopping | None = None) -> Assessment:
+    """The effects of one comparison or contrast; `alpha` is its share of the family-wise error rate.
+
+    With `stopping`, they allow for a look after every block.
+    """
+    looks = of_loads = separate = None
+    if stopping is not None:
+        looks = Looks(stopping.last, overall_levels(stopping.family, len(ratios)))
+        of_loads, separate = Looks(stopping.last, load_levels()), Looks(stopping.last)
     overall_ratios = mean_ratios(ratios)
-    overall = effect(overall_ratios, alpha)
+    overall = effect(overall_ratios, alpha, looks)
     return Assessment(
         ratios=tuple(ratios),
         overall_ratios=overall_ratios,
-        load_effects=joint_effects(ratios, alpha) if len(ratios) > 1 else (overall,),
+        load_effects=joint_effects(ratios, alpha, of_loads) if len(ratios) > 1 else (overall,),
         overall=overall,
-        separate_effects=tuple(effect(one, alpha) for one in ratios),
+        separate_effects=tuple(effect(one, alpha, separate) for one in ratios),
         alpha=alpha,
+        looks=looks,
     )
 
 
@@ -93,11 +114,10 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
     """
     effects = assessment.load_effects if len(assessment.load_effects) > 1 else ()
     overall = assessment.overall
+    blocks = None if assessment.looks else overall.blocks if overall else 0
     if overall is None or conditions.circumstances.is_stopped or conditions.circumstances.is_unfinished:
-        return ComparisonTests(
-            p_value=1.0, blocks=overall.blocks if overall else 0, loads=[None] * len(effects)
-        )
-    return ComparisonTests(overall.p_value, overall.blocks, [one.p_value if one else None for one in effects])
+        return ComparisonTests(p_value=1.0, blocks=blocks, loads=[None] * len(effects))
+    return ComparisonTests(overall.p_value, blocks, [one.p_value if one else None for one in effects])
 
 
 def judge_identical(assessment: Assessment, conditions: Conditions, *, higher_is_faster: bool) -> Judged:

@@ -34,7 +34,9 @@ class ComparisonTests:
 
     # P-value over all loads, from the signed-rank test.
     p_value: float
-    blocks: int
+    # None if the p-values allow for a look after every block: the budgets must not depend on the number of
+    # blocks then.
+    blocks: int | None
     # P-value at each load, adjusted for all loads of the comparison; None without a result. Empty for a
     # comparison with only one load.
     loads: Sequence[float | None] = ()
@@ -80,4 +82,17 @@ def _overall_budget(tests: ComparisonTests, budget: float) -> float:
     significance level.
     """
     part = budget * (1.0 - SINGLE_LOADS_SHARE)
-    return part if tests.loads and tests.blocks >= blocks_needed(part) else budget
+    has_enough_blocks = tests.blocks is None or tests.blocks >= blocks_needed(part)
+    return part if tests.loads and has_enough_blocks else budget
+
+
+def overall_levels(comparisons: int, loads: int) -> tuple[float, ...]:
+    """The levels at which `decide` may test an effect over all loads, relative to alpha / K, and 1."""
+    part = 1.0 - SINGLE_LOADS_SHARE if loads > 1 else 1.0
+    levels = {1.0, *(part * comparisons / left for left in range(1, comparisons + 1))}
+    return tuple(sorted(levels, reverse=True))
+
+
+def load_levels() -> tuple[float, ...]:
+    """The levels at which `decide` may test an effect at a single load, relative to alpha / K."""
+    return 1.0, SINGLE_LOADS_SHARE

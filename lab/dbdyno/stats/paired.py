@@ -18,8 +18,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from graphlib import TopologicalSorter
 
 from dbdyno.stats.joint import JointInterval, joint_intervals
+from dbdyno.stats.repeated import Looks, repeated
+from dbdyno.stats.repeated_joint import repeated_joint_intervals
 from dbdyno.stats.signed_rank import hodges_lehmann, interval, p_value, percent
 
 ALPHA = 0.05
@@ -79,14 +82,35 @@ class Ratios:
         """Whether every ratio is known and finite."""
         return all(math.isfinite(low) and low == self.highs[block] for block, low in self.lows.items())
 
+    def against(self, change_percent: float) -> Ratios:
+        """The ratios to the baseline changed by so much: their p-value tests this change instead of zero."""
+        null = math.log1p(change_percent / 100.0)
+        return Ratios(
+            {block: low - null for block, low in self.lows.items()},
+            {block: high - null for block, high in self.highs.items()},
+        )
 
-def effect(ratios: Ratios, alpha: float = ALPHA) -> Effect | None:
-    """The effect by the signed-rank test, without regard to other tests; None without blocks."""
+
+def effect(ratios: Ratios, alpha: float = ALPHA, looks: Looks | None = None) -> Effect | None:
+    """The effect by the signed-rank test, without regard to other effects; None without blocks.
+
+    With `looks`, interval and p-value allow for a look after every block; the blocks of `ratios` are in the
+    order in which they ran.
+    """
     lows, highs = list(ratios.lows.values()), list(ratios.highs.values())
     if not lows:
         return None
-    low, high = interval(lows, alpha, -math.inf), interval(highs, alpha, math.inf)
     least, most = hodges_lehmann(lows, -math.inf), hodges_lehmann(highs, math.inf)
+    if looks is not None:
+        found = repeated(lows, highs, alpha, looks)
+        low = high = found.interval
+        p_value = found.p_value
+        if low is not None:
+            # An earlier look may have excluded the estimate.
+            least, most = (min(max(one, low.low), low.high) for one in (least, most))
+    else:
+        low, high = interval(lows, alpha, -math.inf), interval(highs, alpha, math.inf)
+        p_value = _p_value(lows, highs)
     if least == most:
         bound = Bound.EXACT
     else:
@@ -95,7 +119,7 @@ def effect(ratios: Ratios, alpha: float = ALPHA) -> Effect | None:
         effect_percent=percent(most if bound == Bound.AT_MOST else least),
         interval_percent=None if low is None or high is None else (percent(low.low), percent(high.high)),
         alpha=alpha,
-        p_value=_p_value(lows, highs),
+        p_value=p_value,
         blocks=len(lows),
         bound=bound,
     )
@@ -110,8 +134,12 @@ def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
     return max(p_value(lows, -math.inf), p_value(highs, math.inf))
 
 
-def joint_effects(loads: Sequence[Ratios], alpha: float = ALPHA) -> tuple[Effect | None, ...]:
+def joint_effects(
+    loads: Sequence[Ratios], alpha: float = ALPHA, looks: Looks | None = None
+) -> tuple[Effect | None, ...]:
     """One effect per load, with simultaneous intervals of confidence 1 - alpha; None without blocks.
+
+    `looks` as for `effect`.
 
     If only bounds are known at a load, it has no t statistic: its interval is the signed-rank interval at an
     equal share of alpha. The other loads share the rest. A load without blocks also has a share. P-values are
@@ -119,13 +147,19 @@ def joint_effects(loads: Sequence[Ratios], alpha: float = ALPHA) -> tuple[Effect
     """
     share = alpha / max(1, len(loads))
     exact = [index for index, ratios in enumerate(loads) if ratios.lows and ratios.is_exact]
-    blocks = sorted(set().union(*(loads[index].lows for index in exact)))
+    blocks = _all_blocks([loads[index] for index in exact])
     rows = [[loads[index].lows.get(block, math.nan) for block in blocks] for index in exact]
     joint_alpha = share * len(exact)
-    joint = dict(zip(exact, joint_intervals(rows, joint_alpha) if joint_alpha else [], strict=True))
+    if not exact:
+        intervals: list[JointInterval | None] = []
+    elif looks is None:
+        intervals = joint_intervals(rows, joint_alpha)
+    else:
+        intervals = repeated_joint_intervals(rows, joint_alpha, looks)
+    joint = dict(zip(exact, intervals, strict=True))
     effects: list[Effect | None] = []
     for index, ratios in enumerate(loads):
-        single = effect(ratios, share)
+        single = effect(ratios, share, looks)
         if single is None:
             effects.append(None)
         elif index not in joint:
@@ -159,11 +193,22 @@ def mean_ratios(loads: Sequence[Ratios]) -> Ratios:
     """
     if not loads:
         return Ratios({}, {})
-    blocks = sorted(set(loads[0].lows).intersection(*(set(ratios.lows) for ratios in loads[1:])))
+    blocks = [block for block in loads[0].lows if all(block in ratios.lows for ratios in loads)]
     return Ratios(
         {block: _mean([ratios.lows[block] for ratios in loads], -math.inf) for block in blocks},
         {block: _mean([ratios.highs[block] for ratios in loads], math.inf) for block in blocks},
     )
+
+
+def _all_blocks(loads: Sequence[Ratios]) -> list[int]:
+    """The blocks of all loads in the order in which they ran; each load has its blocks in that order."""
+    before: dict[int, set[int]] = {}
+    for ratios in loads:
+        passed: list[int] = []
+        for block in ratios.lows:
+            before.setdefault(block, set()).update(passed)
+            passed.append(block)
+    return list(TopologicalSorter(before).static_order())
 
 
 def _mean(values: Sequence[float], unknown: float) -> float:

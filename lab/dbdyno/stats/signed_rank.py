@@ -130,7 +130,7 @@ def _lower_tail(n: int, value: int, tie_term: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _cut_off(n: int, alpha: float, tie_term: float) -> int:
+def cut_off(n: int, alpha: float, tie_term: float) -> int:
     """The k of the interval from the k-th smallest to the k-th largest Walsh average: the largest number with
     P(statistic <= k - 1) <= alpha / 2.
     """
@@ -164,7 +164,7 @@ def interval(
     values = np.asarray(differences, dtype=np.float64)
     averages = walsh_averages(values, unknown)
     exact = values.size <= EXACT_MAX
-    k = _cut_off(values.size, alpha, 0.0 if exact else _tie_term(values))
+    k = cut_off(values.size, alpha, 0.0 if exact else _tie_term(values))
     if k == 0:
         return None
     return Interval(low=float(averages[k - 1]), high=float(averages[-k]), alpha=alpha)

@@ -1,0 +1,165 @@
+"""Signed-rank intervals that may be looked at after every block, however the run ends.
+
+An ordinary 95 % interval that is looked at after each block misses the true value at some look in 16 % of the
+runs. A *repeated* interval (Jennison & Turnbull 1989, J. R. Stat. Soc. B 51:305) uses a smaller cut-off k(n)
+at each look, so that the chance that any look so far misses is at most the part of alpha that is spent by
+then (Lan & DeMets 1983, Biometrika 70:659):
+
+::
+
+    open end       alpha (1 - 5 / n)        blocks may be added at any time
+    closed end     alpha (n / last)^2       no more than `last` blocks will ever run
+
+k(n) is exact. If the differences are symmetric and exchangeable, the absolute value of a new one has each of
+the n ranks with the same probability, its sign is fair, and neither depends on the past. So the pattern of
+signs in order of the absolute values is a Markov chain, whose distribution without the patterns that were
+rejected at earlier looks is known. k(n) is the largest number that keeps the chance of a miss within what is
+spent. Beyond `EXACT_BLOCKS` there is a look at every `LATER_LOOKS` blocks, at the level of the increment of
+the spending; the sum of the levels bounds the chance of a miss.
+
+The interval after n blocks is the intersection of those of all looks so far, so that a result does not
+disappear when blocks are added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dbdyno.stats.signed_rank import Interval, cut_off, walsh_averages
+
+# Maximum number of blocks for the distribution of the sign patterns, of which there are 2^n.
+EXACT_BLOCKS = 20
+# Up to this number the distribution takes milliseconds, so its cut-offs are computed together.
+_SMALL = 15
+# Beyond EXACT_BLOCKS there is a look after every fifth block.
+LATER_LOOKS = 5
+# No look is earlier: with fewer blocks no significance level of 5 % can be reached.
+FIRST_LOOK = 6
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The plan of the looks at the results of a run that may stop after any block."""
+
+    # Number of blocks that are never exceeded; None if blocks may be added at any time.
+    last: int | None = None
+    # The significance levels of the tests, relative to that of the interval. The cut-off of each level is not
+    # above that of a higher level, so that a result at one level is a result at every higher one.
+    factors: tuple[float, ...] = (1.0,)
+
+    def spent(self, blocks: int) -> float:
+        """The share of the significance level that may be spent by the look after so many blocks."""
+        if self.last is None:
+            return max(0.0, 1.0 - 5.0 / blocks)
+        return min(1.0, blocks / self.last) ** 2
+
+    def has_look(self, blocks: int) -> bool:
+        """Whether there is a look after so many blocks."""
+        return blocks >= FIRST_LOOK and (blocks <= EXACT_BLOCKS or blocks % LATER_LOOKS == 0)
+
+    def counts(self, blocks: int) -> list[int]:
+        """The numbers of blocks at all looks up to `blocks`."""
+        return [count for count in range(FIRST_LOOK, blocks + 1) if self.has_look(count)]
+
+    def levels(self, alpha: float) -> list[float]:
+        """The significance levels of the tests of an effect whose interval has the level `alpha`."""
+        return [alpha * factor for factor in self.factors]
+
+    def cut_off(self, blocks: int, level: float, alpha: float) -> int:
+        """The k of the interval from the k-th smallest to the k-th largest Walsh average; 0 for none.
+
+        `level` is its significance level, and `alpha` that of the effect's interval.
+        """
+        higher = {other for other in self.levels(alpha) if other > level * (1.0 + ROUNDING)}
+        return min(self._cut_off(blocks, one) for one in {level, *higher})
+
+    def _cut_off(self, blocks: int, alpha: float) -> int:
+        if not self.has_look(blocks):
+            return 0
+        if blocks <= EXACT_BLOCKS:
+            # Rounded, because equal levels that are computed in different ways share their cut-offs.
+            level = float(f"{alpha:.12g}")
+            return _exact_cut_offs(self.last, level, _SMALL if blocks <= _SMALL else EXACT_BLOCKS)[blocks]
+        level = alpha * (self.spent(blocks) - self.spent(blocks - LATER_LOOKS))
+        return cut_off(blocks, level, 0.0) if level > 0.0 else 0
+
+    def blocks_needed(self, alpha: float) -> int:
+        """The minimum number of blocks with which an interval can exclude a value."""
+        blocks = FIRST_LOOK
+        while self.cut_off(blocks, alpha, alpha) == 0:
+            blocks += 1
+        return blocks
+
+
+@lru_cache(maxsize=1024)
+def _exact_cut_offs(last: int | None, alpha: float, blocks: int) -> tuple[int, ...]:
+    """k(n) for n = 0 .. `blocks`."""
+    looks, spent, cut_offs = Looks(last), 0.0, [0]
+    # Probability of each pattern that no look has rejected: bit r of its number is the sign of rank r + 1.
+    # Its statistic is the sum of the ranks with positive signs.
+    alive, statistics = np.ones(1), np.zeros(1, dtype=np.int64)
+    for count in range(1, blocks + 1):
+        longer = np.zeros(2**count)
+        for rank in range(count):
+            # A new value with this rank and either sign is inserted into each pattern.
+            longer.reshape(-1, 2, 2**rank)[:] += alive.reshape(-1, 1, 2**rank)
+        alive = longer / (2.0 * count)
+        statistics = np.concatenate([statistics, statistics + count])
+        if not looks.has_look(count):
+            cut_offs.append(0)
+            continue
+        smaller = np.minimum(statistics, count * (count + 1) // 2 - statistics)
+        misses = spent + np.cumsum(np.bincount(smaller, weights=alive))
+        k = int(np.searchsorted(misses, alpha * looks.spent(count) * (1.0 + ROUNDING), side="right"))
+        if k:
+            spent = float(misses[k - 1])
+            alive[smaller < k] = 0.0
+        cut_offs.append(k)
+    return tuple(cut_offs)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The result of all looks at one effect."""
+
+    # None before the first look that can exclude a value.
+    interval: Interval | None
+    # The smallest of the significance levels at which the looks exclude zero; 1 if there is none.
+    p_value: float
+
+
+def repeated(lows: Sequence[float], highs: Sequence[float], alpha: float, looks: Looks) -> Repeated:
+    """The result for differences that are known within bounds, in the order of the blocks.
+
+    The probability that the interval after any number of blocks misses the true centre is at most `alpha`.
+    """
+    averages = [
+        (blocks, walsh_averages(lows[:blocks], -math.inf), walsh_averages(highs[:blocks], math.inf))
+        for blocks in looks.counts(len(lows))
+    ]
+
+    def at(level: float) -> Interval | None:
+        ends = [
+            (float(low[k - 1]), float(high[-k]))
+            for blocks, low, high in averages
+            if (k := looks.cut_off(blocks, level, alpha))
+        ]
+        low = max((end for end, _ in ends), default=math.nan)
+        high = min((end for _, end in ends), default=math.nan)
+        # If the looks contradict each other, at least one has missed the centre. The latest one counts.
+        low, high = ends[-1] if low > high else (low, high)
+        return Interval(low, high, level) if ends else None
+
+    rejected = [
+        level
+        for level in looks.levels(alpha)
+        if (interval := at(level)) is not None and interval.excludes(0.0)
+    ]
+    # Slightly less than the level, so that a comparison with it does not depend on rounding errors.
+    return Repeated(at(alpha), min(rejected) * (1.0 - ROUNDING) if rejected else 1.0)
