@@ -102,9 +102,9 @@ def effect(ratios: Ratios, alpha: float = ALPHA, looks: Looks | None = None) -> 
         return None
     least, most = hodges_lehmann(lows, -math.inf), hodges_lehmann(highs, math.inf)
     if looks is not None:
-        found = repeated(lows, highs, alpha, looks)
-        low = high = found.interval
-        p_value = found.p_value
+        result = repeated(lows, highs, alpha, looks)
+        low = high = result.interval
+        p_value = result.p_value
         if low is not None:
             # An earlier look may have excluded the estimate.
             least, most = (min(max(one, low.low), low.high) for one in (least, most))
