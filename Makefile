@@ -31,7 +31,7 @@ FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-build: $(ENGINE) .stamps/lab ## put dbdyno, dbdyno-engine and dbdyno-compat into .venv/bin
+build: $(ENGINE) .stamps/lab .stamps/man ## put dbdyno, dbdyno-engine and dbdyno-compat into .venv/bin
 
 demo: ## build, then compare a flush at every commit with one a second: about 3 minutes to build, 3 to measure
 	@echo "dbdyno demo: builds in about 3 minutes (once), then measures two MariaDB servers for about 3 minutes." >&2
@@ -94,7 +94,7 @@ docs-site: .stamps/lab $(if $(wildcard $(ENGINE)),,build) ## build the documenta
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build
 	echo "site/index.html"
 
-wheel: .stamps/packages rust-toolchain ## build the wheels for x86_64 and aarch64 in dist/
+wheel: build ## build the wheels for x86_64 and aarch64 in dist/
 	@scripts/wheels dist
 
 publish: wheel ## check the wheels in dist/; UPLOAD=1 uploads them to the package index that twine is configured for
@@ -118,6 +118,11 @@ $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
 # An editable installation of the lab.
 .stamps/lab: .stamps/venv pyproject.toml setup.py
 	@DBDYNO_LAB_ONLY=1 $(BIN)/pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+	touch $@
+
+# `man dbdyno` finds the pages if .venv/bin is in PATH.
+.stamps/man: $(ENGINE) .stamps/lab packaging/man_pages.py lab/dbdyno/cli.py $(wildcard lab/dbdyno/commands/*.py)
+	@$(BIN)/python packaging/man_pages.py .venv/share/man/man1
 	touch $@
 
 .stamps/venv: .stamps/packages requirements.lock

@@ -25,7 +25,7 @@ from dbdyno.problem import ExitCode, Problem
 
 # Command -> its line in `dbdyno --help`. A command's module and function have the same name as the command.
 COMMANDS = {
-    "compare": "Compare the variants of an experiment; print table and verdict.",
+    "compare": "Compare the variants of an experiment; print the verdict.",
     "run": "Benchmark one server at several loads; print a table.",
     "check": "Validate an experiment on its servers, without running load.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",

@@ -54,7 +54,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     ] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
 ) -> None:
-    """Compare the variants of an experiment; print table and verdict."""
+    """Compare the variants of an experiment; print the verdict."""
     console = Console(stderr=True, highlight=False)
     experiment = assign_cpus(read(file, profile, assignments or []))
     require_cpus(experiment)
