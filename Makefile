@@ -20,10 +20,6 @@ FUZZ_SECONDS ?= 600
 # The demo shows what cargo and pip do, since the first build takes minutes.
 CARGO_OUTPUT := --quiet
 PIP_OUTPUT := --quiet
-# End-to-end tests that do not measure time, so they can run in parallel. The others run one after the other.
-PARALLEL_TESTS := $(wildcard $(addprefix tests/end_to_end/test_,sysbench_*.py slap.py hostile_*.py login*.py same_statements.py \
-	servers_*.py loading.py generated_tables.py replay.py sql_workload.py refusals.py transcripts.py checks_live.py \
-	mysql_server.py postgresql_engine.py))
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
 .PHONY: help build demo quick check test test-long bench bench-truth bench-examples docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
@@ -55,8 +51,8 @@ check: build ## run all checks that need no database server: formats, linters, t
 	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 
 test: check packages-servers packages-peers mysql mariadb-plugins docker ## run check, then the end-to-end tests on real servers
-	$(BIN)/pytest $(PARALLEL_TESTS) --numprocesses=2 --dist=loadfile --quiet
-	$(BIN)/pytest tests/end_to_end $(PARALLEL_TESTS:%=--ignore=%) --durations=15
+	$(BIN)/pytest tests/end_to_end -m "not alone" --numprocesses=2 --dist=loadgroup --no-loadscope-reorder --durations=15 --quiet
+	$(BIN)/pytest tests/end_to_end -m alone --durations=15 --quiet
 
 test-long: build ## run tests too long for CI: the verdict's guarantees by simulation, a minute of fuzzing per target
 	$(BIN)/python -m benchmarks.truth

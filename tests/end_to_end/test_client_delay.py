@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from dbdyno.judge.findings import generator_delays
 from dbdyno.judge.recording import Recording, read
 from dbdyno.run.engine import Engine
 from dbdyno.servers.kinds.local import LocalServer
 
+pytestmark = pytest.mark.alone
 # Processes that take the client's CPU away.
 HOGS = 8
 

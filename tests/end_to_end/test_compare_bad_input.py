@@ -109,10 +109,13 @@ def test_more_connections_than_the_server_takes_stop_before_the_load(comparing: 
     assert "max_connections" in answer.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_in_the_middle_and_continued(comparing: Comparing, number: signal.Signals) -> None:
+@pytest.mark.parametrize(("number", "blocks"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
+def test_interrupted_in_the_middle_and_continued(
+    comparing: Comparing, number: signal.Signals, blocks: int
+) -> None:
     # Sent while the second trial runs.
-    code, words = comparing.interrupt("[1/8]", number, "--no-report")
+    planned, options = 4 * blocks, ("--no-report", "--set", f"design.blocks={blocks}")
+    code, words = comparing.interrupt(f"[1/{planned}]", number, *options)
     assert code == 130, words
     assert "interrupted" in words
     assert "Traceback" not in words
@@ -122,26 +125,26 @@ def test_interrupted_in_the_middle_and_continued(comparing: Comparing, number: s
     assert "--resume" in words
     run = comparing.newest()
     kept = {trial.index: (trial.path / "trial.json").read_bytes() for trial in run.trials()}
-    assert 1 <= len(kept) < 8
-    answer = comparing.run("--no-report", "--resume")
+    assert 1 <= len(kept) < planned
+    answer = comparing.run(*options, "--resume")
     assert answer.returncode == 0, answer.stderr
     assert comparing.newest().path == run.path
     trials = run.trials()
-    assert [trial.index for trial in trials if trial.is_done] == list(range(8))
+    assert [trial.index for trial in trials if trial.is_done] == list(range(planned))
     assert {index: (trials[index].path / "trial.json").read_bytes() for index in kept} == kept
 
 
 def test_killed_without_warning_no_server_and_no_engine_outlive_it(
     comparing: Comparing, results: Path
 ) -> None:
-    code, _ = comparing.interrupt("[1/8]", signal.SIGKILL, "--no-report")
+    code, _ = comparing.interrupt("[1/4]", signal.SIGKILL, *BLOCKS_1)
     assert code == -signal.SIGKILL
     deadline = time.monotonic() + 20
     while left_running(results) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left_running(results) == []
     # What it left on disk is cleared away by the next run, which can continue.
-    answer = comparing.run("--no-report", "--resume")
+    answer = comparing.run(*BLOCKS_1, "--resume")
     assert answer.returncode == 0, answer.stderr
 
 

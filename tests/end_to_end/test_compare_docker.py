@@ -88,6 +88,7 @@ def comparing(results: Path, engine: DockerEngine) -> Comparing:
     return Comparing(results, EXPERIMENT)
 
 
+@pytest.mark.alone
 def test_containers_are_compared_and_gone_afterwards(
     comparing: Comparing, engine: DockerEngine, tmp_path: Path
 ) -> None:

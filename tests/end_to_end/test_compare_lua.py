@@ -29,7 +29,6 @@ duration = "500ms"
 warmup = "100ms"
 [design]
 repeat_disturbed = false
-blocks = 6
 """
 EXPERIMENT += VARIANTS
 
@@ -40,18 +39,18 @@ def comparing(folder: Path, script: str, options: str) -> Comparing:
     return Comparing(folder, EXPERIMENT.replace("SCRIPT", script).replace("OPTIONS", options))
 
 
-def compared(folder: Path, script: str, options: str) -> Run:
-    """Six blocks, judged; the verdict is the last line and in the report."""
+def compared(folder: Path, script: str, options: str, blocks: int) -> Run:
+    """Judged; the verdict is the last line and in the report."""
     comparison = comparing(folder, script, options)
-    answer = comparison.run()
+    answer = comparison.run("--set", f"design.blocks={blocks}")
     assert answer.returncode == 0, answer.stderr
     run = comparison.newest()
     verdict = json.loads((run.path / "verdict.json").read_text())
     (judged,) = verdict["comparisons"]
     assert judged["workload"] == Path(script).stem
     (point,) = judged["points"]
-    assert (point["blocks"], point["effect_percent"] is not None) == (6, True)
-    assert judged["curve"]["verdict"] != "too-few-blocks"
+    assert (point["blocks"], point["effect_percent"] is not None) == (blocks, True)
+    assert (judged["curve"]["verdict"] == "too-few-blocks") == (blocks < 6)
     assert answer.stdout.splitlines()[-1] == judged["curve"]["sentence"]
     assert judged["curve"]["sentence"] in (run.path / "report.html").read_text()
     assert not [finding for finding in verdict["checks"] if finding["level"] == "stop"]
@@ -59,7 +58,7 @@ def compared(folder: Path, script: str, options: str) -> Run:
 
 
 def test_a_script_of_sysbenchs_own_is_compared(results: Path) -> None:
-    run = compared(results / "packaged", PACKAGED, "{ tables = 2, table_size = 500 }")
+    run = compared(results / "packaged", PACKAGED, "{ tables = 2, table_size = 500 }", blocks=6)
     plans, events = (
         json.loads((ROOT / "schema" / f"{name}.schema.json").read_text()) for name in ("plan", "events")
     )
@@ -75,7 +74,7 @@ def test_a_script_of_sysbenchs_own_is_compared(results: Path) -> None:
 
 
 def test_a_script_in_the_style_of_large_ones_is_compared_on_restored_data(results: Path) -> None:
-    run = compared(results / "shop", SHOP, '{ goods = 30, level = "RC" }')
+    run = compared(results / "shop", SHOP, '{ goods = 30, level = "RC" }', blocks=2)
     first, *others = [trial for trial in run.trials() if trial.meta["block"] == 0]
     (stored,) = run.experiment().workloads
     assert isinstance(stored, ScriptWorkload)

@@ -62,8 +62,8 @@ def comparing(results: Path) -> Comparing:
 
 
 def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
-    # Long enough for counters to be read at both edges on a busy machine.
-    answer = comparing.run("--set", "load.duration='1500ms'")
+    # Long enough for counters to be read at both edges on a busy machine, and soon enough after one another.
+    answer = comparing.run("--set", "load.duration='3s'")
     assert answer.returncode == 0, answer.stderr
     run = comparing.newest()
     trials = run.trials()

@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.comparing import environment
 from tests.end_to_end.mysql_server import ROOT as MYSQL
-from tests.end_to_end.mysql_server import MySQLServer
+from tests.end_to_end.mysql_server import MySQLServer, starting
+
+from dbdyno.servers.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
 SHORT = ("load.duration=1s", "load.warmup=200ms", "design.blocks=1", "design.repeat_disturbed=false")
@@ -92,20 +94,18 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(results: Path, mysql: MySQLServer) -> Iterator[Reader]:
+def reader(results: Path, workspace: Workspace) -> Iterator[Reader]:
     folder = results / "reader"
     folder.mkdir(mode=0o711)
-    databases = ("sbtest", "shop")
-    for database in databases:
-        mysql.sql(f"CREATE DATABASE {database}")
-    mysql.sql(f"CREATE USER bench@'%' IDENTIFIED BY '{mysql.password}'")
-    mysql.sql("GRANT ALL ON *.* TO bench@'%'")
-    mysql.sql("CREATE TABLE shop.item (id INT PRIMARY KEY, name TEXT)")
-    mysql.sql("INSERT INTO shop.item VALUES (1, 'cup'), (2, 'plate')")
-    yield Reader(folder, mysql)
-    mysql.sql("DROP USER bench@'%'")
-    for database in databases:
-        mysql.sql(f"DROP DATABASE {database}")
+    with starting(workspace) as start:
+        mysql = start("the reader's")
+        for database in ("sbtest", "shop"):
+            mysql.sql(f"CREATE DATABASE {database}")
+        mysql.sql(f"CREATE USER bench@'%' IDENTIFIED BY '{mysql.password}'")
+        mysql.sql("GRANT ALL ON *.* TO bench@'%'")
+        mysql.sql("CREATE TABLE shop.item (id INT PRIMARY KEY, name TEXT)")
+        mysql.sql("INSERT INTO shop.item VALUES (1, 'cup'), (2, 'plate')")
+        yield Reader(folder, mysql)
 
 
 def test_the_tutorial(reader: Reader) -> None:

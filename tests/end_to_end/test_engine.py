@@ -20,6 +20,7 @@ from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.servers import Server, Workspace, open_server
 from dbdyno.servers.server import Address
 
+pytestmark = pytest.mark.alone
 ROWS = 2000
 TABLES = 2
 
@@ -50,6 +51,11 @@ def plan(address: Address, **changes: Any) -> dict[str, Any]:
         "seed": 1,
     }
     return {**asked, **changes}
+
+
+def events(number: int) -> dict[str, int]:
+    """Phases that end with so many transactions, whatever time a busy machine takes for them."""
+    return {"measure_us": 60_000_000, "events": number}
 
 
 def engine(command: Any, server: Server, **changes: Any) -> tuple[EngineResult, list[Any]]:
@@ -84,7 +90,7 @@ def counters(server: Server) -> dict[str, int]:
 
 def test_counts_are_the_servers_own(server: Server) -> None:
     before = counters(server)
-    result, records = engine("run", server)
+    result, records = engine("run", server, phases=events(100))
     after = counters(server)
     assert result.done, result.failure()
     kinds: dict[str, int] = {}
@@ -102,7 +108,7 @@ def test_counts_are_the_servers_own(server: Server) -> None:
         "Com_commit": kinds["commit"],
         "Com_stmt_execute": sum(kinds.values()),
     }
-    assert counted["Com_commit"] > 50
+    assert counted["Com_commit"] == 100
     # The event in flight at the end is played to its end and not counted: at most 20 statements, of which 14
     # are selects. Our own look at the counters adds nothing to these.
     for name, count in counted.items():
@@ -138,17 +144,16 @@ def test_workloads_of_one_statement_send_that_statement(server: Server, name: st
     before = server.status()
     options = {"tables": TABLES, "table_size": ROWS}
     workload = {"name": name, "options": options, "statements": mode}
-    phases = {"measure_us": 300_000}
-    result, _ = engine("run", server, workload=workload, phases=phases, seed=100 + list(SINGLE).index(name))
+    seed = 100 + list(SINGLE).index(name)
+    result, _ = engine("run", server, workload=workload, phases=events(100), seed=seed)
     after = server.status()
     _load_anew(server)
     assert result.done, result.failure()
     assert result.end is not None
-    events = result.end["phases"]["measure"]["events"]
-    assert events > 50
+    assert result.end["phases"]["measure"]["events"] == 100
     sent = {key: int(after[key]) - int(before[key]) for key in (SINGLE[name], "Com_stmt_execute")}
     # One more may have been in flight at the end.
-    assert sent[SINGLE[name]] - events in (0, 1)
+    assert sent[SINGLE[name]] in (100, 101)
     text = mode == "text" or name == "oltp_insert"
     assert sent["Com_stmt_execute"] == (0 if text else sent[SINGLE[name]])
 
@@ -180,7 +185,7 @@ def test_hot_keys_are_hot_on_the_server(server: Server) -> None:
     workload = {"name": "oltp_update_index", "options": options, "keys": keys}
     query = f"SELECT SUM(k), SUM(IF(id <= 20, k, 0)) FROM {schema}.sbtest1"
     ((all_before, hot_before),) = server.query(query)
-    result, _ = engine("run", server, workload=workload)
+    result, _ = engine("run", server, workload=workload, phases=events(1000))
     ((all_after, hot_after),) = server.query(query)
     _load_anew(server)
     assert result.done, result.failure()
@@ -189,7 +194,7 @@ def test_hot_keys_are_hot_on_the_server(server: Server) -> None:
     expected = sum(weights[:20]) / sum(weights)
     share = float(hot_after - hot_before) / float(all_after - all_before)
     updates = float(all_after - all_before)
-    assert updates > 200
+    assert updates == 1000
     assert abs(share - expected) < 4 * (expected * (1 - expected) / updates) ** 0.5
 
 

@@ -16,6 +16,7 @@ import pytest
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.servers.kinds.local import LocalServer
 
+pytestmark = pytest.mark.alone
 CONNECTIONS = 4
 SECOND_US = 1_000_000
 SEEDS = itertools.count(1)

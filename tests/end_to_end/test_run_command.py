@@ -147,6 +147,7 @@ def swept(request: pytest.FixtureRequest, workspace: Workspace, tmp_path: Path) 
             yield Running(server, tmp_path)
 
 
+@pytest.mark.alone
 def test_a_sweep_prints_the_same_table_for_every_database_and_leaves_nothing(swept: Running) -> None:
     before = swept.server.status()
     # Two transactions that delete and insert one row would be one transaction and an error.
@@ -499,6 +500,7 @@ def test_an_experiment_of_two_variants_is_for_compare(tmp_path: Path) -> None:
     refused(_run_file(file, tmp_path), 2, "2 variants (it, other)", "dbdyno compare")
 
 
+@pytest.mark.alone
 def test_a_rate_is_offered_and_kept(running: Running) -> None:
     answer = running.run("oltp_point_select", "--connections", "4", "--rate", "200", *SHORT, "--time", "3s")
     assert answer.returncode == 0, answer.stderr

@@ -15,6 +15,7 @@ from tests.end_to_end.stalling import STALL_S, StallingServer
 
 from dbdyno.run.engine import Engine, Record
 
+pytestmark = pytest.mark.alone
 ANSWER_S = 0.05
 RATE = 200.0
 SECONDS = 6

@@ -15,6 +15,7 @@ import pytest
 
 from dbdyno.servers.usage import Usage, host
 
+pytestmark = pytest.mark.alone
 # Does what each line of its input says, and answers when it is done.
 SERVANT = """
 import os, sys, threading, time

@@ -61,7 +61,8 @@ def read_example(path: Path) -> Experiment:
 @pytest.mark.parametrize("transport", ["tcp", "unix"])
 def test_every_plan_of_every_example_fits_the_schema(path: Path, transport: str) -> None:
     given = read_example(path)
-    for trial in schedule(given):
+    # Every block has the same loads.
+    for trial in (trial for trial in schedule(given) if trial.block == 0):
         schema().validate(trial_plan(given, trial, ADDRESS.target(transport)))
     for workload in given.workloads:
         schema().validate(plan(given, workload, ADDRESS.target(transport)))
