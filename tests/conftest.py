@@ -5,17 +5,23 @@ A missing server is a failure and not a skip: what is not tried here would be tr
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
-from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.experiment import reading
+from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.experiment.file_schema import file_schema
+from dbdyno.experiment.model import Experiment, ServerSpec, Variant
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
@@ -26,6 +32,32 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # What a test's server needs no more of, so that many tests fit on a small machine.
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}
+
+# What `reading` says about a key or a section that does not exist.
+UNKNOWN = re.compile("no such (key|section)")
+SCHEMA = jsonschema.Draft7Validator(file_schema())
+READ_BYTES = reading.read_bytes
+
+
+def read_bytes_by_schema(
+    source: bytes, path: Path, profile: str | None = None, assignments: Iterable[str] = ()
+) -> Experiment:
+    """`read_bytes`, which agrees with the JSON Schema about every file that a test reads."""
+    assignments = list(assignments)
+    try:
+        experiment = READ_BYTES(source, path, profile, assignments)
+    except InvalidExperiment as invalid:
+        unknown = [one for one in invalid.errors if UNKNOWN.search(one.problem)]
+        if unknown and not assignments:
+            assert not SCHEMA.is_valid(tomllib.loads(source.decode())), f"the schema accepts {unknown}"
+        raise
+    error = jsonschema.exceptions.best_match(SCHEMA.iter_errors(tomllib.loads(source.decode())))
+    assert error is None, f"the schema rejects a valid file: {error}"
+    return experiment
+
+
+# Before test modules import it.
+reading.read_bytes = read_bytes_by_schema
 
 
 @pytest.fixture(scope="session")

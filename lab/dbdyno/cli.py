@@ -29,6 +29,7 @@ COMMANDS = {
     "run": "Benchmark one server at several loads; print a table.",
     "check": "Validate an experiment on its servers, without running load.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
+    "schema": "Print a JSON Schema: of the experiment file for editors, or of a result file.",
     "sysbench": "sysbench-compatible command line.",
     "slap": "mysqlslap-compatible command line.",
     "shims": "Create sysbench, mysqlslap and mariadb-slap symlinks in DIR.",

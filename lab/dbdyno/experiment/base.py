@@ -34,7 +34,7 @@ class Model(BaseModel):
 
 
 # Keys whose form in the file differs from that in the model: field -> key.
-_KEYS = {"half_width_percent": "when"}
+_KEYS = {"workloads": "workload", "variants": "variant", "factors": "factor", "half_width_percent": "when"}
 
 
 def file_key(field: str) -> str:

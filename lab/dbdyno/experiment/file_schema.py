@@ -1,0 +1,247 @@
+"""The JSON Schema of the experiment file, for editors and docs/experiment.md.
+
+It is the schema of the models, in the forms that `reading` converts: times with a unit, strings instead of
+tables, factors, profiles. It accepts every file that `reading` accepts and rejects unknown keys. Rules that
+concern more than one key are left to `reading`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dbdyno.experiment import factors
+from dbdyno.experiment.base import file_key
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.overrides import LISTED, SECTIONS
+from dbdyno.experiment.server import ONLY_FOR
+
+Schema = dict[str, Any]
+# Where a schema is in the document, and the schema.
+_Place = tuple[str, Schema]
+
+_UNITS = {"h": 3600, "m": 60, "s": 1}
+_LIMITS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+_CHOICES = ("anyOf", "oneOf", "allOf")
+_PROFILE = "With --profile NAME these values replace those of the same keys."
+
+
+def file_schema() -> Schema:
+    """The schema as a JSON value."""
+    root: Schema = _clean(Experiment.model_json_schema())
+    tables = {name: _in_file(table) for name, table in root["$defs"].items() if name != "Factor"}
+    sections = _in_file(root)["properties"]
+    title = {name: sections.pop(name) for name in ("name", "question")}
+    about = "What the experiment is called, and what it asks."
+    tables["Experiment"] = {"description": about, **_table(title), "required": ["name"]}
+    _accept_short_forms(tables)
+    for field, kinds in ONLY_FOR.items():
+        key = tables["ServerSpec"]["properties"][file_key(field)]
+        key["description"] = f"{', '.join(kinds)}: {key['description']}"
+    # A [[variant]] next to [factor] has no name; the condition below requires it elsewhere.
+    del tables["Variant"]["required"]
+    variant = tables["Variant"]["properties"]
+    tables["Level"] = _table({key: variant[key] for key in variant if key != "name"})
+    del sections["variant"]["minItems"]
+    level = rf"^[^{re.escape(factors.JOINT)}\]]*$"
+    sections["factor"] = {
+        "description": sections["factor"]["description"],
+        **_map(_map(_ref("Level")) | {"minProperties": 2, "propertyNames": {"pattern": level}}),
+        "minProperties": 1,
+    }
+    sections = {"experiment": _ref("Experiment"), **sections}
+    changes = _Changes({"properties": sections, "$defs": tables})
+    sections["profile"] = {"description": _PROFILE, **_map(changes.profile())}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Experiment file of dbdyno",
+        **_table(sections),
+        "required": ["experiment", "workload", "load"],
+        "if": {"required": ["factor"]},
+        "then": {"properties": {"variant": {"maxItems": 1, "items": {"not": {"required": ["name"]}}}}},
+        "else": {
+            "required": ["variant"],
+            "properties": {"variant": {"minItems": 1, "items": {"required": ["name"]}}},
+        },
+        "$defs": dict(sorted((tables | changes.tables).items())),
+    }
+
+
+def schema_text() -> str:
+    """The schema, as committed in schema/."""
+    return json.dumps(file_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _clean(value: Any) -> Any:
+    """The schema without titles and null, which TOML does not have, and with references by draft 7."""
+    if isinstance(value, list):
+        return [_clean(one) for one in value if one != {"type": "null"}]
+    if not isinstance(value, dict):
+        return value
+    cleaned = {
+        key: _clean(one)
+        for key, one in value.items()
+        if not (key in ("title", "format") and isinstance(one, str))
+        and not (key == "default" and one is None)
+    }
+    match cleaned:
+        case {"anyOf": [single], **rest}:
+            return _clean({**single, **rest})
+        case {"$ref": target, **rest} if rest:
+            # In draft 7 the other keys next to a $ref have no effect.
+            return {"allOf": [{"$ref": target}], **rest}
+    return cleaned
+
+
+def _in_file(table: Schema) -> Schema:
+    """A model's schema with the keys of the file."""
+    if "properties" not in table:
+        return table
+    keys = {file_key(name): _value_in_file(name, field) for name, field in table["properties"].items()}
+    return {
+        **table,
+        "properties": keys,
+        **({"required": [file_key(name) for name in table["required"]]} if "required" in table else {}),
+    }
+
+
+def _value_in_file(name: str, field: Schema) -> Schema:
+    """The schema of a key's value in the file."""
+    if name == "half_width_percent":
+        width = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%\s*$"}
+        rule = _table({"half_width": width}) | {"required": ["half_width"]}
+        return {"anyOf": [{"const": "sure"}, rule], "default": "sure", "description": field["description"]}
+    if not name.endswith("_s"):
+        return field
+    duration = {
+        "type": "string",
+        "pattern": r"^\s*\d+(\.\d+)?\s*(ms|s|m|h)\s*$",
+        "x-seconds": {key: field[key] for key in _LIMITS if key in field},
+    }
+    described = {"description": field["description"]}
+    if name == "warmup_s":
+        return {"anyOf": [{"const": "auto"}, duration], "default": "auto", **described}
+    if (seconds := field.get("default")) is not None:
+        unit, size = next((unit, size) for unit, size in _UNITS.items() if seconds % size == 0)
+        described["default"] = f"{seconds / size:g}{unit}"
+    return {**duration, **described}
+
+
+def _accept_short_forms(tables: dict[str, Schema]) -> None:
+    """Add the forms that `reading` expands: names of distributions, statements as text, lists of values."""
+    name: Schema = {"$ref": "#/$defs/Keys/properties/distribution"}
+    for workload in ("OltpWorkload", "ScriptWorkload"):
+        keys = tables[workload]["properties"]["keys"]
+        keys["anyOf"] = [name, *keys.pop("allOf")]
+    sql, transaction, statement = (
+        tables[name]["properties"] for name in ("SqlWorkload", "SqlTransaction", "SqlStatement")
+    )
+    transaction["statements"]["items"] = {"anyOf": [statement["sql"], _ref("SqlStatement")]}
+    tables["SqlTransactionOfOneStatement"] = {
+        "description": "A transaction of one statement, which has its name.",
+        **_table({**statement, "weight": transaction["weight"]}),
+        "required": ["sql"],
+    }
+    shorter = [statement["sql"], _ref("SqlTransactionOfOneStatement")]
+    sql["transactions"]["items"] = {"anyOf": [*shorter, _ref("SqlTransaction")]}
+    values = {"type": "array", "items": {"type": ["number", "string"]}}
+    sql["parameters"]["additionalProperties"] = {"anyOf": [{"type": "string"}, values]}
+    # The keys of a table that are missing here may be in the .sql file.
+    del tables["SqlTable"]["required"]
+
+
+def _table(keys: Mapping[str, Schema]) -> Schema:
+    return {"type": "object", "properties": dict(keys), "additionalProperties": False}
+
+
+def _map(values: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+class _Changes:
+    """The schemas of profiles: tables in which every key is optional, and `a.b` is key b of table a."""
+
+    def __init__(self, document: Schema) -> None:
+        self._document = document
+        self.tables: dict[str, Schema] = {}
+
+    def profile(self) -> Schema:
+        """A reference to the schema of a profile."""
+        patterns: dict[str, list[_Place]] = {}
+        for section in SECTIONS:
+            place = f"#/properties/{section}" + ("/items" if section in LISTED else "")
+            element = section + (r"(\[[^\]]*\])?" if section in LISTED else "")
+            self._add(patterns, element, list(self._alternatives(place, self._at(place))))
+        self.tables["Profile"] = self._table(patterns)
+        return _ref("Profile")
+
+    def _at(self, place: str) -> Schema:
+        node: Any = self._document
+        for part in place.split("/")[1:]:
+            node = node[int(part) if isinstance(node, list) else part]
+        schema: Schema = node
+        return schema
+
+    def _alternatives(self, place: str, schema: Schema) -> Iterator[_Place]:
+        """What a value may be, without references."""
+        if "$ref" in schema:
+            yield from self._alternatives(schema["$ref"], self._at(schema["$ref"]))
+        elif choice := next((key for key in _CHOICES if key in schema), None):
+            for index, one in enumerate(schema[choice]):
+                yield from self._alternatives(f"{place}/{choice}/{index}", one)
+        else:
+            yield place, schema
+
+    def _add(self, patterns: dict[str, list[_Place]], path: str, values: list[_Place]) -> None:
+        """Add `path` and the paths below it, as regular expressions."""
+        known = [schema for _, schema in patterns.setdefault(path, [])]
+        patterns[path] += [value for value in values if value[1] not in known]
+        for place, schema in values:
+            for element, key in _children(schema):
+                self._add(
+                    patterns, rf"{path}\.{element}", list(self._alternatives(f"{place}/{key[0]}", key[1]))
+                )
+
+    def _changed(self, values: Iterable[_Place]) -> Schema:
+        """The schema of a changed value: a table is changed key by key, everything else is replaced."""
+        values = list(values)
+        tables = [value for value in values if _is_table(value[1])]
+        changed = [{"$ref": place} for place, schema in values if (place, schema) not in tables]
+        if tables:
+            parts = [part for place, _ in tables for part in place.split("/")[2:]]
+            name = "-".join(["Changed", *(part for part in parts if part[0].isupper() or part == "tables")])
+            if name not in self.tables:
+                self.tables[name] = {}
+                patterns: dict[str, list[_Place]] = {}
+                for place, schema in tables:
+                    for element, key in _children(schema):
+                        self._add(patterns, element, list(self._alternatives(f"{place}/{key[0]}", key[1])))
+                self.tables[name] = self._table(patterns)
+            changed.append(_ref(name))
+        return changed[0] if len(changed) == 1 else {"anyOf": changed}
+
+    def _table(self, patterns: Mapping[str, list[_Place]]) -> Schema:
+        values = {pattern: self._changed(places) for pattern, places in patterns.items()}
+        plain = {name: value for name, value in values.items() if re.fullmatch("[a-z_]+", name)}
+        others = {f"^{name}$": value for name, value in values.items() if name not in plain}
+        return {**_table(plain), **({"patternProperties": others} if others else {})}
+
+
+def _is_table(schema: Schema) -> bool:
+    """Whether changes are merged into it: a table with keys, or with tables."""
+    values = schema.get("additionalProperties")
+    return "properties" in schema or (isinstance(values, dict) and "$ref" in values)
+
+
+def _children(schema: Schema) -> Iterator[tuple[str, tuple[str, Schema]]]:
+    """The keys of a table: a regular expression, and the schema below `schema`."""
+    for key, value in schema.get("properties", {}).items():
+        yield key, (f"properties/{key}", value)
+    if isinstance(value := schema.get("additionalProperties"), dict):
+        yield "[^.]+", ("additionalProperties", value)
