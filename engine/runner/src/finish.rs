@@ -120,7 +120,8 @@ impl Finish {
         let mut end_state = self.end_state();
         end_state.users = end_state.users.saturating_sub(1);
         let last = end_state.users == 0;
-        if last {
+        // A worker may already have closed its last span at an end that is known.
+        if last && self.stop_at() == Nanos::MAX {
             // Later than every closed span, so that the last span is not empty.
             self.stop(at.max(end_state.last_closed_at + 1000));
         }
@@ -193,6 +194,14 @@ mod tests {
         assert_eq!((finish.stop_at(), finish.time_limit()), (Nanos::MAX, Nanos::MAX));
         assert!(finish.end_user(6_000));
         assert_eq!((finish.stop_at(), finish.end_reason()), (6_000, EndReason::TimeLimit));
+    }
+
+    #[test]
+    fn the_last_user_does_not_move_a_known_end() {
+        let finish = finish(MeasurementEnd::AtTimeLimit, None, 1);
+        finish.stop(70_000);
+        assert!(finish.end_user(20_000), "it waited for its next event");
+        assert_eq!(finish.stop_at(), 70_000);
     }
 
     #[test]
