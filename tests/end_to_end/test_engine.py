@@ -8,15 +8,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
+from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.run.engine import Engine, EngineResult
+from dbdyno.run.engine import Engine, EngineResult, SlicedRun
 from dbdyno.servers import Server, Workspace, open_server
 from dbdyno.servers.server import Address
 
@@ -114,6 +115,51 @@ def test_counts_are_the_servers_own(server: Server) -> None:
     for name, count in counted.items():
         seen = after[name] - before[name]
         assert count <= seen <= count + (20 if name == "Com_stmt_execute" else 14), (name, count, seen)
+
+
+def test_engines_take_turns_and_nothing_is_in_flight_between_slices(server: Server) -> None:
+    asked = plan(
+        server.address(),
+        workload={"name": "oltp_read_only", "options": {"tables": TABLES, "table_size": ROWS}},
+        load={"connections": 8, "shape": {"closed_slices": {"guard_us": 20_000}}},
+        client={"workers": 2},
+        report={"interval_us": 0, "tick_us": 0},
+        phases={"measure_us": 0},
+        start={"on-command": {"start_timeout_us": 60_000_000}},
+    )
+    with ExitStack() as stack:
+        runs = [stack.enter_context(SlicedRun(asked, server.address().environment())) for _ in "ab"]
+        events = [0, 0]
+        for number, turn in enumerate([0, 1, 1, 0, 0, 1]):
+            before = counters(server)["Com_commit"]
+            record = runs[turn].run_slice(number, 120_000)
+            after = counters(server)["Com_commit"]
+            assert record["slice"] == number
+            assert record["events"] > 0
+            assert after - before == record["guard_events"] + record["events"] + record["in_flight"], record
+            assert counters(server)["Com_commit"] == after, "a paused engine sends nothing"
+            events[turn] += after - before
+        for run, count in zip(runs, events, strict=True):
+            result = run.finish()
+            assert result.done, result.failure()
+            assert result.end is not None
+            totals = result.end["phases"]["measure"]
+            assert (totals["events"], totals["accounting"]["unfinished"]) == (count, 0)
+            assert not totals["errors"]
+
+
+def test_an_engine_in_slices_that_ends_is_reported(server: Server) -> None:
+    asked = plan(
+        server.address(),
+        load={"connections": 1, "shape": {"closed_slices": {"guard_us": 20_000}}},
+        report={"interval_us": 0, "tick_us": 0},
+        start={"on-command": {"start_timeout_us": 60_000_000}},
+    )
+    with (
+        SlicedRun(asked, server.address().environment()) as run,
+        pytest.raises(EngineProblem, match="for_us of slice 7 is 20000; it must be between 20001"),
+    ):
+        run.run_slice(7, 20_000)
 
 
 def test_every_statement_keeps_its_contract(server: Server) -> None:

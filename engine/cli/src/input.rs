@@ -130,6 +130,8 @@ pub fn spawn_command_reader(program: &'static str, control: Control) {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
                 Ok(Command::Start { at_unix_us }) => control.start(at_unix_us),
+                Ok(Command::Resume { slice, for_us }) => control.resume(slice, for_us),
+                Ok(Command::Finish {}) => control.finish(),
                 Err(error) => eprintln!("{program}: invalid command on standard input: {error}"),
             }
         }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::shapes::Shape;
+use crate::shapes::{ClosedSlices, Shape};
 
 /// Connections, and when each event is due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +30,14 @@ pub struct Load {
 }
 
 impl Load {
+    /// The settings of a load that pauses and resumes on command; `None` for every other load.
+    pub fn slices(&self) -> Option<ClosedSlices> {
+        match self.shape {
+            Shape::ClosedSlices(slices) => Some(slices),
+            _ => None,
+        }
+    }
+
     /// Problems of the load, each one sentence with key, value and limit.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.shape.problems(self.connections);
@@ -45,6 +53,10 @@ impl Load {
                     "load.think_time is set, but it has no effect in an open loop; leave it out".into(),
                 );
             }
+        }
+        if self.think_time.is_some() && self.slices().is_some() {
+            problems
+                .push("load.think_time is set, but a load in slices has no think time; leave it out".into());
         }
         if let Some(limit) = self.queue_limit.filter(|_| !self.shape.is_open()) {
             problems

@@ -114,6 +114,11 @@ impl Timeline {
         }
     }
 
+    /// Replaces the marks. `marks` are ascending, and no span that ends after the first of them has been closed.
+    pub fn set_marks(&mut self, marks: &[Nanos]) {
+        self.marks = marks.to_vec();
+    }
+
     /// The phase that contains `now`.
     pub fn phase_at(&self, now: Nanos) -> Option<PhaseSpan> {
         self.phases.iter().copied().find(|phase| (phase.start..phase.end).contains(&now))

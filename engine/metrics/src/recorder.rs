@@ -253,6 +253,17 @@ impl Recorder {
         self.span_end = self.span_end.and_then(|_| self.timeline.next_span_end(self.tick_start));
     }
 
+    /// Ends intervals at `marks`, which are ascending and not earlier than the end of any closed span.
+    pub fn set_marks(&mut self, marks: &[Nanos]) {
+        self.timeline.set_marks(marks);
+        self.span_end = self.span_end.and_then(|_| self.timeline.next_span_end(self.tick_start));
+    }
+
+    /// Number of events on a connection.
+    pub fn in_flight(&self) -> u64 {
+        self.outstanding.in_flight()
+    }
+
     /// Returns the spans closed since the last call, each with its end.
     pub fn take_closed_spans(&mut self) -> Vec<(Nanos, ClosedSpans)> {
         std::mem::take(&mut self.closed)

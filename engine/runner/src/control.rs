@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use dbdyno_load::Nanos;
+use dbdyno_load::slices::{Slice, WorkerPause};
 use dbdyno_metrics::ClosedSpans;
 use dbdyno_metrics::spans::DrainedEvents;
 use dbdyno_schema::record::{EndReason, Failure, Session, UserTotals, Warning};
@@ -22,6 +23,15 @@ pub(crate) enum Message {
     Start(Instant),
     /// The caller's command to stop the run.
     Stop(EndReason),
+    /// The caller's command to begin slice number `slice`, of `for_us` microseconds.
+    Resume {
+        slice: u64,
+        for_us: u64,
+    },
+    /// The caller's command to end a load in slices.
+    Finish,
+    /// No event of a worker is in flight after a slice, whose spans the worker has closed.
+    Paused(WorkerPause),
     /// A worker has opened all its connections.
     Ready(WorkerReady),
     /// A worker has closed the spans that end at `boundary`. If an interval ends there, `usage` is the worker's CPU time
@@ -60,12 +70,15 @@ pub struct WorkerReady {
 pub enum Signal {
     /// Connect, and wait for the next command.
     Wait,
-    /// Start the clock at `start`. Whenever `end_checks` changes, check the shared end of the run again.
+    /// Start the clock at `start`. Whenever `end_checks` changes, check the shared end of the run again; whenever `slice`
+    /// changes, begin that slice.
     Go {
         /// First instant of the warm-up.
         start: Instant,
         /// Incremented to make the workers check the end of the run.
         end_checks: u32,
+        /// The latest slice of a load in slices.
+        slice: Option<Slice>,
     },
     /// End without starting the clock.
     Quit,
@@ -110,6 +123,16 @@ impl Control {
     pub fn start(&self, at_unix_us: u64) {
         // The run may have ended already.
         let _ = self.0.send(Message::Start(crate::clock::instant_of(at_unix_us)));
+    }
+
+    /// Resumes a load in slices for `for_us` microseconds; `slice` numbers the slice.
+    pub fn resume(&self, slice: u64, for_us: u64) {
+        let _ = self.0.send(Message::Resume { slice, for_us });
+    }
+
+    /// Ends a load in slices.
+    pub fn finish(&self) {
+        let _ = self.0.send(Message::Finish);
     }
 
     /// Ends a run early; the run still writes its reports.

@@ -23,6 +23,7 @@ use crate::merge::{MergedSpan, SpanMerger};
 use crate::missing_workers::substitute_spans;
 use crate::prewarm::prewarm;
 use crate::server_limits::OpenCounts;
+use crate::slices::{self, Slices};
 use crate::worker::Worker;
 use crate::worker_context::{WorkerContext, share};
 use crate::{RunEnd, RunSpec, Sink};
@@ -138,6 +139,7 @@ pub fn run_workers(
         running_workers: plan.client.workers,
         has_given_up: false,
         is_sink_open: true,
+        slices: plan.load.slices().map(|settings| Slices::new(settings, plan.client.workers)),
     };
     coordinator.write(hello_record(plan, statements));
     if let Err(ended) = before_start(&mut |record| coordinator.write(record)) {
@@ -171,6 +173,8 @@ struct Coordinator<'a> {
     finish: Arc<Finish>,
     /// The clock; `None` until the start is known.
     clock: Option<Clock>,
+    /// The slices of a load that pauses and resumes on command.
+    slices: Option<Slices>,
     /// Why the run ends early; the first reason is kept.
     early_end: Option<RunEnd>,
     /// Number of workers that have not finished.
@@ -247,7 +251,7 @@ impl Coordinator<'_> {
     fn run_phases(&mut self, start: Instant) -> Duration {
         let clock = Clock::starting_at(start);
         self.clock = Some(clock);
-        self.signal.send_replace(Signal::Go { start, end_checks: 0 });
+        self.signal.send_replace(Signal::Go { start, end_checks: 0, slice: None });
         let start_unix_us = unix_us() + start.saturating_duration_since(Instant::now()).as_micros() as u64;
         let cpu_before = machine::process_cpu();
         self.write_phase(0, start_unix_us);
@@ -291,7 +295,12 @@ impl Coordinator<'_> {
     }
 
     fn write_span(&mut self, span: MergedSpan, start_unix_us: u64) {
-        span.records.into_iter().for_each(|record| self.write(record));
+        for record in span.records {
+            match (record, &mut self.slices) {
+                (Record::Interval(interval), Some(slices)) => slices.add_interval(interval),
+                (record, _) => self.write(record),
+            }
+        }
         if let Some(at) = span.phase_end {
             self.write_phase(at, start_unix_us);
         }
@@ -311,6 +320,15 @@ impl Coordinator<'_> {
     fn handle_message(&mut self, message: Message) {
         match message {
             Message::Stop(reason) => self.end_early(RunEnd { reason, failure: None }),
+            Message::Resume { slice, for_us } => self.resume(slice, for_us),
+            Message::Finish if self.slices.is_some() => {
+                self.end_early(RunEnd { reason: EndReason::Done, failure: None });
+            }
+            Message::Finish => self.reject_command(slices::unexpected_command()),
+            Message::Paused(pause) => {
+                let record = self.slices.as_mut().and_then(|slices| slices.add_pause(pause));
+                record.into_iter().for_each(|record| self.write(record));
+            }
             Message::Failed(reason, failure) => self.end_early(RunEnd { reason, failure: Some(failure) }),
             Message::Warning(warning) => self.write(Record::Warning(warning)),
             Message::EventLimitReached | Message::AllUsersEnded => self.signal_end_check(),
@@ -318,6 +336,25 @@ impl Coordinator<'_> {
             Message::Finished => self.running_workers -= 1,
             Message::Ready(_) | Message::Start(_) | Message::SpansClosed { .. } => {}
         }
+    }
+
+    /// Begins a slice.
+    fn resume(&mut self, number: u64, for_us: u64) {
+        let now = self.clock.map_or(0, |clock| clock.now());
+        let slices = self.slices.as_mut().filter(|_| self.clock.is_some());
+        match slices.map(|slices| slices.resume(number, for_us, now)) {
+            Some(Ok(slice)) => self.signal.send_modify(|signal| {
+                if let Signal::Go { slice: latest, .. } = signal {
+                    *latest = Some(slice);
+                }
+            }),
+            Some(Err(failure)) => self.reject_command(failure),
+            None => self.reject_command(slices::unexpected_command()),
+        }
+    }
+
+    fn reject_command(&mut self, failure: Failure) {
+        self.end_early(RunEnd { reason: EndReason::Abandoned, failure: Some(failure) });
     }
 
     /// Ends the run early, unless it ends already.

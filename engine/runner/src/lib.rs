@@ -18,6 +18,7 @@
 //! - [`external`]: for programs that provide their own users, such as Lua scripts.
 //! - `finish`: the end of the run, which all workers share.
 //! - `worker`, `worker_context`, `worker_state`, `wake_queue`, `user`, `session`, `backoff`, `usage`: one worker thread.
+//! - `slices`: the commands and records of a load in slices.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
 //! - [`AdminConnection`]: a connection outside any load.
@@ -49,6 +50,7 @@ mod secrets;
 mod server_limits;
 mod session;
 mod sink;
+mod slices;
 mod timer;
 mod usage;
 mod user;

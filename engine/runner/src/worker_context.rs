@@ -9,6 +9,7 @@ use std::time::Instant;
 use dbdyno_load::Nanos;
 use dbdyno_load::arrivals::arrivals;
 use dbdyno_load::pauses::Pauses;
+use dbdyno_load::slices::SliceGate;
 use dbdyno_load::timeline::Timeline;
 use dbdyno_metrics::Recorder;
 use dbdyno_schema::plan::{Plan, Scheduling, Target};
@@ -17,7 +18,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
-use crate::control::{CoordinatorLink, Message};
+use crate::control::{CoordinatorLink, Message, Signal};
 use crate::failure;
 use crate::machine;
 use crate::timer::Timer;
@@ -197,6 +198,9 @@ impl WorkerContext {
                     if changed.is_err() {
                         break;
                     }
+                    if let Signal::Go { slice: Some(slice), .. } = *signal.borrow() {
+                        worker.resume(slice);
+                    }
                     worker.recheck_end();
                     None
                 }
@@ -218,6 +222,9 @@ impl WorkerContext {
         if let Some(arrivals) = arrivals(&plan.load.shape, begin, worker, workers, plan.seed) {
             let queue_limit = plan.load.queue_limit.map(|limit| self.share(limit).into());
             return Schedule::Open { arrivals, queue_limit, overflow: self.options.queue_overflow };
+        }
+        if plan.load.slices().is_some() {
+            return Schedule::Slices(SliceGate::closed());
         }
         match Pauses::new(&plan.load, begin, worker, workers, plan.seed) {
             Some(pauses) => Schedule::Paced(pauses),

@@ -11,6 +11,7 @@ use std::task::Poll;
 use dbdyno_load::Nanos;
 use dbdyno_load::arrivals::Arrivals;
 use dbdyno_load::pauses::Pauses;
+use dbdyno_load::slices::{Slice, SliceGate};
 use dbdyno_metrics::{Event, Recorder, Statement};
 use dbdyno_schema::record::ErrorClass;
 use tokio::sync::Notify;
@@ -28,6 +29,8 @@ pub(crate) enum Schedule {
     Closed,
     /// After the previous event on the same connection and a think time.
     Paced(Pauses),
+    /// As in a closed loop, but only during slices.
+    Slices(SliceGate),
     /// Independently of earlier events. At most `queue_limit` events wait; `overflow` says what happens to an event
     /// that becomes due then.
     Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
@@ -57,6 +60,13 @@ pub struct WorkerState {
     coordinator: CoordinatorLink,
 }
 
+/// What ends the pause of a user between two events.
+enum PauseEnd {
+    At(Nanos),
+    Slice,
+    Arrival,
+}
+
 struct State {
     recorder: Recorder,
     schedule: Schedule,
@@ -82,7 +92,7 @@ impl WorkerState {
     ) -> Self {
         let next_due = match &mut schedule {
             Schedule::Open { arrivals, .. } => arrivals.next_due(),
-            Schedule::Closed | Schedule::Paced(_) => Nanos::MAX,
+            Schedule::Closed | Schedule::Paced(_) | Schedule::Slices(_) => Nanos::MAX,
         };
         let state = State {
             recorder,
@@ -115,7 +125,7 @@ impl WorkerState {
     /// Returns the due time, or `None` if no further event may begin; then the user must call [`Self::end_user`].
     pub async fn next_due(&self, user: UserId, free_since: Option<Nanos>) -> Option<Nanos> {
         let now = free_since.unwrap_or_else(|| self.now());
-        let pause_ends = {
+        let pause_end = {
             let mut state = self.current_state(now);
             let State { recorder, schedule, is_closing, .. } = &mut *state;
             if recorder.is_over() || *is_closing {
@@ -126,16 +136,21 @@ impl WorkerState {
                 Schedule::Open { .. } if recorder.queue_length() > 0 => {
                     return self.begin_queued(&mut state, user, now);
                 }
-                Schedule::Open { .. } => None,
-                Schedule::Paced(pauses) => Some(match free_since {
+                Schedule::Slices(gate) if free_since.is_some() && gate.is_open(now) => {
+                    return self.begin(&mut state, user, now);
+                }
+                Schedule::Open { .. } => PauseEnd::Arrival,
+                Schedule::Slices(_) => PauseEnd::Slice,
+                Schedule::Paced(pauses) => PauseEnd::At(match free_since {
                     Some(now) => pauses.next_start(user.global, now),
                     None => pauses.first_start(user.global),
                 }),
             }
         };
-        match pause_ends {
-            Some(at) => self.wait_until(user, at).await,
-            None => self.wait_for_arrival(user).await,
+        match pause_end {
+            PauseEnd::At(at) => self.wait_until(user, at).await,
+            PauseEnd::Slice => self.wait_for_slice(user).await,
+            PauseEnd::Arrival => self.wait_for_arrival(user).await,
         }
     }
 
@@ -178,6 +193,49 @@ impl WorkerState {
             Poll::Pending
         })
         .await
+    }
+
+    /// Waits for a slice and begins an event in it.
+    async fn wait_for_slice(&self, user: UserId) -> Option<Nanos> {
+        poll_fn(|context| {
+            let now = self.now();
+            let mut state = self.current_state(now);
+            if state.recorder.is_over() || state.is_closing {
+                return Poll::Ready(None);
+            }
+            if let Schedule::Slices(gate) = &mut state.schedule
+                && gate.is_open(now)
+            {
+                gate.note_begin(now);
+                return Poll::Ready(self.begin(&mut state, user, now));
+            }
+            self.report_pause(&mut state, now);
+            // `resume` wakes this user, no instant does.
+            state.wake_queue.add(Nanos::MAX, user.local, context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Begins a slice, unless it is the current one.
+    pub(crate) fn resume(&self, slice: Slice) {
+        let mut state = self.state.borrow_mut();
+        let State { recorder, schedule, wake_queue, .. } = &mut *state;
+        if let Schedule::Slices(gate) = schedule
+            && gate.resume(slice)
+        {
+            recorder.set_marks(&slice.boundaries());
+            wake_queue.wake_until(Nanos::MAX);
+        }
+    }
+
+    /// Reports that the worker has paused after a slice, once.
+    fn report_pause(&self, state: &mut State, now: Nanos) {
+        if let Schedule::Slices(gate) = &mut state.schedule
+            && let Some(pause) = gate.take_pause(now, state.recorder.in_flight())
+        {
+            self.coordinator.send(Message::Paused(pause));
+        }
     }
 
     /// Begins an event of `user` now, unless the limit is reached. Returns its due time.
@@ -363,6 +421,7 @@ impl WorkerState {
             let usage = spans.interval.is_some().then(|| state.usage.take(now));
             self.coordinator.send(Message::SpansClosed { boundary, spans: Box::new(spans), usage });
         }
+        self.report_pause(state, now); // A worker without users has none that could report it.
         let bound = state.recorder.next_span_end().unwrap_or(Nanos::MAX);
         let limit = if state.is_closing { Nanos::MAX } else { limit };
         state.next_deadline = state.next_due.min(bound).min(limit).min(state.wake_queue.first_instant());

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! hello → ready → phase(warmup) → tick* interval* statements* → phase(measure) → … → end
+//! hello → ready → phase(measure) → slice* → statements* → end      (load in slices)
 //! ```
 //! If a stream has no `end` line, the engine died.
 
@@ -21,6 +22,7 @@ mod end;
 mod error_class;
 mod generator;
 mod loading;
+mod slice;
 
 pub use counts::{Counts, Percentile, Percentiles};
 pub use dbdyno_load::timeline::PhaseName;
@@ -28,6 +30,7 @@ pub use end::{Accounting, End, EndReason, FailedAction, Failure, PhaseTotals, Se
 pub use error_class::ErrorClass;
 pub use generator::{CLIENT_DELAY_LIMIT, CPU_LIMIT, Generator, LAG_US_LIMIT};
 pub use loading::{Loaded, LoadedTable, Loading, LoadingStep, LoadingWay};
+pub use slice::Slice;
 
 /// One line of the event stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +46,8 @@ pub enum Record {
     Tick(Tick),
     /// One reporting interval.
     Interval(Box<Interval>),
+    /// One slice of a load that pauses and resumes on command.
+    Slice(Box<Slice>),
     /// Statistics per statement kind.
     Statements(Statements),
     /// Progress of `prepare`, `cleanup` and `prewarm`.

@@ -51,18 +51,23 @@ fn golden_streams_are_read_and_written_without_loss() {
 }
 
 #[test]
-fn golden_intervals_add_up_to_their_totals() {
+fn golden_intervals_and_slices_add_up_to_their_totals() {
     for (path, lines) in golden_streams() {
         let records: Vec<Record> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let Some(Record::End(end)) = records.last() else { panic!("{}: no end", path.display()) };
         for phase in [PhaseName::Warmup, PhaseName::Measure] {
-            let intervals = records.iter().filter_map(|record| match record {
-                Record::Interval(interval) if interval.phase == phase => Some(interval),
+            let spans = records.iter().filter_map(|record| match record {
+                Record::Interval(interval) if interval.phase == phase => {
+                    Some((interval.counts.events, interval.latency_us.count()))
+                }
+                Record::Slice(slice) if phase == PhaseName::Measure => {
+                    let uncounted = slice.guard_events + slice.in_flight;
+                    Some((uncounted + slice.counts.events, uncounted + slice.latency_us.count()))
+                }
                 _ => None,
             });
-            let (events, latencies) = intervals.fold((0, 0), |(events, latencies), interval| {
-                (events + interval.counts.events, latencies + interval.latency_us.count())
-            });
+            let (events, latencies) =
+                spans.fold((0, 0), |(events, latencies), span| (events + span.0, latencies + span.1));
             let totals = end.phases.get(&phase).cloned().unwrap_or_default();
             assert_eq!(
                 (events, latencies),

@@ -5,6 +5,8 @@
     plan, then start --> stdin   dbdyno-engine run   stdout --> records, one JSON object a line
                                                      stderr --> text, kept for the error message
 
+`SlicedRun` also sends the commands of a load in slices.
+
 The engine runs in its own process group, so Ctrl-C reaches only dbdyno, which then stops the engine
 and reads its last records. The engine also stops if its standard input is closed, for example because dbdyno
 was killed.
@@ -23,7 +25,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from dbdyno.binary import COMPAT, ENGINE, EngineProblem, find_program
 from dbdyno.problem import ExitCode, Problem
@@ -43,6 +45,8 @@ CONNECT_S_MAX = 300.0
 LOADING_SILENCE_S_MAX = 3600.0
 # Maximum seconds without a record while a script loads: it may load everything before its first record.
 SCRIPT_SILENCE_S_MAX = 24 * 3600.0
+# Maximum seconds from the end of a slice to the end of its last transaction.
+PAUSE_S_MAX = 60.0
 # Maximum seconds for an engine to stop.
 STOP_S_MAX = 5.0
 
@@ -138,31 +142,104 @@ class Engine:
         binary = find_binary(plan, self.binary)
         limits = _time_limits(command, plan)
         reader = _Reader("start" in plan, on_record, on_line, on_ready, limits)
-        with on_cpus(cpus):
+        with on_cpus(cpus), _start(binary, command, environment) as process:
             try:
-                process = subprocess.Popen(
-                    [binary, command],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    env={**os.environ, **(environment or {})},
-                    process_group=0,
-                )
-            except OSError as error:
-                raise EngineProblem(
-                    f"the load engine {binary} does not start: {error}", "Run make build again"
-                ) from error
-            with process:
-                try:
-                    reader.send(process, plan)
-                    reader.read(process, limits.total_s)
-                except KeyboardInterrupt:
-                    _stop(process, reader)
-                    raise
-                finally:
-                    # This has no effect if the process has ended.
-                    process.kill()
+                reader.send(process, plan)
+                reader.read(process, limits.total_s)
+            except KeyboardInterrupt:
+                _stop(process, reader)
+                raise
+            finally:
+                # This has no effect if the process has ended.
+                process.kill()
         return EngineResult(process.returncode, reader.hello, reader.end, reader.stderr)
+
+
+class SlicedRun:
+    """A run of a plan whose load runs only in slices (the shape `closed_slices`).
+
+    The constructor returns when every connection is open. A context manager: at its end, so is the engine.
+    """
+
+    def __init__(
+        self,
+        plan: Mapping[str, Any],
+        environment: Mapping[str, str] | None = None,
+        cpus: str | None = None,
+        *,
+        binary: Path | None = None,
+        on_line: Callable[[bytes], None] = lambda _line: None,
+    ) -> None:
+        """See `Engine.run`. Raises EngineProblem if the connections cannot be opened."""
+        self._reader = _Reader(True, self._keep, on_line, lambda: None, _Limits(None, CONNECT_S_MAX))
+        self._latest: Record = {}
+        with on_cpus(cpus):
+            self._process = _start(find_binary(plan, binary), "run", environment)
+        try:
+            self._reader.send(self._process, plan)
+            # Wall time of the start of the run, from which the records count, in microseconds since 1970.
+            self.start_unix_us = int(self._read_until("phase", CONNECT_S_MAX)["at_unix_us"])
+        except BaseException:
+            self.close()
+            raise
+
+    def run_slice(self, number: int, length_us: int) -> Record:
+        """Resume the load for `length_us`; return the data of the record `slice` once it has paused again.
+
+        Raises EngineProblem if the engine ends or does not pause.
+        """
+        self._reader.send(self._process, {"type": "resume", "data": {"slice": number, "for_us": length_us}})
+        return self._read_until("slice", length_us / 1e6 + PAUSE_S_MAX)
+
+    def finish(self) -> EngineResult:
+        """End the run and read its last records. Raises EngineProblem if the engine does not end."""
+        self._reader.send(self._process, {"type": "finish", "data": {}})
+        self._reader.read(self._process, STOP_S_MAX)
+        return self._result()
+
+    def close(self) -> None:
+        """End the engine, if it still runs."""
+        with self._process:
+            self._process.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _keep(self, record: Record) -> None:
+        self._latest = record
+
+    def _read_until(self, kind: str, limit_s: float) -> Record:
+        self._reader.read(self._process, limit_s, until=lambda: self._latest.get("type") == kind)
+        if self._latest.get("type") != kind:
+            raise EngineProblem(
+                self._result().failure() or f"the engine ended before its record {kind}",
+                exit_code=ExitCode.NOT_COMPARABLE,
+            )
+        record, self._latest = self._latest, {}
+        return dict(record["data"])
+
+    def _result(self) -> EngineResult:
+        code = self._process.wait(STOP_S_MAX)
+        return EngineResult(code, self._reader.hello, self._reader.end, self._reader.stderr)
+
+
+def _start(binary: Path, command: Command, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            [binary, command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+            process_group=0,
+        )
+    except OSError as error:
+        raise EngineProblem(
+            f"the load engine {binary} does not start: {error}", "Run make build again"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -208,8 +285,16 @@ class _Reader:
         self.end: Record | None = None
         self.stderr = ""
 
-    def read(self, process: subprocess.Popen[bytes], time_limit_s: float | None) -> None:
-        """Read both streams until they end. Raises EngineProblem if that takes longer than `time_limit_s`."""
+    def read(
+        self,
+        process: subprocess.Popen[bytes],
+        time_limit_s: float | None,
+        until: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Read both streams until they end or `until` is true after a record.
+
+        Raises EngineProblem if that takes longer than `time_limit_s`.
+        """
         assert process.stdout is not None, "standard output is a pipe"
         assert process.stderr is not None, "standard error is a pipe"
         deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
@@ -235,6 +320,8 @@ class _Reader:
                         self.stderr = (self.stderr + content.decode(errors="replace"))[-STDERR_MAX:]
                     else:
                         self._split_lines(process, content)
+                        if until():
+                            return
         with suppress(subprocess.TimeoutExpired):
             process.wait(STOP_S_MAX)
 

@@ -2,12 +2,14 @@
 
 mod load_shape;
 mod ramp;
+mod slices;
 mod steady;
 mod steps;
 
 pub use load_shape::Gaps;
 use load_shape::LoadShape;
 pub use ramp::{ClosedRamp, Ramp};
+pub use slices::ClosedSlices;
 pub use steady::{Constant, Poisson};
 pub use steps::{ClosedSteps, ConnectionStep, RateStep, Steps};
 
@@ -31,6 +33,8 @@ pub enum Shape {
     ClosedRamp(ClosedRamp),
     /// Closed loop whose number of busy connections changes in steps.
     ClosedSteps(ClosedSteps),
+    /// Closed loop that pauses and resumes on command.
+    ClosedSlices(ClosedSlices),
     /// Open loop with equal gaps.
     Constant(Constant),
     /// Open loop with exponential gaps, as from independent users.
@@ -44,7 +48,7 @@ pub enum Shape {
 impl Shape {
     fn as_load_shape(&self) -> Option<&dyn LoadShape> {
         match self {
-            Shape::Closed => None,
+            Shape::Closed | Shape::ClosedSlices(_) => None,
             Shape::ClosedRamp(shape) => Some(shape),
             Shape::ClosedSteps(shape) => Some(shape),
             Shape::Constant(shape) => Some(shape),
@@ -72,6 +76,9 @@ impl Shape {
 
     /// Errors in the shape for a load of `connections`, one sentence each.
     pub(crate) fn problems(&self, connections: u32) -> Vec<String> {
+        if let Shape::ClosedSlices(slices) = self {
+            return slices.problems();
+        }
         self.as_load_shape()
             .map(|shape| shape.problems(connections))
             .into_iter()
@@ -97,6 +104,7 @@ mod tests {
             Shape::Closed,
             Shape::ClosedRamp(ClosedRamp { from: 0, to: 10, over_us: 1 }),
             Shape::ClosedSteps(ClosedSteps { steps: connections }),
+            Shape::ClosedSlices(ClosedSlices { guard_us: 0 }),
             Shape::Poisson(Poisson { rate_per_s: 1e7 }),
             Shape::Ramp(Ramp { from_per_s: 0.0, to_per_s: 1.0, over_us: 1, gaps: Gaps::Constant }),
             Shape::Steps(Steps { steps, gaps: Gaps::Poisson }),
@@ -118,6 +126,10 @@ mod tests {
         refused(ramp(1, 11, 1), "load.shape.to is 11; the maximum is load.connections, 10");
         refused(ramp(1, 2, 0), "load.shape.over_us is 0;");
         refused(Shape::ClosedSteps(ClosedSteps { steps: vec![] }), "load.shape.steps has 0 entries");
+        refused(
+            Shape::ClosedSlices(ClosedSlices { guard_us: 60_000_001 }),
+            "load.shape.guard_us is 60000001;",
+        );
         let step = RateStep { rate_per_s: 2e7, for_us: 0 };
         let shape = Shape::Steps(Steps { steps: vec![step], gaps: Gaps::Poisson });
         refused(shape.clone(), "load.shape.steps[0].rate_per_s is 20000000;");

@@ -10,6 +10,7 @@ mod reconnect;
 mod replay;
 mod script;
 mod script_validation;
+mod slices_validation;
 mod sql;
 mod sql_tables;
 mod sql_tables_validation;
@@ -22,7 +23,8 @@ mod workload;
 pub use dbdyno_load::plan::{Load, Phases, ThinkTime};
 pub use dbdyno_load::report::Report;
 pub use dbdyno_load::shapes::{
-    ClosedRamp, ClosedSteps, ConnectionStep, Constant, Gaps, Poisson, Ramp, RateStep, Shape, Steps,
+    ClosedRamp, ClosedSlices, ClosedSteps, ConnectionStep, Constant, Gaps, Poisson, Ramp, RateStep, Shape,
+    Steps,
 };
 pub use dbdyno_random::key::Distribution;
 pub use literal::Literal;
@@ -122,6 +124,16 @@ pub enum Command {
         /// Wall time of the start, microseconds since 1970; a time in the past means now.
         at_unix_us: u64,
     },
+    /// Loads of the shape `closed_slices`: resume the load for a time. The engine answers with the record `slice` when
+    /// the last event has ended; only then may the next resume follow.
+    Resume {
+        /// A number for this slice, which its record repeats.
+        slice: u64,
+        /// Time from this command until no more events begin, in microseconds; longer than the guard time.
+        for_us: u64,
+    },
+    /// Loads of the shape `closed_slices`: end the run.
+    Finish {},
 }
 
 /// How the engine itself runs.

@@ -41,6 +41,7 @@ impl Plan {
         problems.extend(self.workload.keys.problem("workload.keys"));
         problems.extend(self.workload.sql_problems(self.target.quoting()));
         problems.extend(self.script_problems());
+        problems.extend(self.slices_problems());
         problems
     }
 

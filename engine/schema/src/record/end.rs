@@ -26,11 +26,11 @@ pub enum EndReason {
     QueueFull,
     /// A script failed.
     ScriptError,
-    /// `prepare` or `cleanup` has finished.
+    /// `prepare` or `cleanup` has finished, or the command `finish` ended a load in slices.
     Done,
     /// A signal stopped the run.
     Interrupted,
-    /// Standard input ended, or no start command came in time.
+    /// Standard input ended, no start command came in time, or a command did not fit the plan.
     Abandoned,
     /// The server was unreachable or refused the login.
     ConnectFailed,
@@ -98,7 +98,7 @@ pub struct End {
     pub reason: EndReason,
     /// The error, if any.
     pub failure: Option<Failure>,
-    /// Totals of each phase that began, equal to the sums of its intervals.
+    /// Totals of each phase that began, equal to the sums of its intervals; of a load in slices including the guard times.
     pub phases: BTreeMap<PhaseName, PhaseTotals>,
     /// Totals of each user of this engine, by user number, from the start of the clock to the end; if a program that
     /// embeds the engine requests them.
