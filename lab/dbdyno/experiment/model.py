@@ -232,7 +232,7 @@ class Client(Model):
     """Where and how the load generator runs."""
 
     cpus: CpuList | None = None
-    """CPUs of the load generator and of dbdyno, as in `"0-3,8"`; by default a quarter of them, see below."""
+    """CPUs of the load generator and of dbdyno, as in `"0-3,8"`; by default the last quarter of the CPUs."""
     workers: int = Field(default=1, ge=1, le=LIMITS["workers"])
     """Event loops of the load generator, one thread each."""
     scheduling: Literal["batch", "normal"] | None = None
@@ -269,7 +269,7 @@ class Experiment(Model):
     """The question and everything needed to answer it."""
 
     name: str = Field(pattern=NAME)
-    """Name of the experiment, and of the folder with its results."""
+    """Name of the experiment and its results: letters, digits, dots, dashes and underscores."""
     question: str = ""
     """The question that the experiment answers; shown in the report."""
     workloads: tuple[_AnyWorkload, ...] = Field(min_length=1)

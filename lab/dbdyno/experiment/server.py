@@ -45,7 +45,7 @@ class ConnectionSettings(Model):
     """How connections to a server are made: encryption, compression, and protection of the password."""
 
     tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = "disabled"
-    """How the load's connections are encrypted; a private server also needs `ssl_cert` and `ssl_key`."""
+    """How connections are encrypted; a private server also needs the variables `ssl_cert` and `ssl_key`."""
     tls_ca: Path | None = None
     """PEM file with the trusted CA certificates, for the modes that verify."""
     tls_certificate: Path | None = None
