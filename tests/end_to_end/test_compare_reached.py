@@ -157,6 +157,22 @@ def test_variables_are_compared_and_set_only_where_that_is_allowed(
     assert mysql.sql("SHOW TABLES IN dbdyno") == []
 
 
+def test_variants_on_one_database_keep_their_data_until_the_last_group(
+    given: Given, pair: tuple[LocalServer, LocalServer]
+) -> None:
+    """Each writes its own values: a second UPDATE to the same value changes no row."""
+    comparing = given.comparing(given.table("one", pair[0]), given.table("other", pair[0]))
+    blocks = ("--set", "design.blocks=4", "--set", "design.order_seed=1")
+    answer = comparing.run("--no-report", "--set", "design.state=preserve", *blocks)
+    assert answer.returncode == 0, answer.stderr
+    trials = comparing.newest().trials()
+    assert len(trials) == 8
+    # The variant that loaded the tables ends before the other.
+    assert trials[0].meta["variant"] != trials[-1].meta["variant"]
+    assert "D04" not in answer.stdout
+    assert tables_of(pair[0]) == set()
+
+
 def test_what_keeps_endpoints_from_being_compared_is_told(
     given: Given, pair: tuple[LocalServer, LocalServer], mysql: MySQLServer
 ) -> None:

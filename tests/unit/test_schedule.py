@@ -10,6 +10,7 @@ import pytest
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Point, Variant
 from dbdyno.experiment.schedule import Trial, engine_seed, schedule
+from dbdyno.experiment.server import ServerSpec, State
 
 
 def experiment(
@@ -129,3 +130,23 @@ def test_all_variants_of_a_block_meet_the_same_keys() -> None:
     distinct = {seed for found in seeds.values() for seed in found}
     assert len(distinct) == 16 * 3 * 2
     assert max(distinct) < 2**53
+
+
+def test_variants_that_change_one_database_one_after_the_other_meet_different_keys() -> None:
+    def seeds(*urls: str, state: State = "preserve") -> set[int]:
+        plan = Experiment(
+            name="shared",
+            workloads=(OltpWorkload(name="oltp_read_write"),),
+            load=Load(connections=(1,), duration_s=1.0),
+            design=Design(blocks=1, state=state),
+            variants=tuple(
+                Variant(name=f"v{number}", server=ServerSpec(kind="remote", url=url))
+                for number, url in enumerate(urls)
+            ),
+        )
+        return {engine_seed(plan, trial) for trial in schedule(plan)}
+
+    shared = ("mysql://a@db1/shop", "mysql://b@db1/shop?tls=required")
+    assert len(seeds(*shared)) == 2
+    assert len(seeds(*shared, state="reset")) == 1
+    assert len(seeds("mysql://a@db1/shop", "mysql://a@db2/shop")) == 1

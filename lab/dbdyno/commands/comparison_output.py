@@ -115,9 +115,8 @@ def _workload(workload: Workload) -> str:
 def _server(server: ServerSpec) -> str:
     settings = [f"{name} = {_setting(value)}" for name, value in server.variables.items()]
     settings += [*server.arguments, *([str(server.config)] if server.config else [])]
-    return f"{server.product} on CPUs {server.cpus or 'any'}" + (
-        f", {', '.join(settings)}" if settings else ""
-    )
+    where = server.url or f"{server.product} on CPUs {server.cpus or 'any'}"
+    return ", ".join([where, *settings])
 
 
 def _setting(value: str | int | float | bool) -> str:

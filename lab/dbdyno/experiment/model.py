@@ -325,6 +325,17 @@ class Experiment(Model):
         """The workload with that title. Raises KeyError."""
         return {workload.title: workload for workload in self.workloads}[title]
 
+    def variants_on_data_of(self, name: str) -> tuple[str, ...]:
+        """The other variants that use the data of this one one after the other: on the same database of a
+        remote server, without a group that begins with fresh data.
+        """
+        own = self.variant(name).server.data_location
+        if own is None or self.design.renews_data:
+            return ()
+        return tuple(
+            other.name for other in self.variants if other.name != name and other.server.data_location == own
+        )
+
     def shares_cpus(self, variant: Variant) -> bool:
         """Whether the load generator and that variant's server may run on the same CPU."""
         if self.client.cpus is None or variant.server.cpus is None:

@@ -61,11 +61,13 @@ def count_earlier_trials(experiment: Experiment, trial: Trial, planned: Sequence
     """Number of trials that ran before this one on the same data; `planned` are the run's trials, including
     repeats.
 
-    If every group begins with fresh data, these are the trials of its group, else all trials of its variant.
+    If every group begins with fresh data, these are the trials of its group, else all trials of its variant
+    and of the variants that use the same database.
     """
     renewed = experiment.design.renews_data
+    sharing = {trial.variant, *experiment.variants_on_data_of(trial.variant)}
     return sum(
-        one.group == trial.group if renewed else one.variant == trial.variant
+        one.group == trial.group if renewed else one.variant in sharing
         for one in planned or schedule(experiment)
         if one.index < trial.index
     )
@@ -75,10 +77,14 @@ def engine_seed(experiment: Experiment, trial: Trial) -> int:
     """The seed of a trial's keys, below 2^53 so that every JSON reader represents it exactly.
 
     It does not depend on the variant: all variants of a block use the same keys (common random numbers), so
-    random differences between keys do not affect the comparison.
+    random differences between keys do not affect the comparison. Variants that one after the other change
+    the same data are the exception: the second would write the values that are there, which changes no row.
     """
+    own = [trial.variant] if experiment.variants_on_data_of(trial.variant) else []
     return (
-        _random_number(experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point))
+        _random_number(
+            experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point), *own
+        )
         >> 11
     )
 

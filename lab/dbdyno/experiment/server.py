@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -210,6 +211,14 @@ class ServerSpec(ConnectionSettings, Hooks):
     def is_private(self) -> bool:
         """Whether dbdyno itself starts the server."""
         return self.kind in _STARTED
+
+    @property
+    def data_location(self) -> tuple[object, ...] | None:
+        """Server and database of `url`, without the account and how to connect; None for a private server."""
+        if self.is_private or self.url is None:
+            return None
+        parts = urlsplit(self.url)
+        return parts.netloc.rpartition("@")[2], parts.path, parse_qs(parts.query).get("socket")
 
     def states(self) -> tuple[State, ...]:
         """The values of `state` that this server supports."""

@@ -212,7 +212,8 @@ class _Comparison:
         peers: dict[str, Description] = {}
         for variant in self._experiment.variants:
             began = time.monotonic()
-            self._coordinator.step(f"{variant.name}: starting a test instance to verify settings")
+            verb = "starting a test instance" if variant.server.is_private else "connecting"
+            self._coordinator.step(f"{variant.name}: {verb} to verify settings")
             server = open_server(variant, workspace, None, secrets)
             if stops := self._coordinator.check_server(variant, server, peers, codes):
                 raise Stopped(stops)

@@ -110,12 +110,12 @@ class DataState:
     def finish_group(self, server: Server, following: Sequence[Server]) -> None:
         """Stop the server after a group, unless it also serves the next group and need not restart.
 
-        `following` are the servers of all later groups. If `server` is not among them, its tables are
-        dropped.
+        `following` are the servers of all later groups. If none of them uses the data of `server`, its
+        tables are dropped.
         """
         if self._state in ("preserve", "reset") and following and following[0] is server:
             return
-        if not any(later is server for later in following):
+        if not any(_is_on_same_data(later, server) for later in following):
             self._drop_tables(server)
         server.stop(clean=self._state != "restore")
 
@@ -217,3 +217,15 @@ class DataState:
         if why:
             where = server.address().database
             self._listen(progress.ProblemOccurred(f"the tables in {where} could not be dropped: {why}"))
+
+
+def _is_on_same_data(one: Server, other: Server) -> bool:
+    """Whether two servers are one, or two variants of a remote server use the same database."""
+    if one is other:
+        return True
+    if one.private or other.private:
+        return False
+    first, second = (
+        (at.host, at.port, at.others, at.unix_socket, at.database) for at in (one.address(), other.address())
+    )
+    return first == second
