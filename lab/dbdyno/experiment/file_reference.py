@@ -54,14 +54,14 @@ def _table(model: type[BaseModel], schema: Schema, shown: set[str]) -> str:
         _row(key, descriptions["properties"][key], schema, is_required=fields[key].is_required())
         for key in keys
     ]
-    return "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
+    return "\n".join(["| key | meaning | value | default |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def _row(key: str, field: Schema, schema: Schema, *, is_required: bool) -> str:
     kinds = next((kinds for name, kinds in ONLY_FOR.items() if file_key(name) == key), ())
     is_needed = bool(kinds) and all(key in NEEDED.get(kind, ()) for kind in kinds)
     default = "required" if is_required or is_needed else _default(field.get("default"))
-    return f"| `{key}` | {_value(field, schema)} | {default} | {_meaning(field, schema)} |"
+    return f"| `{key}` | {_meaning(field, schema)} | {_value(field, schema)} | {default} |"
 
 
 def _default(value: Any) -> str:

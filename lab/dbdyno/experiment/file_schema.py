@@ -54,6 +54,7 @@ def file_schema() -> Schema:
     sections = {"experiment": _ref("Experiment"), **sections}
     changes = _Changes({"properties": sections, "$defs": tables})
     sections["profile"] = {"description": _PROFILE, **_map(changes.profile())}
+    sections["workload"]["items"] = _workload(tables)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Experiment file of dbdyno",
@@ -150,6 +151,24 @@ def _accept_short_forms(tables: dict[str, Schema]) -> None:
     sql["parameters"]["additionalProperties"] = {"anyOf": [{"type": "string"}, values]}
     # The keys of a table that are missing here may be in the .sql file.
     del tables["SqlTable"]["required"]
+
+
+def _workload(tables: Mapping[str, Schema]) -> Schema:
+    """A workload: the keys of all kinds, which editors can show, and the rules of its kind."""
+    keys: dict[str, list[_Place]] = {}
+    for kind in ("OltpWorkload", "SqlWorkload", "ScriptWorkload"):
+        for key, value in tables[kind]["properties"].items():
+            places = keys.setdefault(key, [])
+            if value not in [known for _, known in places]:
+                places.append((f"{kind}/properties/{key}", value))
+    refs = {key: [_ref(place) for place, _ in places] for key, places in keys.items()}
+    is_sql = {"required": ["name"], "properties": {"name": {"const": "sql"}}}
+    return {
+        **_table({key: one[0] if len(one) == 1 else {"anyOf": one} for key, one in refs.items()}),
+        "if": {"required": ["script"]},
+        "then": _ref("ScriptWorkload"),
+        "else": {"if": is_sql, "then": _ref("SqlWorkload"), "else": _ref("OltpWorkload")},
+    }
 
 
 def _table(keys: Mapping[str, Schema]) -> Schema:
