@@ -51,7 +51,7 @@ check: build ## run all checks that need no database server: formats, linters, t
 	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 
 test: check packages-servers packages-peers mysql mariadb-plugins docker ## run check, then the end-to-end tests on real servers
-	$(BIN)/pytest tests/end_to_end -m "not alone" --numprocesses=2 --dist=loadgroup --no-loadscope-reorder --durations=15 --quiet
+	$(BIN)/pytest tests/end_to_end -m "not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
 	$(BIN)/pytest tests/end_to_end -m alone --durations=15 --quiet
 
 test-long: build ## run tests too long for CI: the verdict's guarantees by simulation, a minute of fuzzing per target

@@ -1,6 +1,4 @@
-"""Servers for the tests of this folder: MySQL, and those on which sysbench and dbdyno are compared; and how
-`make test` distributes the tests to two processes.
-"""
+"""Servers for the tests of this folder: MySQL, and those on which sysbench and dbdyno are compared."""
 
 from __future__ import annotations
 
@@ -22,13 +20,6 @@ from tests.end_to_end.mysql_server import MySQLServer, Start, starting
 from dbdyno.servers.kinds import docker
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process runs all tests of a file, and one process all tests that need a Docker engine."""
-    for item in items:
-        docker_engine = "engine" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("docker" if docker_engine else item.path.stem))
 
 
 @pytest.fixture(scope="session")

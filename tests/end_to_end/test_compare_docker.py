@@ -1,4 +1,7 @@
-"""Servers in containers, for real: compared, limited, restored, refused in words, and never left behind."""
+"""Servers in containers, for real: compared, limited, restored, refused in words, and never left behind.
+
+All tests that need a Docker engine are here, so that two test processes never run one each.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import SMALL
 from tests.end_to_end.comparing import Comparing, environment, refused
 from tests.end_to_end.docker_engine import IMAGE, DockerEngine
+from tests.end_to_end.test_examples import IMAGES, smoke
+from tests.end_to_end.test_states import FOUND, POSTGRESQL_VARIABLES, experiment, two_groups
 
 from dbdyno.experiment.cpus import format_cpus
+from dbdyno.servers.workspace import Workspace
 
 EXPERIMENT = f"""
 [experiment]
@@ -289,3 +296,21 @@ def test_without_the_extra_it_is_one_sentence(comparing: Comparing, engine: Dock
     refused(
         answer, 2, "servers of kind docker need the Python package docker", "pip install 'dbdyno[docker]'"
     )
+
+
+@pytest.mark.parametrize("product", ["mariadb", "postgresql"])
+def test_containers_are_restarted(product: str, engine: DockerEngine, workspace: Workspace) -> None:
+    image = engine.import_mariadb() if product == "mariadb" else engine.import_postgresql()
+    variables = SMALL if product == "mariadb" else POSTGRESQL_VARIABLES
+    given = experiment("restart", kind="docker", product=product, image=image, variables=variables)
+    finds, starts = two_groups(given, workspace)
+    assert finds == FOUND["restart"]
+    assert starts[0] < starts[1]
+    assert engine.containers() == []
+
+
+@pytest.mark.parametrize(("name", "told"), IMAGES.items())
+def test_the_smoke_profile_runs_on_images(results: Path, engine: DockerEngine, name: str, told: str) -> None:
+    """No registry is asked: another image takes the place of both."""
+    assert told in smoke(results, name, *engine.for_examples())[-1]
+    assert engine.containers() == []

@@ -1,4 +1,6 @@
-"""Every example runs: with its smoke profile, as its users would call it."""
+"""Every example runs: with its smoke profile, as its users would call it. Those that need images are in
+test_compare_docker.py.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ from pathlib import Path
 import pytest
 from tests.conftest import variant
 from tests.end_to_end.comparing import Comparing, left_running
-from tests.end_to_end.docker_engine import DockerEngine
 
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
@@ -93,13 +94,6 @@ def test_the_smoke_profile_runs_on_endpoints(  # noqa: PLR0917 — fixtures, by 
     # What was loaded is gone.
     for server in pair:
         assert server.query(f"SHOW TABLES FROM `{server.address().database}`") == []
-
-
-@pytest.mark.parametrize(("name", "told"), IMAGES.items())
-def test_the_smoke_profile_runs_on_images(results: Path, engine: DockerEngine, name: str, told: str) -> None:
-    """No registry is asked: another image takes the place of both."""
-    assert told in smoke(results, name, *engine.for_examples())[-1]
-    assert engine.containers() == []
 
 
 def test_every_example_is_run() -> None:

@@ -1,5 +1,6 @@
 """What a group finds of the one before: `restart` starts a server anew over what was left, `restore` brings
 the data back. What the other tests of comparisons have not: they restore, and restart MariaDB's processes.
+Containers are in test_compare_docker.py.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import SMALL
-from tests.end_to_end.docker_engine import DockerEngine
 from tests.end_to_end.own_server import Own
 
 from dbdyno.experiment.model import Experiment
@@ -38,7 +37,7 @@ state = "{state}"
 [[variant]]
 name = "kept"
 """
-POSTGRESQL = {"shared_buffers": "32MB"}
+POSTGRESQL_VARIABLES = {"shared_buffers": "32MB"}
 
 
 def experiment(state: str, **spec: Any) -> Experiment:
@@ -84,21 +83,10 @@ FOUND = {"restart": [None, [(1,)]], "restore": [None, None]}
 
 
 def test_postgresql_is_restarted(workspace: Workspace) -> None:
-    given = experiment("restart", product="postgresql", variables=POSTGRESQL)
+    given = experiment("restart", product="postgresql", variables=POSTGRESQL_VARIABLES)
     finds, starts = two_groups(given, workspace)
     assert finds == FOUND["restart"]
     assert starts[0] < starts[1]
-
-
-@pytest.mark.parametrize("product", ["mariadb", "postgresql"])
-def test_containers_are_restarted(product: str, engine: DockerEngine, workspace: Workspace) -> None:
-    image = engine.import_mariadb() if product == "mariadb" else engine.import_postgresql()
-    variables = SMALL if product == "mariadb" else POSTGRESQL
-    given = experiment("restart", kind="docker", product=product, image=image, variables=variables)
-    finds, starts = two_groups(given, workspace)
-    assert finds == FOUND["restart"]
-    assert starts[0] < starts[1]
-    assert engine.containers() == []
 
 
 @pytest.mark.parametrize("state", FOUND)
