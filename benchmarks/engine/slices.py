@@ -46,8 +46,9 @@ class Turn:
 
     resume: float
     pause: float
-    # Transactions per second in the guard time, relative to the rest of the slice.
-    guard_rate: float
+    # Transactions in the guard time, and after it.
+    guard_events: int
+    events: int
     # From the command to the next command of the other engine, and the part of it that counts.
     total: float
     counted: float
@@ -59,12 +60,11 @@ def turn(run: SlicedRun, number: int, length_us: int) -> Turn:
     record = run.run_slice(number, length_us)
     total_s = time.time() - sent_s
     counted_us = record["end_us"] - record["start_us"]
-    guard_us = record["start_us"] - record["resumed_us"]
-    rate = record["events"] / counted_us
     return Turn(
         resume=(run.start_unix_us + record["began_us"]) / 1e3 - sent_s * 1e3,
         pause=(record["paused_us"] - record["end_us"]) / 1e3,
-        guard_rate=record["guard_events"] / guard_us / rate,
+        guard_events=record["guard_events"],
+        events=record["events"],
         total=total_s * 1e3,
         counted=counted_us / 1e3,
     )
@@ -90,13 +90,15 @@ def row(name: str, connections: int, options: argparse.Namespace, turns: list[Tu
     resume, pause = ([getattr(turn, key) for turn in turns] for key in ("resume", "pause"))
     guard = options.guard_ms / options.slice_ms
     lost = 1 - sum(turn.counted for turn in turns) / sum(turn.total for turn in turns)
+    in_guard, after = (sum(getattr(turn, key) for turn in turns) for key in ("guard_events", "events"))
+    guard_rate = in_guard / after * (1 / guard - 1)
     cells = (
         name,
         str(connections),
         str(options.workers),
         f"{statistics.median(resume):.2f} ({percentile_99(resume):.2f})",
         f"{statistics.median(pause):.2f} ({percentile_99(pause):.2f})",
-        f"{statistics.median(turn.guard_rate for turn in turns):.2f}",
+        f"{guard_rate:.2f}",
         f"{guard:.0%}",
         f"{lost:.1%}",
     )
