@@ -115,7 +115,7 @@ def disturb(comparing: Comparing, cpu: int) -> str:
 
 def shares(run: Run) -> dict[int, float]:
     """The foreign share of every trial, all of which have one."""
-    found = dict(foreign_load(run.trials(), run.schedule(), 4).shares)
+    found = dict(foreign_load(run.trials(), run.schedule(), range(4)).shares)
     assert found.keys() == {trial.index for trial in run.trials()}
     return found
 
@@ -130,8 +130,8 @@ def test_a_disturbed_block_is_repeated_and_the_process_is_named(results: Path, c
     assert [trial.repeats for trial in planned] == [None] * 8 + [1, 1]
     assert [trial.variant for trial in planned[8:]] == [trial.variant for trial in planned[2:4]]
     # The repeat is not complete: the original counts, and exceeds the limit.
-    assert foreign_load(interrupted.trials(), planned, 4).replaced == {}
-    assert 1 in foreign_load(interrupted.trials(), planned, 4).remaining
+    assert foreign_load(interrupted.trials(), planned, range(4)).replaced == {}
+    assert 1 in foreign_load(interrupted.trials(), planned, range(4)).remaining
 
     answer = comparing.run("--resume", "--no-report")
     assert answer.returncode == 0, answer.stderr
@@ -139,7 +139,7 @@ def test_a_disturbed_block_is_repeated_and_the_process_is_named(results: Path, c
     assert run.path == interrupted.path
     assert run.schedule() == planned
     assert [trial.is_done for trial in run.trials()] == [True] * 10
-    found = foreign_load(run.trials(), planned, 4)
+    found = foreign_load(run.trials(), planned, range(4))
     assert found.replaced == {1: 4}
     assert found.findings[0].code == "D06"
     assert 1 in found.findings[0].evidence["blocks"]

@@ -26,6 +26,7 @@ from dbdyno.experiment.model import (
     Load,
     OltpWorkload,
     ServerSpec,
+    Stop,
     Variant,
     Workload,
 )
@@ -85,6 +86,8 @@ class Making:
     duration_s: float = 4.0
     warmup_s: float | None = 2.0
     delta_percent: float | None = None
+    # With it, `blocks` is ignored.
+    stop: Stop | None = None
     order_seed: int | None = None
     product: Literal["mariadb", "postgresql"] = "mariadb"
     override: dict[str, str] = field(default_factory=dict)
@@ -120,7 +123,12 @@ def experiment(making: Making) -> Experiment:
             duration_s=making.duration_s,
             warmup_s=making.warmup_s,
         ),
-        design=Design(blocks=making.blocks, delta_percent=making.delta_percent, order_seed=making.order_seed),
+        design=Design(
+            blocks=making.blocks,
+            delta_percent=making.delta_percent,
+            order_seed=making.order_seed,
+            stop=making.stop,
+        ),
         variants=tuple(
             Variant(
                 name=name,

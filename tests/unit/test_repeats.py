@@ -51,7 +51,7 @@ def finished(folder: Path, given: Experiment, busy: dict[int, ForeignRecord]) ->
 
 
 def judged(run: Run, blocks: int) -> ForeignLoad:
-    return foreign_load(run.trials(), run.schedule(), blocks)
+    return foreign_load(run.trials(), run.schedule(), range(blocks))
 
 
 @pytest.mark.parametrize(

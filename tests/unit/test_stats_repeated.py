@@ -83,7 +83,7 @@ def test_an_interval_only_gets_narrower_with_more_blocks() -> None:
         assert interval is not None
         assert last[0] <= interval.low <= interval.high <= last[1]
         last = (interval.low, interval.high)
-    # Beyond the exact distribution there is a look at every fifth block.
+    # Beyond the exact distribution the next look is after 25 blocks.
     assert repeated(values[:24], values[:24], 0.05, OPEN) == repeated(values[:20], values[:20], 0.05, OPEN)
 
 

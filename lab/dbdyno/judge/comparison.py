@@ -68,12 +68,14 @@ def _ratio(base: tuple[float, float], other: tuple[float, float]) -> tuple[float
 
 
 def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant: str) -> Pairs:
-    """The pairs at one load; blocks without a result of both variants are left out."""
+    """The pairs at one load, in the order of `trials`; blocks without a result of both variants are left
+    out.
+    """
     by_variant: dict[str, dict[int, MeasuredTrial]] = {baseline: {}, variant: {}}
     for trial in trials:
         if trial.at == at and trial.is_result and trial.variant in by_variant:
             by_variant[trial.variant][trial.block] = trial
-    both = sorted(by_variant[baseline].keys() & by_variant[variant].keys())
+    both = [block for block in by_variant[baseline] if block in by_variant[variant]]
     return Pairs(
         at=at,
         baseline={block: by_variant[baseline][block] for block in both},
@@ -100,6 +102,8 @@ class Comparison:
     stops: tuple[Finding, ...] = ()
     # Number of blocks of this comparison in which all trials have run, and number of planned blocks.
     blocks: tuple[int, int] = (0, 0)
+    # With `design.stop`, the number of blocks that the run may have.
+    blocks_at_most: int | None = None
     # Variant -> a text with the number of trials in which its server failed, and the reasons.
     failures: Mapping[str, str] = field(default_factory=dict)
     # Noise floor over all loads, and at each load.

@@ -6,19 +6,30 @@ The functions here are pure, so benchmarks/truth can call them with simulated tr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from dbdyno.experiment.family import family_size, is_factorial, is_identical
 from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.finding import Finding
 from dbdyno.judge.comparison import Comparison, Scale, pair
-from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, judge_family, judge_identical
+from dbdyno.judge.effects import (
+    Assessment,
+    Conditions,
+    Judged,
+    Stopping,
+    assess,
+    judge_family,
+    judge_identical,
+)
 from dbdyno.judge.figures import LATENCY_P95, THROUGHPUT
 from dbdyno.judge.order_effect import order_effect
 from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.verdict_rule import Circumstances
 from dbdyno.store.measured import MeasuredTrial
 
+# Codes of the checks whose warnings [override] may override. It may override the stops of every check.
+OVERRIDABLE_WARNINGS = frozenset({"D06"})
 # Maximum number of failure reasons in a sentence.
 REASONS = 2
 
@@ -34,12 +45,19 @@ def scale(experiment: Experiment) -> Scale:
     )
 
 
+def stopping(experiment: Experiment, family: int = 1) -> Stopping | None:
+    """What the statistics of `family` tests with a common error rate need; None for fixed blocks."""
+    stop = experiment.design.stop
+    return None if stop is None else Stopping(None if stop.top_up else stop.max_blocks, family)
+
+
 def compare_all(
     trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
 ) -> list[Comparison]:
     """The comparisons of each variant with the baseline on each workload, in the order of the file.
 
-    `findings` may stop a comparison, or (D06, foreign load) forbid a verdict with a direction.
+    `findings` may stop a comparison, or (D06, foreign load) forbid a verdict with a direction. With
+    `design.stop` the trials are those of finished blocks, in the order in which the blocks were finished.
     """
     pending = [
         _Pending(trials, experiment, findings, variant, workload)
@@ -106,8 +124,12 @@ class _Pending:
         self.is_identical = is_identical(experiment, variant)
         self.scale = scale(experiment)
         self.pairs = tuple(pair(self.trials, p.as_dict(), *self.names[:2]) for p in experiment.load.points())
-        alpha = ALPHA if self.is_identical or is_factorial(experiment) else self.scale.alpha
-        self.assessment: Assessment = assess([p.ratios(self.scale.metric) for p in self.pairs], alpha)
+        is_alone = self.is_identical or is_factorial(experiment)
+        self.assessment: Assessment = assess(
+            [p.ratios(self.scale.metric) for p in self.pairs],
+            ALPHA if is_alone else self.scale.alpha,
+            stopping(experiment, 1 if is_alone else family_size(experiment)),
+        )
         relevant = relevant_to(self.names, findings)
         self.stops = stops(relevant)
         self.is_disturbed = is_disturbed(relevant)
@@ -139,7 +161,8 @@ class _Pending:
             is_factorial=is_factorial(self.experiment) and not self.is_identical,
             is_disturbed=self.is_disturbed,
             stops=tuple(self.stops),
-            blocks=(_finished_blocks(self.trials, self.experiment), self.experiment.design.blocks),
+            blocks=finished_and_planned(self.trials, self.experiment),
+            blocks_at_most=blocks_at_most(self.trials, self.experiment),
             failures=dict(failures(self.trials)),
             floor_percent=None if self.is_identical else floors.overall(workload),
             load_floors=() if self.is_identical else floors.per_load(workload),
@@ -161,10 +184,22 @@ def is_unfinished(trials: Sequence[MeasuredTrial]) -> bool:
     return any(trial.failed_by == "not-run" for trial in trials)
 
 
-def _finished_blocks(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int:
-    """Number of blocks in which all of these trials have run."""
+def finished_and_planned(trials: Sequence[MeasuredTrial], experiment: Experiment) -> tuple[int, int]:
+    """Number of blocks in which all of these trials have run, and number of blocks that should count.
+
+    With `design.stop` every finished block should count, and no other.
+    """
     unfinished = {trial.block for trial in trials if trial.failed_by == "not-run"}
-    return min(experiment.design.blocks, len({trial.block for trial in trials} - unfinished))
+    finished, planned = len({trial.block for trial in trials} - unfinished), experiment.design.blocks
+    if experiment.design.stop and finished:
+        return finished, finished
+    return min(planned, finished), planned
+
+
+def blocks_at_most(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int | None:
+    """With `design.stop`, the number of blocks that the run may have; a top-up may have raised it."""
+    finished, _ = finished_and_planned(trials, experiment)
+    return max(finished, experiment.design.blocks) if experiment.design.stop else None
 
 
 def failures(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[str, str]]:
@@ -204,3 +239,13 @@ def stops(findings: Sequence[Finding]) -> list[Finding]:
 def is_disturbed(findings: Sequence[Finding]) -> bool:
     """Whether other processes disturbed blocks that count, and no override permits it."""
     return any(one.code == "D06" and one.level == "warn" and not one.override for one in findings)
+
+
+def with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[Finding]:
+    """The findings, with the reasons from the experiment's table [override]."""
+    return [
+        replace(one, override=one.override or experiment.override.get(one.code))
+        if one.level == "stop" or one.code in OVERRIDABLE_WARNINGS
+        else one
+        for one in findings
+    ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
+from statistics import median
 
 from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic
 from dbdyno.judge.figures import figures, interval_events
@@ -30,7 +32,7 @@ class Evidence:
 
     foreign: ForeignLoad
     trials: list[MeasuredTrial] = field(default_factory=list)
-    # Trials that do not count, because their block was repeated.
+    # Trials that do not count, because their block was repeated or, with `design.stop`, is not finished.
     replaced: list[MeasuredTrial] = field(default_factory=list)
     # Variant and reason of each replaced trial in which the server failed.
     replaced_failures: list[tuple[str, str]] = field(default_factory=list)
@@ -43,19 +45,42 @@ class Evidence:
     warnings: dict[int, list[EngineWarning]] = field(default_factory=dict)
     # Why earlier attempts of a trial gave no result.
     attempts: dict[int, list[str]] = field(default_factory=dict)
+    # Seconds from the beginning of a block to that of the next one, the median; None if unknown.
+    block_s: float | None = None
+
+    def add(self, other: Evidence) -> None:
+        """Add what is known about other trials."""
+        self.trials += other.trials
+        self.contradictions |= other.contradictions
+        self.costs |= other.costs
+        self.unread |= other.unread
+        self.warnings |= other.warnings
+        self.attempts |= other.attempts
 
 
-def gather(run: Run, experiment: Experiment) -> Evidence:
+# The evidence of the trials that are compared with one another, by their indices.
+Groups = dict[tuple[int, ...], Evidence]
+
+
+def gather(run: Run, experiment: Experiment, known: Groups | None = None) -> Evidence:
     """Read every trial. Those of the same block, workload and load get the same warm-up cut
     (judge/window.py).
 
-    Raises StoreProblem if the run cannot be read.
+    With `design.stop` only finished blocks count, and the trials are in the order in which the blocks were
+    finished. `known` has the groups of earlier calls, which are not read again. Raises StoreProblem if the
+    run cannot be read.
     """
     stored = {trial.index: trial for trial in run.trials()}
     schedule = run.schedule()
-    evidence = Evidence(foreign_load(list(stored.values()), schedule, experiment.design.blocks))
+    finished = _finished_blocks(schedule, stored) if experiment.design.stop else {}
+    blocks = {planned.block for planned in schedule if planned.repeats is None}
+    blocks &= finished.keys() or blocks
+    evidence = Evidence(foreign_load(list(stored.values()), schedule, sorted(blocks)))
+    evidence.block_s = _block_seconds(schedule, stored)
     counted: list[ScheduleEntry] = []
     for planned in schedule:
+        if finished and planned.block not in finished and planned.index not in stored:
+            continue
         entry = ScheduleEntry(
             planned.index, planned.block, planned.variant, planned.workload, planned.point.as_dict()
         )
@@ -70,13 +95,45 @@ def gather(run: Run, experiment: Experiment) -> Evidence:
                     entry, f"replaced by block {other} because other processes used the CPUs", "harness"
                 )
             )
+        elif finished and entry.block not in finished:
+            evidence.replaced.append(MeasuredTrial(entry, "its block is not finished", "harness"))
         elif planned.repeats is None or entry.block in evidence.foreign.replaced.values():
             counted.append(entry)
     counted.sort(key=_group_key)
     for _, group in groupby(counted, key=_group_key):
-        _measure_group(list(group), stored, experiment, evidence)
-    evidence.trials.sort(key=lambda trial: trial.index)
+        entries = list(group)
+        key = tuple(entry.index for entry in entries)
+        measured = known.get(key) if known is not None else None
+        if measured is None:
+            measured = Evidence(evidence.foreign)
+            _measure_group(entries, stored, experiment, measured)
+            if known is not None and all(index in stored for index in key):
+                known[key] = measured
+        evidence.add(measured)
+    evidence.trials.sort(key=lambda trial: (finished.get(trial.block, 0), trial.index))
     return evidence
+
+
+def _finished_blocks(schedule: Sequence[Trial], stored: Mapping[int, StoredTrial]) -> dict[int, int]:
+    """Block -> its place in the order in which the blocks were finished."""
+    last_start: dict[int, tuple[int, int]] = {}
+    unfinished = {planned.block for planned in schedule if planned.index not in stored}
+    for planned in schedule:
+        if planned.block not in unfinished:
+            start = (int(stored[planned.index].meta.get("started_unix_us") or 0), planned.index)
+            last_start[planned.block] = max(start, last_start.get(planned.block, start))
+    return {block: place for place, block in enumerate(sorted(last_start, key=lambda one: last_start[one]))}
+
+
+def _block_seconds(schedule: Sequence[Trial], stored: Mapping[int, StoredTrial]) -> float | None:
+    """The median time from the beginning of a block to that of the next one; None with fewer than two."""
+    begin_us: dict[int, int] = {}
+    for planned in schedule:
+        trial = stored.get(planned.index)
+        if trial is not None and (start_us := trial.meta.get("started_unix_us")):
+            begin_us[planned.block] = min(int(start_us), begin_us.get(planned.block, int(start_us)))
+    times = [later - earlier for earlier, later in pairwise(sorted(begin_us.values()))]
+    return median(times) / 1e6 if times else None
 
 
 def _group_key(entry: ScheduleEntry) -> tuple[int, str, Point]:

@@ -17,21 +17,33 @@ factor.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dbdyno.experiment.family import Contrast, contrasts
+from dbdyno.experiment.family import Contrast, contrasts, family_size
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Scale, overall_p_value
 from dbdyno.judge.comparison import change as entry_change
-from dbdyno.judge.decision import failures, is_disturbed, is_unfinished, on_workload, scale, stops
+from dbdyno.judge.decision import (
+    blocks_at_most,
+    failures,
+    finished_and_planned,
+    is_disturbed,
+    is_unfinished,
+    on_workload,
+    scale,
+    stopping,
+    stops,
+)
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, judge_family
 from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
     better,
+    blocks_clause,
+    blocks_of,
     blocks_text,
     change,
     confidence,
@@ -71,39 +83,65 @@ class _AssessedContrast:
     # For the caveats of the sentence: failures of servers, and findings about the workload.
     failures: Sequence[str]
     findings: Sequence[Finding]
+    # Finished and planned blocks; with `design.stop`, the number of blocks that the run may have.
+    blocks: tuple[int, int]
+    blocks_at_most: int | None
 
 
 def judge_factors(
     trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
 ) -> list[FactorEffect]:
     """The entries of `factors` in verdict.json: main effects, then interactions, for each workload."""
-    metric_scale = scale(experiment)
+    pairs = _judged_contrasts(trials, experiment, findings)
+    return [_entry(contrast, judged, pairs, experiment) for contrast, judged in pairs]
+
+
+def judged_factors(
+    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
+) -> Iterator[tuple[str, str, Judged, Verdict]]:
+    """Text, workload, effects and verdict of the same contrasts."""
+    pairs = _judged_contrasts(trials, experiment, findings)
+    for one, judged in pairs:
+        yield _contrast_text(one.contrast), one.workload, judged, _verdict(one, judged, pairs)
+
+
+def _judged_contrasts(
+    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
+) -> list[tuple[_AssessedContrast, Judged]]:
+    metric_scale, family = scale(experiment), stopping(experiment, family_size(experiment))
     assessed: list[_AssessedContrast] = []
     for workload in experiment.workloads:
         of_workload = [trial for trial in trials if trial.workload == workload.title]
         relevant = on_workload(workload.title, findings)
-        stopping = stops(relevant)
+        stopping_findings = stops(relevant)
         conditions = Conditions(
-            Circumstances(bool(stopping), is_unfinished(of_workload), is_disturbed(relevant)),
+            Circumstances(bool(stopping_findings), is_unfinished(of_workload), is_disturbed(relevant)),
             metric_scale.delta_percent,
         )
         failed = list(dict(failures(of_workload)).values())
         cells = _cells(of_workload, experiment, metric_scale)
-        for order in (1, 2):
-            for contrast in contrasts(experiment.factors, order):
-                assessment = assess(_ratios(contrast.weights, cells), metric_scale.alpha)
-                assessed.append(
-                    _AssessedContrast(
-                        contrast, workload.title, cells, assessment, conditions, stopping, failed, relevant
-                    )
-                )
+        assessed += [
+            _AssessedContrast(
+                contrast=contrast,
+                workload=workload.title,
+                cells=cells,
+                assessment=assess(_ratios(contrast.weights, cells), metric_scale.alpha, family),
+                conditions=conditions,
+                stops=stopping_findings,
+                failures=failed,
+                findings=relevant,
+                blocks=finished_and_planned(of_workload, experiment),
+                blocks_at_most=blocks_at_most(of_workload, experiment),
+            )
+            for order in (1, 2)
+            for contrast in contrasts(experiment.factors, order)
+        ]
     verdicts = judge_family(
         [(one.assessment, one.conditions) for one in assessed],
         higher_is_faster=metric_scale.higher_is_faster,
         alpha=ALPHA,
     )
-    pairs = list(zip(assessed, verdicts, strict=True))
-    return [_entry(contrast, judged, pairs, experiment) for contrast, judged in pairs]
+    return list(zip(assessed, verdicts, strict=True))
 
 
 def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, metric_scale: Scale) -> Cells:
@@ -127,7 +165,8 @@ def _ratios(weights: Mapping[tuple[str, ...], float], cells: Cells) -> list[Rati
     ratios = []
     for load in range(len(next(iter(cells.values())))):
         logs = {cell: cells[cell][load] for cell in weights}
-        blocks = sorted(set.intersection(*(set(bounds) for bounds in logs.values())))
+        first, *others = logs.values()
+        blocks = [block for block in first if all(block in bounds for bounds in others)]
         ratios.append(
             Ratios(
                 {block: _bound(weights, logs, block, upper=False) for block in blocks},
@@ -161,9 +200,8 @@ def _entry(
 ) -> FactorEffect:
     """The entry of one contrast; `pairs` contains all contrasts with their verdicts."""
     metric_scale = scale(experiment)
-    partners = _interacting_factors(one, pairs) if len(one.contrast.factors) == 1 else []
-    has_result = judged.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
-    verdict = Verdict.MIXED if partners and has_result else judged.verdict
+    partners = _interacting_factors(one, pairs)
+    verdict = _verdict(one, judged, pairs)
     text = _sentence(one, judged, verdict, partners, experiment)
     return FactorEffect(
         factors=list(one.contrast.factors),
@@ -180,10 +218,20 @@ def _entry(
     )
 
 
+def _verdict(
+    one: _AssessedContrast, judged: Judged, pairs: Sequence[tuple[_AssessedContrast, Judged]]
+) -> Verdict:
+    """The verdict of one contrast; a main effect that depends on another factor is mixed."""
+    has_result = judged.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
+    return Verdict.MIXED if has_result and _interacting_factors(one, pairs) else judged.verdict
+
+
 def _interacting_factors(
     one: _AssessedContrast, pairs: Sequence[tuple[_AssessedContrast, Judged]]
 ) -> list[str]:
-    """The factors that interact significantly with the factor of a main effect."""
+    """The factors that interact significantly with the factor of a main effect; [] for an interaction."""
+    if len(one.contrast.factors) == 2:
+        return []
     (factor,), (level,) = one.contrast.factors, one.contrast.levels
     partners: list[str] = []
     for other, judged in pairs:
@@ -203,15 +251,19 @@ def _sentence(
     metric_scale, overall = scale(experiment), judged.overall
     contrast_text = _contrast_text(one.contrast)
     where = f"{one.workload} {loads([point.as_dict() for point in experiment.load.points()])}"
-    blocks = blocks_text(overall.blocks if overall else 0, experiment.design.blocks)
+    counted = overall.blocks if overall else 0
+    blocks = blocks_clause(counted, one.blocks, one.blocks_at_most)
     if verdict == Verdict.NOT_COMPARABLE:
         return f"Not comparable: {contrast_text}, {where}, because {_reason(one)}"
     if verdict in (Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
         metric = METRICS[metric_scale.metric] if len(one.contrast.factors) == 1 else "ratio"
         value = f"{metric} {change(overall)}" if overall else "no result"
         if verdict == Verdict.UNFINISHED:
-            return f"Not finished ({blocks}): {contrast_text}, {value} so far, {where}"
-        numbers = f"{blocks.rpartition(' ')[0]}; {blocks_needed(metric_scale.alpha)} are needed"
+            number = blocks_text(counted, experiment.design.blocks)
+            return f"Not finished ({number}): {contrast_text}, {value} so far, {where}"
+        looks, alpha = one.assessment.looks, metric_scale.alpha
+        needed = looks.blocks_needed(alpha) if looks else blocks_needed(alpha)
+        numbers = f"{blocks_of(counted, one.blocks, one.blocks_at_most)}; {needed} are needed"
         return f"Too few blocks for a verdict ({numbers}): {contrast_text}, {value}, {where}"
     assert overall is not None, "every other verdict has an effect"
     if partners:

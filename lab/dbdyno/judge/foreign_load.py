@@ -42,8 +42,12 @@ class ForeignLoad:
     findings: list[Finding]
 
 
-def foreign_load(stored: Sequence[StoredTrial], schedule: Sequence[Trial], blocks: int) -> ForeignLoad:
-    """The foreign load of a run of `blocks` planned blocks."""
+def foreign_load(
+    stored: Sequence[StoredTrial], schedule: Sequence[Trial], blocks: Collection[int]
+) -> ForeignLoad:
+    """The foreign load of a run; `blocks` are the numbers of the planned blocks that count, unless a repeat
+    replaces them.
+    """
     replaced = replacements(schedule, {trial.index for trial in stored if trial.is_result})
     block_of = {trial.index: trial.block for trial in schedule}
     loads: dict[int, ForeignRecord] = {}
@@ -53,7 +57,7 @@ def foreign_load(stored: Sequence[StoredTrial], schedule: Sequence[Trial], block
             loads[trial.index] = load
     shares = {index: float(load["share"]) for index, load in loads.items()}
     by_block = largest_shares((block_of[index], share) for index, share in shares.items())
-    counted_share = {block: by_block.get(replaced.get(block, block), 0.0) for block in range(blocks)}
+    counted_share = {block: by_block.get(replaced.get(block, block), 0.0) for block in blocks}
     remaining = tuple(disturbed_blocks(counted_share))
     reported = {replaced.get(block, block) for block in remaining} or replaced.keys()
     processes = largest_processes(load for index, load in loads.items() if block_of[index] in reported)
@@ -64,15 +68,15 @@ def foreign_load(stored: Sequence[StoredTrial], schedule: Sequence[Trial], block
         if trial.is_result and _counts(block_of.get(trial.index), replaced, blocks)
     }
     findings = (
-        _disturbance(sorted(replaced), remaining, blocks, share, processes),
+        _disturbance(sorted(replaced), remaining, len(blocks), share, processes),
         _unmeasured(counted, shares),
     )
     return ForeignLoad(replaced, remaining, shares, [one for one in findings if one is not None])
 
 
-def _counts(block: int | None, replaced: Mapping[int, int], blocks: int) -> bool:
+def _counts(block: int | None, replaced: Mapping[int, int], blocks: Collection[int]) -> bool:
     """Whether the verdict uses a block; None is the block of a trial that is not in the schedule."""
-    return block is not None and block not in replaced and (block < blocks or block in replaced.values())
+    return block is not None and block not in replaced and (block in blocks or block in replaced.values())
 
 
 def _unmeasured(counted: Collection[int], shares: Mapping[int, float]) -> Finding | None:

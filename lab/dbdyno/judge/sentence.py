@@ -14,11 +14,13 @@ from dbdyno.finding import Finding
 from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Comparison
 from dbdyno.judge.figures import LATENCY_P95, THROUGHPUT
+from dbdyno.judge.outlook import deviation, outlook_text
 from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
     better,
-    blocks_text,
+    blocks_clause,
+    blocks_of,
     change,
     effect_text,
     excluded,
@@ -31,25 +33,20 @@ from dbdyno.stats.paired import Effect
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.verdict_rule import Verdict
 
-# An undecided sentence says how many blocks would make the half width of the interval one of these values, in
-# percent. Half width = HALF_WIDTH * s / sqrt(blocks), where s is the standard deviation of the blocks' log
-# ratios.
-PRECISIONS = (20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2)
-HALF_WIDTH = 2.2
-# It names the first precision that needs at least MORE_BLOCKS times the present blocks, and at most
-# BLOCKS_MAX.
-MORE_BLOCKS, BLOCKS_MAX = 1.3, 1_000
 # Metric -> the adjectives after "but" for loads whose direction is the opposite of the overall one: if the
 # variant is slower overall, if it is faster.
 _OPPOSITES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
 
 
-def sentence(comparison: Comparison, findings: Sequence[Finding]) -> str:
-    """The sentence of one comparison with the findings that are relevant to it."""
-    return with_caveats(_text(comparison), comparison.failures.values(), findings)
+def sentence(comparison: Comparison, findings: Sequence[Finding], block_s: float | None = None) -> str:
+    """The sentence of one comparison with the findings that are relevant to it.
+
+    `block_s` is the time of one block in seconds, if it is known.
+    """
+    return with_caveats(_text(comparison, block_s), comparison.failures.values(), findings)
 
 
-def _text(comparison: Comparison) -> str:
+def _text(comparison: Comparison, block_s: float | None) -> str:
     variant, baseline, effect = comparison.variant, comparison.baseline, comparison.judged.overall
     match comparison.judged.verdict:
         case Verdict.NOT_COMPARABLE:
@@ -63,9 +60,12 @@ def _text(comparison: Comparison) -> str:
             )
         case Verdict.TOO_FEW_BLOCKS:
             assert effect is not None
-            needed = blocks_needed(comparison.judged.assessment.alpha)
+            assessment = comparison.judged.assessment
+            looks = assessment.looks
+            needed = looks.blocks_needed(assessment.alpha) if looks else blocks_needed(assessment.alpha)
+            blocks = blocks_of(effect.blocks, comparison.blocks, comparison.blocks_at_most)
             return (
-                f"Too few blocks for a verdict ({_block_count(comparison, effect)}; {needed} are needed): "
+                f"Too few blocks for a verdict ({blocks}; {needed} are needed): "
                 f"{variant} against {baseline}, {_estimate(comparison, effect)}, {_where(comparison)}"
             )
     assert effect is not None, "every other verdict has an effect"
@@ -80,7 +80,7 @@ def _text(comparison: Comparison) -> str:
         case Verdict.EQUIVALENT:
             return _equivalent(comparison, effect)
         case Verdict.UNDECIDED:
-            return _undecided(comparison, effect)
+            return _undecided(comparison, effect, block_s)
         case verdict:
             return _direction(comparison, effect, faster=verdict == Verdict.FASTER)
 
@@ -162,7 +162,7 @@ def _equivalent(comparison: Comparison, effect: Effect) -> str:
     )
 
 
-def _undecided(comparison: Comparison, effect: Effect) -> str:
+def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
     text = f"{variant} against {baseline}, {_effect(comparison, effect)}, {_where(comparison)}"
     if comparison.is_disturbed and effect.is_significant:
@@ -191,33 +191,21 @@ def _undecided(comparison: Comparison, effect: Effect) -> str:
     if floor is not None and effect.is_significant and abs(effect.effect_percent) <= floor:
         amount = f"up to {floor:.1f} %" if math.isfinite(floor) else "an unknown amount"
         extra.append(f"identical variants differ by {amount} here")
-    return "; ".join([text, *extra, *_outlook(comparison, effect)])
+    return "; ".join([text, *extra, *_outlook(comparison, effect, block_s)])
 
 
-def _outlook(comparison: Comparison, effect: Effect) -> list[str]:
+def _outlook(comparison: Comparison, effect: Effect, block_s: float | None) -> list[str]:
     """How much the blocks differ, and the number of blocks that a better precision would need."""
-    ratios = comparison.judged.assessment.overall_ratios
-    if not ratios.is_exact or len(ratios.lows) < 2:
+    assessment = comparison.judged.assessment
+    spread = deviation(assessment.overall_ratios)
+    if spread is None:
         return [_blocks(comparison, effect)]
-    values = list(ratios.lows.values())
-    mean = math.fsum(values) / len(values)
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    if not math.isfinite(deviation) or deviation == 0.0:
-        return [_blocks(comparison, effect)]
-    blocks = _blocks(comparison, effect)
-    for precision in PRECISIONS:
-        needed = math.ceil((HALF_WIDTH * deviation * 100.0 / precision) ** 2)
-        if MORE_BLOCKS * effect.blocks <= needed <= BLOCKS_MAX:
-            rounded = needed if needed < 20 else round(needed, -1)
-            return [
-                f"{blocks}, which differ by {_percent(deviation)}; ±{precision:g} % would take about "
-                f"{rounded} blocks"
-            ]
-    return [f"{blocks}, which differ by {_percent(deviation)}"]
+    differ = f", which differ by {_percent(spread)}"
+    return [_blocks(comparison, effect, differ), *outlook_text(assessment, block_s)]
 
 
-def _percent(deviation: float) -> str:
-    value = deviation * 100.0
+def _percent(log_ratio: float) -> str:
+    value = log_ratio * 100.0
     return f"{value:.0f} %" if value >= 10.0 else f"{value:.1f} %"
 
 
@@ -265,10 +253,5 @@ def _where(comparison: Comparison) -> str:
     return f"{comparison.workload} {loads([pair.at for pair in comparison.pairs])}"
 
 
-def _blocks(comparison: Comparison, effect: Effect) -> str:
-    return blocks_text(effect.blocks, comparison.blocks[1])
-
-
-def _block_count(comparison: Comparison, effect: Effect) -> str:
-    """The number of blocks without the noun: 3 of 8."""
-    return _blocks(comparison, effect).rpartition(" ")[0]
+def _blocks(comparison: Comparison, effect: Effect, detail: str = "") -> str:
+    return blocks_clause(effect.blocks, comparison.blocks, comparison.blocks_at_most, detail)

@@ -5,15 +5,14 @@ The judge reads only files, so a run can be judged again later, on another machi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from dbdyno.experiment.family import family_size, is_factorial, is_identical
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, statements
+from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, statements, stopping
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry
-from dbdyno.judge.decision import compare_all, relevant_to
+from dbdyno.judge.decision import compare_all, finished_and_planned, relevant_to, with_overrides
 from dbdyno.judge.evidence import Evidence, gather
 from dbdyno.judge.order_effect import order_findings
 from dbdyno.judge.sentence import sentence
@@ -23,9 +22,6 @@ from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import Family, VerdictFile
 from dbdyno.store.warmup_trial import is_warm_state_checked
-
-# Codes of the checks whose warnings [override] may override. It may override the stops of every check.
-OVERRIDABLE_WARNINGS = frozenset({"D06"})
 
 
 def judge(run: Run) -> VerdictFile:
@@ -37,7 +33,7 @@ def judge(run: Run) -> VerdictFile:
     evidence = gather(run, experiment)
     scaling_entries = scaling.scaling(evidence.trials, experiment)
     explanation = cost_changes.explain(evidence.trials, evidence.costs, experiment)
-    all_findings = _with_overrides(
+    all_findings = with_overrides(
         [
             *run.findings(),
             *_record_findings(run, evidence, experiment),
@@ -50,7 +46,7 @@ def judge(run: Run) -> VerdictFile:
         experiment,
     )
     comparisons = compare_all(evidence.trials, experiment, all_findings)
-    all_findings += _with_overrides(_comparison_findings(comparisons), experiment)
+    all_findings += with_overrides(_comparison_findings(comparisons), experiment)
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.index)
     measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
     verdict = VerdictFile(
@@ -59,8 +55,10 @@ def judge(run: Run) -> VerdictFile:
         order_seed=experiment.design.order_seed,
         family=_family(experiment),
         comparisons=[
-            comparison_entry(one, sentence(one, relevant_to(one.names, all_findings))) for one in comparisons
+            comparison_entry(one, sentence(one, relevant_to(one.names, all_findings), evidence.block_s))
+            for one in comparisons
         ],
+        stopping=stopping.rule(evidence.trials, experiment, all_findings) if experiment.design.stop else None,
         scaling=scaling_entries or None,
         factors=factorial.judge_factors(evidence.trials, experiment, all_findings)
         if is_factorial(experiment)
@@ -80,7 +78,8 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
         variant.name: [trial for trial in trials if trial.variant == variant.name]
         for variant in experiment.variants
     }
-    yield from findings.completeness(trials, experiment.design.blocks, evidence.contradictions)
+    _, planned = finished_and_planned(trials, experiment)
+    yield from findings.completeness(trials, planned, evidence.contradictions)
     yield from findings.repeated_attempts(evidence.attempts, trials)
     yield from findings.failures_in_repeated_blocks(evidence.replaced_failures)
     yield from findings.counters(evidence.unread, trials)
@@ -107,16 +106,6 @@ def _comparison_findings(comparisons: Sequence[Comparison]) -> Iterator[Finding]
         yield from order_findings(one.order, one.names, one.scale.metric, one.scale.delta_percent)
         if one.is_identical:
             yield from findings.identical_variants(one.judged.overall, one.names)
-
-
-def _with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[Finding]:
-    """The findings, with the reasons from the experiment's table [override]."""
-    return [
-        replace(one, override=one.override or experiment.override.get(one.code))
-        if one.level == "stop" or one.code in OVERRIDABLE_WARNINGS
-        else one
-        for one in findings
-    ]
 
 
 def _family(experiment: Experiment) -> Family:

@@ -46,6 +46,36 @@ def blocks_text(number: int, planned: int) -> str:
     return f"{number} of {planned} blocks" if number < planned else count(number, "block")
 
 
+def blocks_clause(number: int, blocks: tuple[int, int], at_most: int | None, detail: str = "") -> str:
+    """The number of blocks that count, then `detail`. If the run could stop at any block, it says so.
+
+    `blocks` are the finished and planned ones. `at_most` is None if their number was fixed before the run.
+    """
+    finished, planned = blocks
+    if at_most is None:
+        return f"{blocks_text(number, planned)}{detail}"
+    missing = f"{number} of {finished} blocks count; " if number < finished else ""
+    return (
+        f"{missing}stopped after {finished} of at most {at_most} blocks{detail}; the interval allows for "
+        "every look"
+    )
+
+
+def blocks_of(number: int, blocks: tuple[int, int], at_most: int | None) -> str:
+    """The number of blocks without the noun: 3 of 8, 7 of at most 20."""
+    if at_most is None:
+        return blocks_text(number, blocks[1]).rpartition(" ")[0]
+    return f"{number} of at most {at_most}"
+
+
+def duration(seconds: float) -> str:
+    """A rough duration: 50 s, 40 minutes, 3.5 hours."""
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60.0
+    return f"{minutes:.0f} minutes" if minutes < 120.0 else f"{minutes / 60.0:.2g} hours"
+
+
 def signed(value: float, decimals: int = 1) -> str:
     """A change with its sign; 0 without a sign."""
     if math.isinf(value):

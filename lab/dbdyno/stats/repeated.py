@@ -14,8 +14,8 @@ k(n) is exact. If the differences are symmetric and exchangeable, the absolute v
 the n ranks with the same probability, its sign is fair, and neither depends on the past. So the pattern of
 signs in order of the absolute values is a Markov chain, whose distribution without the patterns that were
 rejected at earlier looks is known. k(n) is the largest number that keeps the chance of a miss within what is
-spent. Beyond `EXACT_BLOCKS` there is a look at every `LATER_LOOKS` blocks, at the level of the increment of
-the spending; the sum of the levels bounds the chance of a miss.
+spent. Beyond `EXACT_BLOCKS` there is a look whenever there are a quarter more blocks, at the level of the
+increment of the spending; the sum of the levels bounds the chance of a miss.
 
 The interval after n blocks is the intersection of those of all looks so far, so that a result does not
 disappear when blocks are added.
@@ -36,8 +36,11 @@ from dbdyno.stats.signed_rank import Interval, cut_off, walsh_averages
 EXACT_BLOCKS = 20
 # Up to this number the distribution takes milliseconds, so its cut-offs are computed together.
 _SMALL = 15
-# Beyond EXACT_BLOCKS there is a look after every fifth block.
+# Looks beyond EXACT_BLOCKS are at multiples of this number.
 LATER_LOOKS = 5
+# Half the width of an interval, in standard deviations of the differences, is about this constant times
+# (M / 2 - k) / (D sqrt(n)), with M Walsh averages and the standard deviation D of the signed-rank statistic.
+_HALF_WIDTH = 1.12
 # No look is earlier: with fewer blocks no significance level of 5 % can be reached.
 FIRST_LOOK = 6
 ROUNDING = 1e-9
@@ -59,13 +62,13 @@ class Looks:
             return max(0.0, 1.0 - 5.0 / blocks)
         return min(1.0, blocks / self.last) ** 2
 
-    def has_look(self, blocks: int) -> bool:
-        """Whether there is a look after so many blocks."""
-        return blocks >= FIRST_LOOK and (blocks <= EXACT_BLOCKS or blocks % LATER_LOOKS == 0)
-
     def counts(self, blocks: int) -> list[int]:
         """The numbers of blocks at all looks up to `blocks`."""
-        return [count for count in range(FIRST_LOOK, blocks + 1) if self.has_look(count)]
+        counts = list(range(FIRST_LOOK, min(blocks, EXACT_BLOCKS) + 1))
+        later = EXACT_BLOCKS
+        while (later := _next_look(later)) <= blocks:
+            counts.append(later)
+        return counts
 
     def levels(self, alpha: float) -> list[float]:
         """The significance levels of the tests of an effect whose interval has the level `alpha`."""
@@ -80,14 +83,24 @@ class Looks:
         return min(self._cut_off(blocks, one) for one in {level, *higher})
 
     def _cut_off(self, blocks: int, alpha: float) -> int:
-        if not self.has_look(blocks):
-            return 0
         if blocks <= EXACT_BLOCKS:
             # Rounded, because equal levels that are computed in different ways share their cut-offs.
             level = float(f"{alpha:.12g}")
             return _exact_cut_offs(self.last, level, _SMALL if blocks <= _SMALL else EXACT_BLOCKS)[blocks]
-        level = alpha * (self.spent(blocks) - self.spent(blocks - LATER_LOOKS))
-        return cut_off(blocks, level, 0.0) if level > 0.0 else 0
+        earlier = EXACT_BLOCKS
+        while (later := _next_look(earlier)) < blocks:
+            earlier = later
+        level = alpha * (self.spent(blocks) - self.spent(earlier))
+        return cut_off(blocks, level, 0.0) if later == blocks and level > 0.0 else 0
+
+    def half_width(self, blocks: int, alpha: float) -> float:
+        """About half the width of the interval, in standard deviations of normal differences."""
+        widths = [math.inf]
+        for count in self.counts(blocks):
+            if k := self.cut_off(count, alpha, alpha):
+                deviation = math.sqrt(count * (count + 1) * (2 * count + 1) / 24.0)
+                widths.append(_HALF_WIDTH * (count * (count + 1) / 4.0 - k) / (deviation * math.sqrt(count)))
+        return min(widths)
 
     def blocks_needed(self, alpha: float) -> int:
         """The minimum number of blocks with which an interval can exclude a value."""
@@ -95,6 +108,11 @@ class Looks:
         while self.cut_off(blocks, alpha, alpha) == 0:
             blocks += 1
         return blocks
+
+
+def _next_look(blocks: int) -> int:
+    """The next look beyond `EXACT_BLOCKS`: 25, 30, 40, 50, 60, 75 blocks and so on."""
+    return LATER_LOOKS * round(1.25 * blocks / LATER_LOOKS)
 
 
 @lru_cache(maxsize=1024)
@@ -111,7 +129,7 @@ def _exact_cut_offs(last: int | None, alpha: float, blocks: int) -> tuple[int, .
             longer.reshape(-1, 2, 2**rank)[:] += alive.reshape(-1, 1, 2**rank)
         alive = longer / (2.0 * count)
         statistics = np.concatenate([statistics, statistics + count])
-        if not looks.has_look(count):
+        if count < FIRST_LOOK:
             cut_offs.append(0)
             continue
         smaller = np.minimum(statistics, count * (count + 1) // 2 - statistics)

@@ -202,6 +202,23 @@ class Scaling(DocumentPart):
     """Pairs of connections and throughput by the law, for a chart."""
 
 
+class StoppingRule(DocumentPart):
+    """The rule by which the run ends, and what its intervals allow for (design.stop)."""
+
+    blocks: int
+    """Number of finished blocks; no other block counts."""
+    blocks_at_most: int
+    """Number of blocks that the run may have."""
+    half_width_percent: float | None
+    """The run ends when every interval is at most ± this wide; null: when every comparison has a verdict."""
+    is_met: bool
+    """Whether the rule is met."""
+    looks: list[int]
+    """Numbers of blocks after which the intervals allow for a look at the results."""
+    spending: Literal["alpha (1 - 5 / n)", "alpha (n / last)^2"]
+    """The chance of a wrong verdict at the looks up to n blocks, without and with a limit on the blocks."""
+
+
 class VerdictFile(Document):
     """The content of verdict.json."""
 
@@ -217,6 +234,8 @@ class VerdictFile(Document):
     """The family-wise error rate, and how many sentences share it."""
     comparisons: list[Comparison]
     """One per workload and variant other than the baseline."""
+    stopping: Optional[StoppingRule] = None
+    """Present if the run could stop at any block (design.stop)."""
     scaling: Optional[list[Scaling]] = None
     """Present for closed loops with at least four loads."""
     factors: Optional[list[FactorEffect]] = None

@@ -1,0 +1,146 @@
+"""Whether a run with `design.stop` has its answer, asked after every block.
+
+The verdicts are those that `judge` would write now. They allow for a look after every block, so that they are
+valid whenever the run ends, and for whatever reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from dbdyno.experiment.family import is_factorial
+from dbdyno.experiment.model import Experiment
+from dbdyno.finding import Finding
+from dbdyno.judge import findings
+from dbdyno.judge.decision import blocks_at_most, compare_all, finished_and_planned, with_overrides
+from dbdyno.judge.effects import Judged
+from dbdyno.judge.evidence import Evidence, Groups, gather
+from dbdyno.judge.factorial import judged_factors
+from dbdyno.judge.outlook import blocks_for
+from dbdyno.stats.repeated import FIRST_LOOK, Looks
+from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.store import Run
+from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.verdict import StoppingRule
+
+# Verdicts that answer the question of a comparison.
+WORDS = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verdict.MIXED)
+# The trials of a run are read once, because reading takes a tenth of a second per trial.
+_KNOWN: WeakKeyDictionary[Run, Groups] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class ComparisonProgress:
+    """How far one comparison is; of a factorial run, one contrast."""
+
+    # Name of the variant, or the contrast as text.
+    variant: str
+    workload: str
+    # Interval of the effect over all loads; None if there are too few blocks.
+    interval_percent: tuple[float, float] | None
+    # None if there is no interval or if an end is unknown.
+    half_width_percent: float | None
+    # 0 if the comparison has its answer; None if nothing can be expected.
+    blocks_still_expected: int | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    # Whether the rule of `design.stop` is met.
+    is_sure: bool
+    comparisons: tuple[ComparisonProgress, ...]
+
+
+def decide(run: Run) -> Progress:
+    """The state of a run with `design.stop` after its finished blocks.
+
+    Raises StoreProblem if the run cannot be read.
+    """
+    experiment = run.experiment()
+    evidence = gather(run, experiment, _KNOWN.setdefault(run, {}))
+    relevant = [*run.findings(), *_deciding_findings(evidence, experiment)]
+    return progress(evidence.trials, experiment, with_overrides(relevant, experiment))
+
+
+def _deciding_findings(evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:
+    """The findings about records that can forbid a verdict."""
+    yield from evidence.foreign.findings
+    yield from findings.arithmetic(evidence.contradictions, evidence.trials)
+    for workload in experiment.workloads:
+        by_variant = {
+            variant.name: [
+                one
+                for one in evidence.trials
+                if (one.variant, one.workload) == (variant.name, workload.title)
+            ]
+            for variant in experiment.variants
+        }
+        yield from findings.row_counts(by_variant, workload.title)
+
+
+def progress(
+    trials: Sequence[MeasuredTrial], experiment: Experiment, found: Sequence[Finding] = ()
+) -> Progress:
+    """The same for the trials of the finished blocks, in the order in which the blocks were finished."""
+    if is_factorial(experiment):
+        judged = list(judged_factors(trials, experiment, found))
+    else:
+        comparisons = compare_all(trials, experiment, found)
+        # Identical variants measure the noise floor of the other comparisons, and have no answer.
+        asked = [one for one in comparisons if not one.is_identical] or comparisons
+        judged = [(one.variant, one.workload, one.judged, one.judged.verdict) for one in asked]
+    entries = tuple(_entry(*one, experiment) for one in judged)
+    return Progress(all(one.blocks_still_expected == 0 for one in entries), entries)
+
+
+def rule(trials: Sequence[MeasuredTrial], experiment: Experiment, found: Sequence[Finding]) -> StoppingRule:
+    """The entry `stopping` of verdict.json, for the same trials."""
+    stop = experiment.design.stop
+    assert stop is not None, "the caller has a run with design.stop"
+    finished, _ = finished_and_planned(trials, experiment)
+    return StoppingRule(
+        blocks=finished,
+        blocks_at_most=blocks_at_most(trials, experiment) or stop.max_blocks,
+        half_width_percent=stop.half_width_percent,
+        is_met=progress(trials, experiment, found).is_sure,
+        looks=Looks().counts(finished),
+        spending="alpha (1 - 5 / n)" if stop.top_up else "alpha (n / last)^2",
+    )
+
+
+def _entry(
+    variant: str, workload: str, judged: Judged, verdict: Verdict, experiment: Experiment
+) -> ComparisonProgress:
+    ends = judged.overall.interval_percent if judged.overall else None
+    half = (ends[1] - ends[0]) / 2.0 if ends and all(map(math.isfinite, ends)) else None
+    return ComparisonProgress(
+        variant, workload, ends, half, _blocks_still_expected(judged, verdict, half, experiment)
+    )
+
+
+def _blocks_still_expected(
+    judged: Judged, verdict: Verdict, half_width_percent: float | None, experiment: Experiment
+) -> int | None:
+    wanted, delta = experiment.design.stop, experiment.design.delta_percent
+    assert wanted is not None, "the caller has a run with design.stop"
+    overall, assessment = judged.overall, judged.assessment
+    if wanted.half_width_percent is not None:
+        if half_width_percent is not None and half_width_percent <= wanted.half_width_percent:
+            return 0
+        limit = math.log1p(wanted.half_width_percent / 100.0)
+    elif verdict in WORDS:
+        return 0
+    elif overall is None or overall.effect_percent <= -100.0:
+        return FIRST_LOOK if overall is None else None
+    else:
+        # For a direction, the interval must leave out zero; for "equivalent" it must be within ±delta.
+        limit = abs(math.log1p(overall.effect_percent / 100.0))
+        limit = max(limit, math.log1p(delta / 100.0) - limit) if delta is not None else limit
+    needed = blocks_for(assessment, limit)
+    present = len(assessment.overall_ratios.lows)
+    return None if needed is None else max(1, needed - present)

@@ -1,0 +1,234 @@
+"""Runs that may stop after any block: what the judge says of them, and what it answers after each block."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.simulated_trials import experiment, measured
+from tests.unit.stored_run import Arms, Making, judged, make
+
+from dbdyno.experiment.model import Experiment, Factor, Stop
+from dbdyno.experiment.schedule import Trial
+from dbdyno.judge import evidence, judge
+from dbdyno.judge.decision import compare_all
+from dbdyno.judge.sentence import sentence
+from dbdyno.judge.stopping import Progress, decide, progress
+from dbdyno.judge.wording import duration
+from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.store.measured import MeasuredTrial
+
+
+def stopping(of: Experiment, **stop: Any) -> Experiment:
+    """The experiment with `design.stop`."""
+    return of.model_copy(
+        update={"design": type(of.design)(**of.design.model_dump() | {"stop": Stop(**stop)})}
+    )
+
+
+def trials(of: Experiment, blocks: int, effect: float, noise: float = 0.02) -> list[MeasuredTrial]:
+    """The trials of the first blocks; variants other than a are faster by `effect`."""
+    draw = random.Random(3)
+
+    def throughput(trial: Trial) -> float:
+        return 1000.0 * math.exp((trial.variant != "a") * effect + draw.gauss(0.0, noise))
+
+    return [trial for trial in measured(of, throughput) if trial.block < blocks]
+
+
+def text(of: Experiment, found: list[MeasuredTrial], block_s: float | None = None) -> str:
+    """The sentence of the first comparison."""
+    return sentence(compare_all(found, of, [])[0], [], block_s)
+
+
+def test_a_sentence_says_after_how_many_blocks_a_run_stopped() -> None:
+    of = stopping(experiment())
+    assert text(of, trials(of, 10, -0.3)) == (
+        "b is slower than a: throughput -25.2 % (95 % interval -27.2 to -23.6), oltp_read_write at 10 "
+        "connections; stopped after 10 of at most 20 blocks; the interval allows for every look."
+    )
+
+
+def test_too_few_blocks_are_counted_against_those_that_the_looks_need() -> None:
+    of = stopping(experiment())
+    assert text(of, trials(of, 7, -0.3)).startswith(
+        "Too few blocks for a verdict (7 of at most 20; 8 are needed): b against a, throughput -25"
+    )
+
+
+def test_an_undecided_verdict_says_what_would_settle_it() -> None:
+    of = stopping(experiment())
+    undecided = text(of, trials(of, 20, 0.0, noise=0.1), 40.0)
+    assert undecided.endswith(
+        "stopped after 20 of at most 20 blocks, which differ by 14 %; the interval allows for every look; "
+        "±5 % would take about 150 blocks, 100 minutes."
+    ), undecided
+    fixed = text(experiment(), trials(experiment(), 8, 0.0, noise=0.1), 40.0)
+    assert fixed.endswith("8 blocks, which differ by 13 %; ±5 % would take about 30 blocks, 20 minutes."), (
+        fixed
+    )
+
+
+def test_durations_are_rough() -> None:
+    assert [duration(seconds) for seconds in (50, 100, 2400, 7200, 12_600, 90_000)] == [
+        "50 s",
+        "2 minutes",
+        "40 minutes",
+        "2 hours",
+        "3.5 hours",
+        "25 hours",
+    ]
+
+
+def test_a_run_is_sure_as_soon_as_every_comparison_has_its_word() -> None:
+    of = stopping(experiment(variants="abcd"))
+    assert not progress(trials(of, 8, -0.3), of).is_sure
+    assert progress(trials(of, 9, -0.3), of).is_sure
+    one = progress(trials(of, 9, 0.0), of)
+    assert not one.is_sure
+    assert [(c.variant, c.workload) for c in one.comparisons] == [
+        ("b", "oltp_read_write"),
+        ("c", "oltp_read_write"),
+        ("d", "oltp_read_write"),
+    ]
+
+
+def test_equivalence_and_crossing_curves_are_answers_too() -> None:
+    of = stopping(experiment(delta_percent=5.0))
+    assert progress(trials(of, 12, 0.0, noise=0.01), of).is_sure
+    of = stopping(experiment(loads=2))
+    crossing = [
+        replace(trial, figures=replace(trial.figures, throughput=500.0))
+        if trial.figures and trial.variant == "b" and trial.at == {"connections": 10}
+        else trial
+        for trial in trials(of, 12, 0.7)
+    ]
+    assert compare_all(crossing, of, [])[0].verdict == Verdict.MIXED
+    assert progress(crossing, of).is_sure
+
+
+def test_the_blocks_still_expected_follow_from_estimate_and_variation() -> None:
+    of = stopping(experiment())
+
+    def expected(blocks: int, effect: float, noise: float) -> int | None:
+        return progress(trials(of, blocks, effect, noise), of).comparisons[0].blocks_still_expected
+
+    assert expected(1, -0.1, 0.02) is None
+    assert expected(3, -0.3, 0.02) == 5
+    assert expected(8, 0.03, 0.06) == 12
+    assert expected(12, -0.3, 0.02) == 0
+
+
+def test_a_half_width_is_a_rule_of_its_own() -> None:
+    of = stopping(experiment(), half_width_percent=3.0)
+
+    def half_width(found: Progress) -> float:
+        return found.comparisons[0].half_width_percent or math.inf
+
+    results = {blocks: progress(trials(of, blocks, -0.3), of) for blocks in (7, 8, 20)}
+    assert not results[7].is_sure
+    assert all(one.is_sure == (half_width(one) <= 3.0) for one in results.values())
+    assert results[20].is_sure
+    narrow = stopping(experiment(), half_width_percent=0.01)
+    assert not progress(trials(narrow, 20, -0.3), narrow).is_sure
+
+
+def test_identical_variants_have_no_answer_to_wait_for(tmp_path: Path) -> None:
+    making = Making(
+        names=("a", "b", "again"),
+        identical=("again",),
+        stop=Stop(max_blocks=9),
+        connections=(10,),
+        speed=lambda trial, _tick: 100 - 10 * (trial.variant == "b") + trial.block % 3,
+    )
+    run = make(tmp_path, making)
+    assert [one.variant for one in decide(run).comparisons] == ["b"]
+    assert decide(run).is_sure
+
+
+def interrupted(blocks: int) -> Callable[[Trial], bool]:
+    """The trials that have not run after so many blocks and one trial of the next one."""
+    seen: list[int] = []
+
+    def absent(trial: Trial) -> bool:
+        if trial.block == blocks and not seen:
+            seen.append(trial.index)
+        return trial.block > blocks or (trial.block == blocks and trial.index not in seen)
+
+    return absent
+
+
+def test_only_finished_blocks_count_and_they_have_a_verdict(tmp_path: Path) -> None:
+    making = Making(stop=Stop(), connections=(10,), speed=Arms(b=lambda trial: 80 + trial.block % 3))
+    verdict = judged(tmp_path, replace(making, absent=interrupted(9)))
+    curve = verdict["comparisons"][0]["curve"]
+    assert (curve["verdict"], curve["blocks"]) == ("slower", 9)
+    assert "stopped after 9 of at most 20 blocks; the interval allows for every look" in curve["sentence"]
+    assert verdict["stopping"] == {
+        "blocks": 9,
+        "blocks_at_most": 20,
+        "half_width_percent": None,
+        "is_met": True,
+        "looks": [6, 7, 8, 9],
+        "spending": "alpha (1 - 5 / n)",
+    }
+    assert not any("have not run" in finding["text"] for finding in verdict["checks"])
+
+
+def test_a_run_without_a_finished_block_is_unfinished(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, Making(stop=Stop(), connections=(10,), absent=interrupted(0)))
+    assert verdict["comparisons"][0]["curve"]["verdict"] == "unfinished"
+    assert verdict["comparisons"][0]["curve"]["sentence"].startswith("Not finished (0 of 20 blocks)")
+
+
+def test_a_fixed_number_of_blocks_has_no_word_before_the_last_one(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, Making(connections=(10,), blocks=20, absent=interrupted(12)))
+    assert verdict["comparisons"][0]["curve"]["verdict"] == "unfinished"
+    assert verdict["comparisons"][0]["curve"]["interval_percent"] is None
+    assert "stopping" not in verdict
+
+
+def test_a_trial_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = interrupted(8)
+    run = make(tmp_path, Making(stop=Stop(max_blocks=9), connections=(10,), absent=absent))
+    first = decide(run)
+    assert not first.comparisons[0].blocks_still_expected
+    monkeypatch.setattr(evidence, "_measure_group", lambda *_: pytest.fail("read again"))
+    assert decide(run) == first
+
+
+def test_a_word_that_was_given_stays_when_blocks_are_added(tmp_path: Path) -> None:
+    """The later blocks do not differ."""
+    making = Making(stop=Stop(max_blocks=16), connections=(10,), speed=Arms(b=lambda t: 85 + t.block % 3))
+    late = replace(making, speed=Arms(b=lambda t: 85 + t.block % 3 if t.block < 8 else 99 + t.block % 3))
+    early = judged(tmp_path / "early", replace(late, absent=lambda trial: trial.block > 7))
+    topped_up = judged(tmp_path / "late", late)
+    for verdict in (early, topped_up):
+        assert verdict["comparisons"][0]["curve"]["verdict"] == "slower"
+        assert verdict["comparisons"][0]["curve"]["interval_percent"][1] < 0.0
+
+
+def test_the_factors_of_a_run_are_its_comparisons(tmp_path: Path) -> None:
+    factors = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t")))
+
+    def speed(trial: Trial, _tick: int) -> int:
+        return round(1000 * 1.2 ** ("y" in trial.variant) * 0.8 ** ("t" in trial.variant)) + trial.block % 3
+
+    making = Making(factors=factors, stop=Stop(), connections=(10,), speed=speed)
+    run = make(tmp_path, replace(making, absent=lambda trial: trial.block > 9))
+    found = decide(run)
+    assert [one.variant for one in found.comparisons] == [
+        "version y against x",
+        "threads t against s",
+        "whether the effect of threads depends on version",
+    ]
+    assert [one.blocks_still_expected == 0 for one in found.comparisons][:2] == [True, True]
+    factor = judge(run).factors
+    assert factor is not None
+    assert factor[0].verdict == "faster"
+    assert "stopped after 10 of at most 20 blocks; the interval allows for every look" in factor[0].sentence
