@@ -69,9 +69,9 @@ def outlook_text(assessment: Assessment, block_s: float | None) -> list[str]:
 
     `block_s` is the time of one block in seconds, if it is known.
     """
-    wanted = next_precision(assessment)
-    if wanted is None:
+    target = next_precision(assessment)
+    if target is None:
         return []
-    precision, blocks = wanted
+    precision, blocks = target
     time = f", {duration(blocks * block_s)}" if block_s else ""
     return [f"±{precision:g} % would take about {blocks} blocks{time}"]

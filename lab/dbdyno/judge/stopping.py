@@ -92,8 +92,8 @@ def progress(
     else:
         comparisons = compare_all(trials, experiment, found)
         # Identical variants measure the noise floor of the other comparisons, and have no answer.
-        asked = [one for one in comparisons if not one.is_identical] or comparisons
-        judged = [(one.variant, one.workload, one.judged, one.judged.verdict) for one in asked]
+        different = [one for one in comparisons if not one.is_identical] or comparisons
+        judged = [(one.variant, one.workload, one.judged, one.judged.verdict) for one in different]
     entries = tuple(_entry(*one, experiment) for one in judged)
     return Progress(all(one.blocks_still_expected == 0 for one in entries), entries)
 
@@ -126,13 +126,13 @@ def _entry(
 def _blocks_still_expected(
     judged: Judged, verdict: Verdict, half_width_percent: float | None, experiment: Experiment
 ) -> int | None:
-    wanted, delta = experiment.design.stop, experiment.design.delta_percent
-    assert wanted is not None, "the caller has a run with design.stop"
+    stop, delta = experiment.design.stop, experiment.design.delta_percent
+    assert stop is not None, "the caller has a run with design.stop"
     overall, assessment = judged.overall, judged.assessment
-    if wanted.half_width_percent is not None:
-        if half_width_percent is not None and half_width_percent <= wanted.half_width_percent:
+    if stop.half_width_percent is not None:
+        if half_width_percent is not None and half_width_percent <= stop.half_width_percent:
             return 0
-        limit = math.log1p(wanted.half_width_percent / 100.0)
+        limit = math.log1p(stop.half_width_percent / 100.0)
     elif verdict in WORDS:
         return 0
     elif overall is None or overall.effect_percent <= -100.0:
