@@ -141,6 +141,14 @@ def test_an_unknown_key_is_rejected_in_every_form_of_a_profile(changes: str) -> 
     assert not SCHEMA.is_valid(tomllib.loads(text))
 
 
+@pytest.mark.parametrize(
+    "statement", ['sql = "SELECT 1", line = 3', 'statements = [{ sql = "SELECT 1", line = 3 }]']
+)
+def test_a_statement_has_no_line_outside_its_sql_file(statement: str) -> None:
+    with pytest.raises(InvalidExperiment, match=r"transactions\.line = 3: there is no such key"):
+        given(FULL.replace('"SELECT :id",', f"{{ {statement} }},"))
+
+
 @pytest.mark.parametrize("text", [FULL, FACTORS])
 def test_every_short_form_is_read(text: str) -> None:
     given(text)

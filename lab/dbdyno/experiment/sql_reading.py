@@ -54,6 +54,7 @@ def resolve(
     """
     place = f"workload[{workload.get('label', 'sql')}]"
     merged = dict(workload)
+    errors += _line_errors(place, workload.get("transactions"))
     if isinstance(path := workload.get("file"), str):
         absolute = (folder / Path(path).expanduser()).resolve()
         merged = _merge(_read_file(absolute, f"{place}.file", path, dialect, errors), workload, place, errors)
@@ -74,6 +75,16 @@ def resolve(
             for name, text in value.items()
         }
     return merged
+
+
+def _line_errors(place: str, transactions: Any) -> Iterator[InputError]:
+    """Errors for the key `line`, which only statements of a .sql file have."""
+    for table in transactions if isinstance(transactions, list) else ():
+        if not isinstance(table, dict):
+            continue
+        yield from _line_errors(place, table.get("statements"))
+        if "line" in table:
+            yield InputError(f"{place}.transactions.line", table["line"], "there is no such key")
 
 
 def _read_file(
