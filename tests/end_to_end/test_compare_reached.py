@@ -143,7 +143,14 @@ def test_variables_are_compared_and_set_only_where_that_is_allowed(
     allowed = given.comparing(one, given.table("other", mysql, more=f"{declared}set_global = true\n"))
     refused(allowed.run("--no-report"), 4, "innodb_io_capacity could not be set", "omit set_global")
     mysql.sql("GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO dbdyno@'%'")
+    fixed = "variant[other].server.variables.innodb_buffer_pool_instances=3"
     try:
+        refused(
+            allowed.run("--no-report", "--set", fixed),
+            2,
+            "innodb_buffer_pool_instances cannot be changed",
+            "compare two servers",
+        )
         answer = allowed.run("--no-report", "--set", "design.state=preserve")
     finally:
         mysql.sql("REVOKE SYSTEM_VARIABLES_ADMIN ON *.* FROM dbdyno@'%'")

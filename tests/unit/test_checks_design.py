@@ -159,6 +159,16 @@ def test_more_than_one_difference_is_confounded() -> None:
     assert finding.evidence["differing"] == ["variables.a", "variables.pool", "variables.extra"]
 
 
+def test_two_existing_servers_with_one_setting_are_exchanged() -> None:
+    given = experiment(kind="remote", url="mysql://bench@db1/shop")
+    server = given.variants[1].server.model_copy(update={"url": "mysql://bench@db2/shop"})
+    other = given.variants[1].model_copy(update={"server": server})
+    (finding,) = found("P15", given.model_copy(update={"variants": (given.variants[0], other)}))
+    assert finding.level == "warn"
+    assert "different values of variables.thread_handling" in finding.text
+    assert "Exchange the values of the two servers" in finding.fix
+
+
 def test_spellings_of_one_value_are_no_difference() -> None:
     given = experiment(variables=({"innodb_buffer_pool_size": "1G"}, {"innodb-buffer-pool-size": "1024M"}))
     (finding,) = found("P15", given)

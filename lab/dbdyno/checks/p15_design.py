@@ -115,7 +115,18 @@ def _identical_finding(baseline: Variant, variant: Variant) -> Finding:
 
 def _difference_findings(baseline: Variant, variant: Variant, *, factorial: bool) -> Iterator[Finding]:
     differences = list_differences(baseline, variant)
-    if len(differences) > 1 and not factorial:
+    if len(differences) == 2 and "url" in differences and not factorial:
+        setting = next(name for name in differences if name != "url")
+        yield _warn(
+            f"{variant.name} and {baseline.name} are different servers (url) with different values of "
+            f"{setting}: any other difference between the servers looks like an effect of the setting.",
+            "Exchange the values of the two servers and run again: an effect of the setting changes its "
+            "sign.",
+            subject=variant.name,
+            baseline=baseline.name,
+            differing=differences,
+        )
+    elif len(differences) > 1 and not factorial:
         yield _warn(
             f"{variant.name} differs from {baseline.name} in {len(differences)} settings "
             f"({', '.join(differences)}): an effect cannot be attributed to one of them.",

@@ -18,7 +18,8 @@ from dbdyno.problem import Problem
 
 PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, not a password.
 PASSWORD_FIX = (
-    f"put it into the variable {PASSWORD_VARIABLE}, a file for --password-file, or type it when asked"
+    f"put it into the variable {PASSWORD_VARIABLE}, or into a file (in an experiment: password_file in "
+    "[variant.server]; dbdyno run: --password-file)"
 )
 
 

@@ -126,8 +126,8 @@ class RemoteServer(Server):
                 raise ServerProblem(
                     f"{self.variant}: {name} could not be set on the server: {problem.text}",
                     problem.fix
-                    or "grant the account the privilege (SYSTEM_VARIABLES_ADMIN, SUPER or ALTER SYSTEM), or "
-                    "set the variable yourself and omit set_global",
+                    or "grant the account the privilege (MariaDB: SUPER, MySQL: SYSTEM_VARIABLES_ADMIN, "
+                    "PostgreSQL: ALTER SYSTEM), or set the variable yourself and omit set_global",
                     problem.exit_code,
                 ) from problem
 

@@ -81,6 +81,8 @@ _FAILURES = {
     ),
     "refused": ("{where} refuses the connection: {text}", "look at the server's log for the reason"),
 }
+# The variable can be set only when the server starts.
+_READ_ONLY = 1238
 # Keys of `_FAILURES` by error number of the MySQL protocol.
 _MYSQL_FAILURES = {
     1045: "login",
@@ -222,7 +224,15 @@ class RemoteMySQL(RemoteProtocol):
         before = admin.pairs(f"SHOW GLOBAL VARIABLES LIKE {pattern}")
         if name not in before:
             raise ServerProblem(f"the server has no variable {name!r}")
-        admin.query(f"SET GLOBAL {name} = {_format_mysql_value(format_value(name, value))}")
+        try:
+            admin.query(f"SET GLOBAL {name} = {_format_mysql_value(format_value(name, value))}")
+        except ServerProblem as problem:
+            if f"(error {_READ_ONLY})" in problem.text:
+                raise ServerProblem(
+                    f"{name} cannot be changed while the server runs",
+                    "compare two servers that were started with different values, and omit set_global",
+                ) from problem
+            raise
         return before[name]
 
     def revert(self, admin: AdminConnection, name: str, before: str) -> None:
