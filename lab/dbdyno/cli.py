@@ -28,6 +28,7 @@ COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
     "run": "Benchmark one server at several loads; print a table.",
     "check": "Validate an experiment on its servers, without running load.",
+    "plan": "Show what a comparison will cost and how precise it will be.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
     "schema": "Print a JSON Schema: of the experiment file for editors, or of a result file.",
     "sysbench": "sysbench-compatible command line.",

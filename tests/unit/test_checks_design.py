@@ -20,6 +20,7 @@ from dbdyno.experiment.model import (
     Load,
     OltpWorkload,
     ServerSpec,
+    Stop,
     Variant,
 )
 from dbdyno.finding import Finding
@@ -55,6 +56,25 @@ def found(code: str, given: Experiment) -> list[Finding]:
 
 def test_a_sound_design_has_no_finding() -> None:
     assert found("P15", experiment()) == []
+
+
+def test_the_limits_of_a_stop_must_allow_for_a_verdict() -> None:
+    def findings(**stop: Any) -> list[str]:
+        given = experiment()
+        return [
+            f"{one.text} {one.fix}"
+            for one in found("P15", given.model_copy(update={"design": Design(stop=Stop(**stop))}))
+        ]
+
+    assert findings() == []
+    (text,) = findings(max_blocks=7)
+    assert text.startswith(
+        "max_blocks = 7 cannot give a verdict: the first one is possible after 8 blocks. Set"
+    )
+    # 8 blocks of 2 variants at 3 loads for 1 s.
+    assert findings(max_time_s=48.0) == []
+    (text,) = findings(max_time_s=47.0)
+    assert "it needs 8 blocks, whose load takes 48 s. Set a longer max_time" in text
 
 
 @pytest.mark.parametrize("state", ["restart", "reset", "preserve"])

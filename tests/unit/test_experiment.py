@@ -309,6 +309,13 @@ def test_stop_has_its_defaults_and_the_units_of_the_file() -> None:
     assert design == Design.model_validate_json(design.model_dump_json())
 
 
+def test_a_comparison_without_a_number_of_blocks_stops_when_it_is_sure() -> None:
+    other = f'{SMALLEST}[[variant]]\nname = "b"\n'
+    assert given(f"{other}server.variables.innodb_buffer_pool_size = 1\n").design.stop == Stop()
+    # No verdict about one variant, or about identical ones, can be sure.
+    assert given(other).design.stop is given(SMALLEST).design.stop is None
+
+
 def test_errors_of_stop_name_its_keys() -> None:
     text = 'stop = { when = "never", max_time = 3, max_block = 3 }'
     told = errors(f"{SMALLEST}[design]\n{text}")

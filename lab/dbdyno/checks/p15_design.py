@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.checks.check import Check, Context, Moment
+from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import family_size, is_identical, list_differences
 from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
 from dbdyno.stats.paired import ALPHA
+from dbdyno.stats.repeated import Looks
 from dbdyno.stats.signed_rank import blocks_needed
 
 
@@ -21,12 +24,13 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
     Rule: the smallest possible p-value, 2 / 2^blocks, must not exceed 0.05 / K, where K is the number of
     verdict sentences (all comparisons of a run, or all main effects and interactions): 6 blocks for one
-    sentence, 7 for three, 8 for six. The order is balanced exactly only if the number of blocks is a multiple
-    of the number of variants. Points in a fixed order run in the state that earlier points left. With a
-    single variant nothing is compared. Several
-    declared differences between a variant and the baseline are confounded, unless the variants are all
-    combinations of declared factors, whose effects the judge separates. Each of these is a warning, but an
-    unbalanced order is a note. Identical variants are a note: an A/A test, which measures the noise floor.
+    sentence, 7 for three, 8 for six. With `design.stop`, `max_blocks` and `max_time` must allow for the first
+    look that can give a verdict (8 blocks for one sentence). The order is balanced exactly only if the number
+    of blocks is a multiple of the number of variants. Points in a fixed order run in the state that earlier
+    points left. With a single variant nothing is compared. Several declared differences between a variant and
+    the baseline are confounded, unless the variants are all combinations of declared factors, whose effects
+    the judge separates. Each of these is a warning, but an unbalanced order is a note. Identical variants are
+    a note: an A/A test, which measures the noise floor.
     """
     assert moment is Moment.DESIGN, "P15 is registered for DESIGN only"
     experiment = context.experiment
@@ -60,6 +64,10 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
         family_size(experiment),
         len(experiment.variants),
     )
+    stop = experiment.design.stop
+    if stop is not None:
+        yield from _stop_findings(experiment, stop, sentences)
+        return
     needed = blocks_needed(ALPHA / sentences)
     if blocks < needed:
         share = f"{100 * ALPHA / sentences:.2g} %"
@@ -85,6 +93,33 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
             "exactly, so some variants run first more often than others.",
             fix=f"Set blocks = {blocks + variants - blocks % variants} in [design].",
             evidence={"blocks": blocks, "variants": variants},
+        )
+
+
+def _stop_findings(experiment: Experiment, stop: Stop, sentences: int) -> Iterator[Finding]:
+    """Warnings if the limits of design.stop end the run before the first look that can give a verdict."""
+    needed = Looks(None if stop.top_up else stop.max_blocks).blocks_needed(ALPHA / sentences)
+    of_sentences = "" if sentences == 1 else f" with {sentences} verdict sentences"
+    if stop.max_blocks < needed:
+        yield _warn(
+            f"max_blocks = {stop.max_blocks} cannot give a verdict: the first one is possible after {needed} "
+            f"blocks{of_sentences}.",
+            f"Set max_blocks = {needed} or more in [design] stop.",
+            blocks=stop.max_blocks,
+            blocks_needed=needed,
+            sentences=sentences,
+        )
+    load = experiment.load
+    trials = len(experiment.variants) * len(experiment.workloads) * len(load.points())
+    least_s = needed * trials * (load.duration_s + (load.warmup_s or 0.0))
+    if least_s > stop.max_time_s:
+        yield _warn(
+            f"max_time = {format_duration(stop.max_time_s)} allows for no verdict: it needs {needed} blocks"
+            f"{of_sentences}, whose load takes {format_duration(least_s)}.",
+            "Set a longer max_time in [design] stop, or fewer loads or shorter trials in [load].",
+            max_time_s=stop.max_time_s,
+            least_s=least_s,
+            blocks_needed=needed,
         )
 
 

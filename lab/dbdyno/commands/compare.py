@@ -22,8 +22,9 @@ from dbdyno.commands import comparison_output
 from dbdyno.commands.completion import ExperimentFile, Profile
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import interruptible
+from dbdyno.commands.plan import summary
 from dbdyno.commands.watch import show_progress
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode, Problem
@@ -32,6 +33,9 @@ from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
+from dbdyno.run.planning import find_earlier, time_shares
+from dbdyno.run.planning import plan as make_plan
+from dbdyno.run.stopping import Limits
 from dbdyno.store import Run, files
 from dbdyno.store.verdict import VerdictFile
 
@@ -46,6 +50,14 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
     ] = False,
+    blocks: Annotated[
+        str | None,
+        typer.Option(metavar="N|+N", help="Run exactly N blocks; +N with --resume: N more blocks."),
+    ] = None,
+    max_time: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Begin no block that would end after this time: 30m, 2h."),
+    ] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,14 +68,20 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
     console = Console(stderr=True, highlight=False)
-    experiment = assign_cpus(read(file, profile, assignments or []))
+    count, more_blocks = _parse_blocks(blocks, resume=resume)
+    changes = [*(assignments or []), *([] if count is None else [f"design.blocks={count}"])]
+    experiment = assign_cpus(read(file, profile, changes))
     require_cpus(experiment)
+    limits = _limits(experiment, more_blocks, max_time)
     engine = Engine()
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
     # The stored experiment has an order seed: chosen above, or by the run that is resumed.
     experiment = run.experiment()
     comparison_output.describe(console, experiment, profile)
-    conclusion = _run(console, experiment, run, engine)
+    if not resume:
+        expected = make_plan(experiment, find_earlier(results, experiment))
+        console.print(f"  plan      {summary(expected)}", soft_wrap=True)
+    conclusion = _run(console, experiment, run, engine, limits)
     with files.store_errors(run.path):
         verdict = judge.judge(run)
     try:
@@ -77,6 +95,47 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     raise typer.Exit(_exit_code(verdict, conclusion))
 
 
+def _parse_blocks(text: str | None, *, resume: bool) -> tuple[int | None, int | None]:
+    """The number of blocks that replaces the plan of the file, and the number to add to a run. Raises
+    Problem.
+    """
+    if text is None:
+        return None, None
+    number = text.removeprefix("+")
+    if not number.isdecimal() or int(number) == 0:
+        raise Problem(
+            f"--blocks {text}: this is not a number of blocks", "Write --blocks 8, or --resume --blocks +4"
+        )
+    if not text.startswith("+"):
+        return int(number), None
+    if not resume:
+        raise Problem(f"--blocks {text} adds blocks to a run", "Add --resume, or write the number without +")
+    return None, int(number)
+
+
+def _limits(experiment: Experiment, more_blocks: int | None, max_time: str | None) -> Limits:
+    """The limits of this call. Raises Problem if the experiment has a fixed number of blocks."""
+    stop = experiment.design.stop
+    if stop is None and more_blocks is not None:
+        raise Problem(
+            f"the experiment has a fixed number of blocks ({experiment.design.blocks}); adding blocks after "
+            "a look at the result makes wrong verdicts more frequent",
+            "Start a new run, with stop = { top_up = true } instead of blocks in [design]",
+        )
+    if stop is None and max_time is not None:
+        raise Problem(
+            f"the experiment has a fixed number of blocks ({experiment.design.blocks}); --max-time has no "
+            "effect",
+            "Leave out --max-time, or add --set design.stop.max_blocks=20",
+        )
+    if max_time is None:
+        return Limits(stop.max_time_s if stop else None, more_blocks)
+    try:
+        return Limits(parse_duration_s(max_time), more_blocks)
+    except ValueError as error:
+        raise Problem(f"--max-time {max_time}: {error}") from error
+
+
 def _open(
     file: Path, experiment: Experiment, profile: str | None, results: Path, *, resume: bool, engine: Engine
 ) -> Run:
@@ -86,37 +145,47 @@ def _open(
     return Run.create(results, experiment, file.read_bytes(), profile, environment(engine.version()))
 
 
-def _run(console: Console, experiment: Experiment, run: Run, engine: Engine) -> Conclusion:
-    """Run the trials. An early end prints the command that continues the run."""
+def _run(console: Console, experiment: Experiment, run: Run, engine: Engine, limits: Limits) -> Conclusion:
+    """Run the trials. An early end prints the command that continues the run, and the verdict so far if the
+    experiment has `design.stop`.
+    """
     began = time.monotonic()
     try:
         with interruptible("stopping the servers"), show_progress(console, experiment) as listen:
-            conclusion = run_comparison(experiment, run, listen, engine)
+            conclusion = run_comparison(experiment, run, listen, engine, limits)
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
-        _print_resume_command(run)
+        if _print_resume_command(run) and experiment.design.stop is not None:
+            with files.store_errors(run.path):
+                judge.judge(run)
+            comparison_output.show(run, experiment)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Problem as problem:
         print_problem(problem)
         _print_resume_command(run)
         raise typer.Exit(problem.exit_code) from problem
-    console.print(f"done in {format_duration(time.monotonic() - began)}")
+    shares = time_shares(run)
+    share = f": {shares.text()}" if shares else ""
+    console.print(f"done in {format_duration(time.monotonic() - began)}{share}", soft_wrap=True)
     return conclusion
 
 
-def _print_resume_command(run: Run) -> None:
-    """After an early end, print what is stored and the command that continues the run."""
+def _print_resume_command(run: Run) -> bool:
+    """After an early end, print what is stored and the command that continues the run. Returns whether
+    anything is stored.
+    """
     try:
         if run.discard_if_empty():
-            return
+            return False
         done = sum(trial.is_done for trial in run.trials())
         planned = len(run.schedule())
     except Problem:
         # The store itself failed; that error has been printed.
-        return
+        return False
     arguments = [*sys.argv[1:]] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
     print(f"  {done} of {planned} trials are finished and kept in {run.path}", file=sys.stderr)
     print(f"  Continue with: dbdyno {shlex.join(arguments)}", file=sys.stderr)
+    return True
 
 
 def _exit_code(verdict: VerdictFile, conclusion: Conclusion) -> ExitCode:

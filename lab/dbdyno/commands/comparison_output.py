@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno import report
+from dbdyno.commands.plan import design_text
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.finding import Finding
 from dbdyno.judge.wording import join_words
@@ -52,7 +53,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
         f"  load      {join_words([f'{value:g}' for value in levels])} {unit} over "
         f"{_TRANSPORTS[load.transport]}{shape}; {read}{warmup}, measurement {load.duration_s:g} s",
-        f"  design    {design.blocks} block{'' if design.blocks == 1 else 's'}, balanced random order "
+        f"  design    {design_text(experiment)}, balanced random order "
         f"(order seed {design.effective_order_seed}); {_STATES[design.state]} before each {groups}; "
         f"workload seed {design.seed}",
         f"  client    CPUs {experiment.client.cpus or 'any'}",

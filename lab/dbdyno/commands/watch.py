@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
+from dbdyno.judge.wording import signed
 from dbdyno.report import formatting
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
@@ -97,6 +99,8 @@ class _Plain:
             case progress.Extended():
                 self._trials += len(value.trials)
                 self._print(f"{value.text}{self._remaining_text()}")
+            case progress.BlockEnded():
+                self._print(block_text(value) + ("" if value.why else self._time_left()))
             case progress.NewFindings():
                 for finding in value.findings:
                     show(self._console, finding)
@@ -124,6 +128,9 @@ class _Plain:
         self._print(f"[{self._completed}/{self._trials}] {_outcome_text(value)}{self._remaining_text()}")
 
     def _remaining_text(self) -> str:
+        return self._time_left()
+
+    def _time_left(self) -> str:
         return f"; {format_duration(self._estimate.left_s())} left"
 
     def _print(self, text: str, style: str = "") -> None:
@@ -165,6 +172,41 @@ class _Live(_Plain):
 
     def _remaining_text(self) -> str:
         return ""
+
+
+def block_text(ended: progress.BlockEnded) -> str:
+    """The line after a block: "block 9 of at most 20: b -2.1 to +10.5 %, ±6.3 %; about 5 more blocks"."""
+    text = f"block {ended.blocks} of at most {ended.at_most}"
+    known = [one for one in ended.look.comparisons if one.interval_percent is not None]
+    if known:
+        # The one that takes longest.
+        one = max(
+            known, key=lambda one: (one.blocks_still_expected or math.inf, one.half_width_percent or 0.0)
+        )
+        low, high = (signed(end) for end in one.interval_percent or ())
+        text += f": {one.variant} {low} to {high} %"
+        if one.half_width_percent is not None:
+            text += f", ±{one.half_width_percent:.1f} %"
+        if len(ended.look.comparisons) > 1:
+            text += f" (the least precise of {len(ended.look.comparisons)} comparisons)"
+    if ended.why is not None:
+        return f"{text}; {ENDS[ended.why]}"
+    expected = ended.blocks_expected
+    if not known:
+        return f"{text}; no verdict is possible yet"
+    if expected is None:
+        return text
+    text += f"; about {expected} more block{'' if expected == 1 else 's'}"
+    left = ended.at_most - ended.blocks
+    return f"{text} would be needed" if expected > left else text
+
+
+# Why a comparison ends, for the last line after a block.
+ENDS = {
+    "sure": "sure, so no more blocks are needed",
+    "blocks": "no blocks are left",
+    "time": "the next block would take longer than the time that is left",
+}
 
 
 def _trial_text(trial: Trial) -> str:

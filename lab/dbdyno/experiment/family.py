@@ -63,6 +63,11 @@ def is_identical(experiment: Experiment, variant: Variant) -> bool:
     return not list_differences(experiment.variants[0], variant)
 
 
+def has_verdict(experiment: Experiment) -> bool:
+    """Whether a verdict of the run may have a direction: not with one variant, or identical variants only."""
+    return any(not is_identical(experiment, variant) for variant in experiment.variants[1:])
+
+
 def list_differences(one: Variant, other: Variant) -> list[str]:
     """The differences between the servers of two variants, as keys of the experiment file."""
     keys = [key for key in type(one.server).model_fields if key not in _NO_DIFFERENCE]

@@ -179,9 +179,9 @@ class Design(Model):
 
     # With `stop` the largest number of blocks, equal to its max_blocks.
     blocks: int = Field(default=8, ge=1, le=1_000)
-    """How often every variant runs at every point; a verdict needs 6, or more for several sentences (P15)."""
+    """A fixed number of blocks instead of `stop`; a verdict needs 6, or more for several sentences (P15)."""
     stop: Stop | None = None
-    """When the comparison ends, instead of a fixed number of `blocks`."""
+    """When the comparison ends; without `blocks` and `stop`, if its verdicts are sure."""
     state: State = "restore"
     """What happens to the data before each group."""
     state_per: Literal["group", "trial"] = "group"
@@ -195,7 +195,7 @@ class Design(Model):
     """Random seed of the order of trials and of the servers' slots, chosen and stored by the run."""
     # See experiment/repeats.py.
     repeat_disturbed: bool = True
-    """Repeat a block that other processes disturbed, at the end of the run (D06)."""
+    """Repeat a block that other processes disturbed (D06)."""
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
     """The largest difference that does not matter to you, in percent; the verdict *equivalent* needs it."""
 
@@ -311,6 +311,13 @@ class Experiment(Model):
         if self.design.order_seed is not None:
             return self
         return self.model_copy(update={"design": self.design.model_copy(update={"order_seed": order_seed})})
+
+    def with_max_time_of(self, design: Design) -> Experiment:
+        """The experiment with the `stop.max_time_s` of another design, if both have `stop`."""
+        if self.design.stop is None or design.stop is None:
+            return self
+        stop = self.design.stop.model_copy(update={"max_time_s": design.stop.max_time_s})
+        return self.model_copy(update={"design": self.design.model_copy(update={"stop": stop})})
 
     def secrets(self) -> frozenset[str]:
         """The environment variables that hold passwords of any variant."""

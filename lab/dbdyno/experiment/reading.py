@@ -19,7 +19,8 @@ from dbdyno.experiment import factors, overrides, script_reading, sql_reading, s
 from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.explain import is_echo, to_input_error
-from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload
+from dbdyno.experiment.family import has_verdict
+from dbdyno.experiment.model import Design, Experiment, ScriptWorkload, SqlWorkload
 from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
 
@@ -74,6 +75,7 @@ def from_document(document: dict[str, Any], source: str, folder: Path) -> Experi
     resolved = _resolve(document, folder, errors)
     experiment = _validate(resolved, errors)
     if experiment is not None:
+        experiment = _with_default_stop(experiment, document.get("design", {}))
         errors += _combination_errors(experiment)
     else:
         # Also report errors in SQL statements if another part of the file is invalid.
@@ -254,6 +256,17 @@ def _validate(resolved: dict[str, Any], errors: list[InputError]) -> Experiment 
         known = {error.key for error in errors}
         errors += [error for key, error in by_key.items() if key not in known]
         return None
+
+
+def _with_default_stop(experiment: Experiment, design: dict[str, Any]) -> Experiment:
+    """The experiment, which ends when its verdict is sure if the file says neither `blocks` nor `stop`.
+
+    Without different variants no verdict can be sure, so such an experiment has a fixed number of blocks.
+    """
+    if "blocks" in design or "stop" in design or not has_verdict(experiment):
+        return experiment
+    chosen = {**experiment.design.model_dump(), "stop": stop.Stop().model_dump()}
+    return experiment.model_copy(update={"design": Design.model_validate(chosen)})
 
 
 def _combination_errors(experiment: Experiment) -> Iterator[InputError]:

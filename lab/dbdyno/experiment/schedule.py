@@ -16,8 +16,8 @@ Experiments, ch. 4; Jones & Kenward 2014, Design and Analysis of Cross-Over Tria
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dbdyno.experiment.model import Experiment, Point
 
@@ -41,13 +41,14 @@ class Trial:
     repeats: int | None = None
 
 
-def schedule(experiment: Experiment) -> tuple[Trial, ...]:
+def schedule(experiment: Experiment, blocks: int | None = None) -> tuple[Trial, ...]:
     """Every trial of the experiment in running order; equal experiments have equal schedules on every
-    machine.
+    machine. With another number of `blocks`, those that both schedules have are equal.
     """
     trials: list[Trial] = []
-    orders = {workload.title: _VariantOrder(experiment, workload.title) for workload in experiment.workloads}
-    for block in range(experiment.design.blocks):
+    count = experiment.design.blocks if blocks is None else blocks
+    orders = {one.title: _VariantOrder(experiment, one.title, count) for one in experiment.workloads}
+    for block in range(count):
         for group in _groups(experiment, orders, block):
             number = trials[-1].group + 1 if trials else 0
             trials += [
@@ -55,6 +56,32 @@ def schedule(experiment: Experiment) -> tuple[Trial, ...]:
                 for offset, (variant, workload, point, slot) in enumerate(group)
             ]
     return tuple(trials)
+
+
+def planned_blocks(trials: Iterable[Trial]) -> list[int]:
+    """The numbers of the blocks that repeat no other block, in running order."""
+    return list(dict.fromkeys(trial.block for trial in trials if trial.repeats is None))
+
+
+def top_up(experiment: Experiment, trials: Sequence[Trial], blocks: int) -> list[Trial]:
+    """The trials of so many more blocks, whose balanced order continues that of `trials`; their numbers
+    follow the last ones.
+    """
+    last = max(trials, key=lambda trial: trial.index)
+    so_far = len(planned_blocks(trials))
+    every = schedule(experiment, so_far + blocks)
+    before = [trial for trial in every if trial.block < so_far][-1]
+    next_block = max(trial.block for trial in trials) + 1
+    return [
+        replace(
+            trial,
+            index=last.index + trial.index - before.index,
+            block=next_block + trial.block - so_far,
+            group=last.group + trial.group - before.group,
+        )
+        for trial in every
+        if trial.block >= so_far
+    ]
 
 
 def count_earlier_trials(experiment: Experiment, trial: Trial, planned: Sequence[Trial] = ()) -> int:
@@ -92,13 +119,13 @@ def engine_seed(experiment: Experiment, trial: Trial) -> int:
 class _VariantOrder:
     """Order and slots of the variants for one workload, block by block."""
 
-    def __init__(self, experiment: Experiment, workload: str) -> None:
+    def __init__(self, experiment: Experiment, workload: str, blocks: int) -> None:
         design = experiment.design
         names = [variant.name for variant in experiment.variants]
-        self.orders = balanced_orders(names, design.blocks, design.effective_order_seed, "variant", workload)
-        slots = balanced_orders(names, design.blocks, design.effective_order_seed, "slot", workload)
+        self.orders = balanced_orders(names, blocks, design.effective_order_seed, "variant", workload)
+        slots = balanced_orders(names, blocks, design.effective_order_seed, "slot", workload)
         # If data are kept between groups, each variant keeps its slot.
-        self.slots = slots if design.state == "restore" else [names] * design.blocks
+        self.slots = slots if design.state == "restore" else [names] * blocks
 
     def slot(self, block: int, variant: str) -> int:
         """The slot of a variant in a block."""

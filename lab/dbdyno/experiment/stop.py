@@ -31,13 +31,19 @@ class Stop(Model):
     """Maximum time of one call of `compare`; no block begins that is expected to end later."""
     # Without, the looks spend more of the error rate per block.
     top_up: bool = True
-    """Blocks may be added after the end."""
+    """Blocks may be added after the end; `false` shows the same difference with fewer blocks."""
 
     def text(self) -> str:
         """The rule as a clause: "until the verdict is sure"."""
         if self.half_width_percent is None:
             return "until the verdict is sure"
         return f"until every interval is within ±{self.half_width_percent:g} %"
+
+
+def parse_percent(text: object) -> float | None:
+    """The number of a percentage such as "1.5%"; None if it is something else."""
+    match = _PERCENT.fullmatch(text.strip()) if isinstance(text, str) else None
+    return None if match is None else float(match[1])
 
 
 def resolve(design: dict[str, Any], errors: list[InputError]) -> dict[str, Any]:
@@ -66,10 +72,10 @@ def resolve(design: dict[str, Any], errors: list[InputError]) -> dict[str, Any]:
     when = stop.pop("when", "sure")
     if when != "sure":
         text = when.get("half_width") if isinstance(when, dict) and set(when) == {"half_width"} else None
-        match = _PERCENT.fullmatch(text.strip()) if isinstance(text, str) else None
-        if match is None:
+        percent = parse_percent(text)
+        if percent is None:
             fix = 'Write when = "sure" or when = { half_width = "1%" }'
             errors.append(InputError("design.stop.when", when, "there is no such rule", fix))
         else:
-            stop["half_width_percent"] = float(match[1])
+            stop["half_width_percent"] = percent
     return {**design, "stop": stop}

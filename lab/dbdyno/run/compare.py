@@ -28,31 +28,56 @@ from dbdyno.run.affinity import require_cpus
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped, hook_findings
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
+from dbdyno.run.estimate import Estimate
 from dbdyno.run.progress import Listener
-from dbdyno.run.repeating import may_repeat, plan_repeats
+from dbdyno.run.repeating import may_repeat, plan_repeat, plan_repeats
+from dbdyno.run.stopping import Limits, Stopping
 from dbdyno.servers import open_server
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import Description, Server, ServerProblem, combine_problems
 from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
-from dbdyno.store import Run
+from dbdyno.store import Run, StoreProblem
+from dbdyno.store.endings import Ending, Why, add_ending
 from dbdyno.store.warmup_trial import derived_warmup_s, write_warmup_trials
 
 
-def compare(experiment: Experiment, run: Run, listen: Listener, engine: Engine | None = None) -> Conclusion:
-    """Run every trial of the schedule that `run` does not contain yet.
+def compare(
+    experiment: Experiment,
+    run: Run,
+    listen: Listener,
+    engine: Engine | None = None,
+    limits: Limits | None = None,
+) -> Conclusion:
+    """Run the trials of the schedule that `run` does not contain yet: all of them, or until `design.stop`
+    ends the call.
 
     Raises Problem (from a server, the engine, the store, or for a missing CPU) and passes on
     KeyboardInterrupt. In both cases completed trials are kept, all processes are stopped, and the run can be
     resumed.
     """
     require_cpus(experiment)
-    coordinator = Coordinator(experiment, run, engine or Engine(), listen)
+    estimate = Estimate(experiment)
+
+    def tell(value: progress.Progress) -> None:
+        estimate.listen(value)
+        listen(value)
+
+    coordinator = Coordinator(experiment, run, engine or Engine(), tell)
+    began_us = time.time_ns() // 1000
+    why: Why = "failed"
     stops: Sequence[Finding] = ()
     try:
-        _Comparison(coordinator).run()
+        why = _Comparison(coordinator, limits or Limits(), estimate).run()
     except Stopped as stopped:
-        stops = stopped.stops
+        stops, why = stopped.stops, "check"
+    except KeyboardInterrupt:
+        why = "interrupted"
+        raise
+    finally:
+        # The error that ended the call is the one to report.
+        with contextlib.suppress(StoreProblem):
+            add_ending(run, Ending(began_unix_us=began_us, ended_unix_us=time.time_ns() // 1000, why=why))
     return coordinator.conclude(stops)
 
 
@@ -63,26 +88,31 @@ def _split_by_group(trials: Iterable[Trial]) -> list[list[Trial]]:
 class _Comparison:
     """One comparison in progress. Each variant has one server object per data set; groups start it."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: Coordinator, limits: Limits, estimate: Estimate) -> None:
         self._coordinator, self._experiment, self._run = coordinator, coordinator.experiment, coordinator.run
         trials = self._run.trials()
         finished = {trial.index for trial in trials if trial.is_result}
-        planned = self._run.schedule()
-        self._may_repeat = may_repeat(self._experiment, planned)
+        planned, stop = self._run.schedule(), self._experiment.design.stop
+        self._stopping = Stopping(self._experiment, stop, self._run, limits, estimate) if stop else None
+        self._may_repeat = not stop and may_repeat(self._experiment, planned)
         self._finished = len(finished)
-        self._todo = [trial for trial in planned if trial.index not in finished]
-        if not self._todo:
-            # The earlier attempt ended after its last trial, before it planned repeats.
-            self._todo = self._plan_repeats()
+        if self._stopping:
+            self._todo = self._stopping.plan(finished)
+        else:
+            self._todo = [trial for trial in planned if trial.index not in finished]
+            # Empty if the earlier attempt ended after its last trial, before it planned repeats.
+            self._todo = self._todo or self._plan_repeats()
         # Names of the variants with at least one completed trial.
         self._variants_with_results: set[str] = {trial.meta["variant"] for trial in trials if trial.is_done}
         self._servers: dict[tuple[str, str], Server] = {}
         # Descriptions of the servers at their first start with data, by variant and workload.
         self._first_descriptions: dict[tuple[str, str], Description] = {}
 
-    def run(self) -> None:
-        """Run all steps in order. Raises Stopped, Problem."""
+    def run(self) -> Why:
+        """Run all steps in order. Returns why the comparison ends. Raises Stopped, Problem."""
         coordinator, experiment = self._coordinator, self._experiment
+        if self._stopping and self._stopping.why:
+            coordinator.step("the run has ended; --resume --blocks +4 adds four blocks")
         coordinator.require(Moment.DESIGN, Context(experiment))
         with contextlib.ExitStack() as stack:
             workspace = stack.enter_context(contextlib.closing(Workspace.open(self._run.path.parent.parent)))
@@ -115,6 +145,7 @@ class _Comparison:
                 waiting_groups = deque(_split_by_group(self._todo))
                 while waiting_groups:
                     self._run_group(data, slots, waiting_groups)
+        return (self._stopping and self._stopping.why) or "blocks"
 
     def _announce(self, workloads: Sequence[Workload], rows: int, warmup_trials: int) -> None:
         self._coordinator.listen(
@@ -128,6 +159,7 @@ class _Comparison:
                 warmup_trials=warmup_trials,
                 warmup_trial_s=warmup.length_s(self._experiment) if warmup_trials else 0.0,
                 warmup_s=derived_warmup_s(self._run),
+                max_time_s=self._stopping.limit_s if self._stopping else None,
             )
         )
 
@@ -258,8 +290,8 @@ class _Comparison:
     def _run_group(self, data: DataState, slots: Slots, waiting_groups: deque[list[Trial]]) -> None:
         """Run the first waiting group: its server, its trials, its checks.
 
-        After the last planned group, add the repeats. Raises Problem if no trial of the variant has ever
-        completed.
+        After the last group of the plan (with `design.stop`, of a block) add the repeats. Raises Problem if
+        no trial of the variant has ever completed.
         """
         began = time.monotonic()
         trials = waiting_groups.popleft()
@@ -276,7 +308,25 @@ class _Comparison:
                     f"dbdyno ended the run. The engine's records are in {self._run.path}/trials",
                     ExitCode.NOT_COMPARABLE,
                 )
-            if not waiting_groups:
+            if self._stopping is not None:
+                self._end_block(self._stopping, first, waiting_groups)
+            elif not waiting_groups:
                 waiting_groups.extend(_split_by_group(self._plan_repeats()))
         data.finish_group(server, [self._server_of(later[0]) for later in waiting_groups])
         self._coordinator.listen(progress.GroupEnded(len(trials), time.monotonic() - began))
+
+    def _end_block(self, stopping: Stopping, first: Trial, waiting_groups: deque[list[Trial]]) -> None:
+        """After the last group of a block, repeat the block if it met foreign load; else ask the judge.
+
+        Remove all waiting groups if the comparison ends.
+        """
+        if waiting_groups and waiting_groups[0][0].block == first.block:
+            return
+        plan = plan_repeat(self._experiment, self._run, first.block) if first.repeats is None else None
+        if plan is not None:
+            waiting_groups.extendleft(reversed(_split_by_group(plan.trials)))
+            self._coordinator.listen(progress.Extended(plan.text, tuple(plan.trials)))
+            return
+        self._coordinator.listen(stopping.look([trial for group in waiting_groups for trial in group]))
+        if stopping.why is not None:
+            waiting_groups.clear()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run import progress
@@ -29,6 +32,9 @@ class Estimate:
         self._warmup_s: float | None = None
         self._group_durations_s: list[float] = []
         self._test_start_durations_s: list[float] = []
+        # With `design.stop`: the number of blocks that the judge expects, and the end of the time.
+        self._expected: int | None = None
+        self._deadline: float | None = None
 
     def listen(self, value: progress.Progress) -> None:
         """Take the next progress value into account."""
@@ -37,6 +43,8 @@ class Estimate:
                 self._plan, self._todo = value, list(value.todo)
                 self._rows, self._test_starts = value.rows, value.test_starts
                 self._warmup_trials, self._warmup_s = value.warmup_trials, value.warmup_s
+                if value.max_time_s is not None:
+                    self._deadline = time.monotonic() + value.max_time_s
             case progress.Loaded():
                 self._rows = 0
             case progress.TestStartEnded():
@@ -52,28 +60,55 @@ class Estimate:
                 self._group_durations_s.append(max(0.0, value.seconds - value.trials * self.trial_s))
             case progress.Extended():
                 self._todo += value.trials
+            case progress.BlockEnded():
+                self._expected = value.blocks_expected
+                if value.why is not None:
+                    self._todo = []
 
     @property
     def trial_s(self) -> float:
         """Planned seconds of one trial: warm-up, measurement, and the time between trials."""
-        warmup_s = self._load.warmup_allowance_s() if self._warmup_s is None else self._warmup_s
-        return warmup_s + self._load.duration_s + TRIAL_OVERHEAD_S
+        return self.warmup_s + self._load.duration_s + TRIAL_OVERHEAD_S
+
+    @property
+    def warmup_s(self) -> float:
+        """Planned seconds of the warm-up of one trial."""
+        return self._load.warmup_allowance_s() if self._warmup_s is None else self._warmup_s
+
+    @property
+    def _test_start_s(self) -> float:
+        return _mean(self._test_start_durations_s, GROUP_S)
+
+    @property
+    def group_s(self) -> float:
+        """Seconds of one group without its trials: data restored, server started and stopped."""
+        rows = self._plan.group_rows if self._plan else 0
+        return _mean(self._group_durations_s, self._test_start_s + rows * ROW_BYTES / COPY_BYTES_PER_S)
+
+    @property
+    def block_s(self) -> float:
+        """Seconds of the next block."""
+        return self._trials_s([trial for trial in self._todo if trial.block == self._todo[0].block])
+
+    def _trials_s(self, trials: Sequence[Trial]) -> float:
+        return len({trial.group for trial in trials}) * self.group_s + len(trials) * self.trial_s
 
     def left_s(self) -> float:
         """Seconds until the end, from the beginning of the next step."""
         if self._plan is None:
             return 0.0
-        copying_s = self._plan.group_rows * ROW_BYTES / COPY_BYTES_PER_S
-        test_start_s = _mean(self._test_start_durations_s, GROUP_S)
-        group_s = _mean(self._group_durations_s, test_start_s + copying_s)
-        groups = len({trial.group for trial in self._todo})
-        return (
+        todo = self._todo
+        if self._expected is not None:
+            # The rest of the running block, and as many blocks as the judge expects.
+            blocks = list(dict.fromkeys(trial.block for trial in todo))[: max(1, self._expected)]
+            todo = [trial for trial in todo if trial.block in blocks]
+        left_s = (
             (LOADING_S + self._rows / ROWS_PER_S if self._rows else 0.0)
-            + self._test_starts * test_start_s
-            + self._warmup_trials * (self._plan.warmup_trial_s + group_s)
-            + groups * group_s
-            + len(self._todo) * self.trial_s
+            + self._test_starts * self._test_start_s
+            + self._warmup_trials * (self._plan.warmup_trial_s + self.group_s)
+            + self._trials_s(todo)
         )
+        return left_s if self._deadline is None else max(0.0, min(left_s, self._deadline - time.monotonic()))
 
 
 def _mean(values: list[float], otherwise: float) -> float:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
+from dbdyno.judge.stopping import Progress as Look
+from dbdyno.store.endings import Why
 
 
 class Progress:
@@ -35,6 +37,8 @@ class Began(Progress):
     warmup_trial_s: float = 0.0
     # The warm-up that an earlier attempt determined; None means the warm-up of the experiment.
     warmup_s: float | None = None
+    # With `design.stop`, the time after which no block begins that is expected to end later.
+    max_time_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,27 @@ class GroupEnded(Progress):
 
     trials: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class BlockEnded(Progress):
+    """A block of a comparison with `design.stop` is over, and the judge was asked."""
+
+    # Finished blocks, and the largest number that the run may have.
+    blocks: int
+    at_most: int
+    look: Look
+    # Seconds until max_time.
+    left_s: float
+    # Why the call ends here; None if it goes on.
+    why: Why | None
+
+    @property
+    def blocks_expected(self) -> int | None:
+        """How many more blocks the judge expects until every comparison is sure; None if it cannot say."""
+        counts = [one.blocks_still_expected for one in self.look.comparisons]
+        known = [count for count in counts if count is not None]
+        return max(known) if known and len(known) == len(counts) else None
 
 
 @dataclass(frozen=True)

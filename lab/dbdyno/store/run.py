@@ -90,8 +90,10 @@ class Run:
                 f"there is no run of {experiment.name} below {results_dir} to continue", "Leave out --resume"
             )
         run = cls(stored[-1])
-        # If the file has no order_seed, use the one that was chosen when the run began.
-        experiment = experiment.with_order_seed(run.experiment().design.order_seed)
+        # If the file has no order_seed, use the one that was chosen when the run began. A limit on the time
+        # is one of the call, not of the run.
+        stored_design = run.experiment().design
+        experiment = experiment.with_order_seed(stored_design.order_seed).with_max_time_of(stored_design)
         if difference := run._difference(experiment):
             raise StoreProblem(
                 f"{run.path} is a run of another experiment: {difference}",

@@ -1,0 +1,110 @@
+"""`dbdyno plan FILE.toml`: what a comparison will cost, and how precise its answer will be."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.reading import read
+from dbdyno.experiment.stop import parse_percent
+from dbdyno.problem import Problem
+from dbdyno.run.affinity import assign_cpus
+from dbdyno.run.planning import Plan, find_earlier
+from dbdyno.run.planning import plan as make_plan
+from dbdyno.store import Run
+
+
+def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Experiment file.", show_default=False)],
+    profile: Annotated[str | None, typer.Option(help="Apply [profile.NAME] of FILE.")] = None,
+    results: Annotated[Path, typer.Option(help="Folder with earlier runs.")] = Path("results"),
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
+        ),
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(metavar="PERCENT", help="Standard deviation of a trial, such as 3%.")
+    ] = None,
+    like: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Folder of a run whose times and scatter to expect.")
+    ] = None,
+) -> None:
+    """Show what a comparison will cost and how precise it will be."""
+    experiment = assign_cpus(read(file, profile, assignments or []))
+    noise_percent = None if noise is None else parse_percent(noise)
+    if noise is not None and noise_percent is None:
+        raise Problem(
+            f"--noise {noise}: this is not a percentage", "Write a number and %, such as --noise 3%"
+        )
+    earlier = find_earlier(results, experiment) if like is None else [Run.open(like)]
+    print("\n".join(describe(experiment, profile, make_plan(experiment, earlier, noise_percent))))
+
+
+def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[str]:
+    """The lines of a plan."""
+    stop = experiment.design.stop
+    before = f", after {format_duration(made.before_s)} of loading, test starts and warm-up trials"
+    lines = [
+        f"{experiment.name}" + (f" ({profile})" if profile else ""),
+        f"  block     {made.trials_per_block} trials in about {format_duration(made.block_s)}{before}",
+        f"  time      {made.shares.text()}",
+        f"  disk      {_bytes(made.data_bytes)} for servers and data, "
+        f"{_bytes(made.trials_per_block * made.records_bytes)} of records per block",
+        f"  design    {design_text(experiment)}",
+        f"  noise     {made.scatters[0].source}" if len(made.scatters) == 1 else "  noise     no earlier run",
+        "",
+        *(
+            [" " * 31 + "  ".join(f"{one.source:>26}" for one in made.scatters)]
+            if len(made.scatters) > 1
+            else []
+        ),
+        "  blocks  trials         time  " + "  ".join("half width  detects (90 %)" for _ in made.scatters),
+    ]
+    for row in made.rows:
+        cells = "  ".join(
+            f"{'—':>10}  {'—':>12}"
+            if one is None
+            else f"{'±' + _percent(one[0]):>10}  {_percent(one[1]):>12}"
+            for one in row.precision
+        )
+        beyond = ", beyond max_time" if stop is not None and row.seconds > stop.max_time_s else ""
+        lines.append(
+            f"  {row.blocks:>6}  {row.trials:>6}  {format_duration(row.seconds):>11}  {cells}{beyond}"
+        )
+    return lines
+
+
+def design_text(experiment: Experiment) -> str:
+    """When a comparison ends."""
+    design = experiment.design
+    if design.stop is None:
+        return f"{design.blocks} block{'' if design.blocks == 1 else 's'}"
+    limit = format_duration(design.stop.max_time_s)
+    return f"{design.stop.text()}, at most {design.blocks} blocks and {limit}"
+
+
+def summary(made: Plan) -> str:
+    """The plan in one line, for the head of `compare`."""
+    measuring = f"measuring {made.shares.measuring * 100:.0f} % of the time"
+    text = f"about {format_duration(made.block_s)} per block, {measuring}"
+    if len(made.scatters) > 1:
+        return f"{text}; the precision is unknown without an earlier run (see dbdyno plan)"
+    widths = [
+        f"{row.blocks} blocks ±{_percent(row.precision[0][0])}" for row in made.rows if row.precision[0]
+    ]
+    return f"{text}; {', '.join(widths)} ({made.scatters[0].source})"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0f} %" if value >= 10.0 or not math.isfinite(value) else f"{value:.1f} %"
+
+
+def _bytes(value: float) -> str:
+    return f"{value / 1e9:.1f} GB" if value >= 1e9 else f"{value / 1e6:.1f} MB"

@@ -1,0 +1,259 @@
+"""What a comparison will cost and how precise it will be, before it runs: `dbdyno plan`.
+
+Time and scatter come from earlier runs of the same experiment on this machine, if there are any. All numbers
+are expectations, so no verdict depends on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from dbdyno.experiment.family import family_size
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import schedule
+from dbdyno.run import progress
+from dbdyno.run.estimate import ROW_BYTES, Estimate
+from dbdyno.run.warmup import has_warmup_trials, length_s, warmup_trials
+from dbdyno.servers.machine import this_machine
+from dbdyno.stats.paired import ALPHA
+from dbdyno.stats.precision import factors, scatter
+from dbdyno.stats.repeated import Looks
+from dbdyno.stats.signed_rank import cut_off
+from dbdyno.store import Run, StoreProblem
+from dbdyno.store.endings import read_endings
+from dbdyno.store.warmup_trial import derived_warmup_s
+
+# The numbers of blocks and the noise of a trial that a plan lists if nothing is known.
+BLOCKS = (6, 8, 10, 16, 20)
+NOISE_PERCENT = (2.0, 5.0, 10.0)
+# An empty data directory, and the stored records of a trial; measured with MariaDB 10.11 and trials of 5 s.
+SERVER_BYTES, RECORDS_BYTES = 120e6, 150e3
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How much blocks differ: the standard deviation of a block's log ratio, and where it is from."""
+
+    deviation: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a number of blocks costs and gives; one pair of figures per scatter."""
+
+    blocks: int
+    trials: int
+    seconds: float
+    # Half width of the interval and effect that is found with a chance of 90 %, in percent; None if so few
+    # blocks have no interval.
+    precision: tuple[tuple[float, float] | None, ...]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Parts of the time: the measurements, the warm-up, and everything else."""
+
+    measuring: float
+    warming: float
+
+    def text(self) -> str:
+        """For example "measuring 52 % of the time, warm-up 29 %, starting and restoring 19 %"."""
+        rest = 1.0 - self.measuring - self.warming
+        return (
+            f"measuring {self.measuring * 100:.0f} % of the time, warm-up {self.warming * 100:.0f} %, "
+            f"starting and restoring {rest * 100:.0f} %"
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cost and precision of an experiment."""
+
+    trials_per_block: int
+    block_s: float
+    # Seconds before the first block.
+    before_s: float
+    # Shares of the time of a block.
+    shares: Shares
+    data_bytes: float
+    records_bytes: float
+    scatters: tuple[Scatter, ...]
+    rows: tuple[Row, ...]
+
+
+def plan(experiment: Experiment, earlier: Sequence[Run], noise_percent: float | None = None) -> Plan:
+    """The plan of an experiment; `earlier` are runs of it, and `noise_percent` is the noise of a trial, if
+    the user gives it. Raises StoreProblem.
+    """
+    per_block = schedule(experiment, 1)
+    estimate = _estimate(experiment, earlier)
+    overall_s, block_s = estimate.left_s(), estimate.block_s
+    scatters = _scatters(earlier, noise_percent)
+    load = experiment.load
+    measuring = len(per_block) * load.duration_s / block_s
+    warming = len(per_block) * estimate.warmup_s / block_s
+    rows = sum(_rows(experiment))
+    return Plan(
+        trials_per_block=len(per_block),
+        block_s=block_s,
+        before_s=max(0.0, overall_s - block_s),
+        shares=Shares(measuring, warming),
+        data_bytes=(1 + len(experiment.variants)) * (SERVER_BYTES + rows * ROW_BYTES)
+        if any(variant.server.is_private for variant in experiment.variants)
+        else 0.0,
+        records_bytes=RECORDS_BYTES,
+        scatters=scatters,
+        rows=tuple(
+            Row(
+                blocks,
+                blocks * len(per_block),
+                max(0.0, overall_s - block_s) + blocks * block_s,
+                tuple(_precision(experiment, blocks, one.deviation) for one in scatters),
+            )
+            for blocks in _numbers(experiment)
+        ),
+    )
+
+
+def find_earlier(results: Path, experiment: Experiment) -> list[Run]:
+    """The judged runs of the same variants, workloads and load below `results`, on this machine."""
+    question = _question(experiment)
+    machine = this_machine()
+    runs = []
+    for path in sorted(results.glob(f"{experiment.name}/*/measured.json")):
+        run = Run(path.parent)
+        try:
+            host = run.environment.get("host") or {}
+            is_here = all(host.get(key) == machine[key] for key in ("name", "cpu_model", "cpus"))
+            if is_here and _question(run.experiment()) == question:
+                runs.append(run)
+        except (StoreProblem, ValueError):
+            # An incomplete folder, or a run of another version.
+            continue
+    return runs
+
+
+def time_shares(run: Run) -> Shares | None:
+    """Which part of the time of a run was measured; None if it is not known (a run of an older version)."""
+    calls = read_endings(run)
+    total_s = sum(call.ended_unix_us - call.began_unix_us for call in calls) / 1e6
+    if total_s <= 0.0:
+        return None
+    load = run.experiment().load
+    began = [trial.meta.get("started_unix_us") for trial in run.trials() if trial.is_done]
+    count = sum(
+        any(call.began_unix_us <= start <= call.ended_unix_us for call in calls) for start in began if start
+    )
+    warmup_s = derived_warmup_s(run)
+    warmup_trials_s = 0.0 if warmup_s is None else length_s(run.experiment()) * _warmup_trials(run)
+    each_s = load.warmup_allowance_s() if warmup_s is None else warmup_s
+    return Shares(count * load.duration_s / total_s, (count * each_s + warmup_trials_s) / total_s)
+
+
+def _warmup_trials(run: Run) -> int:
+    experiment = run.experiment()
+    return len(warmup_trials(experiment, experiment.workloads))
+
+
+def _question(experiment: Experiment) -> Any:
+    """What must be equal for two runs to have the same scatter."""
+    stored = experiment.model_dump(mode="json", include={"workloads", "load", "variants", "client"})
+    return json.dumps(stored, sort_keys=True)
+
+
+def _numbers(experiment: Experiment) -> list[int]:
+    """The numbers of blocks that a plan lists."""
+    design = experiment.design
+    listed = BLOCKS if design.stop is None else [count for count in BLOCKS if count < design.blocks]
+    return sorted({*listed, design.blocks})
+
+
+def _precision(experiment: Experiment, blocks: int, deviation: float) -> tuple[float, float] | None:
+    alpha, stop = ALPHA / family_size(experiment), experiment.design.stop
+    if stop is None:
+        k = cut_off(blocks, alpha, 0.0)
+    else:
+        k = Looks(None if stop.top_up else stop.max_blocks).cut_off(blocks, alpha, alpha)
+    widths = factors(blocks, k)
+    return widths and (100.0 * math.expm1(widths[0] * deviation), 100.0 * math.expm1(widths[1] * deviation))
+
+
+def _scatters(earlier: Sequence[Run], noise_percent: float | None) -> tuple[Scatter, ...]:
+    if noise_percent is not None:
+        return (_of_noise(noise_percent),)
+    groups = [group for run in earlier for group in _block_ratios(run)]
+    pooled = scatter(groups)
+    if pooled is None:
+        return tuple(map(_of_noise, NOISE_PERCENT))
+    blocks = sum(map(len, groups))
+    runs = f"{len(earlier)} earlier run{'s' if len(earlier) > 1 else ''}"
+    text = (
+        f"{blocks} blocks of {runs} here differ by {pooled[0] * 100:.1f} %, with 80 % confidence by at most "
+        f"{pooled[1] * 100:.1f} %"
+    )
+    return (Scatter(pooled[1], text),)
+
+
+def _of_noise(percent: float) -> Scatter:
+    """The scatter of a block's log ratio if each of its two trials has this noise."""
+    return Scatter(math.sqrt(2.0) * percent / 100.0, f"{percent:g} % noise per trial")
+
+
+def _block_ratios(run: Run) -> list[list[float]]:
+    """The log ratios of all blocks, per comparison."""
+    judged = run.judge_files()
+    if judged is None:
+        return []
+    return [
+        [math.log1p(p / 100.0) for p in one.curve.percent.values() if p is not None and p > -100.0]
+        for one in judged[1].comparisons
+    ]
+
+
+def _rows(experiment: Experiment) -> Iterable[int]:
+    """The rows of each set of data."""
+    by_data = {json.dumps(one.data(), sort_keys=True, default=str): one.rows for one in experiment.workloads}
+    return by_data.values()
+
+
+def _estimate(experiment: Experiment, earlier: Sequence[Run]) -> Estimate:
+    """The time of a run of one block, with what earlier runs have taken."""
+    estimate = Estimate(experiment)
+    has_trials = has_warmup_trials(experiment)
+    warmup_s = derived_warmup_s(earlier[-1]) if earlier else None
+    began = progress.Began(
+        Path(),
+        schedule(experiment, 1),
+        0,
+        rows=sum(_rows(experiment)),
+        group_rows=max((workload.rows for workload in experiment.workloads), default=0),
+        test_starts=len(experiment.variants),
+        warmup_trials=len(warmup_trials(experiment, experiment.workloads)) if has_trials else 0,
+        warmup_trial_s=length_s(experiment) if has_trials else 0.0,
+        warmup_s=warmup_s,
+    )
+    estimate.listen(began)
+    if earlier and (group_s := _group_s(earlier[-1])) is not None:
+        estimate.listen(progress.GroupEnded(0, group_s))
+    return estimate
+
+
+def _group_s(run: Run) -> float | None:
+    """The median time between two groups of a run; None if it has no two groups."""
+    trials = sorted(
+        (trial.meta["started_unix_us"], trial.meta["ended_unix_us"], trial.meta["group"])
+        for trial in run.trials()
+        if "started_unix_us" in trial.meta
+    )
+    gaps = [
+        (after[0] - before[1]) / 1e6 for before, after in itertools.pairwise(trials) if before[2] != after[2]
+    ]
+    return median(gaps) if gaps else None

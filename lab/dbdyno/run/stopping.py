@@ -1,0 +1,118 @@
+"""Decides after every block whether a comparison with `design.stop` goes on.
+
+The judge decides whether the verdict is sure; the limits are those of the experiment and of this call.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial, planned_blocks, top_up
+from dbdyno.experiment.stop import Stop
+from dbdyno.judge.stopping import decide
+from dbdyno.problem import Problem
+from dbdyno.run import progress
+from dbdyno.run.estimate import Estimate
+from dbdyno.store import Run
+from dbdyno.store.endings import Why, read_endings
+
+# Ends of a call after which a call without a top-up has nothing to do.
+FINAL: tuple[Why, ...] = ("sure", "blocks")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one call of `compare` may do; the defaults are those of the experiment."""
+
+    # Seconds; no block begins that is expected to end later.
+    max_time_s: float | None = None
+    # Blocks to add to those that a run has. The call then ends after them.
+    more_blocks: int | None = None
+
+
+class Stopping:
+    """The end of one call of `compare`."""
+
+    def __init__(
+        self, experiment: Experiment, stop: Stop, run: Run, limits: Limits, estimate: Estimate
+    ) -> None:
+        self._experiment, self._stop, self._run, self._estimate = experiment, stop, run, estimate
+        # Seconds that this call may take.
+        self.limit_s = limits.max_time_s or stop.max_time_s
+        self._began = time.monotonic()
+        self._more_blocks = limits.more_blocks
+        # Why the call ends; None while it goes on.
+        self.why: Why | None = None
+
+    def plan(self, finished: set[int]) -> list[Trial]:
+        """The trials of this call in running order, without those in `finished`; a top-up adds its blocks to
+        the run. Raises Problem if the run may get no more blocks.
+        """
+        trials = self._run.schedule()
+        open_blocks = {trial.block for trial in trials if trial.index not in finished}
+        if self._more_blocks is None:
+            endings = read_endings(self._run)
+            if endings and endings[-1].why in FINAL:
+                self.why = endings[-1].why
+                return []
+        else:
+            done = [block for block in planned_blocks(trials) if block not in open_blocks]
+            missing = len(done) + self._more_blocks - len(planned_blocks(trials))
+            if missing > 0:
+                self._require_top_up(missing)
+                added = top_up(self._experiment, trials, missing)
+                self._run.append_schedule(added)
+                trials += added
+            chosen = [block for block in planned_blocks(trials) if block not in done][: self._more_blocks]
+            open_blocks = {*chosen, *(t.block for t in trials if t.repeats in done or t.repeats in chosen)}
+        todo = [trial for trial in trials if trial.index not in finished and trial.block in open_blocks]
+        self._require_time(todo)
+        # A repeated block runs directly after the block.
+        return sorted(todo, key=_running_order)
+
+    def look(self, todo: Sequence[Trial]) -> progress.BlockEnded:
+        """Ask the judge after a block; `todo` are the remaining trials. Sets `why` if the call ends."""
+        trials = self._run.schedule()
+        finished = {trial.index for trial in self._run.trials()}
+        unfinished = {trial.block for trial in trials if trial.index not in finished}
+        blocks = planned_blocks(trials)
+        left_s = self.limit_s - (time.monotonic() - self._began)
+        answer = decide(self._run)
+        if answer.is_sure and self._more_blocks is None:
+            self.why = "sure"
+        elif not todo:
+            self.why = "blocks"
+        elif self._estimate.block_s > left_s:
+            self.why = "time"
+        done = len([block for block in blocks if block not in unfinished])
+        return progress.BlockEnded(done, len(blocks), answer, max(0.0, left_s), self.why)
+
+    def _require_top_up(self, missing: int) -> None:
+        if not self._stop.top_up:
+            raise Problem(
+                f"the run has at most {self._experiment.design.blocks} blocks and cannot get {missing} more: "
+                "with top_up = false the looks up to there spend the whole chance of a wrong verdict",
+                "Leave out --resume to start a new run; runs with top_up = true may get more blocks",
+            )
+
+    def _require_time(self, todo: Sequence[Trial]) -> None:
+        """Raise Problem if not even the load of one block fits into the time."""
+        block = [trial for trial in todo if trial.block == todo[0].block]
+        load = self._experiment.load
+        warmup_s = load.warmup_s or 0.0
+        least_s = len(block) * (warmup_s + load.duration_s)
+        if least_s > self.limit_s:
+            raise Problem(
+                f"max_time is {format_duration(self.limit_s)}, but the load of one block takes "
+                f"{format_duration(least_s)}: no block would begin",
+                "Raise max_time in [design] stop, or give --max-time",
+            )
+
+
+def _running_order(trial: Trial) -> tuple[int, bool, int]:
+    repeats = trial.repeats is not None
+    return (trial.repeats if trial.repeats is not None else trial.block), repeats, trial.index

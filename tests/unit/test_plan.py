@@ -1,0 +1,101 @@
+"""`dbdyno plan`: what a comparison costs, and how precise it will be."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit import stored_run
+from tests.unit.stored_run import Making
+
+from dbdyno.commands.plan import describe, summary
+from dbdyno.experiment.model import Design, Stop
+from dbdyno.judge import judge
+from dbdyno.run.planning import find_earlier, plan, time_shares
+from dbdyno.servers.machine import this_machine
+from dbdyno.stats.precision import factors, scatter
+from dbdyno.stats.signed_rank import cut_off
+from dbdyno.store import Run, files
+from dbdyno.store.endings import Ending, add_ending
+
+
+@pytest.mark.parametrize(
+    ("blocks", "half_width", "detected"),
+    [(6, 1.24, 2.10), (8, 0.86, 1.45), (10, 0.71, 1.25), (16, 0.54, 0.90), (20, 0.47, 0.85)],
+)
+def test_the_precision_is_that_of_independent_simulations(
+    blocks: int, half_width: float, detected: float
+) -> None:
+    """The expected values are from other simulations, of whole experiments."""
+    found = factors(blocks, cut_off(blocks, 0.05, 0.0))
+    assert found == pytest.approx((half_width, detected), rel=0.06)
+    assert factors(blocks, 0) is None
+
+
+def test_the_scatter_is_pooled_within_comparisons() -> None:
+    # Two comparisons with different means, three degrees of freedom, a sum of squares of 0.06.
+    found = scatter([[1.0, 1.1, 1.2], [-0.1, 0.1], []])
+    assert found is not None
+    # The upper bound: the 20 % quantile of chi-square with 3 degrees of freedom is 1.005.
+    assert found == pytest.approx((math.sqrt(0.04 / 3), math.sqrt(0.04 / 1.005)), rel=1e-3)
+    assert scatter([[1.0], []]) is None
+
+
+def stored(folder: Path, **making: Any) -> Run:
+    run = stored_run.make(folder, Making(blocks=8, connections=(10,), **making))
+    judge(run)
+    environment = {**run.environment, "host": this_machine()}
+    files.write_json(run.path / "environment.json", environment)
+    return run
+
+
+def test_time_and_scatter_come_from_earlier_runs_of_the_same_question(tmp_path: Path) -> None:
+    # b has 0.9 of the throughput of a, and every second block 2 % more.
+    run = stored(
+        tmp_path, speed=lambda trial, _: 1000 if trial.variant == "a" else 900 + 18 * (trial.block % 2)
+    )
+    given = run.experiment()
+    assert [one.path for one in find_earlier(tmp_path, given)] == [run.path]
+    longer = given.model_copy(update={"load": given.load.model_copy(update={"duration_s": 9.0})})
+    assert find_earlier(tmp_path, longer) == []
+    made = plan(given, [run])
+    lines = describe(given, None, made)
+    assert (
+        "  noise     8 blocks of 1 earlier run here differ by 1.1 %, with 80 % confidence by at most 1.4 %"
+        in lines
+    )
+    assert [(row.blocks, row.trials) for row in made.rows] == [(6, 12), (8, 16), (10, 20), (16, 32), (20, 40)]
+    assert made.shares.measuring == pytest.approx(8.0 / made.block_s)
+    assert summary(made).endswith(
+        "(8 blocks of 1 earlier run here differ by 1.1 %, with 80 % confidence by at most 1.4 %)"
+    )
+
+
+def test_without_earlier_runs_there_is_a_column_for_each_noise(tmp_path: Path) -> None:
+    given = stored_run.make(tmp_path, Making(connections=(10,))).experiment()
+    assert find_earlier(tmp_path, given) == []
+    made = plan(given, [])
+    assert [one.source for one in made.scatters] == [f"{noise} % noise per trial" for noise in (2, 5, 10)]
+    # With a stop there is no verdict before 8 blocks, and the intervals are wider.
+    stopping = given.model_copy(update={"design": Design(stop=Stop(max_blocks=12))})
+    wider = plan(stopping, [], 5.0)
+    assert [row.blocks for row in wider.rows] == [6, 8, 10, 12]
+    assert wider.rows[0].precision == (None,)
+    (fixed,), (repeated,) = made.rows[1].precision[1:2], wider.rows[1].precision
+    assert fixed is not None
+    assert repeated is not None
+    assert repeated[0] > 1.2 * fixed[0]
+
+
+def test_the_share_of_the_time_comes_from_the_stored_calls(tmp_path: Path) -> None:
+    run = stored(tmp_path)
+    assert time_shares(run) is None
+    for trial in run.trials():
+        files.write_json(trial.path / "trial.json", {**trial.meta, "started_unix_us": trial.index + 1})
+    add_ending(run, Ending(began_unix_us=0, ended_unix_us=200_000_000, why="blocks"))
+    shares = time_shares(run)
+    assert shares is not None
+    # 16 trials of 4 s after 2 s of warm-up, in 200 s.
+    assert shares.text() == "measuring 32 % of the time, warm-up 16 %, starting and restoring 52 %"

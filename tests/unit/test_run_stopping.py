@@ -1,0 +1,171 @@
+"""When a comparison with design.stop ends, what a later call runs, and what is stored about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.fake_server import FakeServers, install
+from tests.unit.test_repeats import load, store
+from tests.unit.test_run_coordinator import Listening, created, experiment, interrupt
+
+from dbdyno.commands.watch import block_text
+from dbdyno.experiment.model import Experiment, Stop
+from dbdyno.experiment.schedule import Trial, planned_blocks, schedule, top_up
+from dbdyno.judge.stopping import Progress
+from dbdyno.problem import Problem
+from dbdyno.run import progress, stopping
+from dbdyno.run.compare import compare
+from dbdyno.run.repeating import plan_repeat
+from dbdyno.run.stopping import Limits
+from dbdyno.run.trial import Outcome
+from dbdyno.store import Run
+from dbdyno.store.endings import read_endings
+
+
+@pytest.fixture
+def basedir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Servers in memory, and trials that are stored without load."""
+
+    def run_trial(run: Run, _experiment: Experiment, trial: Trial, **_more: Any) -> Outcome:
+        with run.begin(trial, {}) as writer:
+            return Outcome(writer.finish("done"), None)
+
+    monkeypatch.setattr("dbdyno.run.coordinator.run_trial", run_trial)
+    monkeypatch.setattr("dbdyno.checks.p11_shared_cpus._WATCH_S", 0.0)
+    monkeypatch.setattr("os.fsync", lambda _descriptor: None)
+    with FakeServers().registered():
+        yield install(tmp_path / "programs")
+
+
+def stopping_experiment(basedir: Path, **stop: Any) -> Experiment:
+    return experiment(basedir, connections=(1,), blocks=5, stop=Stop(max_blocks=5, **stop))
+
+
+def judge_is_sure_after(monkeypatch: pytest.MonkeyPatch, blocks: int) -> list[int]:
+    """Let the judge be sure from so many blocks on. Returns the trials that it saw at each look."""
+    looks: list[int] = []
+
+    def decide(run: Run) -> Progress:
+        looks.append(len(run.trials()))
+        return Progress(is_sure=len(run.trials()) >= 2 * blocks, comparisons=())
+
+    monkeypatch.setattr(stopping, "decide", decide)
+    return looks
+
+
+def call(run: Run, limits: Limits | None = None) -> Listening:
+    listening = Listening()
+    compare(run.experiment(), run, listening, limits=limits)
+    return listening
+
+
+def ends(run: Run) -> list[str]:
+    return [one.why for one in read_endings(run)]
+
+
+def test_it_ends_when_the_judge_is_sure_and_may_get_more_blocks(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = stopping_experiment(basedir)
+    run = created(given, tmp_path)
+    looks = judge_is_sure_after(monkeypatch, 3)
+    listening = call(run)
+    assert (looks, len(run.trials()), ends(run)) == ([2, 4, 6], 6, ["sure"])
+    lines = [block_text(value) for value in listening.values if isinstance(value, progress.BlockEnded)]
+    assert lines == [
+        "block 1 of at most 5; no verdict is possible yet",
+        "block 2 of at most 5; no verdict is possible yet",
+        "block 3 of at most 5; sure, so no more blocks are needed",
+    ]
+    # Another call has nothing to do.
+    assert call(run).ended() == []
+    # A top-up runs its blocks although the verdict is sure, first those of the plan and then new ones.
+    assert [index for index, _ in call(run, Limits(more_blocks=4)).ended()] == list(range(6, 14))
+    assert (len(planned_blocks(run.schedule())), ends(run)[1:]) == (7, ["sure", "blocks"])
+    assert run.schedule() == list(schedule(given, 7))
+
+
+def test_without_top_up_no_block_is_added_beyond_the_largest_number(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = created(stopping_experiment(basedir, top_up=False), tmp_path)
+    judge_is_sure_after(monkeypatch, 3)
+    call(run)
+    with pytest.raises(Problem, match="at most 5 blocks and cannot get 1 more: with top_up"):
+        call(run, Limits(more_blocks=3))
+    assert len(call(run, Limits(more_blocks=2)).ended()) == 4
+
+
+def test_no_block_begins_that_would_end_after_the_time(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = created(stopping_experiment(basedir), tmp_path)
+    judge_is_sure_after(monkeypatch, 9)
+    with pytest.raises(Problem, match="no block would begin"):
+        call(run, Limits(max_time_s=0.3))
+    # Two trials of 0.2 s, and the start of two servers, which is expected to take seconds.
+    call(run, Limits(max_time_s=0.5))
+    assert (len(run.trials()), ends(run)) == (2, ["failed", "time"])
+    call(run)
+    assert (len(run.trials()), ends(run)[2:]) == (10, ["blocks"])
+
+
+def test_an_interrupted_call_is_continued_in_the_middle_of_its_block(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = created(stopping_experiment(basedir), tmp_path)
+    looks = judge_is_sure_after(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt):
+        compare(run.experiment(), run, Listening(1, interrupt))
+    call(run)
+    assert (looks, ends(run)) == ([2, 4], ["interrupted", "sure"])
+
+
+def test_a_disturbed_block_is_repeated_before_the_next_one_and_before_the_look(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = stopping_experiment(basedir)
+    design = given.design.model_copy(update={"repeat_disturbed": True})
+    run = created(given.model_copy(update={"design": design}), tmp_path)
+    looks = judge_is_sure_after(monkeypatch, 9)
+    busy = {0: load(0.5, rustc=0.5), 2: load(0.9, rustc=0.9)}
+    monkeypatch.setattr(
+        "dbdyno.run.repeating._foreign_loads",
+        lambda run: {t.index: busy[t.index // 2] for t in run.trials() if t.index // 2 in busy},
+    )
+    listening = call(run)
+    # One of five blocks may be repeated. Its repeat has the numbers after the last ones of the plan.
+    assert [index for index, _ in listening.ended()] == [0, 1, 10, 11, *range(2, 10)]
+    assert looks == [4, 6, 8, 10, 12]
+    (extended,) = [value for value in listening.values if isinstance(value, progress.Extended)]
+    assert extended.text == (
+        "other processes used more than 10 % of the CPUs of server and client in block 1 (rustc 50 %), which "
+        "is repeated"
+    )
+
+
+def test_a_quiet_block_is_not_repeated(basedir: Path, tmp_path: Path) -> None:
+    given = stopping_experiment(basedir)
+    design = given.design.model_copy(update={"repeat_disturbed": True})
+    run = created(given := given.model_copy(update={"design": design}), tmp_path)
+    for trial in run.schedule()[:4]:
+        store(run, trial, load(0.05 if trial.block else 0.5, cc1=0.05))
+    assert plan_repeat(given, run, 1) is None
+    plan = plan_repeat(given, run, 0)
+    assert plan is not None
+    assert [(trial.index, trial.block, trial.repeats) for trial in plan.trials] == [(10, 5, 0), (11, 5, 0)]
+    assert plan_repeat(given, run, 0) is None
+
+
+def test_added_blocks_continue_the_balanced_order(basedir: Path) -> None:
+    given = stopping_experiment(basedir)
+    planned = list(schedule(given))
+    assert [*planned, *top_up(given, planned, 4)] == list(schedule(given, 9))
+    repeat = replace(planned[0], index=10, block=5, group=10, repeats=0)
+    added = top_up(given, [*planned, repeat], 1)
+    assert [(trial.index, trial.block, trial.group) for trial in added] == [(11, 6, 11), (12, 6, 12)]
+    assert [trial.variant for trial in added] == [trial.variant for trial in schedule(given, 6)[-2:]]
