@@ -54,7 +54,11 @@ test: check packages-servers packages-peers mysql mariadb-plugins docker ## run 
 	$(BIN)/pytest tests/end_to_end -m "not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
 	$(BIN)/pytest tests/end_to_end -m alone --durations=15 --quiet
 
-test-long: build ## run tests too long for CI: the verdict's guarantees by simulation, a minute of fuzzing per target
+test-long: build ## run tests too long for CI: the wheel, the verdict's guarantees by simulation, a minute of fuzzing per target
+	@scripts/debian-packages docker
+	scripts/docker-image .servers/docker-python.tar python3 python3-venv
+	scripts/wheels dist $$(uname -m)
+	$(BIN)/pytest tests/wheel
 	$(BIN)/python -m benchmarks.truth
 	$(MAKE) fuzz FUZZ_SECONDS=60
 
@@ -146,7 +150,7 @@ mysql:
 # Docker, and a container image for the tests that needs no image registry.
 docker:
 	@scripts/debian-packages docker
-	scripts/docker-image .servers/docker-mariadb.tar
+	scripts/docker-image .servers/docker-mariadb.tar mariadb-server-core mariadb-client-core
 
 packages-fuzz:
 	@scripts/debian-packages fuzz
