@@ -12,7 +12,7 @@ from scipy import stats
 
 from dbdyno.experiment.model import Factor
 
-from . import warmup
+from . import stopping, warmup
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
 
@@ -88,6 +88,34 @@ def promises() -> list[Promise]:
         *(partial(_cold, AUTO_3, tau_s) for tau_s in (2.5, 16.0)),
         *(partial(_cold, DECLARED_3, tau_s) for tau_s in (0.8, 8.0)),
         *(partial(_cold, AUTO_30, tau_s, cost=4) for tau_s in (17.0, 120.0)),
+        *_stopped(),
+    ]
+
+
+def _stopped() -> list[Promise]:
+    """The promises about runs that may stop after any block."""
+    # A verdict includes all looks before it, so that a few of the looks find what all would.
+    every, some = range(8, 25), (8, 12, 16, 20, 24)
+    noise = partial(_wrong_at_any_look, loads=1, variants=2, cost=4)
+    return [
+        partial(noise, "2 equal variants, normal noise", World(), every),
+        *(
+            partial(noise, f"2 equal variants, {_noise_text(kind)}", World(noise=kind), some)
+            for kind in ("heavy", "stalls", "growing", ALL)
+        ),
+        partial(
+            _wrong_at_any_look,
+            "4 equal variants, 3 loads, noise of every kind",
+            World(noise=ALL),
+            (10, 20),
+            variants=4,
+            loads=3,
+            cost=20,
+        ),
+        _everything_at_any_look,
+        *(partial(_saved, top_up=top_up) for top_up in (True, False)),
+        *(partial(_lost, top_up=top_up) for top_up in (True, False)),
+        _covers_at_the_stop,
     ]
 
 
@@ -253,6 +281,66 @@ def _everything(count: int) -> Row:
         count // 4,
         _rate(results, lambda result: result.is_false(5.0)),
         0.05,
+    )
+
+
+def _wrong_at_any_look(
+    promise: str,
+    world: World,
+    looks: Sequence[int],
+    count: int,
+    *,
+    variants: int,
+    loads: int,
+    cost: int,
+) -> Row:
+    of = stopping.stopping(experiment(variants=variants, loads=loads), max_blocks=looks[-1])
+    wrong = stopping.wrong_at_any_look(of, world, count // cost, looks, seed=14)
+    return Row(
+        f"{promise}, judged up to {looks[-1]} blocks whatever ends the run: any wrong verdict",
+        count // cost,
+        wrong,
+        0.05,
+    )
+
+
+def _everything_at_any_look(count: int) -> Row:
+    of = experiment(variants=4, loads=3, workloads=2, delta_percent=5.0)
+    of = stopping.stopping(of, max_blocks=14)
+    # A variant whose server will fail later has no failure yet at an early look.
+    world = replace(everything(), failures={})
+    wrong = stopping.wrong_at_any_look(of, world, count // 40, (9, 12, 14), seed=15)
+    return Row(
+        "everything at once but failures, judged up to 14 blocks whatever ends the run: any wrong verdict",
+        count // 40,
+        wrong,
+        0.05,
+    )
+
+
+def _plan_text(*, top_up: bool) -> str:
+    return f"stop when sure, at most 20 blocks{'' if top_up else ', top_up = false'}, against 20 blocks"
+
+
+def _saved(count: int, *, top_up: bool) -> Row:
+    saved = stopping.mix(count // 4, top_up=top_up).saved
+    return Row(f"{_plan_text(top_up=top_up)}: blocks saved", count // 4, saved, 0.30, at_most=False)
+
+
+def _lost(count: int, *, top_up: bool) -> Row:
+    lost = stopping.mix(count // 4, top_up=top_up).lost
+    limit = 0.05 if top_up else 0.02
+    return Row(f"{_plan_text(top_up=top_up)}: right verdicts lost", count // 4, lost, limit)
+
+
+def _covers_at_the_stop(count: int) -> Row:
+    covers = stopping.mix(count // 4, top_up=True).covers
+    return Row(
+        "stop when sure: the interval at the end contains the true value",
+        count // 4,
+        covers,
+        0.95,
+        at_most=False,
     )
 
 

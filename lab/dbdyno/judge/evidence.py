@@ -16,6 +16,7 @@ from dbdyno.judge.findings import generator_delays
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import drift, windows
+from dbdyno.server_record import ForeignRecord
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import MeasuredTrial, Point, ScheduleEntry, Window
 from dbdyno.store.records import EngineWarning
@@ -58,24 +59,33 @@ class Evidence:
         self.attempts |= other.attempts
 
 
-# The evidence of the trials that are compared with one another, by their indices.
-Groups = dict[tuple[int, ...], Evidence]
+@dataclass
+class Known:
+    """What earlier calls of `gather` have read. A trial that gave no result is read again, because it may run
+    again.
+    """
+
+    # The evidence of the trials that are compared with one another, by their indices.
+    groups: dict[tuple[int, ...], Evidence] = field(default_factory=dict)
+    # Index of a trial -> its foreign load.
+    foreign: dict[int, ForeignRecord | None] = field(default_factory=dict)
 
 
-def gather(run: Run, experiment: Experiment, known: Groups | None = None) -> Evidence:
+def gather(run: Run, experiment: Experiment, known: Known | None = None) -> Evidence:
     """Read every trial. Those of the same block, workload and load get the same warm-up cut
     (judge/window.py).
 
     With `design.stop` only finished blocks count, and the trials are in the order in which the blocks were
-    finished. `known` has the groups of earlier calls, which are not read again. Raises StoreProblem if the
+    finished. What is in `known` is not read again. Raises StoreProblem if the
     run cannot be read.
     """
+    known = known or Known()
     stored = {trial.index: trial for trial in run.trials()}
     schedule = run.schedule()
     finished = _finished_blocks(schedule, stored) if experiment.design.stop else {}
     blocks = {planned.block for planned in schedule if planned.repeats is None}
     blocks &= finished.keys() or blocks
-    evidence = Evidence(foreign_load(list(stored.values()), schedule, sorted(blocks)))
+    evidence = Evidence(foreign_load(list(stored.values()), schedule, sorted(blocks), known.foreign))
     evidence.block_s = _block_seconds(schedule, stored)
     counted: list[ScheduleEntry] = []
     for planned in schedule:
@@ -103,12 +113,12 @@ def gather(run: Run, experiment: Experiment, known: Groups | None = None) -> Evi
     for _, group in groupby(counted, key=_group_key):
         entries = list(group)
         key = tuple(entry.index for entry in entries)
-        measured = known.get(key) if known is not None else None
+        measured = known.groups.get(key)
         if measured is None:
             measured = Evidence(evidence.foreign)
             _measure_group(entries, stored, experiment, measured)
-            if known is not None and all(index in stored for index in key):
-                known[key] = measured
+            if all(index in stored and stored[index].is_result for index in key):
+                known.groups[key] = measured
         evidence.add(measured)
     evidence.trials.sort(key=lambda trial: (finished.get(trial.block, 0), trial.index))
     return evidence

@@ -43,16 +43,22 @@ class ForeignLoad:
 
 
 def foreign_load(
-    stored: Sequence[StoredTrial], schedule: Sequence[Trial], blocks: Collection[int]
+    stored: Sequence[StoredTrial],
+    schedule: Sequence[Trial],
+    blocks: Collection[int],
+    known: dict[int, ForeignRecord | None] | None = None,
 ) -> ForeignLoad:
     """The foreign load of a run; `blocks` are the numbers of the planned blocks that count, unless a repeat
-    replaces them.
+    replaces them. `known` has the loads that earlier calls have read, by the trial's index.
     """
+    known = {} if known is None else known
     replaced = replacements(schedule, {trial.index for trial in stored if trial.is_result})
     block_of = {trial.index: trial.block for trial in schedule}
     loads: dict[int, ForeignRecord] = {}
     for trial in stored:
-        load = read_foreign_load(trial.server)
+        load = known[trial.index] if trial.index in known else read_foreign_load(trial.server)
+        if trial.is_result:
+            known[trial.index] = load
         if load is not None and trial.index in block_of:
             loads[trial.index] = load
     shares = {index: float(load["share"]) for index, load in loads.items()}

@@ -17,7 +17,7 @@ from dbdyno.finding import Finding
 from dbdyno.judge import findings
 from dbdyno.judge.decision import blocks_at_most, compare_all, finished_and_planned, with_overrides
 from dbdyno.judge.effects import Judged
-from dbdyno.judge.evidence import Evidence, Groups, gather
+from dbdyno.judge.evidence import Evidence, Known, gather
 from dbdyno.judge.factorial import judged_factors
 from dbdyno.judge.outlook import blocks_for
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
@@ -29,7 +29,7 @@ from dbdyno.store.verdict import StoppingRule
 # Verdicts that answer the question of a comparison.
 WORDS = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verdict.MIXED)
 # The trials of a run are read once, because reading takes a tenth of a second per trial.
-_KNOWN: WeakKeyDictionary[Run, Groups] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Run, Known] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def decide(run: Run) -> Progress:
     Raises StoreProblem if the run cannot be read.
     """
     experiment = run.experiment()
-    evidence = gather(run, experiment, _KNOWN.setdefault(run, {}))
+    evidence = gather(run, experiment, _KNOWN.setdefault(run, Known()))
     relevant = [*run.findings(), *_deciding_findings(evidence, experiment)]
     return progress(evidence.trials, experiment, with_overrides(relevant, experiment))
 

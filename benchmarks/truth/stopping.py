@@ -1,0 +1,83 @@
+"""Simulates runs that may stop after any block, with the real judge, and compares them with a fixed plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dbdyno.experiment.model import Design, Experiment, Stop
+from dbdyno.judge.stopping import WORDS
+
+from .simulation import Result, World, experiment, judge, simulate
+
+MAX_BLOCKS = 20
+# No verdict is possible before.
+FIRST_BLOCKS = 8
+# The questions of the mix: true effect in percent and its weight, all noises alike, ±2 % declared equivalent.
+EFFECTS = {0.0: 0.30, 2.0: 0.20, 5.0: 0.20, 10.0: 0.15, 30.0: 0.15}
+NOISES = (0.01, 0.03, 0.05, 0.10)
+DELTA_PERCENT = 2.0
+
+
+def stopping(of: Experiment, *, max_blocks: int = MAX_BLOCKS, top_up: bool = True) -> Experiment:
+    """The experiment with `design.stop` instead of a fixed number of blocks."""
+    design = of.design.model_dump() | {"stop": Stop(max_blocks=max_blocks, top_up=top_up)}
+    return of.model_copy(update={"design": Design(**design)})
+
+
+def wrong_at_any_look(of: Experiment, world: World, count: int, looks: Sequence[int], seed: int) -> float:
+    """The share of runs of which the judge says something wrong after any of these numbers of blocks.
+
+    Whatever ends a run, it shows the verdict after one of them.
+    """
+    random = np.random.default_rng(seed)
+    wrong = 0
+    for _ in range(count):
+        trials = simulate(of, world, random)
+        results = (judge(of, world, [one for one in trials if one.block < blocks]) for blocks in looks)
+        wrong += any(result.is_false(of.design.delta_percent) for result in results)
+    return wrong / count
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Runs that stop when sure, against the same runs with a fixed number of blocks."""
+
+    # Share of the fixed plan's blocks that were not needed.
+    saved: float
+    # Shares of the runs: right verdicts lost against the fixed plan, and intervals that hold the true value.
+    lost: float
+    covers: float
+
+
+@lru_cache(maxsize=8)
+def mix(count: int, *, top_up: bool) -> Mix:
+    """`count` runs over the questions of the mix."""
+    random = np.random.default_rng(21)
+    fixed = experiment(blocks=MAX_BLOCKS, delta_percent=DELTA_PERCENT)
+    stopped = stopping(fixed, top_up=top_up)
+    blocks, lost, covers = 0, 0, 0
+    for _ in range(count):
+        percent = float(random.choice(list(EFFECTS), p=list(EFFECTS.values())))
+        effect = math.log1p(percent / 100.0) * float(random.choice([-1.0, 1.0]))
+        world = World(sd=float(random.choice(NOISES)), effects={"b": [effect]})
+        trials = simulate(fixed, world, random)
+        for used in range(FIRST_BLOCKS, MAX_BLOCKS + 1):
+            result = judge(stopped, world, [one for one in trials if one.block < used])
+            if result.word in WORDS:
+                break
+        blocks += used
+        covers += result.covers
+        lost += _is_right(judge(fixed, world, trials), effect) - _is_right(result, effect)
+    return Mix(1.0 - blocks / count / MAX_BLOCKS, max(0.0, lost / count), covers / count)
+
+
+def _is_right(result: Result, effect: float) -> bool:
+    """Whether the verdict is the sign of the effect, or "equivalent" without one."""
+    if effect == 0.0:
+        return result.word == "equivalent"
+    return result.word == ("faster" if effect > 0.0 else "slower")
