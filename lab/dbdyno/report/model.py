@@ -83,6 +83,14 @@ class Report:
         return result
 
     @property
+    def blocks_text(self) -> str:
+        """The number of planned blocks, or where and by which rule the run stopped."""
+        design, rule = self.experiment.design, self.verdict.stopping
+        if design.stop is None or rule is None:
+            return f"{design.blocks}"
+        return f"stopped after {rule.blocks} of at most {rule.blocks_at_most} ({design.stop.text()})"
+
+    @property
     def variants(self) -> list[str]:
         """Names of the variants in the order of the experiment file; the first is the baseline."""
         return [variant.name for variant in self.experiment.variants]

@@ -79,8 +79,8 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
     rows = [
         (
             "blocks",
-            f"{design.blocks}, each with every variant once at every load, variants in {_order(design)}, "
-            f"loads in {design.order} order",
+            f"{report.blocks_text}, each with every variant once at every load, variants in "
+            f"{_order(design)}, loads in {design.order} order",
         ),
         ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}"),
         ("data", f"{design.state}, per {design.state_per}"),

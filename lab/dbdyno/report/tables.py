@@ -82,7 +82,7 @@ def as_markdown(run: Run) -> str:
             reason = f" (overridden: {check.override})" if check.override else ""
             lines.append(f"- {formatting.SEVERITIES[check.level]} {_escaped(check.summary + reason)}")
         lines.append("")
-    lines.append(f"Run {report.run_id}, {report.experiment.design.blocks} blocks planned.")
+    lines.append(f"Run {report.run_id}, blocks: {report.blocks_text}.")
     return "\n".join(lines)
 
 

@@ -142,25 +142,25 @@ def find_earlier(results: Path, experiment: Experiment) -> list[Run]:
 
 
 def time_shares(run: Run) -> Shares | None:
-    """Which part of the time of a run was measured; None if it is not known (a run of an older version)."""
+    """Which part of the time of the last call of `compare` was measured; None if it is not known (a run of an
+    older version), or if the call ran no trial.
+    """
     calls = read_endings(run)
-    total_s = sum(call.ended_unix_us - call.began_unix_us for call in calls) / 1e6
-    if total_s <= 0.0:
+    if not calls:
         return None
-    load = run.experiment().load
-    began = [trial.meta.get("started_unix_us") for trial in run.trials() if trial.is_done]
-    count = sum(
-        any(call.began_unix_us <= start <= call.ended_unix_us for call in calls) for start in began if start
-    )
-    warmup_s = derived_warmup_s(run)
-    warmup_trials_s = 0.0 if warmup_s is None else length_s(run.experiment()) * _warmup_trials(run)
-    each_s = load.warmup_allowance_s() if warmup_s is None else warmup_s
-    return Shares(count * load.duration_s / total_s, (count * each_s + warmup_trials_s) / total_s)
-
-
-def _warmup_trials(run: Run) -> int:
-    experiment = run.experiment()
-    return len(warmup_trials(experiment, experiment.workloads))
+    call, experiment = calls[-1], run.experiment()
+    starts = [int(trial.meta.get("started_unix_us") or 0) for trial in run.trials()]
+    count = sum(call.began_unix_us <= start <= call.ended_unix_us for start in starts)
+    if not count:
+        return None
+    total_s = (call.ended_unix_us - call.began_unix_us) / 1e6
+    derived_s = derived_warmup_s(run)
+    # The warm-up trials ran in the call of the first trial.
+    is_first = derived_s is not None and min(starts) >= call.began_unix_us
+    number = len(warmup_trials(experiment, experiment.workloads)) if is_first else 0
+    each_s = experiment.load.warmup_allowance_s() if derived_s is None else derived_s
+    warming_s = count * each_s + number * length_s(experiment)
+    return Shares(count * experiment.load.duration_s / total_s, warming_s / total_s)
 
 
 def _question(experiment: Experiment) -> Any:
@@ -227,7 +227,7 @@ def _rows(experiment: Experiment) -> Iterable[int]:
 def _estimate(experiment: Experiment, earlier: Sequence[Run]) -> Estimate:
     """The time of a run of one block, with what earlier runs have taken."""
     estimate = Estimate(experiment)
-    has_trials = has_warmup_trials(experiment)
+    trials = warmup_trials(experiment, experiment.workloads) if has_warmup_trials(experiment) else []
     warmup_s = derived_warmup_s(earlier[-1]) if earlier else None
     began = progress.Began(
         Path(),
@@ -236,8 +236,8 @@ def _estimate(experiment: Experiment, earlier: Sequence[Run]) -> Estimate:
         rows=sum(_rows(experiment)),
         group_rows=max((workload.rows for workload in experiment.workloads), default=0),
         test_starts=len(experiment.variants),
-        warmup_trials=len(warmup_trials(experiment, experiment.workloads)) if has_trials else 0,
-        warmup_trial_s=length_s(experiment) if has_trials else 0.0,
+        warmup_trials=len(trials),
+        warmup_trial_s=length_s(experiment),
         warmup_s=warmup_s,
     )
     estimate.listen(began)
