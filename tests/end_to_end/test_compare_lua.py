@@ -25,7 +25,7 @@ script = "SCRIPT"
 options = OPTIONS
 [load]
 connections = [2]
-duration = "500ms"
+duration = "1s"
 warmup = "100ms"
 [design]
 repeat_disturbed = false
