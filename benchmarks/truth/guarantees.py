@@ -323,21 +323,21 @@ def _plan_text(*, top_up: bool) -> str:
 
 
 def _saved(count: int, *, top_up: bool) -> Row:
-    saved = stopping.mix(count // 4, top_up=top_up).saved
-    return Row(f"{_plan_text(top_up=top_up)}: blocks saved", count // 4, saved, 0.30, at_most=False)
+    saved = stopping.mix(count // 2, top_up=top_up).saved
+    return Row(f"{_plan_text(top_up=top_up)}: blocks saved", count // 2, saved, 0.30, at_most=False)
 
 
 def _lost(count: int, *, top_up: bool) -> Row:
-    lost = stopping.mix(count // 4, top_up=top_up).lost
+    lost = stopping.mix(count // 2, top_up=top_up).lost
     limit = 0.05 if top_up else 0.02
-    return Row(f"{_plan_text(top_up=top_up)}: right verdicts lost", count // 4, lost, limit)
+    return Row(f"{_plan_text(top_up=top_up)}: right verdicts lost", count // 2, lost, limit)
 
 
 def _covers_at_the_stop(count: int) -> Row:
-    covers = stopping.mix(count // 4, top_up=True).covers
+    covers = stopping.mix(count // 2, top_up=True).covers
     return Row(
         "stop when sure: the interval at the end contains the true value",
-        count // 4,
+        count // 2,
         covers,
         0.95,
         at_most=False,

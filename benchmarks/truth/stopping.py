@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ MAX_BLOCKS = 20
 # No verdict is possible before.
 FIRST_BLOCKS = 8
 # The questions of the mix: true effect in percent and its weight, all noises alike, ±2 % declared equivalent.
-EFFECTS = {0.0: 0.30, 2.0: 0.20, 5.0: 0.20, 10.0: 0.15, 30.0: 0.15}
+EFFECTS = {0.0: 6, 2.0: 4, 5.0: 4, 10.0: 3, 30.0: 3}
 NOISES = (0.01, 0.03, 0.05, 0.10)
 DELTA_PERCENT = 2.0
 
@@ -56,15 +57,18 @@ class Mix:
 
 @lru_cache(maxsize=8)
 def mix(count: int, *, top_up: bool) -> Mix:
-    """`count` runs over the questions of the mix."""
+    """`count` runs over the questions of the mix, each with its share of the runs."""
     random = np.random.default_rng(21)
     fixed = experiment(blocks=MAX_BLOCKS, delta_percent=DELTA_PERCENT)
     stopped = stopping(fixed, top_up=top_up)
     blocks, lost, covers = 0, 0, 0
-    for _ in range(count):
-        percent = float(random.choice(list(EFFECTS), p=list(EFFECTS.values())))
+    questions = [
+        (percent, noise) for percent, weight in EFFECTS.items() for noise in NOISES for _ in range(weight)
+    ]
+    random.shuffle(questions)
+    for percent, noise in itertools.islice(itertools.cycle(questions), count):
         effect = math.log1p(percent / 100.0) * float(random.choice([-1.0, 1.0]))
-        world = World(sd=float(random.choice(NOISES)), effects={"b": [effect]})
+        world = World(sd=noise, effects={"b": [effect]})
         trials = simulate(fixed, world, random)
         for used in range(FIRST_BLOCKS, MAX_BLOCKS + 1):
             result = judge(stopped, world, [one for one in trials if one.block < used])

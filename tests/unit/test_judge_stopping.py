@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.unit.simulated_trials import experiment, measured
-from tests.unit.stored_run import Arms, Making, judged, make
+from tests.unit.stored_run import Arms, Making, judged, make, verdict_of
 
 from dbdyno.experiment.model import Experiment, Factor, Stop
 from dbdyno.experiment.schedule import Trial
@@ -21,6 +21,7 @@ from dbdyno.judge.sentence import sentence
 from dbdyno.judge.stopping import Progress, decide, progress
 from dbdyno.judge.wording import duration
 from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.store.endings import Ending, add_ending
 from dbdyno.store.measured import MeasuredTrial
 
 
@@ -165,7 +166,10 @@ def interrupted(blocks: int) -> Callable[[Trial], bool]:
 
 def test_only_finished_blocks_count_and_they_have_a_verdict(tmp_path: Path) -> None:
     making = Making(stop=Stop(), connections=(10,), speed=Arms(b=lambda trial: 80 + trial.block % 3))
-    verdict = judged(tmp_path, replace(making, absent=interrupted(9)))
+    run = make(tmp_path, replace(making, absent=interrupted(9)))
+    add_ending(run, Ending(began_unix_us=0, ended_unix_us=1, why="sure"))
+    judge(run)
+    verdict = verdict_of(run)
     curve = verdict["comparisons"][0]["curve"]
     assert (curve["verdict"], curve["blocks"]) == ("slower", 9)
     assert "stopped after 9 of at most 20 blocks; the interval allows for every look" in curve["sentence"]
@@ -174,6 +178,7 @@ def test_only_finished_blocks_count_and_they_have_a_verdict(tmp_path: Path) -> N
         "blocks_at_most": 20,
         "half_width_percent": None,
         "is_met": True,
+        "why": "sure",
         "looks": [6, 7, 8, 9],
         "spending": "alpha (1 - 5 / n)",
     }

@@ -23,6 +23,7 @@ from dbdyno.judge.outlook import blocks_for
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store import Run
+from dbdyno.store.endings import Ending
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import StoppingRule
 
@@ -98,8 +99,13 @@ def progress(
     return Progress(all(one.blocks_still_expected == 0 for one in entries), entries)
 
 
-def rule(trials: Sequence[MeasuredTrial], experiment: Experiment, found: Sequence[Finding]) -> StoppingRule:
-    """The entry `stopping` of verdict.json, for the same trials."""
+def rule(
+    trials: Sequence[MeasuredTrial],
+    experiment: Experiment,
+    found: Sequence[Finding],
+    endings: Sequence[Ending],
+) -> StoppingRule:
+    """The entry `stopping` of verdict.json, for the same trials; `endings` are the calls of `compare`."""
     stop = experiment.design.stop
     assert stop is not None, "the caller has a run with design.stop"
     finished, _ = finished_and_planned(trials, experiment)
@@ -108,6 +114,7 @@ def rule(trials: Sequence[MeasuredTrial], experiment: Experiment, found: Sequenc
         blocks_at_most=blocks_at_most(trials, experiment) or stop.max_blocks,
         half_width_percent=stop.half_width_percent,
         is_met=progress(trials, experiment, found).is_sure,
+        why=endings[-1].why if endings else None,
         looks=Looks().counts(finished),
         spending="alpha (1 - 5 / n)" if stop.top_up else "alpha (n / last)^2",
     )

@@ -19,6 +19,7 @@ from dbdyno.judge.sentence import sentence
 from dbdyno.judge.warmup import warm_state
 from dbdyno.stats.paired import ALPHA
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
+from dbdyno.store.endings import read_endings
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import Family, VerdictFile
 from dbdyno.store.warmup_trial import is_warm_state_checked
@@ -58,7 +59,9 @@ def judge(run: Run) -> VerdictFile:
             comparison_entry(one, sentence(one, relevant_to(one.names, all_findings), evidence.block_s))
             for one in comparisons
         ],
-        stopping=stopping.rule(evidence.trials, experiment, all_findings) if experiment.design.stop else None,
+        stopping=stopping.rule(evidence.trials, experiment, all_findings, read_endings(run))
+        if experiment.design.stop
+        else None,
         scaling=scaling_entries or None,
         factors=factorial.judge_factors(evidence.trials, experiment, all_findings)
         if is_factorial(experiment)

@@ -38,7 +38,8 @@ from dbdyno.servers.server import Description, Server, ServerProblem, combine_pr
 from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.endings import Ending, Why, add_ending
+from dbdyno.store.document import Why
+from dbdyno.store.endings import Ending, add_ending
 from dbdyno.store.warmup_trial import derived_warmup_s, write_warmup_trials
 
 

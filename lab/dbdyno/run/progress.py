@@ -12,7 +12,7 @@ from pathlib import Path
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.judge.stopping import Progress as Look
-from dbdyno.store.endings import Why
+from dbdyno.store.document import Why
 
 
 class Progress:

@@ -18,7 +18,8 @@ from dbdyno.problem import Problem
 from dbdyno.run import progress
 from dbdyno.run.estimate import Estimate
 from dbdyno.store import Run
-from dbdyno.store.endings import Why, read_endings
+from dbdyno.store.document import Why
+from dbdyno.store.endings import read_endings
 
 # Ends of a call after which a call without a top-up has nothing to do.
 FINAL: tuple[Why, ...] = ("sure", "blocks")

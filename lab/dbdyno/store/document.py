@@ -19,6 +19,10 @@ PointDict = Annotated[
 # The lower and the upper end of an interval; null for an end that is unknown or infinite.
 IntervalEnds = tuple[float | None, float | None]
 Metric = Literal["throughput", "latency_p95_us"]
+# Why a call of `compare` ended.
+# "sure": the rule of design.stop is met. "blocks": no planned block is left, including those of a top-up.
+# "time": the next block would end after max_time. "check": a check stopped the run. "failed": an error.
+Why = Literal["sure", "blocks", "time", "interrupted", "check", "failed"]
 
 Value = TypeVar("Value")
 # A key that the file omits if its value is None.

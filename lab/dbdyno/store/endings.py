@@ -9,13 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dbdyno.store.document import Document, DocumentPart
+from dbdyno.store.document import Document, DocumentPart, Why
 from dbdyno.store.run import Run
 
 FILE = "endings.json"
-# "sure": the rule of design.stop is met. "blocks": no planned block is left, including those of a top-up.
-# "time": the next block would end after max_time. "check": a check stopped the run. "failed": an error.
-Why = Literal["sure", "blocks", "time", "interrupted", "check", "failed"]
 
 
 class Ending(DocumentPart):

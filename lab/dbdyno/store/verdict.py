@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dbdyno.finding import Finding
-from dbdyno.store.document import Document, DocumentPart, IntervalEnds, Metric, Optional, PointDict
+from dbdyno.store.document import Document, DocumentPart, IntervalEnds, Metric, Optional, PointDict, Why
 
 VerdictCode = Literal[
     "not-comparable", "unfinished", "too-few-blocks", "mixed", "equivalent", "faster", "slower", "undecided"
@@ -213,6 +213,8 @@ class StoppingRule(DocumentPart):
     """The run ends when every interval is at most ± this wide; null: when every comparison has a verdict."""
     is_met: bool
     """Whether the rule is met."""
+    why: Why | None
+    """Why the last call of `compare` ended, as in endings.json; null while it runs, or if it was killed."""
     looks: list[int]
     """Numbers of blocks after which the intervals allow for a look at the results."""
     spending: Literal["alpha (1 - 5 / n)", "alpha (n / last)^2"]
