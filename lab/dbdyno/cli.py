@@ -30,7 +30,7 @@ COMMANDS = {
     "check": "Validate an experiment on its servers, without running load.",
     "plan": "Show what a comparison will cost and how precise it will be.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
-    "schema": "Print a JSON Schema: of the experiment file for editors, or of a result file.",
+    "schema": "Print the JSON Schema of the experiment file or a result file.",
     "sysbench": "sysbench-compatible command line.",
     "slap": "mysqlslap-compatible command line.",
     "shims": "Create sysbench, mysqlslap and mariadb-slap symlinks in DIR.",

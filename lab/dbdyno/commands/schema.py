@@ -24,5 +24,5 @@ class Name(StrEnum):
 def schema(
     name: Annotated[Name, typer.Argument(help="The experiment file, or a file of a run.")] = Name.EXPERIMENT,
 ) -> None:
-    """Print a JSON Schema: of the experiment file for editors, or of a result file."""
+    """Print the JSON Schema of the experiment file or a result file."""
     print((_FOLDER / f"{name}.schema.json").read_text(encoding="utf-8"), end="")
