@@ -298,7 +298,7 @@ def test_many_findings_alike_are_told_briefly(tmp_path: Path) -> None:
     findings = [finding("P11", "warn", f"busy {letter}") for letter in "abcdefghijk"]
     text = joined(page_of(judged(tmp_path, Making(findings=findings))).text)
     assert [f"busy {letter}." in text for letter in "abcdefghijk"] == [True] * 3 + [False] * 8
-    assert "and 8 similar ones" in text
+    assert "and 8 more of this kind" in text
 
 
 def test_the_command_judges_a_run_that_was_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
