@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from tests.unit.fake_server import FakeServers, install
 from tests.unit.test_repeats import load, store
 from tests.unit.test_run_coordinator import Listening, created, experiment, interrupt
 
+from dbdyno.commands.compare import compare as compare_command
 from dbdyno.commands.watch import block_text
 from dbdyno.experiment.model import Experiment, Stop
 from dbdyno.experiment.schedule import Trial, planned_blocks, schedule, top_up
@@ -24,6 +26,8 @@ from dbdyno.run.stopping import Limits
 from dbdyno.run.trial import Outcome
 from dbdyno.store import Run
 from dbdyno.store.endings import read_endings
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -169,3 +173,31 @@ def test_added_blocks_continue_the_balanced_order(basedir: Path) -> None:
     added = top_up(given, [*planned, repeat], 1)
     assert [(trial.index, trial.block, trial.group) for trial in added] == [(11, 6, 11), (12, 6, 12)]
     assert [trial.variant for trial in added] == [trial.variant for trial in schedule(given, 6)[-2:]]
+
+
+def refused(*arguments: str) -> str:
+    """The message about these options of `compare`, and its fix."""
+    with pytest.raises(Problem) as caught:
+        typer.main.get_command(command_line()).main(["compare", *arguments], standalone_mode=False)
+    return f"{caught.value.text}. {caught.value.fix}"
+
+
+def command_line() -> typer.Typer:
+    app = typer.Typer()
+    app.command("compare")(compare_command)
+    app.command("other")(lambda: None)
+    return app
+
+
+def test_options_that_do_not_fit_the_plan_of_the_file_are_refused(tmp_path: Path) -> None:
+    fixed = ROOT / "examples" / "mariadb-flush-at-commit.toml"
+    assert refused(str(fixed), "--blocks", "+4").startswith("--blocks +4 adds blocks to a run. Add --resume")
+    assert refused(str(fixed), "--blocks", "0").startswith("--blocks 0: this is not a number of blocks")
+    added = refused(str(fixed), "--resume", "--blocks", "+4")
+    assert "fixed number of blocks (8); adding blocks after a look" in added
+    assert "(3); --max-time has no effect" in refused(str(fixed), "--blocks", "3", "--max-time", "5m")
+    stops = ("--set", "design.stop.max_blocks=9", "--results", str(tmp_path))
+    assert "--max-time 5: a duration is a number and a unit" in refused(str(fixed), *stops, "--max-time", "5")
+    assert "there is no run of mariadb-flush-at-commit" in refused(
+        str(fixed), *stops, "--resume", "--blocks", "+4"
+    )

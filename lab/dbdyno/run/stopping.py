@@ -44,7 +44,10 @@ class Stopping:
         self._experiment, self._stop, self._run, self._estimate = experiment, stop, run, estimate
         # Seconds that this call may take.
         self.limit_s = limits.max_time_s or stop.max_time_s
-        self._began = time.monotonic()
+        self._began = self._last_look = time.monotonic()
+        # Measured seconds of the last block but the first one, which begins with loading.
+        self._last_block_s = 0.0
+        self._looks = 0
         self._more_blocks = limits.more_blocks
         # Why the call ends; None while it goes on.
         self.why: Why | None = None
@@ -81,13 +84,16 @@ class Stopping:
         finished = {trial.index for trial in self._run.trials()}
         unfinished = {trial.block for trial in trials if trial.index not in finished}
         blocks = planned_blocks(trials)
-        left_s = self.limit_s - (time.monotonic() - self._began)
+        now = time.monotonic()
+        left_s = self.limit_s - (now - self._began)
+        self._last_block_s = now - self._last_look if self._looks else 0.0
+        self._last_look, self._looks = now, self._looks + 1
         answer = decide(self._run)
         if answer.is_sure and self._more_blocks is None:
             self.why = "sure"
         elif not todo:
             self.why = "blocks"
-        elif self._estimate.block_s > left_s:
+        elif max(self._estimate.block_s, self._last_block_s) > left_s:
             self.why = "time"
         done = len([block for block in blocks if block not in unfinished])
         return progress.BlockEnded(done, len(blocks), answer, max(0.0, left_s), self.why)
