@@ -40,7 +40,7 @@ def experiment(**load: Any) -> Experiment:
 def warmup_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[WarmupTrial, list[Any]]:
     """The entry of the first warm-up trial, and the records that were kept of it."""
     run = Run.create(folder, of, b"")
-    trial = warmup.warmup_trials(of, of.workloads)[0]
+    trial = warmup.warmup_trials(of, [one.title for one in of.workloads])[0]
     entry, complaints = warmup.run_warmup_trial(
         run, of, trial, 1, server=server, description=server.describe(), engine=Engine()
     )

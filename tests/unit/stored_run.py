@@ -257,7 +257,7 @@ def _hello(trial: Trial, plan: Experiment, warmup_us: int, measure_us: int) -> d
         "unix_us": 1_700_000_000_000_000,
         "plan": {
             "schema": 1,
-            "workload": plan.workload(trial.workload).plan(),
+            "workload": plan.workload_for(plan.variant(trial.variant), trial.workload).plan(),
             "load": {
                 "connections": trial.point.connections,
                 "shape": "closed" if rate is None else {"poisson": {"rate_per_s": rate}},

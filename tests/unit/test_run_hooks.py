@@ -69,7 +69,7 @@ def run_warmup_trial(
 ) -> tuple[Path, WarmupTrial, list[Finding]]:
     """A warm-up trial with these hooks, in which `then` happens: its folder, its entry, and its findings."""
     experiment, run, server = prepared(folder, **hooks)
-    (trial,) = warmup.warmup_trials(experiment, experiment.workloads)
+    (trial,) = warmup.warmup_trials(experiment, [one.title for one in experiment.workloads])
     entry, complaints = warmup.run_warmup_trial(
         run, experiment, trial, 1, server=server, description=DESCRIPTION, engine=Playing(then)
     )

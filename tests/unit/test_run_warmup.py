@@ -81,7 +81,7 @@ def test_only_fresh_data_on_servers_of_dbdynos_own_have_warmup_trials(of: Experi
 
 def test_every_variant_runs_on_every_workload_at_the_highest_load() -> None:
     of = experiment(workloads=2)
-    trials = warmup.warmup_trials(of, of.workloads)
+    trials = warmup.warmup_trials(of, [one.title for one in of.workloads])
     assert [(trial.workload, trial.variant, trial.slot) for trial in trials] == [
         ("oltp_read_write", "a", 0),
         ("oltp_read_write", "b", 1),
@@ -91,7 +91,9 @@ def test_every_variant_runs_on_every_workload_at_the_highest_load() -> None:
     assert {trial.point.connections for trial in trials} == {64}
     assert [trial.index for trial in trials] == [-4, -3, -2, -1]
     rated = experiment(connections=(8,), rate=(100.0, 300.0, 50.0))
-    assert {trial.point.rate for trial in warmup.warmup_trials(rated, rated.workloads)} == {300.0}
+    assert {
+        trial.point.rate for trial in warmup.warmup_trials(rated, [one.title for one in rated.workloads])
+    } == {300.0}
 
 
 @pytest.mark.parametrize(("duration_s", "length_s"), [(5.0, 60.0), (30.0, 120.0)])

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.truth.guarantees import common_practice, measure, promises
 from benchmarks.truth.simulation import experiment
 
-from dbdyno.experiment.family import is_identical
+from dbdyno.experiment.differences import is_identical
 
 EXPERIMENTS = 120
 

@@ -69,6 +69,7 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
         reconnect: Reconnect { on_lost: OnLost::Stop, ..Reconnect::default() },
         loading: Default::default(),
         prewarm: Default::default(),
+        session: Vec::new(),
     }
 }
 

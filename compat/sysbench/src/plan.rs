@@ -74,6 +74,7 @@ pub fn plan(
         reconnect: Reconnect { on_lost: OnLost::Stop, first_us: 1000, max_us: 1000, give_up_us: DAY_US },
         loading: Loading { streams: settings.threads.min(limits::STREAMS), ..Loading::default() },
         prewarm: Default::default(),
+        session: Vec::new(),
     })
 }
 

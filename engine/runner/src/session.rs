@@ -77,11 +77,16 @@ pub(crate) struct SessionOpener<C> {
 }
 
 impl<C: Connector> SessionOpener<C> {
-    pub(crate) fn new(connector: C, program: &Program, open_counts: Arc<OpenCounts>) -> Self {
+    pub(crate) fn new(
+        connector: C,
+        program: &Program,
+        session_sql: Vec<String>,
+        open_counts: Arc<OpenCounts>,
+    ) -> Self {
         Self {
             connector,
             open_counts,
-            session_sql: program.session(),
+            session_sql,
             statements: program.statements(),
             preparation_order: program.preparation_order(),
             handles: RefCell::new(Rc::new([])),

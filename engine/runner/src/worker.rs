@@ -40,8 +40,10 @@ impl<C: ScriptedConnector> Worker<C> {
         if !self.context.configure_thread() {
             return Ok(());
         }
+        let session_sql = [self.program.session(), self.context.plan.session.clone()].concat();
+        let open_counts = Arc::clone(&self.open_counts);
         let opener =
-            Rc::new(SessionOpener::new(self.connector.clone(), &self.program, Arc::clone(&self.open_counts)));
+            Rc::new(SessionOpener::new(self.connector.clone(), &self.program, session_sql, open_counts));
         let opened = tokio::select! {
             opened = self.open_all(&opener) => opened,
             _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.experiment.model import Experiment, Load, Variant, Workload
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description, Server
 
@@ -45,6 +45,20 @@ class Context:
     peers: Mapping[str, Description] = field(default_factory=dict)
     # The workload of the group; None: all workloads of the experiment.
     workload: Workload | None = None
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The workload of the group; without a group every workload of the variant, or of all variants."""
+        if self.workload is not None:
+            return (self.workload,)
+        if self.variant is not None:
+            return self.experiment.workloads_of(self.variant)
+        return self.experiment.distinct_workloads()
+
+    @property
+    def load(self) -> Load:
+        """The load of the variant, or of the experiment if no variant's server runs."""
+        return self.experiment.load_for(self.variant) if self.variant is not None else self.experiment.load
 
     @property
     def subject(self) -> str:

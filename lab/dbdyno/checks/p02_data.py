@@ -40,12 +40,13 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     creates, and exactly the ids 1 to table_size; after a group, the number of rows and the ids must be within
     1 % of these. Any larger difference is a stop. An AUTO_INCREMENT counter other than table_size + 1 on
     fresh data is a warning: rows were inserted and deleted after loading. For the user's own SQL, the tables
-    that `setup` creates must exist before the load, and generated tables must have their number of rows.
+    that `setup` creates must exist before the load, and generated tables must have their number of rows. A
+    note lists what a variant's `data.after` changed in columns, indexes and storage engine.
     """
     if context.server is None:
         return
     tolerance = DRIFT_SHARE if moment is Moment.AFTER_GROUP else 0.0
-    workloads = (context.workload,) if context.workload else context.experiment.workloads
+    workloads = context.workloads
     # Workloads that only insert or only delete change the number of rows, so it cannot be checked afterwards.
     checked = [workload for workload in workloads if moment is Moment.READY or not workload.changes_row_count]
     protocol = context.server.address().protocol
@@ -56,8 +57,11 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         for workload in oltp
         for tables in describe(context.experiment, workload, protocol).tables
     }
+    changed_by = context.variant.data.after if context.variant is not None else ()
     for tables in distinct:
-        yield from find_differences(context.server, tables, tolerance, context.subject)
+        yield from find_differences(
+            context.server, tables, tolerance, context.subject, changed_by_variant=bool(changed_by)
+        )
     for workload in checked:
         if isinstance(workload, SqlWorkload):
             yield from find_sql_differences(context.server, workload, context.subject)
@@ -82,10 +86,15 @@ def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
 
 
 def find_differences(
-    server: Server, tables: Tables, tolerance: float, subject: str = ""
+    server: Server,
+    tables: Tables,
+    tolerance: float,
+    subject: str = "",
+    *,
+    changed_by_variant: bool = False,
 ) -> Iterator[Finding]:
     """Findings if the tables in the load's database differ from `tables`. The number of rows and the ids may
-    differ by `tolerance`, a share.
+    differ by `tolerance`, a share. With `changed_by_variant`, other differences are intended.
     """
     query, database = server.query, server.address().database
     existing = shapes(server, tables.names)
@@ -103,7 +112,11 @@ def find_differences(
         for name, shape in existing.items()
         if (differences := list(shape_differences(shape, tables)))
     }
-    if differences:
+    if differences and changed_by_variant:
+        details = "; ".join(f"{name}: {', '.join(differences[name])}" for name in differences)
+        text = f"data.after of {subject} changed the tables in {database}: {details}."
+        yield _finding("note", text, {"tables": differences}, subject, "")
+    elif differences:
         yield _differences_finding(
             "do not have the specified columns, indexes or storage engine", differences, database, subject
         )

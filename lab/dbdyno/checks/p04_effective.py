@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from dbdyno.checks import session_settings
 from dbdyno.checks.adjustments import rounding, rule
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name, with_unit
@@ -22,10 +23,14 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
     Rule: the declared and the effective value must be equal, apart from units (8G), booleans (ON, 1, true),
     list order and letter case. A value that the server rounded by less than 1 % is a note. Any other value is
     a stop that shows both values and, if known, the server's rule. A variable that the server does not have
-    is a stop.
+    is a stop. The same holds for the variables of `session`, which a connection of the load sets and reads
+    back; a statement of `session` that the server refuses is a stop.
     """
     if context.description is None:
         return
+    # The session's settings do not change from group to group.
+    if context.first_description is None:
+        yield from session_settings.find(context)
     variables = context.description.variables
     for option, declared in _declared(context).items():
         name = variable_name(option)

@@ -39,11 +39,10 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     fits and the limit that would suffice. Before a server runs, the check uses the limits that the experiment
     declares.
     """
-    workloads = context.experiment.workloads if context.workload is None else (context.workload,)
     if moment is Moment.DESIGN:
         for variant in context.experiment.variants:
             declared = settings(variant)
-            for workload in workloads:
+            for workload in context.experiment.workloads_of(variant):
                 demand = _demand(context.experiment, workload, protocol_of(variant.server))
                 limits = _capacity_function(variant.server.product)(declared, demand, {}, started=True)
                 yield from _findings(limits, demand, workload, variant.name)
@@ -53,7 +52,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     if context.description is None:
         return
     in_use = _in_use(context)
-    for workload in workloads:
+    for workload in context.workloads:
         demand = _demand(context.experiment, workload, _protocol(context.description.product))
         started = context.variant is None or context.variant.server.is_private
         capacities = _capacity_function(context.description.product)
@@ -85,7 +84,8 @@ def _in_use(context: Context) -> Mapping[str, int]:
 
 def _client(context: Context) -> list[Capacity]:
     ports = None
-    if context.experiment.load.transport == "tcp" and _PORT_RANGE.exists():
+    loads = (context.experiment.load_for(variant) for variant in context.experiment.variants)
+    if any(load.transport == "tcp" for load in loads) and _PORT_RANGE.exists():
         first, last = _PORT_RANGE.read_text().split()
         ports = int(first), int(last)
     # The engine inherits this limit; `run.engine.Engine` has raised it to the hard limit.

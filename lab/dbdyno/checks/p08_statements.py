@@ -37,7 +37,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     use of an index is a warning. A note lists every execution plan. For a script a note says that its
     statements are unknown before the run.
     """
-    workloads = (context.workload,) if context.workload else context.experiment.workloads
+    workloads = context.workloads
     own = [workload for workload in workloads if isinstance(workload, SqlWorkload)]
     if moment is Moment.DESIGN:
         for workload in own:
@@ -141,7 +141,7 @@ def _read_plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> It
     # A value from the middle of the range, since the first and the last may be special.
     sample = samples.parameter_values(workload, samples.SAMPLE_COUNT // 2)
     done: set[str] = set()
-    with samples.open_load_session(context.server, workload) as admin:
+    with samples.open_load_session(context.server, workload, context.variant) as admin:
         protocol = context.server.address().protocol
         for name, statement, engine_statement in samples.statements(context, workload, protocol):
             if statement.sql in done or first_word(statement.sql, dialect) not in EXPLAINABLE:

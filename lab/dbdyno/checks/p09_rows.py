@@ -54,7 +54,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     rows under load.
     """
     assert moment is Moment.READY, "P09 is registered for READY only"
-    workloads = (context.workload,) if context.workload else context.experiment.workloads
+    workloads = context.workloads
     # Only at the first start of each variant: later groups have the same data, and must not be delayed.
     if context.server is None or context.description is None or context.first_description is not None:
         return
@@ -89,7 +89,7 @@ def _check_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding
     assert context.server is not None, "READY checks run with a server"
     assert context.description is not None, "a server is described when it has started"
     executions: dict[str, _Executions] = {}
-    with samples.open_load_session(context.server, workload) as admin:
+    with samples.open_load_session(context.server, workload, context.variant) as admin:
         admin.query(_SET_TIME_LIMIT.get(context.description.product, "SELECT 1"))
         protocol = context.server.address().protocol
         # The statements of all transactions, one transaction after another.

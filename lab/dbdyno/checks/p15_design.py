@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.checks.check import Check, Context, Moment
+from dbdyno.experiment.differences import is_identical, list_differences
 from dbdyno.experiment.durations import format_duration
-from dbdyno.experiment.family import family_size, is_identical, list_differences
+from dbdyno.experiment.family import family_size
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
@@ -53,7 +54,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         if is_identical(experiment, variant):
             yield _identical_finding(baseline, variant)
         else:
-            yield from _difference_findings(baseline, variant, factorial=bool(experiment.factors))
+            yield from _difference_findings(experiment, variant)
 
 
 def _block_findings(experiment: Experiment) -> Iterator[Finding]:
@@ -148,9 +149,9 @@ def _identical_finding(baseline: Variant, variant: Variant) -> Finding:
     )
 
 
-def _difference_findings(baseline: Variant, variant: Variant, *, factorial: bool) -> Iterator[Finding]:
-    differences = list_differences(baseline, variant)
-    if len(differences) == 2 and "url" in differences and not factorial:
+def _difference_findings(experiment: Experiment, variant: Variant) -> Iterator[Finding]:
+    baseline, differences = experiment.variants[0], list_differences(experiment, variant)
+    if len(differences) == 2 and "url" in differences and not experiment.factors:
         setting = next(name for name in differences if name != "url")
         yield _warn(
             f"{variant.name} and {baseline.name} are different servers (url) with different values of "
@@ -161,7 +162,7 @@ def _difference_findings(baseline: Variant, variant: Variant, *, factorial: bool
             baseline=baseline.name,
             differing=differences,
         )
-    elif len(differences) > 1 and not factorial:
+    elif len(differences) > 1 and not experiment.factors:
         yield _warn(
             f"{variant.name} differs from {baseline.name} in {len(differences)} settings "
             f"({', '.join(differences)}): an effect cannot be attributed to one of them.",

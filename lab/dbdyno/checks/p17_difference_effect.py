@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.experiment.family import differing_variables
+from dbdyno.experiment.differences import differing_variables, list_differences
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
@@ -78,12 +78,8 @@ def _takes_effect(name: str, description: Description) -> bool:
 
 
 def _count_other_differences(experiment: Experiment, variant: Variant) -> int:
-    """Number of server settings other than variables that differ from the baseline's."""
-    first = experiment.variants[0].server
-    fields = type(first).model_fields
-    return sum(
-        name != "variables" and getattr(first, name) != getattr(variant.server, name) for name in fields
-    )
+    """Number of settings other than server variables that differ from the baseline's."""
+    return sum(not key.startswith("variables.") for key in list_differences(experiment, variant))
 
 
 CHECK = Check("P17", "Declared differences take effect", frozenset({Moment.READY}), find)

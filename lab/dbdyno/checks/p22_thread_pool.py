@@ -42,7 +42,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
-    with open_load_connection(server.address(), context.experiment.load.transport) as admin:
+    with open_load_connection(server.address(), context.load.transport) as admin:
         account, roles = _account(admin)
         bypasses = _has_privilege(admin, "SHOW GRANTS")
         # For a named account, SHOW GRANTS leaves out the privileges of its roles.
@@ -99,7 +99,7 @@ def _has_privilege(admin: AdminConnection, sql: str) -> bool:
 
 def _check_built_in(context: Context, server: Server, product: str, extra_port: str) -> Iterator[Finding]:
     address = server.address()
-    if context.experiment.load.transport == "tcp" and str(address.port) == extra_port != "0":
+    if context.load.transport == "tcp" and str(address.port) == extra_port != "0":
         yield _stop(
             context,
             f"the load connects to port {extra_port}, the extra_port, where {product} gives every connection "

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from dbdyno.checks.check import Context
 from dbdyno.experiment import generators
-from dbdyno.experiment.model import SqlStatement, SqlWorkload
+from dbdyno.experiment.model import SqlStatement, SqlWorkload, Variant
 from dbdyno.experiment.sql_text import Dialect
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Statement, describe
-from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, AdminConnection
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.servers.url import Target
@@ -35,22 +35,29 @@ Value = int | float | str | None
 
 
 @contextmanager
-def open_load_session(server: Server, workload: SqlWorkload) -> Iterator[AdminConnection]:
+def open_load_session(
+    server: Server, workload: SqlWorkload, variant: Variant | None
+) -> Iterator[AdminConnection]:
     """A connection with the account, database and session statements of the load."""
-    with open_load_connection(server.address()) as admin:
-        for sql in workload.session:
+    address = server.address()
+    own = variant.session.statements(address.protocol) if variant is not None else []
+    with open_load_connection(address) as admin:
+        for sql in (*workload.session, *own):
             admin.query(sql)
         yield admin
 
 
 @contextmanager
-def open_load_connection(address: Address, transport: str | None = None) -> Iterator[AdminConnection]:
+def open_load_connection(
+    address: Address, transport: str | None = None, answer_timeout_s: int | None = ANSWER_TIMEOUT_S
+) -> Iterator[AdminConnection]:
     """A connection to the load's database with the load's account. Over TCP the server may select another
     account than over a unix socket. Raises ServerProblem.
     """
     socket = None if transport == "tcp" else address.unix_socket
     target = {field.name: getattr(address, field.name) for field in fields(Target)}
-    admin = PROTOCOLS[address.protocol].admin(Target(**target | {"unix_socket": socket}), address.password)
+    whole = Target(**target | {"unix_socket": socket})
+    admin = PROTOCOLS[address.protocol].admin(whole, address.password, answer_timeout_s)
     try:
         admin.query("SELECT 1")
         yield admin

@@ -31,6 +31,9 @@ _MODEL: dict[str, type[BaseModel]] = {
     "client": models.Client,
     "variant": models.Variant,
     "variant.server": models.ServerSpec,
+    "variant.session": models.SessionSettings,
+    "variant.load": models.VariantLoad,
+    "variant.data": models.VariantData,
 }
 # Name of a field in the model -> key in the file.
 _KEY = {field: file_key(field) for model in _MODEL.values() for field in model.model_fields}
@@ -69,12 +72,17 @@ def is_echo(error: ErrorDetails) -> bool:
 def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
     """Convert an error of the validation; `document` has the names of the list entries."""
     location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
+    # The variant that changes the workload in which the error is.
+    owner = location[:2] if location[:1] == ("variants",) and location[2:3] == ("workloads",) else ()
+    location = location[len(owner) :]
     family = ""
     if location[:1] == ("workloads",) and location[2:3] in (("sql",), ("lua",), ("oltp",)):
         # The kind of workload, from the branch of the union that pydantic chose.
         family = str(location[2]) if location[2] != "oltp" else ""
         location = (*location[:2], *location[3:])
     key, last = _format_key(location, document), str(location[-1]) if location else ""
+    if owner:
+        key = f"{_format_key(owner, document)}.workload{key.partition(']')[2]}"
     value, kind = error["input"], error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":

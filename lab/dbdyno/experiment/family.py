@@ -10,12 +10,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dbdyno.experiment.model import Experiment, Factor, Variant
-from dbdyno.experiment.quantities import as_text, is_equal, variable_name
-
-# Keys of a server that do not count as differences: dbdyno compares variables one by one, check P03 verifies
-# the version, and the other keys name the source of a password.
-_NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
+from dbdyno.experiment.differences import is_identical
+from dbdyno.experiment.model import Experiment, Factor
 
 
 @dataclass(frozen=True)
@@ -58,34 +54,9 @@ def is_factorial(experiment: Experiment) -> bool:
     return len(experiment.factors) > 1
 
 
-def is_identical(experiment: Experiment, variant: Variant) -> bool:
-    """Whether a variant equals the baseline except for its name (an A/A comparison)."""
-    return not list_differences(experiment.variants[0], variant)
-
-
 def has_verdict(experiment: Experiment) -> bool:
     """Whether a verdict of the run may have a direction: not with one variant, or identical variants only."""
     return any(not is_identical(experiment, variant) for variant in experiment.variants[1:])
-
-
-def list_differences(one: Variant, other: Variant) -> list[str]:
-    """The differences between the servers of two variants, as keys of the experiment file."""
-    keys = [key for key in type(one.server).model_fields if key not in _NO_DIFFERENCE]
-    differ = [key for key in keys if getattr(one.server, key) != getattr(other.server, key)]
-    return differ + [f"variables.{name}" for name in differing_variables(one, other)]
-
-
-def differing_variables(one: Variant, other: Variant) -> list[str]:
-    """The variables with different declared values; two spellings of a value (8G) are equal."""
-    left, right = (
-        {variable_name(option): as_text(value) for option, value in variant.server.variables.items()}
-        for variant in (one, other)
-    )
-    return [
-        name
-        for name in dict.fromkeys([*left, *right])
-        if name not in left or name not in right or not is_equal(name, left[name], right[name])
-    ]
 
 
 def family_size(experiment: Experiment) -> int:

@@ -20,6 +20,7 @@ from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State
 from dbdyno.experiment.shapes import Shapes
 from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, SqlTransaction, SqlWorkload
 from dbdyno.experiment.stop import Stop
+from dbdyno.experiment.variant import SessionSettings, VariantData, VariantLoad, VariantSettings
 from dbdyno.experiment.workload import NAME
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "OltpWorkload",
     "ScriptWorkload",
     "ServerSpec",
+    "SessionSettings",
     "SqlReplay",
     "SqlStatement",
     "SqlTable",
@@ -38,6 +40,8 @@ __all__ = [
     "SqlWorkload",
     "State",
     "Stop",
+    "VariantData",
+    "VariantLoad",
 ]
 
 Workload = OltpWorkload | SqlWorkload | ScriptWorkload
@@ -239,13 +243,16 @@ class Client(Model):
     """SCHED_BATCH or SCHED_OTHER for the load generator, by default `batch` if it shares CPUs."""
 
 
-class Variant(Model):
+class Variant(VariantSettings):
     """One of the things compared; the first variant of an experiment is the baseline."""
 
     name: str = Field(min_length=1, max_length=120)
     """Name of the variant."""
     server: ServerSpec = Field(default_factory=ServerSpec)
     """The server, by default a private MariaDB with default settings."""
+    # Complete workloads, each instead of the one with the same title; in the file a table of changed keys.
+    workloads: tuple[_AnyWorkload, ...] = ()
+    """Keys of the workloads that differ in this variant; a table under a workload's title is for that one."""
     # Factor -> level, if the variant is a combination of factor levels.
     levels: SkipJsonSchema[dict[str, str]] = Field(default_factory=dict)
 
@@ -296,14 +303,16 @@ class Experiment(Model):
         declares.
         """
         own = {"tables": max(self.load.connections), "table_size": 1}
-        workloads = tuple(
-            workload.model_copy(update=own)
-            if isinstance(workload, OltpWorkload) and workload.fills_own_tables
-            else workload
-            for workload in self.workloads
-        )
-        if workloads != self.workloads:
-            object.__setattr__(self, "workloads", workloads)
+        owners: tuple[Experiment | Variant, ...] = (self, *self.variants)
+        for owner in owners:
+            workloads = tuple(
+                workload.model_copy(update=own)
+                if isinstance(workload, OltpWorkload) and workload.fills_own_tables
+                else workload
+                for workload in owner.workloads
+            )
+            if workloads != owner.workloads:
+                object.__setattr__(owner, "workloads", workloads)
         return self
 
     def with_order_seed(self, order_seed: int | None) -> Experiment:
@@ -328,9 +337,31 @@ class Experiment(Model):
         """The variant of that name. Raises KeyError."""
         return {variant.name: variant for variant in self.variants}[name]
 
-    def workload(self, title: str) -> Workload:
-        """The workload with that title. Raises KeyError."""
-        return {workload.title: workload for workload in self.workloads}[title]
+    def workload_for(self, variant: Variant, title: str) -> Workload:
+        """The workload with that title as the variant runs it. Raises KeyError."""
+        workloads: dict[str, Workload] = {
+            workload.title: workload for workload in (*self.workloads, *variant.workloads)
+        }
+        if variant.session.prepared is None:
+            return workloads[title]
+        mode = "prepared" if variant.session.prepared else "text"
+        return workloads[title].model_copy(update={"statements": mode})
+
+    def workloads_of(self, variant: Variant) -> tuple[Workload, ...]:
+        """Every workload as the variant runs it, in the order of the file."""
+        return tuple(self.workload_for(variant, workload.title) for workload in self.workloads)
+
+    def distinct_workloads(self) -> tuple[Workload, ...]:
+        """Every workload that any variant runs, without duplicates."""
+        distinct: list[Workload] = []
+        for variant in self.variants:
+            distinct += [one for one in self.workloads_of(variant) if one not in distinct]
+        return tuple(distinct)
+
+    def load_for(self, variant: Variant) -> Load:
+        """The load with the keys that the variant changes."""
+        changes = variant.load.changes()
+        return self.load.model_copy(update=changes) if changes else self.load
 
     def variants_on_data_of(self, name: str) -> tuple[str, ...]:
         """The other variants that use the data of this one one after the other: on the same database of a

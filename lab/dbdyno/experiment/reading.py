@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.experiment import factors, overrides, script_reading, sql_reading, stop
+from dbdyno.experiment import (
+    combinations,
+    factors,
+    overrides,
+    script_reading,
+    sql_reading,
+    stop,
+    variant_reading,
+)
 from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.explain import is_echo, to_input_error
 from dbdyno.experiment.family import has_verdict
-from dbdyno.experiment.model import Design, Experiment, ScriptWorkload, SqlWorkload
+from dbdyno.experiment.model import Design, Experiment
 from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
+from dbdyno.experiment.variant import move_connection_settings
 
 SECTIONS = (*overrides.SECTIONS, "factor", "profile")
 FILE_BYTES_MAX = 1_000_000
-# Seconds. The engine's tick is 0.1 s; in a shorter measurement the ticks at both ends dominate.
-DURATION_S_MIN = 0.5
 
 
 def read(path: Path, profile: str | None = None, assignments: Iterable[str] = ()) -> Experiment:
@@ -76,7 +82,7 @@ def from_document(document: dict[str, Any], source: str, folder: Path) -> Experi
     experiment = _validate(resolved, errors)
     if experiment is not None:
         experiment = _with_default_stop(experiment, document.get("design", {}))
-        errors += _combination_errors(experiment)
+        errors += combinations.find_errors(experiment)
     else:
         # Also report errors in SQL statements if another part of the file is invalid.
         for workload in sql_reading.valid_workloads(resolved["workloads"]):
@@ -149,8 +155,8 @@ def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -
     dialect = _dialects(document["variant"])[0]
     resolved["workloads"] = [_resolve_workload(one, folder, dialect, errors) for one in document["workload"]]
     resolved["factors"] = document.get("factor", [])
-    resolved["variants"] = [_resolve_server(variant, folder, errors) for variant in document["variant"]]
-    resolved["load"] = _convert_durations(document["load"], errors)
+    resolved["variants"] = [_resolve_variant(one, document, folder, errors) for one in document["variant"]]
+    resolved["load"] = _convert_durations(document["load"], "load", errors)
     resolved["design"] = stop.resolve(document.get("design", {}), errors)
     for section in ("client", "loading", "override"):
         resolved[section] = document.get(section, {})
@@ -176,9 +182,9 @@ def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
     return sorted(dialects)
 
 
-def _convert_durations(load: dict[str, Any], errors: list[InputError]) -> dict[str, Any]:
-    """[load] with its durations in seconds, including those of its load shapes."""
-    load = _convert_to_seconds(load, "load", ("duration", "warmup", "give_up", "think_time"), errors)
+def _convert_durations(load: dict[str, Any], place: str, errors: list[InputError]) -> dict[str, Any]:
+    """[load] or [variant.load] with its durations in seconds, including those of its load shapes."""
+    load = _convert_to_seconds(load, place, ("duration", "warmup", "give_up", "think_time"), errors)
     for name, model in TABLES.items():
         keys = tuple(field.removesuffix("_s") for field in model.model_fields if field.endswith("_s"))
         match load.get(name):
@@ -218,8 +224,28 @@ def _convert_to_seconds(
     return table
 
 
-# Keys of a server that name a file.
-_FILES = ("config", "password_file", "tls_ca", "tls_certificate", "tls_key", "server_public_key")
+def _resolve_variant(
+    variant: dict[str, Any], document: dict[str, Any], folder: Path, errors: list[InputError]
+) -> dict[str, Any]:
+    """A variant with complete workloads, times in seconds, and absolute paths."""
+
+    def resolve_workload(workload: dict[str, Any], found: list[InputError]) -> dict[str, Any]:
+        return _resolve_workload(workload, folder, _dialects([variant])[0], found)
+
+    place = f"variant[{variant.get('name', '?')}]"
+    variant = _resolve_server(move_connection_settings(variant), folder, errors)
+    variant = variant_reading.resolve(variant, document["workload"], resolve_workload, errors)
+    if isinstance(load := variant.get("load"), dict):
+        variant["load"] = _convert_durations(load, f"{place}.load", errors)
+    if isinstance(session := variant.get("session"), dict):
+        variant["session"] = variant_reading.resolve_files(
+            session, variant_reading.CONNECTION_FILES, folder, f"{place}.session", errors
+        )
+    return variant
+
+
+# Keys of a server that name a file or a folder.
+_FILES = ("basedir", "config", "password_file")
 _TIMEOUTS = ("command_timeout", "hook_timeout")
 
 
@@ -232,16 +258,7 @@ def _resolve_server(variant: dict[str, Any], folder: Path, errors: list[InputErr
         return variant
     prefix = f"variant[{variant.get('name', '?')}].server"
     server = _convert_to_seconds(server, prefix, _TIMEOUTS, errors)
-    for key in ("basedir", *_FILES):
-        exists, kind = (Path.is_dir, "directory") if key == "basedir" else (Path.is_file, "file")
-        if not isinstance(server.get(key), str):
-            continue
-        absolute = (folder / Path(server[key]).expanduser()).resolve()
-        if not exists(absolute):
-            fix = f"It was looked for at {absolute}"
-            errors.append(InputError(f"{prefix}.{key}", server[key], f"there is no such {kind}", fix))
-        server[key] = str(absolute)
-    return {**variant, "server": server}
+    return {**variant, "server": variant_reading.resolve_files(server, _FILES, folder, prefix, errors)}
 
 
 def _validate(resolved: dict[str, Any], errors: list[InputError]) -> Experiment | None:
@@ -254,7 +271,11 @@ def _validate(resolved: dict[str, Any], errors: list[InputError]) -> Experiment 
         details = [detail for detail in invalid.errors() if not is_echo(detail)]
         by_key = {error.key: error for error in (to_input_error(detail, resolved) for detail in details)}
         known = {error.key for error in errors}
-        errors += [error for key, error in by_key.items() if key not in known]
+        errors += [
+            error
+            for key, error in by_key.items()
+            if key not in known and not variant_reading.is_inherited(error, by_key.values())
+        ]
         return None
 
 
@@ -267,68 +288,3 @@ def _with_default_stop(experiment: Experiment, design: dict[str, Any]) -> Experi
         return experiment
     chosen = {**experiment.design.model_dump(), "stop": stop.Stop().model_dump()}
     return experiment.model_copy(update={"design": Design.model_validate(chosen)})
-
-
-def _combination_errors(experiment: Experiment) -> Iterator[InputError]:
-    """Errors of values that are valid individually but not together."""
-    yield from _duplicate_errors("variant", [variant.name for variant in experiment.variants])
-    yield from _duplicate_errors("workload", [workload.title for workload in experiment.workloads])
-    yield from _state_errors(experiment)
-    dialects = sorted({sql_reading.dialect_of(variant.server) for variant in experiment.variants})
-    for workload in experiment.workloads:
-        if isinstance(workload, SqlWorkload):
-            yield from sql_reading.find_errors(workload, dialects)
-            if experiment.load.prewarm == "scan" and not (workload.prewarm or workload.tables):
-                problem = f"{workload.title} has no generated tables, so dbdyno does not know what to read"
-                fix = f"Give workload[{workload.title}].prewarm, a list of statements that read its data"
-                yield InputError("load.prewarm", "scan", problem, fix)
-    scripts = [one.title for one in experiment.workloads if isinstance(one, ScriptWorkload)]
-    if scripts and experiment.load.reconnect_every:
-        problem = f"{scripts[0]} is a script, which opens its connections itself"
-        yield InputError("load.reconnect_every", experiment.load.reconnect_every, problem, "Leave it out")
-    for one in experiment.workloads:
-        if isinstance(one, ScriptWorkload) and not one.prepare and experiment.design.state == "reset":
-            problem = f"{one.title} has prepare = false, so dbdyno cannot load its data again"
-            yield InputError("design.state", "reset", problem, "Remove prepare = false")
-    for code, reason in experiment.override.items():
-        if not reason.strip():
-            fix = f'Write {code} = "the reason why the run may continue"'
-            yield InputError(f"override.{code}", reason, "an override needs a reason", fix)
-    if experiment.load.duration_s < DURATION_S_MIN:
-        yield InputError(
-            "load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms"
-        )
-
-
-def _state_errors(experiment: Experiment) -> Iterator[InputError]:
-    """Errors of servers that do not support `state`."""
-    state = experiment.design.state
-    for variant in experiment.variants:
-        kind, possible = variant.server.kind, variant.server.states()
-        if state not in possible:
-            lacking = f" without {_COMMANDS[state]}" if kind == "command" and state in _COMMANDS else ""
-            problem = (
-                f"variant {variant.name!r} has a server of kind {kind}, which has no such state{lacking}"
-            )
-            fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
-            yield InputError("design.state", state, problem, fix)
-    existing = [variant.name for variant in experiment.variants if not variant.server.is_private]
-    data = {json.dumps(workload.data(), sort_keys=True) for workload in experiment.workloads}
-    if existing and len(data) > 1 and state != "reset":
-        yield InputError(
-            "design.state",
-            state,
-            f"the workloads have different tables, and {existing[0]!r} has one database for all workloads",
-            'Write state = "reset", or give all workloads the same tables and table_size',
-        )
-
-
-# Commands that a server of kind `command` needs, by state.
-_COMMANDS = {"restart": "start and stop", "restore": "restore"}
-
-
-def _duplicate_errors(section: str, names: list[str]) -> Iterator[InputError]:
-    fix = "Give each its own label" if section == "workload" else "Give each its own name"
-    for name, count in Counter(names).items():
-        if count > 1:
-            yield InputError(f"{section}[{name}]", None, f"{count} of them have this name", fix)

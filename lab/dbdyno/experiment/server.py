@@ -1,4 +1,4 @@
-"""The model of `[variant.server]`: the server, its configuration, and its connections."""
+"""The model of `[variant.server]`: the server and its configuration; and of connections to servers."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ class Hooks(Model):
     """Timeout of a hook, and of `during_trial` after SIGINT."""
 
 
-class ServerSpec(ConnectionSettings, Hooks):
-    """The server of a variant: its kind, its configuration, and how the load connects to it."""
+class ServerSpec(Hooks):
+    """The server of a variant: its kind and its configuration."""
 
     kind: Kind = "local"
     """Who starts it: dbdyno a process, or a container; nobody, it already runs; or your own commands."""
@@ -230,10 +230,6 @@ class ServerSpec(ConnectionSettings, Hooks):
         if self.restore:
             able.append("restore")
         return tuple(able)
-
-    def connection_settings(self) -> ConnectionSettings:
-        """How the load connects to it."""
-        return ConnectionSettings(**{name: getattr(self, name) for name in ConnectionSettings.model_fields})
 
     def hooks(self) -> Hooks:
         """The commands around each of its trials."""

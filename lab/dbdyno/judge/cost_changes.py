@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost
 from dbdyno.explain.formatting import amount, sentence
@@ -267,7 +268,8 @@ def unchanged(explanation: ExplainedFile, experiment: Experiment) -> Iterator[Fi
     for entry in explanation.comparisons:
         variant, measures = experiment.variant(entry.variant), entry.measures
         enough = bool(measures) and measures[0].blocks >= BLOCKS_MIN
-        if variant.server != first.server and enough and not any(one.significant for one in measures):
+        differs = not is_identical(experiment, variant)
+        if differs and enough and not any(one.significant for one in measures):
             yield Finding(
                 "P17",
                 "warn",

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dbdyno.experiment.family import family_size, is_factorial, is_identical
+from dbdyno.experiment.differences import is_identical
+from dbdyno.experiment.family import family_size, is_factorial
 from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.finding import Finding
 from dbdyno.judge.comparison import Comparison, Scale, pair

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dbdyno.experiment.family import family_size, is_factorial, is_identical
+from dbdyno.experiment.differences import is_identical
+from dbdyno.experiment.family import family_size, is_factorial
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, statements, stopping

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
-from dbdyno.experiment.model import Experiment, Workload
+from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
@@ -120,26 +120,27 @@ class _Comparison:
             evidence = {"filesystem": workspace.filesystem}
             coordinator.keep([Finding("P19", "warn", warning, evidence) for warning in workspace.warnings])
             # A repeated block has every workload.
-            workloads = [
-                workload
+            titles = [
+                workload.title
                 for workload in experiment.workloads
                 if any(self._may_repeat or trial.workload == workload.title for trial in self._todo)
             ]
             data = DataState(experiment, workspace, coordinator.engine, coordinator.listen)
-            warmup_trials = self._plan_warmup_trials(workloads)
-            self._announce(workloads, data.rows_missing(workloads), len(warmup_trials))
+            warmup_trials = self._plan_warmup_trials(titles)
+            self._announce(titles, data.rows_missing(titles), len(warmup_trials))
             if self._todo:
                 self._test_servers(workspace)
             slots = stack.enter_context(contextlib.closing(self._slots(workspace)))
             opened: dict[tuple[str, ...], Server] = {}
-            for workload, variant in itertools.product(workloads, experiment.variants):
+            for title, variant in itertools.product(titles, experiment.variants):
+                workload = experiment.workload_for(variant, title)
                 snapshot = data.snapshot(workload, variant)
                 if snapshot is not None:
                     stack.enter_context(contextlib.closing(snapshot))
                 key = data.server_key(workload, variant, snapshot)
                 if key not in opened:
                     opened[key] = stack.enter_context(coordinator.closing(data.open(variant, snapshot)))
-                self._servers[variant.name, workload.title] = opened[key]
+                self._servers[variant.name, title] = opened[key]
             coordinator.listen(progress.Loaded())
             with data.cleaning_up():
                 self._determine_warmup(data, slots, warmup_trials)
@@ -148,14 +149,15 @@ class _Comparison:
                     self._run_group(data, slots, waiting_groups)
         return (self._stopping and self._stopping.why) or "blocks"
 
-    def _announce(self, workloads: Sequence[Workload], rows: int, warmup_trials: int) -> None:
+    def _announce(self, titles: Sequence[str], rows: int, warmup_trials: int) -> None:
+        of_group = (one.rows for one in self._experiment.distinct_workloads() if one.title in titles)
         self._coordinator.listen(
             progress.Began(
                 self._run.path,
                 tuple(self._todo),
                 self._finished,
                 rows=rows,
-                group_rows=max((workload.rows for workload in workloads), default=0),
+                group_rows=max(of_group, default=0),
                 test_starts=len(self._experiment.variants) if self._todo else 0,
                 warmup_trials=warmup_trials,
                 warmup_trial_s=warmup.length_s(self._experiment) if warmup_trials else 0.0,
@@ -181,14 +183,14 @@ class _Comparison:
         titles = [workload.title for workload in self._experiment.workloads]
         return trial.slot + len(self._experiment.variants) * titles.index(trial.workload)
 
-    def _plan_warmup_trials(self, workloads: Sequence[Workload]) -> list[Trial]:
+    def _plan_warmup_trials(self, titles: Sequence[str]) -> list[Trial]:
         """The trials that determine the warm-up; none if an earlier attempt has determined it or has run
         trials.
         """
         chosen = derived_warmup_s(self._run) is not None or bool(self._run.trials())
         if chosen or not self._todo or not warmup.has_warmup_trials(self._experiment):
             return []
-        return warmup.warmup_trials(self._experiment, workloads)
+        return warmup.warmup_trials(self._experiment, titles)
 
     def _determine_warmup(self, data: DataState, slots: Slots, trials: list[Trial]) -> None:
         """Run the warm-up trials and store the warm-up derived from them. Raises Stopped, Problem."""
@@ -267,7 +269,8 @@ class _Comparison:
 
     def _start_server(self, data: DataState, slots: Slots, server: Server, trial: Trial) -> Context:
         """Start a group's server, with its data, in its slot, and check it. Raises Stopped, Problem."""
-        variant, workload = self._experiment.variant(trial.variant), self._experiment.workload(trial.workload)
+        variant = self._experiment.variant(trial.variant)
+        workload = self._experiment.workload_for(variant, trial.workload)
         key = (variant.name, workload.title)
         slot = slots.assign(self._slot(trial), server)
         data.prepare_group(server, workload, variant)

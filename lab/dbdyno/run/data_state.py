@@ -13,6 +13,7 @@ loads missing tables, and dbdyno rejects existing tables that it has not created
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -20,7 +21,17 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, Sq
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, Record
-from dbdyno.run.loading import cleanup, list_tables, must_load, prepare, require_empty
+from dbdyno.run.loading import (
+    DataKey,
+    cleanup,
+    data_key,
+    list_tables,
+    must_load,
+    prepare,
+    require_empty,
+    require_no_after,
+    run_after,
+)
 from dbdyno.run.progress import Listener
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Address, Server
@@ -51,13 +62,19 @@ class DataState:
         self._created: list[tuple[Address, SqlWorkload | ScriptWorkload]] = []
         self._snapshots = Snapshots(workspace)
 
-    def rows_missing(self, workloads: list[Workload]) -> int:
-        """Rows to load before the first group."""
-        baseline = self._experiment.variants[0]
-        if not has_snapshot(self._experiment, baseline):
-            return 0
-        missing = [w for w in workloads if not self._snapshots.has(self._experiment, w, baseline)]
-        return sum(workload.rows for workload in missing)
+    def rows_missing(self, titles: Sequence[str]) -> int:
+        """Rows to load before the first group: for the baseline, and for variants with data of their own."""
+        experiment, baseline, rows = self._experiment, self._experiment.variants[0], 0
+        counted: list[DataKey] = []
+        for variant, title in itertools.product(experiment.variants, titles):
+            workload = experiment.workload_for(variant, title)
+            key = data_key(workload, variant)
+            is_own = key != data_key(experiment.workload_for(baseline, title), baseline)
+            if (variant is baseline or is_own) and has_snapshot(experiment, variant) and key not in counted:
+                counted.append(key)
+                missing = not self._snapshots.has(experiment, workload, variant)
+                rows += workload.rows if missing else 0
+        return rows
 
     def snapshot(self, workload: Workload, variant: Variant) -> Snapshot | None:
         """The snapshot of a workload's data, created if necessary; None if the variant uses none. Raises
@@ -68,6 +85,7 @@ class DataState:
 
         def load(server: Server) -> None:
             prepare(self._experiment, workload, server, self._engine, self._listen)
+            run_after(variant, server, self._listen)
 
         return self._snapshots.obtain(
             self._experiment, workload, variant, load, lambda text: self._listen(progress.Step(text))
@@ -102,9 +120,9 @@ class DataState:
         server.start()
         if self._state == "reset":
             self._clean(server, workload)
-            self._load(server, workload)
+            self._load(server, workload, variant)
         elif is_first and not variant.server.is_private and self._state != "restore":
-            self._load(server, workload)
+            self._load(server, workload, variant)
         self._prepared.add((server, workload.title))
 
     def finish_group(self, server: Server, following: Sequence[Server]) -> None:
@@ -119,10 +137,10 @@ class DataState:
             self._drop_tables(server)
         server.stop(clean=self._state != "restore")
 
-    def _load(self, server: Server, workload: Workload) -> None:
-        """Load missing tables with the engine's `prepare`."""
+    def _load(self, server: Server, workload: Workload, variant: Variant) -> None:
+        """Load missing tables with the engine's `prepare`, and run the variant's statements after it."""
         if not isinstance(workload, OltpWorkload):
-            self._run_setup(server, workload)
+            self._run_setup(server, workload, variant)
             return
         # The tables of each step that the engine reports.
         steps: dict[str, list[str]] = {}
@@ -131,13 +149,17 @@ class DataState:
             steps.setdefault(record["data"]["step"], []).append(record["data"]["table"])
 
         prepare(self._experiment, workload, server, self._engine, self._listen, on_loading=loading)
+        if "kept" in steps:
+            require_no_after(workload, variant, server)
+        else:
+            run_after(variant, server, self._listen)
         if "created" in steps:
             server.finish_background_work(steps["created"])
         # Tables that already exist belong to an earlier run with keep = true.
         if not server.private and "kept" not in steps and (server, workload) not in self._tables_to_drop:
             self._tables_to_drop.append((server, workload))
 
-    def _run_setup(self, server: Server, workload: SqlWorkload | ScriptWorkload) -> None:
+    def _run_setup(self, server: Server, workload: SqlWorkload | ScriptWorkload, variant: Variant) -> None:
         """Run the setup of a user-written workload, unless this run has already created its tables."""
         address = server.address()
         if any(
@@ -146,6 +168,7 @@ class DataState:
             return
         if isinstance(workload, ScriptWorkload):
             if not workload.prepare:
+                require_no_after(workload, variant, server)
                 return
             require_empty(workload, server)
         elif not must_load(workload, server):
@@ -156,8 +179,10 @@ class DataState:
                     'Write state = "preserve" to use them as they are, or name another database',
                     ExitCode.USAGE,
                 )
+            require_no_after(workload, variant, server)
             return
         prepare(self._experiment, workload, server, self._engine, self._listen)
+        run_after(variant, server, self._listen)
         self._created.append((address, workload))
         if isinstance(workload, ScriptWorkload):
             server.finish_background_work(list_tables(server))
@@ -168,7 +193,8 @@ class DataState:
 
     def _clean(self, server: Server, workload: Workload) -> None:
         """Drop the tables of all workloads, because the OLTP workloads share table names."""
-        bundled = [one for one in self._experiment.workloads if isinstance(one, OltpWorkload)]
+        workloads = self._experiment.distinct_workloads()
+        bundled = [one for one in workloads if isinstance(one, OltpWorkload)]
         widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
         address = server.address()
         to_drop = [created for location, created in self._created if location == address]

@@ -4,18 +4,24 @@ tables.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.checks.p02_data import shapes
-from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload, Workload
+from dbdyno.checks.samples import open_load_connection
+from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
+from dbdyno.servers.admin.connection import shorten_statement
 from dbdyno.servers.server import Server, ServerProblem
+
+# The options that define the data of a workload, and the statements of a variant that change them.
+DataKey = tuple[str, tuple[str, ...]]
 
 
 def prepare(
@@ -48,6 +54,40 @@ def prepare(
             exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
         )
     return result
+
+
+def data_key(workload: Workload, variant: Variant) -> DataKey:
+    """What determines the data of a variant, except the server's software."""
+    return json.dumps(workload.data(), sort_keys=True), variant.data.after
+
+
+def run_after(variant: Variant, server: Server, listen: Listener) -> None:
+    """Run the statements of [variant.data] in the load's database, after it was loaded. Raises Problem."""
+    if not variant.data.after:
+        return
+    # An index of a large table may take hours.
+    with open_load_connection(server.address(), answer_timeout_s=None) as admin:
+        for sql in variant.data.after:
+            listen(progress.Step(f"{variant.name}: {shorten_statement(sql)}"))
+            try:
+                admin.query(sql)
+            except ServerProblem as problem:
+                raise Problem(
+                    f"data.after of {variant.name!r}: {problem.text}",
+                    f"Correct {shorten_statement(sql)!r} in [variant.data]",
+                    ExitCode.USAGE,
+                ) from problem
+
+
+def require_no_after(workload: Workload, variant: Variant, server: Server) -> None:
+    """Raise Problem if a variant changes data that dbdyno has not loaded."""
+    if variant.data.after:
+        raise Problem(
+            f"the tables of {workload.title} in {server.address().database} exist already; dbdyno runs "
+            f"data.after of {variant.name!r} only on tables that it has loaded",
+            "Drop the tables, name another database, or change the tables yourself and remove data.after",
+            ExitCode.USAGE,
+        )
 
 
 def must_load(workload: SqlWorkload, server: Server) -> bool:

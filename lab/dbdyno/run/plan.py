@@ -31,20 +31,23 @@ def plan(
     point: Point | None = None,
     seed: int | None = None,
     scheduling: str = "normal",
+    load: Load | None = None,
+    session: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A plan that is valid by schema/plan.schema.json.
 
     `target` is `Address.target()`. Without a point, the plan is for `prepare` or `cleanup`; it contains the
     tables, rows, seed, and maximum connections of the load. With a point, it is for `run`, and the engine
-    waits for the start command.
+    waits for the start command. `load` is the variant's load, if it differs from the experiment's; `session`
+    are the statements that each of the variant's connections sends first.
     """
-    load = experiment.load
+    load = load or experiment.load
     effective = point or max(load.points(), key=lambda candidate: candidate.connections)
     document: dict[str, Any] = {
         "schema": SCHEMA_VERSION,
         "target": dict(target),
         "workload": workload.plan(str(target["protocol"])),
-        "load": _load(experiment, effective),
+        "load": _load(load, effective),
         "phases": {
             "warmup_us": round(load.warmup_allowance_s() * US),
             "measure_us": round(load.duration_s * US),
@@ -58,6 +61,8 @@ def plan(
         },
         "prewarm": load.prewarm,
     }
+    if session:
+        document["session"] = list(session)
     if point is not None:
         document["start"] = {"on-command": {"start_timeout_us": START_TIMEOUT_US}}
     return document
@@ -75,13 +80,16 @@ def trial_plan(
 
     `warmup_s` is the warm-up that the warm-up trials determined; None means the warm-up of the experiment.
     """
+    variant = experiment.variant(trial.variant)
     document = plan(
         experiment,
-        experiment.workload(trial.workload),
+        experiment.workload_for(variant, trial.workload),
         target,
         point=trial.point,
         seed=engine_seed(experiment, trial),
-        scheduling=scheduling(experiment, experiment.variant(trial.variant)),
+        scheduling=scheduling(experiment, variant),
+        load=experiment.load_for(variant),
+        session=variant.session.statements(str(target["protocol"])),
     )
     if warmup_s is not None:
         document["phases"]["warmup_us"] = round(warmup_s * US)
@@ -106,8 +114,7 @@ def scheduling(experiment: Experiment, variant: Variant) -> str:
     return "batch" if shared and not experiment.load.rate else "normal"
 
 
-def _load(experiment: Experiment, point: Point) -> dict[str, Any]:
-    load = experiment.load
+def _load(load: Load, point: Point) -> dict[str, Any]:
     section: dict[str, Any] = {"connections": point.connections, "shape": _shape(load, point)}
     if load.think_time_s is not None:
         key = "us" if load.think == "constant" else "mean_us"

@@ -32,7 +32,9 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
     peers: dict[str, Description] = {}
     with contextlib.closing(Workspace.open(results)) as workspace:
         data = DataState(experiment, workspace, engine, listen)
-        for workload, variant in itertools.product(experiment.workloads, experiment.variants):
+        titles = [workload.title for workload in experiment.workloads]
+        for title, variant in itertools.product(titles, experiment.variants):
+            workload = experiment.workload_for(variant, title)
             with_data = has_snapshot(experiment, variant)
             codes = [check.code for check in checks.ALL if with_data or check.code not in checks.NEED_DATA]
             snapshot = data.snapshot(workload, variant)

@@ -117,7 +117,7 @@ def run_trial(
 
 def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
     """The engine's plan of one trial."""
-    target = address.target(experiment.load.transport)
+    target = address.target(experiment.load_for(experiment.variant(trial.variant)).transport)
     return trial_plan(experiment, trial, target, run.schedule(), warmup_s=derived_warmup_s(run))
 
 
@@ -156,9 +156,10 @@ def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
 
     Raises ServerProblem.
     """
-    workload = experiment.workload(trial.workload)
-    if experiment.load.prewarm == "scan" and isinstance(workload, SqlWorkload):
-        with open_load_session(server, workload) as admin:
+    variant = experiment.variant(trial.variant)
+    workload = experiment.workload_for(variant, trial.workload)
+    if experiment.load_for(variant).prewarm == "scan" and isinstance(workload, SqlWorkload):
+        with open_load_session(server, workload, variant) as admin:
             for sql in workload.scans(server.address().protocol):
                 admin.query(sql)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.durations import format_duration
-from dbdyno.experiment.model import Experiment, Workload
+from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.run.engine import Engine, Record
@@ -53,7 +53,7 @@ def length_s(experiment: Experiment) -> float:
     return max(LENGTH_MIN_S, LENGTH_FACTOR * experiment.load.duration_s)
 
 
-def warmup_trials(experiment: Experiment, workloads: Iterable[Workload]) -> list[Trial]:
+def warmup_trials(experiment: Experiment, titles: Iterable[str]) -> list[Trial]:
     """The warm-up trials in order: every variant on every workload, at the highest load, each in its own
     slot.
 
@@ -61,9 +61,7 @@ def warmup_trials(experiment: Experiment, workloads: Iterable[Workload]) -> list
     """
     highest = max(experiment.load.points(), key=lambda point: point.rate or point.connections)
     settings = [
-        (workload.title, variant.name, slot)
-        for workload in workloads
-        for slot, variant in enumerate(experiment.variants)
+        (title, variant.name, slot) for title in titles for slot, variant in enumerate(experiment.variants)
     ]
     return [
         Trial(number - len(settings), 0, number - len(settings), variant, workload, highest, slot)
@@ -88,7 +86,8 @@ def run_warmup_trial(
     """
     address = server.address()
     planned_s = length_s(experiment)
-    plan = trial_plan(experiment, trial, address.target(experiment.load.transport), warmup_s=0.0)
+    transport = experiment.load_for(experiment.variant(trial.variant)).transport
+    plan = trial_plan(experiment, trial, address.target(transport), warmup_s=0.0)
     plan["phases"]["measure_us"] = round(planned_s * US)
     intervals: list[Record] = []
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.store import files
 from dbdyno.store.explained import ExplainedFile
@@ -146,9 +147,9 @@ class Run:
     def experiment(self) -> Experiment:
         """The experiment with every default filled in. It is read once, since it never changes."""
         if self._experiment is None:
-            self._experiment = Experiment.model_validate_json(
-                json.dumps(self._experiment_json()["experiment"])
-            )
+            stored = self._experiment_json()["experiment"]
+            variants = [move_connection_settings(variant) for variant in stored["variants"]]
+            self._experiment = Experiment.model_validate_json(json.dumps({**stored, "variants": variants}))
         return self._experiment
 
     def schedule(self) -> list[Trial]:

@@ -130,6 +130,13 @@ impl<C: ScriptedConnector> UserSession<C> {
             let _permit = self.thread.connecting.acquire().await;
             self.thread.run.connector.connect(number).await?
         };
+        if !self.thread.run.plan.session.is_empty() {
+            connection.set_blocking(blocking);
+            for sql in &self.thread.run.plan.session {
+                connection.query(sql.as_bytes()).await?;
+            }
+            connection.set_blocking(false);
+        }
         if context.config.compat == Compat::V1_1 {
             connection.track_result_sets();
         }

@@ -83,6 +83,9 @@ pub struct Plan {
     /// What `run` reads before it opens its connections.
     #[serde(default)]
     pub prewarm: Prewarm,
+    /// Statements that `run` sends on every new connection, after those of the workload; not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub session: Vec<String>,
 }
 
 /// One engine's share of the work of a run.

@@ -42,6 +42,9 @@ impl Plan {
         problems.extend(self.workload.sql_problems(self.target.quoting()));
         problems.extend(self.script_problems());
         problems.extend(self.slices_problems());
+        if self.session.iter().any(|sql| sql.trim().is_empty()) {
+            problems.push("session contains an empty statement; leave it out".into());
+        }
         problems
     }
 

@@ -50,15 +50,17 @@ class MySQLAdmin(AdminConnection):
         return isinstance(error, pymysql.err.Error | OSError) and code in STARTING_UP
 
 
-def connector(settings: ConnectionSettings = DEFAULTS, **options: Any) -> Callable[[], Any]:
+def connector(
+    settings: ConnectionSettings = DEFAULTS, answer_timeout_s: int | None = ANSWER_TIMEOUT_S, **options: Any
+) -> Callable[[], Any]:
     """A function that connects with these settings, time limits, and `options` of `pymysql.connect`."""
 
     def connect() -> Any:
         return SecureConnection(
             settings,
             connect_timeout=CONNECT_TIMEOUT_S,
-            read_timeout=ANSWER_TIMEOUT_S,
-            write_timeout=ANSWER_TIMEOUT_S,
+            read_timeout=answer_timeout_s,
+            write_timeout=answer_timeout_s,
             autocommit=True,
             charset="utf8mb4",
             # The user's option files must not change the target of the connection.

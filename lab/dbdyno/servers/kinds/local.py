@@ -69,6 +69,7 @@ class LocalServer(PrivateServer):
         # Seconds that the last clean stop took; the time to flush is part of a variant's cost.
         self.stop_seconds: float | None = None
         self._spec = variant.server
+        self._connect = variant.session.connection_settings()
         self._declared = read_declaration(variant)
         self._product = self._declared.product
         self._binaries = self._find(workspace)
@@ -310,7 +311,7 @@ class LocalServer(PrivateServer):
             USER,
             DATABASE,
             self._password,
-            connect=self._spec.connection_settings(),
+            connect=self._connect,
             protocol=self._product.protocol,
         )
 

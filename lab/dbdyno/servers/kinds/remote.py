@@ -71,7 +71,7 @@ def variant_target(variant: Variant) -> Target:
         raise ServerProblem(f"variant {variant.name!r}, server.url: {text}", problem.fix) from problem
     settings = {
         **target.connect.model_dump(),
-        **variant.server.connection_settings().model_dump(exclude_defaults=True),
+        **variant.session.connection_settings().model_dump(exclude_defaults=True),
     }
     return Target(**{**vars(target), "connect": type(target.connect)(**settings)})
 

@@ -102,13 +102,14 @@ class Snapshots:
             # The data of a script may depend on the number of users, which its `prepare` can read. The data
             # of a bundled workload depend on the number of tables instead, which `workload.data()` contains.
             users = {"users": max(point.connections for point in experiment.load.points())}
+        after = {"variant_after": list(variant.data.after)} if variant.data.after else {}
         return {
             "format": FORMAT,
             "dbdyno": dbdyno.__version__,
             "product": product.name,
             "version": _software(variant),
             "options": dict(sorted(declaration.init_options().items())),
-            "data": {**workload.data(), **users},
+            "data": {**workload.data(), **users, **after},
             "seed": experiment.design.seed,
         }
 

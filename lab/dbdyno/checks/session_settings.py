@@ -1,0 +1,48 @@
+"""The part of P04 about `[variant.session]`: what the connections of the load set must be effective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.checks.check import Context
+from dbdyno.checks.samples import open_load_connection
+from dbdyno.experiment.quantities import as_text, is_equal, variable_name, with_unit
+from dbdyno.finding import Finding
+from dbdyno.servers.server import ServerProblem
+
+
+def find(context: Context) -> Iterator[Finding]:
+    """Findings about statements of the session that the server refuses, and variables with another value."""
+    session = context.variant.session if context.variant is not None else None
+    if session is None or context.server is None or context.description is None:
+        return
+    address = context.server.address()
+    statements = session.settings(address.protocol)
+    if context.workload is not None:
+        # Other statements may need the data.
+        statements += session.sql
+    if not statements:
+        return
+    with open_load_connection(address, context.load.transport) as admin:
+        for sql in statements:
+            try:
+                admin.query(sql)
+            except ServerProblem as problem:
+                fix = "Correct it under [variant.session]."
+                yield _stop(context, f"a statement of the session fails: {problem.text}.", fix, sql=sql)
+                return
+        for option, value in session.variables.items():
+            name = variable_name(option)
+            if address.protocol == "postgresql":
+                ((effective,),) = admin.query(f"SHOW {name}")
+            else:
+                ((_, effective),) = admin.query(f"SHOW SESSION VARIABLES WHERE Variable_name = '{name}'")
+            declared = with_unit(value, context.description.units.get(name))
+            if not is_equal(name, declared, effective):
+                text = f"{name} is {effective} in the session, adjusted by the server from {as_text(value)}."
+                fix = f"Write {name} = {effective} under [variant.session.variables]."
+                yield _stop(context, text, fix, variable=name, effective=effective)
+
+
+def _stop(context: Context, text: str, fix: str, **evidence: object) -> Finding:
+    return Finding("P04", "stop", text, evidence, context.subject, fix=fix)

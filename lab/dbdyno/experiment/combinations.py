@@ -1,0 +1,135 @@
+"""Finds errors of an experiment whose values are valid individually but not together."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+
+from dbdyno.experiment import sql_reading
+from dbdyno.experiment.errors import InputError
+from dbdyno.experiment.model import Experiment, Load, ScriptWorkload, SqlWorkload, Variant
+from dbdyno.experiment.variant_reading import relocate
+
+# Seconds. The engine's tick is 0.1 s; in a shorter measurement the ticks at both ends dominate.
+DURATION_S_MIN = 0.5
+
+
+def find_errors(experiment: Experiment) -> Iterator[InputError]:
+    """All errors of the combination of values, without duplicates."""
+    yield from _duplicate_errors("variant", [variant.name for variant in experiment.variants])
+    yield from _duplicate_errors("workload", [workload.title for workload in experiment.workloads])
+    yield from _state_errors(experiment)
+    yield from _statement_errors(experiment)
+    found: list[InputError] = []
+    for variant in experiment.variants:
+        found += [error for error in _variant_errors(experiment, variant) if error not in found]
+    yield from found
+    for code, reason in experiment.override.items():
+        if not reason.strip():
+            fix = f'Write {code} = "the reason why the run may continue"'
+            yield InputError(f"override.{code}", reason, "an override needs a reason", fix)
+    if experiment.load.duration_s < DURATION_S_MIN:
+        yield InputError(
+            "load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms"
+        )
+
+
+def _statement_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Errors in the SQL of the workloads, by the dialects of the servers that run it."""
+    for workload in experiment.workloads:
+        users = [
+            variant
+            for variant in experiment.variants
+            if all(own.title != workload.title for own in variant.workloads)
+        ]
+        dialects = sorted(
+            {sql_reading.dialect_of(variant.server) for variant in users or experiment.variants[:1]}
+        )
+        if isinstance(workload, SqlWorkload):
+            yield from sql_reading.find_errors(workload, dialects)
+    for variant in experiment.variants:
+        for own in variant.workloads:
+            if isinstance(own, SqlWorkload):
+                errors = sql_reading.find_errors(own, [sql_reading.dialect_of(variant.server)])
+                yield from relocate(errors, own.title, f"variant[{variant.name}].workload")
+
+
+def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputError]:
+    """Errors of the load and the workloads of one variant."""
+    place = f"variant[{variant.name}]"
+    load, changes = experiment.load_for(variant), variant.load.changes()
+    try:
+        Load.model_validate(load.model_dump())
+    except ValidationError as invalid:
+        for detail in invalid.errors():
+            yield InputError(f"{place}.load", None, detail["msg"].removeprefix("Value error, "))
+    for workload in experiment.workloads_of(variant):
+        title = workload.title
+        is_unreadable = isinstance(workload, SqlWorkload) and not (workload.prewarm or workload.tables)
+        if load.prewarm == "scan" and is_unreadable:
+            problem = f"{title} has no generated tables, so dbdyno does not know what to read"
+            fix = f"Give workload[{title}].prewarm, a list of statements that read its data"
+            key = f"{place}.load.prewarm" if "prewarm" in changes else "load.prewarm"
+            yield InputError(key, "scan", problem, fix)
+        if isinstance(workload, ScriptWorkload):
+            if load.reconnect_every:
+                problem = f"{title} is a script, which opens its connections itself"
+                key = (
+                    f"{place}.load.reconnect_every"
+                    if "reconnect_every" in changes
+                    else "load.reconnect_every"
+                )
+                yield InputError(key, load.reconnect_every, problem, "Leave it out")
+            if not workload.prepare and experiment.design.state == "reset":
+                problem = f"{title} has prepare = false, so dbdyno cannot load its data again"
+                yield InputError("design.state", "reset", problem, "Remove prepare = false")
+
+
+def _state_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Errors of servers that do not support `state`."""
+    state = experiment.design.state
+    for variant in experiment.variants:
+        kind, possible = variant.server.kind, variant.server.states()
+        if state not in possible:
+            lacking = f" without {_COMMANDS[state]}" if kind == "command" and state in _COMMANDS else ""
+            problem = (
+                f"variant {variant.name!r} has a server of kind {kind}, which has no such state{lacking}"
+            )
+            fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
+            yield InputError("design.state", state, problem, fix)
+    if state != "reset":
+        yield from _shared_database_errors(experiment)
+
+
+def _shared_database_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Errors of workloads and variants with different data in one existing database."""
+    existing = [variant for variant in experiment.variants if not variant.server.is_private]
+    for url in dict.fromkeys(variant.server.url for variant in existing):
+        sharing = [variant for variant in existing if variant.server.url == url]
+        data = {
+            json.dumps([workload.data(), variant.data.after], sort_keys=True)
+            for variant in sharing
+            for workload in experiment.workloads_of(variant)
+        }
+        if len(data) > 1:
+            own = [one.name for one in sharing if one.data.after or one.workloads]
+            problem = f"the workloads have different tables, and {sharing[0].name!r} has one database for all"
+            if own and len(sharing) > 1:
+                problem = f"{own[0]!r} has other data than the variants that use the same database"
+            fix = 'Write state = "reset", or give all workloads the same tables and table_size'
+            yield InputError("design.state", experiment.design.state, problem, fix)
+            return
+
+
+# Commands that a server of kind `command` needs, by state.
+_COMMANDS = {"restart": "start and stop", "restore": "restore"}
+
+
+def _duplicate_errors(section: str, names: list[str]) -> Iterator[InputError]:
+    fix = "Give each its own label" if section == "workload" else "Give each its own name"
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield InputError(f"{section}[{name}]", None, f"{count} of them have this name", fix)

@@ -1,0 +1,167 @@
+"""What differs between a variant and the baseline, as keys of the experiment file and as short texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dbdyno.experiment.base import file_key
+from dbdyno.experiment.model import Experiment, SqlWorkload, Variant, Workload
+from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name
+
+# Keys of a server that do not count as differences: dbdyno compares variables one by one, check P03 verifies
+# the version, and the other keys name the source of a password.
+_NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
+# Maximum number of characters of a statement or value in a text.
+_LENGTH_MAX = 70
+
+
+def is_identical(experiment: Experiment, variant: Variant) -> bool:
+    """Whether a variant equals the baseline except for its name (an A/A comparison)."""
+    return not list_differences(experiment, variant)
+
+
+def list_differences(experiment: Experiment, variant: Variant) -> list[str]:
+    """The differences between a variant and the baseline, as keys of the experiment file."""
+    return list(_differences(experiment, variant))
+
+
+def describe_differences(experiment: Experiment, variant: Variant) -> list[str]:
+    """What a variant has and the baseline has not, or the reverse, one short text each."""
+    return [text for texts in _differences(experiment, variant).values() for text in texts]
+
+
+def differing_variables(one: Variant, other: Variant) -> list[str]:
+    """The server variables with different declared values; two spellings of a value (8G) are equal."""
+    return _differing(one.server.variables, other.server.variables)
+
+
+def _differing(one: Mapping[str, Setting], other: Mapping[str, Setting]) -> list[str]:
+    left, right = (
+        {variable_name(option): as_text(value) for option, value in variables.items()}
+        for variables in (one, other)
+    )
+    return [
+        name
+        for name in dict.fromkeys([*left, *right])
+        if name not in left or name not in right or not is_equal(name, left[name], right[name])
+    ]
+
+
+def _differences(experiment: Experiment, variant: Variant) -> dict[str, list[str]]:
+    """Key in the experiment file -> the texts of its differences."""
+    base = experiment.variants[0]
+    found: dict[str, list[str]] = {}
+    for key in (key for key in type(base.server).model_fields if key not in _NO_DIFFERENCE):
+        before, value = getattr(base.server, key), getattr(variant.server, key)
+        if before != value:
+            found[key] = [_setting(key, value)]
+    found |= _variables("variables", base.server.variables, variant.server.variables, "")
+    found |= _session(base, variant)
+    for key in type(base.load).model_fields:
+        before, value = (getattr(experiment.load_for(one), key) for one in (base, variant))
+        if before != value:
+            found[f"load.{file_key(key)}"] = [_setting(key, value)]
+    if base.data.after != variant.data.after:
+        found["data.after"] = _statements(base.data.after, variant.data.after)
+    for title in (workload.title for workload in experiment.workloads):
+        pair = (experiment.workload_for(one, title) for one in (base, variant))
+        for key, texts in _workload(*pair).items():
+            found.setdefault(key, []).extend(texts)
+    return found
+
+
+def _session(base: Variant, variant: Variant) -> dict[str, list[str]]:
+    one, other = base.session, variant.session
+    found = {
+        f"session.{key}": [_setting(key, getattr(other, key))]
+        for key in type(one).model_fields
+        # `prepared` is compared as the workloads' `statements`.
+        if key not in ("prepared", "variables", "sql") and getattr(one, key) != getattr(other, key)
+    }
+    found |= _variables("session.variables", one.variables, other.variables, " in each session")
+    if one.sql != other.sql:
+        found["session.sql"] = _statements(one.sql, other.sql)
+    return found
+
+
+def _variables(
+    section: str, one: Mapping[str, Setting], other: Mapping[str, Setting], where: str
+) -> dict[str, list[str]]:
+    values = {variable_name(option): as_text(value) for option, value in other.items()}
+    return {
+        f"{section}.{name}": [
+            f"{name} = {values[name]}{where}" if name in values else f"{name} not set{where}"
+        ]
+        for name in _differing(one, other)
+    }
+
+
+def _workload(one: Workload, other: Workload) -> dict[str, list[str]]:
+    """Key -> the texts of its differences. The tables, parameters and statements of the user's own SQL belong
+    together, so they count as one difference.
+    """
+    if type(one) is not type(other):
+        return {"workload": [f"the workload {other.name}"]}
+    own = isinstance(one, SqlWorkload)
+    found: dict[str, list[str]] = {}
+    for key in (key for key in type(one).model_fields if key not in ("label", "file", "digest")):
+        before, value = getattr(one, key), getattr(other, key)
+        if before == value:
+            continue
+        if key == "statements":
+            found["workload.statements"] = [f"{value} statements"]
+        else:
+            texts = _workload_texts(key, before, value)
+            found.setdefault("workload" if own else f"workload.{key}", []).extend(texts)
+    if not found and getattr(one, "digest", "") != getattr(other, "digest", ""):
+        found["workload.script"] = ["another content of the script's folder"]
+    return found
+
+
+def _workload_texts(key: str, before: Any, value: Any) -> list[str]:
+    if key == "transactions":
+        return _statements(
+            *([one.sql for t in transactions for one in t.statements] for transactions in (before, value))
+        )
+    if isinstance(value, tuple):
+        return _statements(before, value)
+    if isinstance(value, dict):
+        return [
+            _setting(f"{key}.{name}", value.get(name))
+            for name in {**before, **value}
+            if before.get(name) != value.get(name)
+        ]
+    return [_setting(key, value)]
+
+
+def _statements(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """The statements that only one of the two lists has."""
+    texts = [_shorten(sql) for sql in after if sql not in before]
+    texts += [f"without {_shorten(sql)}" for sql in before if sql not in after and not texts]
+    return texts or ["the same statements in another order"]
+
+
+def _setting(key: str, value: Any) -> str:
+    key = file_key(key)
+    if value is None or value == ():
+        return f"{key} not set"
+    if isinstance(value, bool):
+        return f"{key} = {'true' if value else 'false'}"
+    if isinstance(value, tuple):
+        return f"{key} = {_shorten(' '.join(map(str, value)))}"
+    if hasattr(value, "model_dump"):
+        value = value.model_dump(exclude_defaults=True)
+    return f"{key} = {_shorten(str(value))}"
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LENGTH_MAX else f"{line[: _LENGTH_MAX - 1]}…"
+
+
+def iterate_texts(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Every variant except the baseline, with what differs: "CREATE INDEX c ON t (c); tls = required"."""
+    for variant in experiment.variants[1:]:
+        if texts := describe_differences(experiment, variant):
+            yield variant.name, "; ".join(texts)

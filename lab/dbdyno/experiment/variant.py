@@ -1,0 +1,121 @@
+"""What a `[[variant]]` changes besides its server and workloads: the session, the load and the data."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dbdyno.experiment.base import DURATION_S_MAX, Duration, Model
+from dbdyno.experiment.quantities import Setting, as_text, number, variable_name
+from dbdyno.experiment.server import ConnectionSettings
+from dbdyno.experiment.sql_workload import Sql
+
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+# The statement that sets the isolation level of a session, by protocol.
+_SET_ISOLATION = {
+    "mysql": "SET SESSION TRANSACTION ISOLATION LEVEL",
+    "postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL",
+}
+
+
+class SessionSettings(ConnectionSettings):
+    """`[variant.session]`: how the load's connections are made, and what they set."""
+
+    prepared: bool | None = None
+    """Prepared statements, or statements sent as text; by default as the workload's `statements`."""
+    isolation: Literal["read uncommitted", "read committed", "repeatable read", "serializable"] | None = None
+    """Isolation level of the load's transactions, by default the server's."""
+    variables: dict[Annotated[str, Field(pattern=_VARIABLE)], str | int | float | bool] = Field(
+        default_factory=dict
+    )
+    """Session variables, which every connection sets (SET SESSION) and P04 reads back."""
+    sql: tuple[Sql, ...] = ()
+    """Further statements that every new connection sends, after those of the workload; not counted."""
+
+    def connection_settings(self) -> ConnectionSettings:
+        """How the connections are made."""
+        return ConnectionSettings(**{name: getattr(self, name) for name in ConnectionSettings.model_fields})
+
+    def settings(self, protocol: str) -> list[str]:
+        """The statements that set the isolation level and the variables."""
+        isolation = [f"{_SET_ISOLATION[protocol]} {self.isolation.upper()}"] if self.isolation else []
+        scope = "" if protocol == "postgresql" else "SESSION "
+        return [
+            *isolation,
+            *(
+                f"SET {scope}{variable_name(name)} = {_literal(value, protocol)}"
+                for name, value in self.variables.items()
+            ),
+        ]
+
+    def statements(self, protocol: str) -> list[str]:
+        """All statements of a new connection, in order."""
+        return [*self.settings(protocol), *self.sql]
+
+
+def _literal(value: Setting, protocol: str) -> str:
+    """A value in SET. MySQL accepts no suffix there, as in "4M", and no number in quotes."""
+    text = as_text(value)
+    amount = number(text)
+    if protocol == "mysql" and isinstance(value, bool):
+        return text
+    if protocol == "mysql" and amount is not None:
+        return f"{amount.normalize():f}"
+    escaped = text.replace("'", "''")
+    return "'" + (escaped.replace("\\", "\\\\") if protocol == "mysql" else escaped) + "'"
+
+
+class VariantLoad(Model):
+    """`[variant.load]`: the keys of `[load]` that may differ between variants. None: as in `[load]`."""
+
+    transport: Literal["tcp", "unix"] | None = None
+    """As in `[load]`, as for all keys of this table."""
+    prewarm: Literal["none", "scan"] | None = None
+    """Whether all tables and indexes are read before each trial."""
+    reconnect_every: int | None = Field(default=None, ge=0, le=2**32 - 1)
+    """Number of transactions after which a connection is closed and reopened; 0 for never."""
+    think_time_s: Duration | None = None
+    """Closed loop: the pause of a connection between two transactions."""
+    think: Literal["constant", "exponential"] | None = None
+    """Distribution of the pauses."""
+    queue_limit: int | None = Field(default=None, ge=0, le=2**32 - 1)
+    """Open loop: maximum number of transactions that wait for a connection."""
+    on_lost: Literal["reconnect", "stop"] | None = None
+    """When a connection is lost: reconnect, or end the trial."""
+    give_up_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
+    """Reconnect timeout."""
+
+    def changes(self) -> dict[str, Any]:
+        """The keys that the variant sets."""
+        return self.model_dump(exclude_none=True)
+
+
+class VariantData(Model):
+    """`[variant.data]`: what the variant changes in the loaded data."""
+
+    after: tuple[Sql, ...] = ()
+    """Statements that run once after the data are loaded, such as `CREATE INDEX`; restored with the data."""
+
+
+class VariantSettings(Model):
+    """What a variant changes, except its server and its workloads."""
+
+    session: SessionSettings = Field(default_factory=SessionSettings)
+    """How the load connects, and what its sessions set."""
+    load: VariantLoad = Field(default_factory=VariantLoad)
+    """Keys of `[load]` that differ in this variant."""
+    data: VariantData = Field(default_factory=VariantData)
+    """What the variant changes in the loaded data."""
+
+
+def move_connection_settings(variant: dict[str, Any]) -> dict[str, Any]:
+    """A variant, as JSON, whose connection settings are those of the session: earlier versions had them among
+    the server's. A key that the session has too keeps the session's value.
+    """
+    server, session = variant.get("server"), variant.get("session", {})
+    if not isinstance(server, dict) or not isinstance(session, dict):
+        return variant
+    moved = {key: server[key] for key in ConnectionSettings.model_fields if key in server}
+    rest = {key: value for key, value in server.items() if key not in moved}
+    return {**variant, "server": rest, "session": {**moved, **session}} if moved else variant
