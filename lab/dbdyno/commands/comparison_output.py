@@ -12,6 +12,7 @@ from rich.text import Text
 
 from dbdyno import report
 from dbdyno.commands.plan import design_text
+from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.finding import Finding
 from dbdyno.judge.wording import join_words
@@ -58,6 +59,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
         f"workload seed {design.seed}",
         f"  client    CPUs {experiment.client.cpus or 'any'}",
         *(f"  variant   {variant.name}: {_server(variant.server)}" for variant in experiment.variants),
+        *(f"  differs   {name}: {texts}" for name, texts in _differences(experiment, server=False)),
     ]
     for line in lines:
         console.print(Text(line), soft_wrap=True)
@@ -84,6 +86,8 @@ def show(run: Run, experiment: Experiment) -> None:
         changed = [one.sentence for one in comparison.measures if one.significant]
         for sentence in changed[:MAX_REASONS]:
             console.print(Text(f"why ({comparison.workload}): {sentence}"), soft_wrap=True)
+    for name, texts in _differences(experiment, server=True):
+        console.print(Text(f"what differs: {name}: {texts}"), soft_wrap=True)
     console.print(Text(verdict.family.text), soft_wrap=True)
     for one, _ in verdict.sentences:
         print(one.sentence)
@@ -106,6 +110,15 @@ def write_report(run: Run) -> None:
 def warn_missing_charts(reason: str) -> None:
     """Print on standard error why charts are missing."""
     print(f"warning: report.html lacks charts: {reason}", file=sys.stderr)
+
+
+def _differences(experiment: Experiment, *, server: bool) -> list[tuple[str, str]]:
+    """Every variant that differs from the baseline, and what it has and the baseline has not."""
+    return [
+        (variant.name, "; ".join(texts))
+        for variant in experiment.variants[1:]
+        if (texts := describe_differences(experiment, variant, server=server))
+    ]
 
 
 def _workload(workload: Workload) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.experiment.base import file_key
@@ -12,6 +12,8 @@ from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_na
 # Keys of a server that do not count as differences: dbdyno compares variables one by one, check P03 verifies
 # the version, and the other keys name the source of a password.
 _NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
+# The beginnings of the keys of a variant that are not its server's.
+_BESIDES_SERVER = ("session.", "load.", "data.", "workload")
 # Maximum number of characters of a statement or value in a text.
 _LENGTH_MAX = 70
 
@@ -26,9 +28,13 @@ def list_differences(experiment: Experiment, variant: Variant) -> list[str]:
     return list(_differences(experiment, variant))
 
 
-def describe_differences(experiment: Experiment, variant: Variant) -> list[str]:
-    """What a variant has and the baseline has not, or the reverse, one short text each."""
-    return [text for texts in _differences(experiment, variant).values() for text in texts]
+def describe_differences(experiment: Experiment, variant: Variant, *, server: bool = True) -> list[str]:
+    """What a variant has and the baseline has not, or the reverse, one short text each; without `server`
+    only what the variant changes besides its server.
+    """
+    differing = _differences(experiment, variant).items()
+    chosen = (texts for key, texts in differing if server or key.startswith(_BESIDES_SERVER))
+    return list(dict.fromkeys(text for texts in chosen for text in texts))
 
 
 def differing_variables(one: Variant, other: Variant) -> list[str]:
@@ -158,10 +164,3 @@ def _setting(key: str, value: Any) -> str:
 def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LENGTH_MAX else f"{line[: _LENGTH_MAX - 1]}…"
-
-
-def iterate_texts(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Every variant except the baseline, with what differs: "CREATE INDEX c ON t (c); tls = required"."""
-    for variant in experiment.variants[1:]:
-        if texts := describe_differences(experiment, variant):
-            yield variant.name, "; ".join(texts)

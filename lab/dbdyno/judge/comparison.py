@@ -95,6 +95,8 @@ class Comparison:
     judged: Judged
     # The two variants differ only in their names.
     is_identical: bool = False
+    # What the variant has and the baseline has not, one short text each.
+    differences: tuple[str, ...] = ()
     # The run is factorial: the sentences about factors have the verdicts, and this comparison has none.
     is_factorial: bool = False
     # Other processes disturbed blocks that count, and no override permits it.
@@ -137,6 +139,7 @@ def comparison_entry(comparison: Comparison, sentence: str) -> verdict.Compariso
         variant=comparison.variant,
         workload=comparison.workload,
         identical=True if comparison.is_identical else None,
+        differs=list(comparison.differences) or None,
         points=[_point(comparison, index) for index in range(len(comparison.pairs))],
         curve=verdict.CombinedEffect(
             metric=comparison.scale.metric,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dbdyno.experiment.differences import is_identical
+from dbdyno.experiment.differences import describe_differences, is_identical
 from dbdyno.experiment.family import family_size, is_factorial
 from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.finding import Finding
@@ -123,6 +123,7 @@ class _Pending:
         self.names = (experiment.variants[0].name, variant.name, workload.title)
         self.trials = [t for t in trials if t.workload == workload.title and t.variant in self.names[:2]]
         self.is_identical = is_identical(experiment, variant)
+        self.differences = tuple(describe_differences(experiment, variant))
         self.scale = scale(experiment)
         self.pairs = tuple(pair(self.trials, p.as_dict(), *self.names[:2]) for p in experiment.load.points())
         is_alone = self.is_identical or is_factorial(experiment)
@@ -159,6 +160,7 @@ class _Pending:
             pairs=self.pairs,
             judged=judged,
             is_identical=self.is_identical,
+            differences=self.differences,
             is_factorial=is_factorial(self.experiment) and not self.is_identical,
             is_disturbed=self.is_disturbed,
             stops=tuple(self.stops),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dbdyno.experiment.differences import list_differences
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
@@ -16,7 +17,9 @@ AFFECTING_STATEMENTS = ("tls", "compression")
 
 
 def session_differences(stored: Sequence[StoredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """Variants whose connections differ from those of the baseline in one of these properties."""
+    """Variants whose connections differ from those of the baseline in one of these properties. A difference
+    that the experiment declares is a note.
+    """
     sessions: dict[str, Session] = {}
     for trial in stored:
         name = str(trial.meta["variant"])
@@ -34,7 +37,10 @@ def session_differences(stored: Sequence[StoredTrial], experiment: Experiment) -
                 f"{key} {first or 'none'} in {baseline} and {second or 'none'} in {variant.name}"
                 for key, (first, second) in differing.items()
             )
-            is_warning = any(key in AFFECTING_STATEMENTS for key in differing)
+            declared = list_differences(experiment, variant)
+            is_warning = any(
+                key in AFFECTING_STATEMENTS and f"session.{key}" not in declared for key in differing
+            )
             yield Finding(
                 "P22",
                 "warn" if is_warning else "note",

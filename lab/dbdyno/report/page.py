@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dbdyno import __version__
+from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.model import Design
 from dbdyno.finding import FreeForm
 from dbdyno.report import formatting
@@ -95,7 +96,11 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
         (f"server {variant.name}", f"{_product(report, variant.name)}, CPUs {variant.server.cpus or 'any'}")
         for variant in experiment.variants
     ]
-    rows += [(f"workload {workload.title}", workload.data_text()) for workload in experiment.workloads]
+    for workload in experiment.workloads:
+        texts = [experiment.workload_for(one, workload.title).data_text() for one in experiment.variants]
+        rows.append((f"workload {workload.title}", "; ".join(dict.fromkeys(texts))))
+    differing = [(one.name, describe_differences(experiment, one)) for one in experiment.variants[1:]]
+    rows += [(f"what differs in {name}", "; ".join(texts)) for name, texts in differing if texts]
     return rows
 
 

@@ -131,6 +131,8 @@ class Comparison(DocumentPart):
     """Title of the workload."""
     identical: Optional[Literal[True]] = None
     """Present if the variants differ only in their names."""
+    differs: Optional[list[str]] = None
+    """What the variant has and the baseline has not, by the experiment file; absent if they are identical."""
     points: list[Point]
     """One per load, in the order of the experiment file."""
     curve: CombinedEffect

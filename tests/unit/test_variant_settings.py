@@ -1,0 +1,217 @@
+"""What a variant changes besides its server: workload, load, session and data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.experiment.differences import describe_differences, is_identical, list_differences
+from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.experiment.model import Experiment, OltpWorkload, SqlWorkload
+from dbdyno.experiment.reading import read_bytes
+from dbdyno.experiment.schedule import schedule
+from dbdyno.run.loading import data_key
+from dbdyno.run.plan import trial_plan
+
+OLTP = """
+[experiment]
+name = "x"
+[[workload]]
+name = "oltp_point_select"
+table_size = 1_000
+[load]
+connections = [2]
+duration = "2s"
+[[variant]]
+name = "a"
+[[variant]]
+name = "b"
+"""
+SQL = """
+[experiment]
+name = "x"
+[[workload]]
+name = "sql"
+label = "w"
+setup = ["CREATE TABLE t (id INT PRIMARY KEY)"]
+tables.t = { rows = 10, columns = { id = "sequence()" } }
+parameters.id = "uniform(1, 10)"
+transactions = [{ sql = "SELECT * FROM t WHERE id = :id", rows = 1 }]
+[load]
+connections = [2]
+duration = "2s"
+[[variant]]
+name = "a"
+[[variant]]
+name = "b"
+"""
+TARGET = {"protocol": "mysql", "endpoints": [{"unix": {"path": "/"}}], "user": "u", "database": "d"}
+
+
+def given(text: str, *assignments: str) -> Experiment:
+    return read_bytes(text.encode(), Path("test.toml"), None, assignments)
+
+
+def errors_of(text: str) -> list[str]:
+    with pytest.raises(InvalidExperiment) as caught:
+        given(text)
+    return [str(error) for error in caught.value.errors]
+
+
+def plan_of(experiment: Experiment, variant: str, protocol: str = "mysql") -> dict[str, object]:
+    trial = next(one for one in schedule(experiment) if one.variant == variant)
+    return trial_plan(experiment, trial, {**TARGET, "protocol": protocol})
+
+
+def test_a_variant_changes_keys_of_its_workload() -> None:
+    experiment = given(OLTP + "[variant.workload]\ntable_size = 9\nkeys = 'zipfian'\n")
+    a, b = experiment.variants
+    assert [experiment.workload_for(one, "oltp_point_select").rows for one in (a, b)] == [1_000, 9]
+    assert len(experiment.distinct_workloads()) == 2
+    assert list_differences(experiment, b) == ["workload.table_size", "workload.keys"]
+    assert {trial.workload for trial in schedule(experiment)} == {"oltp_point_select"}
+
+
+def test_a_profile_and_set_reach_the_workload_of_a_variant() -> None:
+    changed = given(OLTP, "variant[b].workload.table_size=7", "workload.tables=3")
+    (workload,) = changed.workloads_of(changed.variants[1])
+    assert isinstance(workload, OltpWorkload)
+    assert (workload.table_size, workload.tables) == (7, 3)
+
+
+def test_a_variant_has_another_query_on_the_same_data() -> None:
+    sql = "SELECT COUNT(*) FROM t WHERE id = :id"
+    experiment = given(SQL + f'[variant.workload]\ntransactions = ["{sql}"]\n')
+    a, b = experiment.variants
+    one, other = (experiment.workload_for(variant, "w") for variant in (a, b))
+    assert isinstance(other, SqlWorkload)
+    assert [statement.sql for _, _, statement in other.named_statements()] == [sql]
+    assert data_key(one, a) == data_key(other, b)
+    assert (list_differences(experiment, b), describe_differences(experiment, b)) == (["workload"], [sql])
+    assert plan_of(experiment, "b")["workload"] != plan_of(experiment, "a")["workload"]
+
+
+def test_the_keys_of_one_of_several_workloads_stand_under_its_title() -> None:
+    second = OLTP.replace("[load]", '[[workload]]\nname = "oltp_read_only"\n[load]')
+    experiment = given(second + "[variant.workload.oltp_read_only]\nrange_size = 5\n")
+    (own,) = experiment.variants[1].workloads
+    assert (own.title, list_differences(experiment, experiment.variants[1])) == (
+        "oltp_read_only",
+        ["workload.range_size"],
+    )
+
+
+def test_statements_after_loading_are_part_of_the_data() -> None:
+    experiment = given(OLTP + '[variant.data]\nafter = ["CREATE INDEX c ON sbtest1 (c)"]\n')
+    a, b = experiment.variants
+    workload = experiment.workload_for(b, "oltp_point_select")
+    assert data_key(workload, a) != data_key(workload, b)
+    assert describe_differences(experiment, b) == ["CREATE INDEX c ON sbtest1 (c)"]
+    assert not is_identical(experiment, b)
+
+
+def test_a_session_sets_isolation_variables_and_protocol() -> None:
+    session = """[variant.session]
+prepared = false
+isolation = "read committed"
+sql = ["SET @a = 1"]
+variables = { sort-buffer-size = "4M", autocommit = true, time_zone = "it's" }
+"""
+    experiment = given(OLTP + session)
+    plan = plan_of(experiment, "b")
+    assert plan["session"] == [
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "SET SESSION sort_buffer_size = 4194304",
+        "SET SESSION autocommit = ON",
+        "SET SESSION time_zone = 'it''s'",
+        "SET @a = 1",
+    ]
+    assert plan_of(experiment, "b", "postgresql")["session"][1] == "SET sort_buffer_size = '4M'"  # type: ignore[index]
+    assert plan["workload"]["statements"] == "text"  # type: ignore[index]
+    assert "session" not in plan_of(experiment, "a")
+
+
+def test_connection_settings_have_one_home() -> None:
+    now = given(OLTP + '[variant.session]\ntls = "required"\ncompression = "zlib"\n')
+    before = given(OLTP + '[variant.server]\ntls = "required"\ncompression = "zlib"\n')
+    assert now == before
+    assert list_differences(now, now.variants[1]) == ["session.tls", "session.compression"]
+
+
+def test_a_load_key_of_a_variant_replaces_that_of_the_experiment() -> None:
+    experiment = given(OLTP + '[variant.load]\nreconnect_every = 1\nthink_time = "5ms"\n')
+    a, b = (plan_of(experiment, name)["load"] for name in ("a", "b"))
+    assert b == {**a, "reconnect_every": 1, "think_time": {"constant": {"us": 5000}}}  # type: ignore[dict-item]
+
+
+def test_the_levels_of_factors_set_the_same_keys() -> None:
+    text = (
+        OLTP.partition("[[variant]]")[0]
+        + """
+[factor.index]
+without = {}
+with = { data.after = ["CREATE INDEX c ON sbtest1 (c)"] }
+[factor.protocol]
+prepared = {}
+text = { session.prepared = false }
+"""
+    )
+    experiment = given(text)
+    assert [(v.name, len(v.data.after), v.session.prepared) for v in experiment.variants] == [
+        ("without+prepared", 0, None),
+        ("without+text", 0, False),
+        ("with+prepared", 1, None),
+        ("with+text", 1, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[variant.load]\nconnections = [3]",
+            "variant[b].load.connections = [3]: all variants run the same load",
+        ),
+        ("[variant.load]\nreconnect_every = -1", "variant[b].load.reconnect_every = -1: must be at least 0"),
+        ("[variant.load]\ntransprot = 'unix'", "Did you mean transport?"),
+        ("[variant.workload]\nstatements = 'text'", "Write prepared = true or false under [variant.session]"),
+        ("[variant.workload]\nlabel = 'y'", "the trials of all variants are paired by the workload's title"),
+        ("[variant.workload]\nafter = ['X']", "Write after = [ … ] under [variant.data]"),
+        (
+            "[variant.workload]\ntable_sise = 3",
+            "variant[b].workload.table_sise = 3: there is no such key. Did",
+        ),
+        ("[variant.workload]\ntable_size = 0", "variant[b].workload.table_size = 0: must be at least 1"),
+        ("[variant.workload]\nkeys = 'x'", "variant[b].workload.keys.distribution"),
+        ("[variant.session]\nisolation = 'read comitted'", "Did you mean read committed?"),
+        ("[variant.session]\ntls = 'verify-ca'", "needs tls_ca"),
+        ("[variant.session]\nisolaton = 'x'", "Did you mean isolation?"),
+        ("[variant.data]\nafter = 'X'", "variant[b].data.after"),
+        ("[[variant.workloads]]\nname = 'sql'", "Did you mean workload?"),
+    ],
+)
+def test_errors_name_the_key_of_the_variant(text: str, message: str) -> None:
+    (error,) = errors_of(f"{OLTP}{text}\n")
+    assert message in error
+
+
+def test_an_error_of_the_workload_itself_is_reported_once() -> None:
+    text = OLTP.replace("table_size = 1_000", "table_size = 0") + "[variant.workload]\ntables = 2\n"
+    assert errors_of(text) == ["workload[oltp_point_select].table_size = 0: must be at least 1."]
+
+
+def test_errors_in_the_sql_of_a_variant_name_the_variant() -> None:
+    (error,) = errors_of(SQL + '[variant.workload]\ntransactions = ["SELECT :x"]\n')
+    assert error.startswith("variant[b].workload.transaction1.1: it uses :x, but there is no such parameter")
+
+
+def test_one_existing_database_has_the_same_data_for_all_variants() -> None:
+    server = '[variant.server]\nkind = "remote"\nurl = "mysql://u@h/d"\n'
+    text = OLTP.replace('name = "a"\n', f'name = "a"\n{server}') + server
+    with_index = (
+        text + '[variant.data]\nafter = ["CREATE INDEX c ON sbtest1 (c)"]\n[design]\nstate = "preserve"\n'
+    )
+    (error,) = errors_of(with_index)
+    assert "'b' has other data than the variants that use the same database" in error
+    assert given(with_index.replace("preserve", "reset"))
