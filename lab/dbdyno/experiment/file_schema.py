@@ -16,7 +16,8 @@ from dbdyno.experiment import factors
 from dbdyno.experiment.base import file_key
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.overrides import LISTED, SECTIONS
-from dbdyno.experiment.server import ONLY_FOR
+from dbdyno.experiment.server import ONLY_FOR, ConnectionSettings
+from dbdyno.experiment.variant_reading import ELSEWHERE
 
 Schema = dict[str, Any]
 # Where a schema is in the document, and the schema.
@@ -25,6 +26,8 @@ _Place = tuple[str, Schema]
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 _LIMITS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _CHOICES = ("anyOf", "oneOf", "allOf")
+# A key of a table that profiles may change in any way.
+_CHANGES = "x-changes"
 _PROFILE = "With --profile NAME these values replace those of the same keys."
 
 
@@ -43,6 +46,12 @@ def file_schema() -> Schema:
     # A [[variant]] next to [factor] has no name; the condition below requires it elsewhere.
     del tables["Variant"]["required"]
     variant = tables["Variant"]["properties"]
+    variant["workload"] = _changed_workload(tables, variant["workload"]["description"])
+    # Earlier versions had the settings of connections here.
+    for field in ConnectionSettings.model_fields:
+        moved = tables["SessionSettings"]["properties"][file_key(field)]
+        former = {**moved, "description": "The former place of this key of [variant.session]."}
+        tables["ServerSpec"]["properties"][file_key(field)] = {**former, "deprecated": True}
     tables["Level"] = _table({key: variant[key] for key in variant if key != "name"})
     del sections["variant"]["minItems"]
     level = rf"^[^{re.escape(factors.JOINT)}\]]*$"
@@ -155,6 +164,29 @@ def _accept_short_forms(tables: dict[str, Schema]) -> None:
 
 def _workload(tables: Mapping[str, Schema]) -> Schema:
     """A workload: the keys of all kinds, which editors can show, and the rules of its kind."""
+    is_sql = {"required": ["name"], "properties": {"name": {"const": "sql"}}}
+    return {
+        **_table(_workload_keys(tables)),
+        "if": {"required": ["script"]},
+        "then": _ref("ScriptWorkload"),
+        "else": {"if": is_sql, "then": _ref("SqlWorkload"), "else": _ref("OltpWorkload")},
+    }
+
+
+def _changed_workload(tables: Mapping[str, Schema], description: str) -> Schema:
+    """[variant.workload]: any keys of a workload, and such keys under the title of a workload."""
+    # The keys of `replay` are merged, so it may lack some.
+    keys = {key: value for key, value in _workload_keys(tables).items() if key not in (*ELSEWHERE, "replay")}
+    return {
+        "description": description,
+        **_table(keys),
+        "additionalProperties": {"type": "object"},
+        _CHANGES: {},
+    }
+
+
+def _workload_keys(tables: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The keys of all kinds of workloads."""
     keys: dict[str, list[_Place]] = {}
     for kind in ("OltpWorkload", "SqlWorkload", "ScriptWorkload"):
         for key, value in tables[kind]["properties"].items():
@@ -162,13 +194,7 @@ def _workload(tables: Mapping[str, Schema]) -> Schema:
             if value not in [known for _, known in places]:
                 places.append((f"{kind}/properties/{key}", value))
     refs = {key: [_ref(place) for place, _ in places] for key, places in keys.items()}
-    is_sql = {"required": ["name"], "properties": {"name": {"const": "sql"}}}
-    return {
-        **_table({key: one[0] if len(one) == 1 else {"anyOf": one} for key, one in refs.items()}),
-        "if": {"required": ["script"]},
-        "then": _ref("ScriptWorkload"),
-        "else": {"if": is_sql, "then": _ref("SqlWorkload"), "else": _ref("OltpWorkload")},
-    }
+    return {key: one[0] if len(one) == 1 else {"anyOf": one} for key, one in refs.items()}
 
 
 def _table(keys: Mapping[str, Schema]) -> Schema:
@@ -260,6 +286,9 @@ def _is_table(schema: Schema) -> bool:
 
 def _children(schema: Schema) -> Iterator[tuple[str, tuple[str, Schema]]]:
     """The keys of a table: a regular expression, and the schema below `schema`."""
+    if _CHANGES in schema:
+        yield ".+", (_CHANGES, schema[_CHANGES])
+        return
     for key, value in schema.get("properties", {}).items():
         yield key, (f"properties/{key}", value)
     if isinstance(value := schema.get("additionalProperties"), dict):

@@ -18,7 +18,7 @@ ResolveWorkload = Callable[[dict[str, Any], list[InputError]], dict[str, Any]]
 # Keys of [load] that determine which trials are compared with each other.
 _PAIRING = ("connections", "rate", "duration", "warmup", "arrivals", "ramp", "steps")
 # Keys of a workload that a variant sets elsewhere -> the fix.
-_ELSEWHERE = {
+ELSEWHERE = {
     "label": "Leave it out: the trials of all variants are paired by the workload's title",
     "statements": "Write prepared = true or false under [variant.session]",
     "session": "Write sql = [ … ] under [variant.session]; these statements follow those of the workload",
@@ -100,11 +100,11 @@ def _resolve_workloads(
     for title, workload in zip(titles, workloads, strict=True):
         own = changes[title] if isinstance(changes.get(title), dict) else {}
         keys = _merge(shared, own)
-        for key in keys.keys() & _ELSEWHERE.keys():
-            error = InputError(f"{place}.{key}", keys[key], "a variant sets this elsewhere", _ELSEWHERE[key])
+        for key in keys.keys() & ELSEWHERE.keys():
+            error = InputError(f"{place}.{key}", keys[key], "a variant sets this elsewhere", ELSEWHERE[key])
             if error not in errors:
                 errors.append(error)
-        keys = {key: value for key, value in keys.items() if key not in _ELSEWHERE}
+        keys = {key: value for key, value in keys.items() if key not in ELSEWHERE}
         if not keys:
             continue
         base = dict(workload)
