@@ -121,7 +121,16 @@ def test_the_tutorial(reader: Reader) -> None:
     assert len(reader.run(f"dbdyno report {run} --format csv").splitlines()) == 3
 
 
-@pytest.mark.parametrize("name", experiments("docs/recipes.md"))
+# Experiments that are only checked, to save time; others of the same kind are run.
+CHECKED = ("query.toml", "prepared.toml", "isolation.toml")
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_recipe_is_ready(reader: Reader, name: str) -> None:
+    assert "is ready for dbdyno compare" in reader.run(f"dbdyno check {name}")
+
+
+@pytest.mark.parametrize("name", [name for name in experiments("docs/recipes.md") if name not in CHECKED])
 def test_an_experiment_of_the_recipes(reader: Reader, name: str) -> None:
     last = reader.compare(f"dbdyno compare {name} --no-report").splitlines()[-1]
     assert last.startswith("Too few blocks for a verdict"), last

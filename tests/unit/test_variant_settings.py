@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.simulated_trials import measured
 
 from dbdyno.experiment.differences import describe_differences, is_identical, list_differences
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpWorkload, SqlWorkload
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import schedule
+from dbdyno.judge.comparison import comparison_entry
+from dbdyno.judge.decision import compare_all
+from dbdyno.judge.sentence import sentence
 from dbdyno.run.loading import data_key
 from dbdyno.run.plan import trial_plan
 
@@ -215,3 +219,12 @@ def test_one_existing_database_has_the_same_data_for_all_variants() -> None:
     (error,) = errors_of(with_index)
     assert "'b' has other data than the variants that use the same database" in error
     assert given(with_index.replace("preserve", "reset"))
+
+
+def test_the_sentence_and_the_verdict_name_what_a_variant_changes() -> None:
+    after = ["CREATE INDEX c ON t (c)", "DROP INDEX k ON t", "ANALYZE TABLE t"]
+    of = given(OLTP + f"[variant.data]\nafter = {after}\n")
+    (comparison,) = compare_all(measured(of, lambda _trial: 100.0), of, [])
+    text = sentence(comparison, [])
+    assert text.endswith("; b: CREATE INDEX c ON t (c), DROP INDEX k ON t and 1 more.")
+    assert comparison_entry(comparison, text).differs == after

@@ -152,7 +152,7 @@ class ServerSpec(Hooks):
     arguments: tuple[str, ...] = ()
     """Further options for the server's command line."""
     init_sql: tuple[str, ...] = ()
-    """Statements that dbdyno runs as administrator after each start."""
+    """Statements that the administrator runs after each start; for their database see below."""
     basedir: Path | None = None
     """Folder of a server that is not on PATH: an unpacked tarball, or a root file system."""
 

@@ -95,8 +95,9 @@ class Comparison:
     judged: Judged
     # The two variants differ only in their names.
     is_identical: bool = False
-    # What the variant has and the baseline has not, one short text each.
+    # What the variant has and the baseline has not, one short text each; and those that are not its server's.
     differences: tuple[str, ...] = ()
+    differences_besides_server: tuple[str, ...] = ()
     # The run is factorial: the sentences about factors have the verdicts, and this comparison has none.
     is_factorial: bool = False
     # Other processes disturbed blocks that count, and no override permits it.

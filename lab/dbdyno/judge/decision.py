@@ -124,6 +124,7 @@ class _Pending:
         self.trials = [t for t in trials if t.workload == workload.title and t.variant in self.names[:2]]
         self.is_identical = is_identical(experiment, variant)
         self.differences = tuple(describe_differences(experiment, variant))
+        self.differences_besides_server = tuple(describe_differences(experiment, variant, server=False))
         self.scale = scale(experiment)
         self.pairs = tuple(pair(self.trials, p.as_dict(), *self.names[:2]) for p in experiment.load.points())
         is_alone = self.is_identical or is_factorial(experiment)
@@ -161,6 +162,7 @@ class _Pending:
             judged=judged,
             is_identical=self.is_identical,
             differences=self.differences,
+            differences_besides_server=self.differences_besides_server,
             is_factorial=is_factorial(self.experiment) and not self.is_identical,
             is_disturbed=self.is_disturbed,
             stops=tuple(self.stops),

@@ -1,8 +1,8 @@
 """Writes the verdict on a comparison as one English sentence (checks Q01 to Q03).
 
-The sentence contains the two variants, the direction, the effect with its interval, the workload, the loads
-and the number of blocks; caveats follow. Its only text that a user writes is the quoted reason of an
-override.
+The sentence contains the two variants, the direction, the effect with its interval, the workload, the loads,
+the number of blocks, and what the variant changes besides its server; caveats follow. Its only texts that a
+user writes are these changes and the quoted reason of an override.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from dbdyno.stats.paired import Effect
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.verdict_rule import Verdict
 
+# Maximum number of changes in a sentence.
+CHANGES_MAX = 2
 # Metric -> the adjectives after "but" for loads whose direction is the opposite of the overall one: if the
 # variant is slower overall, if it is faster.
 _OPPOSITES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
@@ -43,7 +45,17 @@ def sentence(comparison: Comparison, findings: Sequence[Finding], block_s: float
 
     `block_s` is the time of one block in seconds, if it is known.
     """
-    return with_caveats(_text(comparison, block_s), comparison.failures.values(), findings)
+    text = _text(comparison, block_s) + _changes(comparison)
+    return with_caveats(text, comparison.failures.values(), findings)
+
+
+def _changes(comparison: Comparison) -> str:
+    """What the variant changes in the workload, load, session and data: "; b: CREATE INDEX c ON t (c)"."""
+    texts = comparison.differences_besides_server
+    if not texts or comparison.judged.verdict == Verdict.NOT_COMPARABLE:
+        return ""
+    more = f" and {len(texts) - CHANGES_MAX} more" if len(texts) > CHANGES_MAX else ""
+    return f"; {comparison.variant}: {', '.join(texts[:CHANGES_MAX])}{more}"
 
 
 def _text(comparison: Comparison, block_s: float | None) -> str:
