@@ -85,7 +85,7 @@ CHECK = _object(
     fix={"type": "string"},
 )
 COMPARISON = _object(
-    {"identical": {"const": True}, "order": ORDER},
+    {"identical": {"const": True}, "differs": {"type": "array", "items": {"type": "string"}}, "order": ORDER},
     variant={"type": "string"},
     workload={"type": "string"},
     points={"type": "array", "items": POINT},

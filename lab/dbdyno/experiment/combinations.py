@@ -107,12 +107,13 @@ def _state_errors(experiment: Experiment) -> Iterator[InputError]:
 def _shared_database_errors(experiment: Experiment) -> Iterator[InputError]:
     """Errors of workloads and variants with different data in one existing database."""
     existing = [variant for variant in experiment.variants if not variant.server.is_private]
-    for url in dict.fromkeys(variant.server.url for variant in existing):
-        sharing = [variant for variant in existing if variant.server.url == url]
+    for variant in existing:
+        location = variant.server.data_location
+        sharing = [one for one in existing if one.server.data_location == location]
         data = {
-            json.dumps([workload.data(), variant.data.after], sort_keys=True)
-            for variant in sharing
-            for workload in experiment.workloads_of(variant)
+            json.dumps([workload.data(), one.data.after], sort_keys=True)
+            for one in sharing
+            for workload in experiment.workloads_of(one)
         }
         if len(data) > 1:
             own = [one.name for one in sharing if one.data.after or one.workloads]
