@@ -20,6 +20,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import schedule
 from dbdyno.run import progress
 from dbdyno.run.estimate import ROW_BYTES, Estimate
+from dbdyno.run.loading import data_key
 from dbdyno.run.warmup import has_warmup_trials, length_s, warmup_trials
 from dbdyno.servers.machine import this_machine
 from dbdyno.stats.paired import ALPHA
@@ -157,7 +158,7 @@ def time_shares(run: Run) -> Shares | None:
     derived_s = derived_warmup_s(run)
     # The warm-up trials ran in the call of the first trial.
     is_first = derived_s is not None and min(starts) >= call.began_unix_us
-    number = len(warmup_trials(experiment, experiment.workloads)) if is_first else 0
+    number = len(warmup_trials(experiment, [one.title for one in experiment.workloads])) if is_first else 0
     each_s = experiment.load.warmup_allowance_s() if derived_s is None else derived_s
     warming_s = count * each_s + number * length_s(experiment)
     return Shares(count * experiment.load.duration_s / total_s, warming_s / total_s)
@@ -220,21 +221,29 @@ def _block_ratios(run: Run) -> list[list[float]]:
 
 def _rows(experiment: Experiment) -> Iterable[int]:
     """The rows of each set of data."""
-    by_data = {json.dumps(one.data(), sort_keys=True, default=str): one.rows for one in experiment.workloads}
+    by_data = {
+        data_key(workload, variant): workload.rows
+        for variant in experiment.variants
+        for workload in experiment.workloads_of(variant)
+    }
     return by_data.values()
 
 
 def _estimate(experiment: Experiment, earlier: Sequence[Run]) -> Estimate:
     """The time of a run of one block, with what earlier runs have taken."""
     estimate = Estimate(experiment)
-    trials = warmup_trials(experiment, experiment.workloads) if has_warmup_trials(experiment) else []
+    trials = (
+        warmup_trials(experiment, [one.title for one in experiment.workloads])
+        if has_warmup_trials(experiment)
+        else []
+    )
     warmup_s = derived_warmup_s(earlier[-1]) if earlier else None
     began = progress.Began(
         Path(),
         schedule(experiment, 1),
         0,
         rows=sum(_rows(experiment)),
-        group_rows=max((workload.rows for workload in experiment.workloads), default=0),
+        group_rows=max((workload.rows for workload in experiment.distinct_workloads()), default=0),
         test_starts=len(experiment.variants),
         warmup_trials=len(trials),
         warmup_trial_s=length_s(experiment),
