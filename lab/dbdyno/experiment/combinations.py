@@ -23,10 +23,10 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
     yield from _duplicate_errors("workload", [workload.title for workload in experiment.workloads])
     yield from _state_errors(experiment)
     yield from _statement_errors(experiment)
-    found: list[InputError] = []
+    errors: list[InputError] = []
     for variant in experiment.variants:
-        found += [error for error in _variant_errors(experiment, variant) if error not in found]
-    yield from found
+        errors += [error for error in _variant_errors(experiment, variant) if error not in errors]
+    yield from errors
     for code, reason in experiment.override.items():
         if not reason.strip():
             fix = f'Write {code} = "the reason why the run may continue"'

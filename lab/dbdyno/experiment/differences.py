@@ -57,38 +57,38 @@ def _differing(one: Mapping[str, Setting], other: Mapping[str, Setting]) -> list
 def _differences(experiment: Experiment, variant: Variant) -> dict[str, list[str]]:
     """Key in the experiment file -> the texts of its differences."""
     base = experiment.variants[0]
-    found: dict[str, list[str]] = {}
+    texts_by_key: dict[str, list[str]] = {}
     for key in (key for key in type(base.server).model_fields if key not in _NO_DIFFERENCE):
         before, value = getattr(base.server, key), getattr(variant.server, key)
         if before != value:
-            found[key] = [_setting(key, value)]
-    found |= _variables("variables", base.server.variables, variant.server.variables, "")
-    found |= _session(base, variant)
+            texts_by_key[key] = [_setting(key, value)]
+    texts_by_key |= _variables("variables", base.server.variables, variant.server.variables, "")
+    texts_by_key |= _session(base, variant)
     for key in type(base.load).model_fields:
         before, value = (getattr(experiment.load_for(one), key) for one in (base, variant))
         if before != value:
-            found[f"load.{file_key(key)}"] = [_setting(key, value)]
+            texts_by_key[f"load.{file_key(key)}"] = [_setting(key, value)]
     if base.data.after != variant.data.after:
-        found["data.after"] = _statements(base.data.after, variant.data.after)
+        texts_by_key["data.after"] = _statements(base.data.after, variant.data.after)
     for title in (workload.title for workload in experiment.workloads):
         pair = (experiment.workload_for(one, title) for one in (base, variant))
         for key, texts in _workload(*pair).items():
-            found.setdefault(key, []).extend(texts)
-    return found
+            texts_by_key.setdefault(key, []).extend(texts)
+    return texts_by_key
 
 
 def _session(base: Variant, variant: Variant) -> dict[str, list[str]]:
     one, other = base.session, variant.session
-    found = {
+    texts_by_key = {
         f"session.{key}": [_setting(key, getattr(other, key))]
         for key in type(one).model_fields
         # `prepared` is compared as the workloads' `statements`.
         if key not in ("prepared", "variables", "sql") and getattr(one, key) != getattr(other, key)
     }
-    found |= _variables("session.variables", one.variables, other.variables, " in each session")
+    texts_by_key |= _variables("session.variables", one.variables, other.variables, " in each session")
     if one.sql != other.sql:
-        found["session.sql"] = _statements(one.sql, other.sql)
-    return found
+        texts_by_key["session.sql"] = _statements(one.sql, other.sql)
+    return texts_by_key
 
 
 def _variables(
@@ -110,19 +110,19 @@ def _workload(one: Workload, other: Workload) -> dict[str, list[str]]:
     if type(one) is not type(other):
         return {"workload": [f"the workload {other.name}"]}
     own = isinstance(one, SqlWorkload)
-    found: dict[str, list[str]] = {}
+    texts_by_key: dict[str, list[str]] = {}
     for key in (key for key in type(one).model_fields if key not in ("label", "file", "digest")):
         before, value = getattr(one, key), getattr(other, key)
         if before == value:
             continue
         if key == "statements":
-            found["workload.statements"] = [f"{value} statements"]
+            texts_by_key["workload.statements"] = [f"{value} statements"]
         else:
             texts = _workload_texts(key, before, value)
-            found.setdefault("workload" if own else f"workload.{key}", []).extend(texts)
-    if not found and getattr(one, "digest", "") != getattr(other, "digest", ""):
-        found["workload.script"] = ["another content of the script's folder"]
-    return found
+            texts_by_key.setdefault("workload" if own else f"workload.{key}", []).extend(texts)
+    if not texts_by_key and getattr(one, "digest", "") != getattr(other, "digest", ""):
+        texts_by_key["workload.script"] = ["another content of the script's folder"]
+    return texts_by_key
 
 
 def _workload_texts(key: str, before: Any, value: Any) -> list[str]:

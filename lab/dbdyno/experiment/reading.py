@@ -229,8 +229,8 @@ def _resolve_variant(
 ) -> dict[str, Any]:
     """A variant with complete workloads, times in seconds, and absolute paths."""
 
-    def resolve_workload(workload: dict[str, Any], found: list[InputError]) -> dict[str, Any]:
-        return _resolve_workload(workload, folder, _dialects([variant])[0], found)
+    def resolve_workload(workload: dict[str, Any], own_errors: list[InputError]) -> dict[str, Any]:
+        return _resolve_workload(workload, folder, _dialects([variant])[0], own_errors)
 
     place = f"variant[{variant.get('name', '?')}]"
     variant = _resolve_server(move_connection_settings(variant), folder, errors)

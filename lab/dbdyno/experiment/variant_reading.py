@@ -111,9 +111,9 @@ def _resolve_workloads(
         if "script" in keys and "script" not in base:
             base.pop("name", None)
         merged = {**_merge(base, keys), "label": title}
-        found: list[InputError] = []
-        resolved.append(resolve_workload(merged, found))
-        errors += relocate(found, title, place)
+        own_errors: list[InputError] = []
+        resolved.append(resolve_workload(merged, own_errors))
+        errors += relocate(own_errors, title, place)
     return resolved
 
 

@@ -84,10 +84,9 @@ def run_warmup_trial(
 
     If the trial fails, `failure` in its entry has the reason. Raises StoreProblem.
     """
-    address = server.address()
-    planned_s = length_s(experiment)
-    transport = experiment.load_for(experiment.variant(trial.variant)).transport
-    plan = trial_plan(experiment, trial, address.target(transport), warmup_s=0.0)
+    address, planned_s = server.address(), length_s(experiment)
+    load = experiment.load_for(experiment.variant(trial.variant))
+    plan = trial_plan(experiment, trial, address.target(load.transport), warmup_s=0.0)
     plan["phases"]["measure_us"] = round(planned_s * US)
     intervals: list[Record] = []
 
