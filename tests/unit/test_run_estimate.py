@@ -8,6 +8,8 @@ import pytest
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
 from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.judge.stopping import ComparisonProgress
+from dbdyno.judge.stopping import Progress as Look
 from dbdyno.run import progress
 from dbdyno.run.estimate import (
     COPY_BYTES_PER_S,
@@ -18,6 +20,7 @@ from dbdyno.run.estimate import (
     TRIAL_OVERHEAD_S,
     Estimate,
 )
+from dbdyno.store.document import Why
 
 EXPERIMENT = Experiment(
     name="test",
@@ -89,3 +92,19 @@ def test_trials_that_find_the_warm_up_take_their_time_and_change_the_rest() -> N
 
 def test_nothing_is_known_before_the_run_begins() -> None:
     assert Estimate(EXPERIMENT).left_s() == 0.0
+
+
+def test_with_a_stop_only_the_blocks_that_the_judge_expects_are_left() -> None:
+    def after_a_block(expected: int, why: Why | None = None, **plan: float) -> float:
+        estimate = begun(PLANNED[6:], **plan)
+        look = Look(False, (ComparisonProgress("b", "w", None, None, expected),))
+        estimate.listen(progress.BlockEnded(1, 8, look, 100.0, why))
+        return estimate.left_s()
+
+    block_s = 6 * (7.0 + TRIAL_OVERHEAD_S) + 2 * GROUP_S
+    assert begun().block_s == pytest.approx(block_s)
+    assert after_a_block(3) == pytest.approx(3 * block_s)
+    # No more than are planned, and no longer than the time.
+    assert after_a_block(30) == pytest.approx(7 * block_s)
+    assert after_a_block(3, max_time_s=50.0) == pytest.approx(50.0, abs=5.0)
+    assert after_a_block(3, "time") == 0.0

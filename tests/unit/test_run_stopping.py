@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from dbdyno.commands.compare import compare as compare_command
 from dbdyno.commands.watch import block_text
 from dbdyno.experiment.model import Experiment, Stop
 from dbdyno.experiment.schedule import Trial, planned_blocks, schedule, top_up
-from dbdyno.judge.stopping import Progress
+from dbdyno.judge.stopping import ComparisonProgress, Progress
 from dbdyno.problem import Problem
 from dbdyno.run import progress, stopping
 from dbdyno.run.compare import compare
@@ -173,6 +174,22 @@ def test_added_blocks_continue_the_balanced_order(basedir: Path) -> None:
     added = top_up(given, [*planned, repeat], 1)
     assert [(trial.index, trial.block, trial.group) for trial in added] == [(11, 6, 11), (12, 6, 12)]
     assert [trial.variant for trial in added] == [trial.variant for trial in schedule(given, 6)[-2:]]
+
+
+def test_the_line_after_a_block_is_about_the_least_precise_comparison() -> None:
+    one = ComparisonProgress("b", "w", (-2.13, 10.5), 6.3, 5)
+    line = "block 9 of at most 20: b -2.1 to +10.5 %, ±6.3 %; about 5 more blocks"
+    assert block_text(progress.BlockEnded(9, 20, Progress(False, (one,)), 60.0, None)) == line
+    other = ComparisonProgress("c", "w", (3.0, math.inf), None, 0)
+    both = progress.BlockEnded(18, 20, Progress(False, (one, other)), 60.0, None)
+    assert block_text(both) == (
+        "block 18 of at most 20: b -2.1 to +10.5 %, ±6.3 % (the least precise of 2 comparisons); "
+        "about 5 more blocks would be needed"
+    )
+    beyond = progress.BlockEnded(9, 20, Progress(True, (other,)), 60.0, None)
+    assert block_text(beyond) == "block 9 of at most 20: c +3.0 to ∞ %; sure"
+    sure = progress.BlockEnded(9, 20, Progress(True, (other,)), 60.0, "sure")
+    assert block_text(sure) == "block 9 of at most 20: c +3.0 to ∞ %; sure, so no more blocks are needed"
 
 
 def refused(*arguments: str) -> str:

@@ -12,6 +12,7 @@ from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.stop import parse_percent
+from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus
 from dbdyno.run.planning import Plan, find_earlier
@@ -43,8 +44,15 @@ def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by na
         raise Problem(
             f"--noise {noise}: this is not a percentage", "Write a number and %, such as --noise 3%"
         )
-    earlier = find_earlier(results, experiment) if like is None else [Run.open(like)]
+    earlier = find_earlier(results, experiment) if like is None else [_judged(like)]
     print("\n".join(describe(experiment, profile, make_plan(experiment, earlier, noise_percent))))
+
+
+def _judged(path: Path) -> Run:
+    run = Run.open(path)
+    if run.judge_files() is None:
+        judge(run)
+    return run
 
 
 def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[str]:

@@ -15,6 +15,7 @@ from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
+from dbdyno.judge.stopping import ComparisonProgress
 from dbdyno.judge.wording import signed
 from dbdyno.report import formatting
 from dbdyno.run import progress
@@ -179,10 +180,7 @@ def block_text(ended: progress.BlockEnded) -> str:
     text = f"block {ended.blocks} of at most {ended.at_most}"
     known = [one for one in ended.look.comparisons if one.interval_percent is not None]
     if known:
-        # The one that takes longest.
-        one = max(
-            known, key=lambda one: (one.blocks_still_expected or math.inf, one.half_width_percent or 0.0)
-        )
+        one = max(known, key=_expected)
         low, high = (signed(end) for end in one.interval_percent or ())
         text += f": {one.variant} {low} to {high} %"
         if one.half_width_percent is not None:
@@ -194,11 +192,17 @@ def block_text(ended: progress.BlockEnded) -> str:
     expected = ended.blocks_expected
     if not known:
         return f"{text}; no verdict is possible yet"
-    if expected is None:
-        return text
+    if not expected:
+        return text if expected is None else f"{text}; sure"
     text += f"; about {expected} more block{'' if expected == 1 else 's'}"
     left = ended.at_most - ended.blocks
     return f"{text} would be needed" if expected > left else text
+
+
+def _expected(one: ComparisonProgress) -> tuple[float, float]:
+    """Sorts the comparison that takes longest to the end."""
+    blocks = one.blocks_still_expected
+    return math.inf if blocks is None else blocks, one.half_width_percent or 0.0
 
 
 # Why a comparison ends, for the last line after a block.

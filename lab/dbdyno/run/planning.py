@@ -34,6 +34,8 @@ from dbdyno.store.warmup_trial import derived_warmup_s
 # The numbers of blocks and the noise of a trial that a plan lists if nothing is known.
 BLOCKS = (6, 8, 10, 16, 20)
 NOISE_PERCENT = (2.0, 5.0, 10.0)
+# Earlier runs beyond these are not read, because reading one takes a tenth of a second.
+EARLIER_MAX = 10
 # An empty data directory, and the stored records of a trial; measured with MariaDB 10.11 and trials of 5 s.
 SERVER_BYTES, RECORDS_BYTES = 120e6, 150e3
 
@@ -125,11 +127,11 @@ def plan(experiment: Experiment, earlier: Sequence[Run], noise_percent: float | 
 
 
 def find_earlier(results: Path, experiment: Experiment) -> list[Run]:
-    """The judged runs of the same variants, workloads and load below `results`, on this machine."""
+    """The newest judged runs of the same variants, workloads and load below `results`, on this machine."""
     question = _question(experiment)
     machine = this_machine()
     runs = []
-    for path in sorted(results.glob(f"{experiment.name}/*/measured.json")):
+    for path in sorted(results.glob(f"{experiment.name}/*/measured.json"))[-EARLIER_MAX:]:
         run = Run(path.parent)
         try:
             host = run.environment.get("host") or {}
