@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from dbdyno.judge.stopping import Progress, decide, progress
 from dbdyno.judge.wording import duration
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.endings import Ending, add_ending
-from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
 
 
 def stopping(of: Experiment, **stop: Any) -> Experiment:
@@ -205,6 +205,32 @@ def test_a_trial_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not first.comparisons[0].blocks_still_expected
     monkeypatch.setattr(evidence, "_measure_group", lambda *_: pytest.fail("read again"))
     assert decide(run) == first
+
+
+def test_a_trial_that_gave_no_result_is_read_again_because_it_may_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    making = Making(stop=Stop(max_blocks=9), connections=(10,), failed_by="harness")
+    run = make(tmp_path, replace(making, failed=lambda trial: "no space left" if trial.index == 4 else None))
+    before = decide(run).comparisons[0]
+    read: list[int] = []
+    measure = evidence._measure_group
+
+    def listen(entries: Sequence[ScheduleEntry], *more: Any) -> None:
+        read.extend(entry.index for entry in entries)
+        measure(entries, *more)
+
+    monkeypatch.setattr(evidence, "_measure_group", listen)
+    assert decide(run).comparisons[0] == before
+    assert sorted(read) == [4, 5]
+
+
+def test_a_repeated_block_counts_at_the_time_at_which_it_ran(tmp_path: Path) -> None:
+    run = make(tmp_path, Making(stop=Stop(max_blocks=9), connections=(10,), repeated=(2,)))
+    gathered = evidence.gather(run, run.experiment())
+    assert list(dict.fromkeys(trial.block for trial in gathered.trials)) == [0, 1, 3, 4, 5, 6, 7, 8, 9]
+    assert {trial.block for trial in gathered.replaced} == {2}
+    assert decide(run).comparisons[0].interval_percent is not None
 
 
 def test_a_word_that_was_given_stays_when_blocks_are_added(tmp_path: Path) -> None:

@@ -97,7 +97,8 @@ class CombinedEffect(JudgedEffect):
     """The effect over all loads: in each block, the mean of the log ratios over the loads."""
 
     p_value: float | None
-    """p-value of the hypothesis "no difference", from the signed-rank test; null if the run is unfinished."""
+    """p-value of the hypothesis "no difference", from the signed-rank test; null if the run is unfinished.
+    With `stopping` it is the smallest level of the procedure at which a look excludes 0, or 1."""
     sentence: str
     """The verdict as a sentence, with its caveats."""
 
