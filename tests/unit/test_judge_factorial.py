@@ -115,14 +115,14 @@ SENTENCES: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "Undecided: version 8.4 against 8.0, throughput 0.00 % on average (98.3 % interval -0.55 "
             "to +0.55), mean over threads, oltp_read_write at 10, 20 and 40 connections; a difference"
-            " of more than 0.6 % either way is excluded; 8 blocks.",
+            " of more than 0.6 % either way is excluded; 8 blocks; ±0.2 % would take about 30 blocks.",
             "threads pool is faster than per-connection: throughput +20.0 % on average (98.3 % "
             "interval +19.6 to +20.4), mean over version, oltp_read_write at 10, 20 and 40 "
             "connections; 8 blocks.",
             "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
             " to per-connection changes by +0.05 % (98.3 % interval -1.1 to +1.1) from 8.0 to 8.4, "
             "oltp_read_write at 10, 20 and 40 connections; a difference of more than 1.1 % either way"
-            " is excluded; 8 blocks.",
+            " is excluded; 8 blocks; ±0.5 % would take about 20 blocks.",
         ],
     ),
     "interacting": (
@@ -168,14 +168,14 @@ SENTENCES: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "Undecided: version 8.4 against 8.0, throughput 0.00 % on average (98.3 % interval -0.61 "
             "to +0.61), mean over threads, oltp_read_write at 10, 20 and 40 connections; a difference"
-            " of more than 0.6 % either way is excluded; 8 blocks.",
+            " of more than 0.6 % either way is excluded; 8 blocks; ±0.2 % would take about 40 blocks.",
             "It depends on the load: threads pool against per-connection, throughput at 10 "
             "connections +20.0 %, at 40 connections -20.0 %, mean over version, oltp_read_write at "
             "10, 20 and 40 connections; 8 blocks.",
             "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
             " to per-connection changes by -0.01 % (98.3 % interval -1.2 to +1.2) from 8.0 to 8.4, "
             "oltp_read_write at 10, 20 and 40 connections; a difference of more than 1.2 % either way"
-            " is excluded; 8 blocks.",
+            " is excluded; 8 blocks; ±0.5 % would take about 20 blocks.",
         ],
     ),
     "at one load": (
@@ -183,13 +183,13 @@ SENTENCES: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "Undecided: version 8.4 against 8.0, throughput 0.00 % (98.3 % interval -0.55 to +0.55), "
             "mean over threads, oltp_read_write at 10 connections; a difference of more than 0.6 % "
-            "either way is excluded; 8 blocks.",
+            "either way is excluded; 8 blocks; ±0.2 % would take about 30 blocks.",
             "threads pool is faster than per-connection: throughput +20.0 % (98.3 % interval +19.6 to"
             " +20.4), mean over version, oltp_read_write at 10 connections; 8 blocks.",
             "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
             " to per-connection changes by +0.05 % (98.3 % interval -1.1 to +1.1) from 8.0 to 8.4, "
             "oltp_read_write at 10 connections; a difference of more than 1.1 % either way is "
-            "excluded; 8 blocks.",
+            "excluded; 8 blocks; ±0.5 % would take about 20 blocks.",
         ],
     ),
     "too few blocks": (
@@ -221,7 +221,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "Undecided: version 8.4 against 8.0, throughput +0.02 % on average (98.3 % interval -0.55"
             " to +0.56), mean over threads, oltp_read_write at 10, 20 and 40 connections; a "
-            "difference of more than 0.6 % either way is excluded; 7 of 8 blocks. Caveat: 3 trials left out "
+            "difference of more than 0.6 % either way is excluded; 7 of 8 blocks; "
+            "±0.2 % would take about 30 blocks. Caveat: 3 trials left out "
             "(R04).",
             "threads pool is faster than per-connection: throughput +20.0 % on average (98.3 % "
             "interval +19.7 to +20.4), mean over version, oltp_read_write at 10, 20 and 40 "
@@ -229,7 +230,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
             " to per-connection changes by 0.0 % (98.3 % interval -1.2 to +1.2) from 8.0 to 8.4, "
             "oltp_read_write at 10, 20 and 40 connections; a difference of more than 1.2 % either way"
-            " is excluded; 7 of 8 blocks. Caveat: 3 trials left out (R04).",
+            " is excluded; 7 of 8 blocks; ±0.5 % would take about 20 blocks. "
+            "Caveat: 3 trials left out (R04).",
         ],
     ),
     "no result": (

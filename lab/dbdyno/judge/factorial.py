@@ -38,6 +38,7 @@ from dbdyno.judge.decision import (
     stops,
 )
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, judge_family
+from dbdyno.judge.outlook import outlook_text
 from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
@@ -89,11 +90,17 @@ class _AssessedContrast:
 
 
 def judge_factors(
-    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
+    trials: Sequence[MeasuredTrial],
+    experiment: Experiment,
+    findings: Sequence[Finding],
+    block_s: float | None = None,
 ) -> list[FactorEffect]:
-    """The entries of `factors` in verdict.json: main effects, then interactions, for each workload."""
+    """The entries of `factors` in verdict.json: main effects, then interactions, for each workload.
+
+    `block_s` is the time of one block in seconds, if it is known.
+    """
     pairs = _judged_contrasts(trials, experiment, findings)
-    return [_entry(contrast, judged, pairs, experiment) for contrast, judged in pairs]
+    return [_entry(contrast, judged, pairs, experiment, block_s) for contrast, judged in pairs]
 
 
 def judged_factors(
@@ -197,12 +204,15 @@ def _entry(
     judged: Judged,
     pairs: Sequence[tuple[_AssessedContrast, Judged]],
     experiment: Experiment,
+    block_s: float | None,
 ) -> FactorEffect:
     """The entry of one contrast; `pairs` contains all contrasts with their verdicts."""
     metric_scale = scale(experiment)
     partners = _interacting_factors(one, pairs)
     verdict = _verdict(one, judged, pairs)
     text = _sentence(one, judged, verdict, partners, experiment)
+    if verdict == Verdict.UNDECIDED and not one.conditions.circumstances.is_disturbed:
+        text = "; ".join([text, *outlook_text(one.assessment, block_s)])
     return FactorEffect(
         factors=list(one.contrast.factors),
         levels=list(one.contrast.levels),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 from dbdyno.judge.effects import Assessment
 from dbdyno.judge.wording import duration
-from dbdyno.stats.paired import Ratios
+from dbdyno.stats.paired import ALPHA, Ratios
 
-# Half width of the interval = HALF_WIDTH * s / sqrt(blocks), where s is the standard deviation of the blocks'
-# log ratios, if the number of blocks was fixed before the run.
+# Half width of the 95 % interval = HALF_WIDTH * s / sqrt(blocks), where s is the standard deviation of the
+# blocks' log ratios, if the number of blocks was fixed before the run. Other levels are in proportion to the
+# quantiles of the normal distribution.
 HALF_WIDTH = 2.2
 # An undecided sentence says how many blocks would make the half width of the interval one of these values, in
 # percent.
@@ -33,7 +35,8 @@ def deviation(ratios: Ratios) -> float | None:
 def half_width(assessment: Assessment, blocks: int) -> float:
     """Half the width of the interval that so many blocks are expected to give, in standard deviations."""
     if assessment.looks is None:
-        return HALF_WIDTH / math.sqrt(blocks)
+        quantile, usual = (NormalDist().inv_cdf(1.0 - level / 2.0) for level in (assessment.alpha, ALPHA))
+        return HALF_WIDTH * quantile / usual / math.sqrt(blocks)
     return assessment.looks.half_width(blocks, assessment.alpha)
 
 

@@ -64,7 +64,7 @@ def judge(run: Run) -> VerdictFile:
         if experiment.design.stop
         else None,
         scaling=scaling_entries or None,
-        factors=factorial.judge_factors(evidence.trials, experiment, all_findings)
+        factors=factorial.judge_factors(evidence.trials, experiment, all_findings, evidence.block_s)
         if is_factorial(experiment)
         else None,
         checks=all_findings,
