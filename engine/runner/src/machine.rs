@@ -10,11 +10,23 @@ use rustix::time::{ClockId, clock_gettime};
 ///
 /// # Errors
 /// The system refuses SCHED_BATCH.
-#[allow(unsafe_code)] // rustix has no sched_setscheduler.
 pub(crate) fn schedule_batch() -> std::io::Result<()> {
+    set_scheduling_class(libc::SCHED_BATCH)
+}
+
+/// Puts the calling thread into SCHED_OTHER.
+///
+/// # Errors
+/// The system refuses SCHED_OTHER.
+pub(crate) fn schedule_normal() -> std::io::Result<()> {
+    set_scheduling_class(libc::SCHED_OTHER)
+}
+
+#[allow(unsafe_code)] // rustix has no sched_setscheduler.
+fn set_scheduling_class(class: libc::c_int) -> std::io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the pointer is valid for the call, and 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameters) } {
+    match unsafe { libc::sched_setscheduler(0, class, &parameters) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }

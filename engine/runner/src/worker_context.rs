@@ -224,7 +224,8 @@ impl WorkerContext {
             return Schedule::Open { arrivals, queue_limit, overflow: self.options.queue_overflow };
         }
         if plan.load.slices().is_some() {
-            return Schedule::Slices(SliceGate::closed());
+            let is_batch = plan.client.scheduling == Scheduling::Batch;
+            return Schedule::Slices { gate: SliceGate::closed(), is_batch };
         }
         match Pauses::new(&plan.load, begin, worker, workers, plan.seed) {
             Some(pauses) => Schedule::Paced(pauses),

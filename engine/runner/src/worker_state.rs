@@ -20,6 +20,7 @@ use crate::QueueOverflow;
 use crate::clock::Clock;
 use crate::control::{CoordinatorLink, Message};
 use crate::failure::{self, RunFailure};
+use crate::machine;
 use crate::usage::UsageMeter;
 use crate::wake_queue::WakeQueue;
 
@@ -29,8 +30,9 @@ pub(crate) enum Schedule {
     Closed,
     /// After the previous event on the same connection and a think time.
     Paced(Pauses),
-    /// As in a closed loop, but only during slices.
-    Slices(SliceGate),
+    /// As in a closed loop, but only during slices. With `is_batch` the thread leaves SCHED_BATCH while it is paused,
+    /// because the kernel may wake a thread of that class as much as 4 ms late.
+    Slices { gate: SliceGate, is_batch: bool },
     /// Independently of earlier events. At most `queue_limit` events wait; `overflow` says what happens to an event
     /// that becomes due then.
     Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
@@ -92,7 +94,7 @@ impl WorkerState {
     ) -> Self {
         let next_due = match &mut schedule {
             Schedule::Open { arrivals, .. } => arrivals.next_due(),
-            Schedule::Closed | Schedule::Paced(_) | Schedule::Slices(_) => Nanos::MAX,
+            Schedule::Closed | Schedule::Paced(_) | Schedule::Slices { .. } => Nanos::MAX,
         };
         let state = State {
             recorder,
@@ -136,11 +138,11 @@ impl WorkerState {
                 Schedule::Open { .. } if recorder.queue_length() > 0 => {
                     return self.begin_queued(&mut state, user, now);
                 }
-                Schedule::Slices(gate) if free_since.is_some() && gate.is_open(now) => {
+                Schedule::Slices { gate, .. } if free_since.is_some() && gate.is_open(now) => {
                     return self.begin(&mut state, user, now);
                 }
                 Schedule::Open { .. } => PauseEnd::Arrival,
-                Schedule::Slices(_) => PauseEnd::Slice,
+                Schedule::Slices { .. } => PauseEnd::Slice,
                 Schedule::Paced(pauses) => PauseEnd::At(match free_since {
                     Some(now) => pauses.next_start(user.global, now),
                     None => pauses.first_start(user.global),
@@ -203,7 +205,7 @@ impl WorkerState {
             if state.recorder.is_over() || state.is_closing {
                 return Poll::Ready(None);
             }
-            if let Schedule::Slices(gate) = &mut state.schedule
+            if let Schedule::Slices { gate, .. } = &mut state.schedule
                 && gate.is_open(now)
             {
                 gate.note_begin(now);
@@ -221,9 +223,11 @@ impl WorkerState {
     pub(crate) fn resume(&self, slice: Slice) {
         let mut state = self.state.borrow_mut();
         let State { recorder, schedule, wake_queue, .. } = &mut *state;
-        if let Schedule::Slices(gate) = schedule
+        if let Schedule::Slices { gate, is_batch } = schedule
             && gate.resume(slice)
         {
+            // `WorkerContext::set_scheduling` has warned if the system refuses the class.
+            let _ = is_batch.then(machine::schedule_batch);
             recorder.set_marks(&slice.boundaries());
             wake_queue.wake_until(Nanos::MAX);
         }
@@ -231,9 +235,10 @@ impl WorkerState {
 
     /// Reports that the worker has paused after a slice, once.
     fn report_pause(&self, state: &mut State, now: Nanos) {
-        if let Schedule::Slices(gate) = &mut state.schedule
+        if let Schedule::Slices { gate, is_batch } = &mut state.schedule
             && let Some(pause) = gate.take_pause(now, state.recorder.in_flight())
         {
+            let _ = is_batch.then(machine::schedule_normal);
             self.coordinator.send(Message::Paused(pause));
         }
     }
