@@ -31,11 +31,13 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
     coordinator.check(Moment.DESIGN, Context(experiment))
     peers: dict[str, Description] = {}
     with contextlib.closing(Workspace.open(results)) as workspace:
-        data = DataState(experiment, workspace, engine, listen)
+        # The servers that dbdyno starts have their data in every check, also if groups would load them again.
+        loaded = _with_snapshots(experiment)
+        data = DataState(loaded, workspace, engine, listen)
         titles = [workload.title for workload in experiment.workloads]
         for title, variant in itertools.product(titles, experiment.variants):
             workload = experiment.workload_for(variant, title)
-            with_data = has_snapshot(experiment, variant)
+            with_data = has_snapshot(loaded, variant)
             codes = [check.code for check in checks.ALL if with_data or check.code not in checks.NEED_DATA]
             snapshot = data.snapshot(workload, variant)
             with contextlib.closing(snapshot) if snapshot else contextlib.nullcontext():
@@ -44,3 +46,10 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
                 server = data.open(variant, snapshot)
                 coordinator.check_server(variant, server, peers, codes, workload)
     return sorted(coordinator.findings.values(), key=lambda finding: checks.LEVELS.index(finding.level))
+
+
+def _with_snapshots(experiment: Experiment) -> Experiment:
+    """The experiment with data from snapshots wherever dbdyno starts the server."""
+    if experiment.design.state != "reset":
+        return experiment
+    return experiment.model_copy(update={"design": experiment.design.model_copy(update={"state": "restore"})})
