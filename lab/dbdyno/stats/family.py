@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed
 
+# A p-value that is equal to a budget must not be above it by a rounding error.
+ROUNDING = 1e-9
 # Share of a comparison's budget for single loads, if the effect over all loads is not significant.
 SINGLE_LOADS_SHARE = 0.2
 
@@ -61,18 +63,22 @@ def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[Sign
         # Budget of each comparison that still has tests left.
         budget = alpha / (len(family) - finished)
         rejected = next(
-            (i for i in undecided if family[i].p_value <= _overall_budget(family[i], budget)), None
+            (i for i in undecided if _is_within(family[i].p_value, _overall_budget(family[i], budget))), None
         )
         if rejected is None:
             break
         undecided.discard(rejected)
         results[rejected].overall = True
-        results[rejected].loads = [p is not None and p <= share for p in family[rejected].loads]
+        results[rejected].loads = [_is_within(p, share) for p in family[rejected].loads]
         finished += all(results[rejected].loads)
     for i in undecided:
         limit = share - _overall_budget(family[i], share)
-        results[i].loads = [p is not None and p <= limit for p in family[i].loads]
+        results[i].loads = [_is_within(p, limit) for p in family[i].loads]
     return results
+
+
+def _is_within(p_value: float | None, budget: float) -> bool:
+    return p_value is not None and p_value <= budget * (1.0 + ROUNDING)
 
 
 def _overall_budget(tests: ComparisonTests, budget: float) -> float:

@@ -84,9 +84,9 @@ class Looks:
 
     def _cut_off(self, blocks: int, alpha: float) -> int:
         if blocks <= EXACT_BLOCKS:
-            # Rounded, because equal levels that are computed in different ways share their cut-offs.
-            level = float(f"{alpha:.12g}")
-            return _exact_cut_offs(self.last, level, _SMALL if blocks <= _SMALL else EXACT_BLOCKS)[blocks]
+            # Equal levels that are computed in different ways share their cut-offs.
+            most = _SMALL if blocks <= _SMALL else EXACT_BLOCKS
+            return _exact_cut_offs(self.last, rounded(alpha), most)[blocks]
         earlier = EXACT_BLOCKS
         while (later := _next_look(earlier)) < blocks:
             earlier = later
@@ -179,5 +179,9 @@ def repeated(lows: Sequence[float], highs: Sequence[float], alpha: float, looks:
         for level in looks.levels(alpha)
         if (interval := at(level)) is not None and interval.excludes(0.0)
     ]
-    # Slightly less than the level, so that a comparison with it does not depend on rounding errors.
-    return Repeated(at(alpha), min(rejected) * (1.0 - ROUNDING) if rejected else 1.0)
+    return Repeated(at(alpha), rounded(min(rejected, default=1.0)))
+
+
+def rounded(level: float) -> float:
+    """A significance level without the rounding errors of its computation."""
+    return float(f"{level:.12g}")

@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from dbdyno.stats.joint import SEED, Array, JointInterval, sign_patterns
-from dbdyno.stats.repeated import ROUNDING, Looks
+from dbdyno.stats.repeated import ROUNDING, Looks, rounded
 
 # Up to this number of blocks all patterns are enumerated; beyond it, random patterns are used, of which each
 # look sees the first signs.
@@ -151,7 +151,7 @@ def _invert(
     low, high = (_end(is_outside, centre, side * distance) for side in (-1.0, 1.0))
     if not is_outside(0.0):
         low, high = min(low, 0.0), max(high, 0.0)
-    return JointInterval(low, high, p_value * (1.0 - ROUNDING) if p_value < 1.0 else 1.0)
+    return JointInterval(low, high, rounded(p_value))
 
 
 def _end(is_outside: Callable[[float], bool], centre: float, distance: float) -> float:
