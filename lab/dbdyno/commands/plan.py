@@ -17,6 +17,7 @@ from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus
 from dbdyno.run.planning import Plan, find_earlier
 from dbdyno.run.planning import plan as make_plan
+from dbdyno.run.warmup import has_warmup_trials
 from dbdyno.store import Run
 
 
@@ -58,7 +59,12 @@ def _judged(path: Path) -> Run:
 def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[str]:
     """The lines of a plan."""
     stop = experiment.design.stop
-    before = f", after {format_duration(made.before_s)} of loading, test starts and warm-up trials"
+    steps = (
+        "loading, test starts and warm-up trials"
+        if has_warmup_trials(experiment)
+        else "loading and test starts"
+    )
+    before = f", after {format_duration(made.before_s)} of {steps}"
     lines = [
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         f"  block     {made.trials_per_block} trials in about {format_duration(made.block_s)}{before}",
