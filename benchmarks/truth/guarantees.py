@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from dbdyno.experiment.model import Factor
+from dbdyno.experiment.model import Experiment, Factor
 
 from . import stopping, warmup
 from .simulation import Result, World, experiment, repeat, simulate
@@ -45,6 +45,8 @@ class Row:
         return self.measured <= self.limit + slack if self.at_most else self.measured >= self.limit - slack
 
 
+# Wrong answers of a gate whose variant loses exactly what is allowed.
+GATE_RESULTS = ("not-inferior", "worse")
 # Measures one promise in a number of experiments.
 Promise = Callable[[int], Row]
 
@@ -89,6 +91,9 @@ def promises() -> list[Promise]:
         *(partial(_cold, DECLARED_3, tau_s) for tau_s in (0.8, 8.0)),
         *(partial(_cold, AUTO_30, tau_s, cost=4) for tau_s in (17.0, 120.0)),
         *_stopped(),
+        *(partial(_gate, result) for result in GATE_RESULTS),
+        partial(_gate_at_any_look, "2 variants", (8, 11, 14, 17, 20), variants=2),
+        partial(_gate_at_any_look, "4 variants, 3 loads", (10, 16), variants=4, loads=3, cost=10),
     ]
 
 
@@ -117,6 +122,36 @@ def _stopped() -> list[Promise]:
         *(partial(_lost, top_up=top_up) for top_up in (True, False)),
         _covers_at_the_stop,
     ]
+
+
+def _gate_at_the_edge(*, variants: int = 2, loads: int = 1) -> tuple[Experiment, World]:
+    """An experiment with a gate of 3 %, whose variants all lose exactly 3 %."""
+    of = experiment(variants=variants, loads=loads)
+    design = of.design.model_copy(update={"max_loss_percent": 3.0})
+    effects = {one.name: [math.log(0.97)] * loads for one in of.variants[1:]}
+    return of.model_copy(update={"design": design}), World(noise=ALL, effects=effects)
+
+
+def _gate(result: str, count: int) -> Row:
+    of, world = _gate_at_the_edge()
+    shares = stopping.gated(of, world, count, (of.design.blocks,), seed=16)
+    share = shares[GATE_RESULTS.index(result)]
+    return Row(f"true loss at the edge of --max-loss 3%: gate {result}", count, share, 0.025)
+
+
+def _gate_at_any_look(
+    promise: str, looks: Sequence[int], count: int, *, variants: int, loads: int = 1, cost: int = 4
+) -> Row:
+    of, world = _gate_at_the_edge(variants=variants, loads=loads)
+    of = stopping.stopping(of, max_blocks=looks[-1])
+    shares = stopping.gated(of, world, count // cost, looks, seed=17)
+    return Row(
+        f"{promise}, true losses at the edge of --max-loss 3%, judged up to {looks[-1]} blocks whatever ends "
+        "the run: any gate passes or fails",
+        count // cost,
+        sum(shares),
+        0.05,
+    )
 
 
 def limits(count: int) -> list[Row]:

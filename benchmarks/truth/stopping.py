@@ -11,6 +11,9 @@ from functools import lru_cache
 import numpy as np
 
 from dbdyno.experiment.model import Design, Experiment, Stop
+from dbdyno.judge import gate
+from dbdyno.judge.comparison import comparison_entry
+from dbdyno.judge.decision import compare_all
 from dbdyno.judge.stopping import WORDS
 
 from .simulation import Result, World, experiment, judge, simulate
@@ -42,6 +45,26 @@ def wrong_at_any_look(of: Experiment, world: World, count: int, looks: Sequence[
         results = (judge(of, world, [one for one in trials if one.block < blocks]) for blocks in looks)
         wrong += any(result.is_false(of.design.delta_percent) for result in results)
     return wrong / count
+
+
+def gated(of: Experiment, world: World, count: int, looks: Sequence[int], seed: int) -> tuple[float, float]:
+    """The shares of runs in which any comparison passes the gate, and in which any is worse, after any of
+    these numbers of blocks.
+    """
+    random = np.random.default_rng(seed)
+    max_loss_percent = of.design.max_loss_percent
+    assert max_loss_percent is not None, "the caller has an experiment with a gate"
+    passed = worse = 0
+    for _ in range(count):
+        trials = simulate(of, world, random)
+        results = {
+            gate.result(comparison_entry(one, ""), max_loss_percent, ())
+            for blocks in looks
+            for one in compare_all([trial for trial in trials if trial.block < blocks], of, [])
+        }
+        passed += "not-inferior" in results
+        worse += "worse" in results
+    return passed / count, worse / count
 
 
 @dataclass(frozen=True)

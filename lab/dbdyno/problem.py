@@ -6,12 +6,16 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """The exit codes of the commands. `dbdyno report` also has 1: no chart rendered."""
+    """The exit codes of the commands. WORSE and UNDECIDED are results of a gate (--max-loss). Without a gate
+    `dbdyno report` exits with 1 if no chart was rendered.
+    """
 
     DONE = 0
+    WORSE = 1
     USAGE = 2
     NOT_REACHABLE = 3
     NOT_COMPARABLE = 4
+    UNDECIDED = 5
     INTERRUPTED = 130
 
 

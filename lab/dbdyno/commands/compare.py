@@ -1,8 +1,8 @@
 """`dbdyno compare FILE.toml`: runs an experiment on all its variants, judges it and writes the report.
 
-Standard output gets the result: a table, the important findings, and as its last lines one verdict sentence
-per comparison. Everything else goes to standard error. The report is written after the verdict is printed, so
-a chart that fails affects neither the verdict nor the exit code.
+Standard output gets the result: a table, the important findings, the lines of the gate (--max-loss), and as
+its last lines one verdict sentence per comparison. Everything else goes to standard error. The report is
+written after the verdict is printed, so a chart that fails affects neither the verdict nor the exit code.
 """
 
 from __future__ import annotations
@@ -21,12 +21,21 @@ from dbdyno import judge
 from dbdyno.commands import comparison_output
 from dbdyno.commands.completion import ExperimentFile, Profile
 from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.gating import (
+    MaxLoss,
+    Undecided,
+    UndecidedAs,
+    exit_code,
+    parse_max_loss,
+    require_max_loss,
+)
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
 from dbdyno.commands.watch import show_progress
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
+from dbdyno.judge.gate import require_gate
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
@@ -64,14 +73,21 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
             "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
         ),
     ] = None,
+    max_loss: MaxLoss = None,
+    undecided: UndecidedAs = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
     console = Console(stderr=True, highlight=False)
     count, more_blocks = _parse_blocks(blocks, resume=resume)
     changes = [*(assignments or []), *([] if count is None else [f"design.blocks={count}"])]
+    if max_loss is not None:
+        changes.append(f"design.max_loss_percent={parse_max_loss(max_loss)}")
     experiment = assign_cpus(read(file, profile, changes))
     require_cpus(experiment)
+    require_max_loss(undecided, experiment.design.max_loss_percent)
+    if experiment.design.max_loss_percent is not None:
+        require_gate(experiment)
     limits = _limits(experiment, more_blocks, max_time)
     engine = Engine()
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
@@ -92,7 +108,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
             print(f"run: {run.path}", file=sys.stderr)
         else:
             comparison_output.write_report(run)
-    raise typer.Exit(_exit_code(verdict, conclusion))
+    raise typer.Exit(_exit_code(verdict, conclusion, undecided))
 
 
 def _parse_blocks(text: str | None, *, resume: bool) -> tuple[int | None, int | None]:
@@ -188,7 +204,9 @@ def _print_resume_command(run: Run) -> bool:
     return True
 
 
-def _exit_code(verdict: VerdictFile, conclusion: Conclusion) -> ExitCode:
+def _exit_code(verdict: VerdictFile, conclusion: Conclusion, undecided: Undecided | None) -> ExitCode:
     codes = {comparison.curve.verdict for comparison in verdict.comparisons}
     stopped = bool(conclusion.stops) or "not-comparable" in codes
-    return ExitCode.NOT_COMPARABLE if stopped else ExitCode.DONE
+    if stopped or verdict.gate is None:
+        return ExitCode.NOT_COMPARABLE if stopped else ExitCode.DONE
+    return exit_code(verdict.gate, undecided)

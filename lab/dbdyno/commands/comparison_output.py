@@ -89,6 +89,8 @@ def show(run: Run, experiment: Experiment) -> None:
     for name, texts in _differences(experiment, server=True):
         console.print(Text(f"what differs: {name}: {texts}"), soft_wrap=True)
     console.print(Text(verdict.family.text), soft_wrap=True)
+    for gated in verdict.gate.comparisons if verdict.gate else ():
+        print(gated.sentence)
     for one, _ in verdict.sentences:
         print(one.sentence)
     # Flush before the report is written, whose charts may fail.

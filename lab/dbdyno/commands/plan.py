@@ -101,7 +101,7 @@ def design_text(experiment: Experiment) -> str:
     if design.stop is None:
         return f"{design.blocks} block{'' if design.blocks == 1 else 's'}"
     limit = format_duration(design.stop.max_time_s)
-    return f"{design.stop.text()}, at most {design.blocks} blocks and {limit}"
+    return f"{design.stop_text}, at most {design.blocks} blocks and {limit}"
 
 
 def summary(made: Plan) -> str:

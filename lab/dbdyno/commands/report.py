@@ -1,7 +1,8 @@
 """`dbdyno report RUN`: renders a stored run as a page, as charts, or as text for other programs.
 
 If the run has no verdict, or one of an older dbdyno, it is judged first. md, csv and json go to standard
-output; html, svg and png are files in the run's folder, and their paths are printed.
+output; html, svg and png are files in the run's folder, and their paths are printed. With --max-loss the gate
+has the exit code, and its sentences go to standard error.
 """
 
 from __future__ import annotations
@@ -16,11 +17,21 @@ import typer
 from dbdyno import report as reporting
 from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.commands.completion import stored_runs
+from dbdyno.commands.gating import (
+    MaxLoss,
+    Undecided,
+    UndecidedAs,
+    exit_code,
+    parse_max_loss,
+    require_max_loss,
+)
 from dbdyno.judge import judge
+from dbdyno.judge.gate import gate, require_gate
+from dbdyno.problem import ExitCode
 from dbdyno.report import tables
 from dbdyno.store import Run
 
-# Exit code if requested charts cannot be rendered.
+# Exit code if requested charts cannot be rendered; 4 with --max-loss, because 1 is a result of the gate.
 NOT_RENDERED = 1
 
 
@@ -43,28 +54,48 @@ def report(
         ),
     ],
     format: Annotated[Format, typer.Option(help="Output format.")] = Format.HTML,  # noqa: A002 — the option's name
+    max_loss: MaxLoss = None,
+    undecided: UndecidedAs = None,
 ) -> None:
     """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG."""
+    max_loss_percent = None if max_loss is None else parse_max_loss(max_loss)
+    require_max_loss(undecided, max_loss_percent)
     stored = Run.open(run)
+    if max_loss_percent is not None:
+        require_gate(stored.experiment())
     if stored.judge_files() is None:
         judge(stored)
     match format:
         case Format.HTML:
             print(reporting.write(stored, warn_missing_charts))
         case Format.SVG | Format.PNG:
-            _write_charts(stored, format)
+            _write_charts(stored, format, NOT_RENDERED if max_loss is None else ExitCode.NOT_COMPARABLE)
         case Format.MD:
             print(tables.as_markdown(stored))
         case Format.CSV:
             print(tables.as_csv(stored))
         case Format.JSON:
             print(tables.as_json(stored))
+    if max_loss_percent is not None:
+        raise typer.Exit(_gate(stored, max_loss_percent, undecided))
 
 
-def _write_charts(stored: Run, image_format: Format) -> None:
+def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> ExitCode:
+    """Print the gate's sentences; returns its exit code."""
+    verdict = stored.verdict()
+    assert verdict is not None, "the run has been judged"
+    result = gate(verdict, max_loss_percent)
+    # The document on standard output must be whole before.
+    sys.stdout.flush()
+    for one in result.comparisons:
+        print(one.sentence, file=sys.stderr)
+    return exit_code(result, undecided)
+
+
+def _write_charts(stored: Run, image_format: Format, not_rendered: int) -> None:
     try:
         for path in reporting.write_charts(stored, "svg" if image_format is Format.SVG else "png"):
             print(path)
     except reporting.RenderingError as error:
         print(f"error: charts cannot be rendered: {error}", file=sys.stderr)
-        raise typer.Exit(NOT_RENDERED) from error
+        raise typer.Exit(not_rendered) from error

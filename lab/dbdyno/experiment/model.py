@@ -202,6 +202,8 @@ class Design(Model):
     """Repeat a block that other processes disturbed (D06)."""
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
     """The largest difference that does not matter to you, in percent; the verdict *equivalent* needs it."""
+    max_loss_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+    """The largest loss of throughput, or rise of latency, that `compare` lets pass: see `--max-loss`."""
 
     @model_validator(mode="after")
     def _at_most(self) -> Design:
@@ -209,6 +211,14 @@ class Design(Model):
         if self.stop is not None and self.blocks != self.stop.max_blocks:
             object.__setattr__(self, "blocks", self.stop.max_blocks)
         return self
+
+    @property
+    def stop_text(self) -> str:
+        """The rule of `stop` as a clause; a gate replaces the verdict."""
+        assert self.stop is not None, "the caller has a design with stop"
+        if self.max_loss_percent is None or self.stop.half_width_percent is not None:
+            return self.stop.text()
+        return f"until it is sure whether the loss is within {self.max_loss_percent:g} %"
 
     @property
     def effective_order_seed(self) -> int:

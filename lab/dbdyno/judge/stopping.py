@@ -15,10 +15,19 @@ from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge import findings
-from dbdyno.judge.decision import blocks_at_most, compare_all, finished_and_planned, with_overrides
+from dbdyno.judge.comparison import Comparison, comparison_entry
+from dbdyno.judge.decision import (
+    blocks_at_most,
+    compare_all,
+    finished_and_planned,
+    relevant_to,
+    scale,
+    with_overrides,
+)
 from dbdyno.judge.effects import Judged
 from dbdyno.judge.evidence import Evidence, Known, gather
 from dbdyno.judge.factorial import judged_factors
+from dbdyno.judge.gate import limit_percent, result
 from dbdyno.judge.outlook import blocks_for
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
 from dbdyno.stats.verdict_rule import Verdict
@@ -29,6 +38,8 @@ from dbdyno.store.verdict import StoppingRule
 
 # Verdicts that answer the question of a comparison.
 WORDS = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verdict.MIXED)
+# Results of a gate that answer its question.
+GATE_ANSWERS = ("not-inferior", "worse")
 # The trials of a run are read once, because reading takes a tenth of a second per trial.
 _KNOWN: WeakKeyDictionary[Run, Known] = WeakKeyDictionary()
 
@@ -89,14 +100,28 @@ def progress(
 ) -> Progress:
     """The same for the trials of the finished blocks, in the order in which the blocks were finished."""
     if is_factorial(experiment):
-        judged = list(judged_factors(trials, experiment, found))
+        entries = tuple(
+            _entry(contrast, workload, judged, verdict in WORDS, experiment)
+            for contrast, workload, judged, verdict in judged_factors(trials, experiment, found)
+        )
     else:
         comparisons = compare_all(trials, experiment, found)
         # Identical variants measure the noise floor of the other comparisons, and have no answer.
         different = [one for one in comparisons if not one.is_identical] or comparisons
-        judged = [(one.variant, one.workload, one.judged, one.judged.verdict) for one in different]
-    entries = tuple(_entry(*one, experiment) for one in judged)
+        entries = tuple(
+            _entry(one.variant, one.workload, one.judged, _is_answered(one, experiment, found), experiment)
+            for one in different
+        )
     return Progress(all(one.blocks_still_expected == 0 for one in entries), entries)
+
+
+def _is_answered(comparison: Comparison, experiment: Experiment, found: Sequence[Finding]) -> bool:
+    """Whether the comparison has a verdict, or its gate is decided if the experiment has one."""
+    max_loss_percent = experiment.design.max_loss_percent
+    if max_loss_percent is None:
+        return comparison.judged.verdict in WORDS
+    relevant = relevant_to(comparison.names, found)
+    return result(comparison_entry(comparison, ""), max_loss_percent, relevant) in GATE_ANSWERS
 
 
 def rule(
@@ -121,17 +146,17 @@ def rule(
 
 
 def _entry(
-    variant: str, workload: str, judged: Judged, verdict: Verdict, experiment: Experiment
+    variant: str, workload: str, judged: Judged, is_answered: bool, experiment: Experiment
 ) -> ComparisonProgress:
     ends = judged.overall.interval_percent if judged.overall else None
     half = (ends[1] - ends[0]) / 2.0 if ends and all(map(math.isfinite, ends)) else None
     return ComparisonProgress(
-        variant, workload, ends, half, _blocks_still_expected(judged, verdict, half, experiment)
+        variant, workload, ends, half, _blocks_still_expected(judged, is_answered, half, experiment)
     )
 
 
 def _blocks_still_expected(
-    judged: Judged, verdict: Verdict, half_width_percent: float | None, experiment: Experiment
+    judged: Judged, is_answered: bool, half_width_percent: float | None, experiment: Experiment
 ) -> int | None:
     stop, delta = experiment.design.stop, experiment.design.delta_percent
     assert stop is not None, "the caller has a run with design.stop"
@@ -140,10 +165,13 @@ def _blocks_still_expected(
         if half_width_percent is not None and half_width_percent <= stop.half_width_percent:
             return 0
         limit = math.log1p(stop.half_width_percent / 100.0)
-    elif verdict in WORDS:
+    elif is_answered:
         return 0
     elif overall is None or overall.effect_percent <= -100.0:
         return FIRST_LOOK if overall is None else None
+    elif experiment.design.max_loss_percent is not None:
+        allowed = limit_percent(scale(experiment).metric, experiment.design.max_loss_percent)
+        limit = abs(math.log1p(overall.effect_percent / 100.0) - math.log1p(allowed / 100.0))
     else:
         # For a direction, the interval must leave out zero; for "equivalent" it must be within ±delta.
         limit = abs(math.log1p(overall.effect_percent / 100.0))

@@ -15,6 +15,7 @@ from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, s
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry
 from dbdyno.judge.decision import compare_all, finished_and_planned, relevant_to, with_overrides
 from dbdyno.judge.evidence import Evidence, gather
+from dbdyno.judge.gate import gate
 from dbdyno.judge.order_effect import order_findings
 from dbdyno.judge.sentence import sentence
 from dbdyno.judge.warmup import warm_state
@@ -69,6 +70,8 @@ def judge(run: Run) -> VerdictFile:
         else None,
         checks=all_findings,
     )
+    if (max_loss_percent := experiment.design.max_loss_percent) is not None:
+        verdict = verdict.model_copy(update={"gate": gate(verdict, max_loss_percent)})
     measured.write(run.path / MEASURED)
     explanation.write(run.path / EXPLAINED)
     verdict.write(run.path / VERDICT)

@@ -88,7 +88,7 @@ class Report:
         design, rule = self.experiment.design, self.verdict.stopping
         if design.stop is None or rule is None:
             return f"{design.blocks}"
-        return f"stopped after {rule.blocks} of at most {rule.blocks_at_most} ({design.stop.text()})"
+        return f"stopped after {rule.blocks} of at most {rule.blocks_at_most} ({design.stop_text})"
 
     @property
     def variants(self) -> list[str]:

@@ -67,6 +67,8 @@ def as_markdown(run: Run) -> str:
         lines += [_escaped(report.experiment.question), ""]
     for judged, _ in report.verdict.sentences:
         lines += [f"**{_escaped(judged.sentence)}**", ""]
+    for gated in report.verdict.gate.comparisons if report.verdict.gate else ():
+        lines += [_escaped(gated.sentence), ""]
     lines += [_escaped(report.verdict.family.text), ""]
     for comparison in report.verdict.comparisons:
         lines += [*_comparison(report, comparison), ""]

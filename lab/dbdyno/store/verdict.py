@@ -14,6 +14,8 @@ VerdictCode = Literal[
     "not-comparable", "unfinished", "too-few-blocks", "mixed", "equivalent", "faster", "slower", "undecided"
 ]  # fmt: skip
 
+GateResult = Literal["not-inferior", "worse", "undecided", "not-comparable"]
+
 
 class Family(DocumentPart):
     """The sentences that share the family-wise error rate."""
@@ -213,7 +215,8 @@ class StoppingRule(DocumentPart):
     blocks_at_most: int
     """Number of blocks that the run may have."""
     half_width_percent: float | None
-    """The run ends when every interval is at most ± this wide; null: when every comparison has a verdict."""
+    """The run ends when every interval is at most ± this wide; null: when every comparison has a verdict, or
+    with design.max_loss_percent when its gate is decided."""
     is_met: bool
     """Whether the rule is met."""
     why: Why | None
@@ -222,6 +225,31 @@ class StoppingRule(DocumentPart):
     """Numbers of blocks after which the intervals allow for a look at the results."""
     spending: Literal["alpha (1 - 5 / n)", "alpha (n / last)^2"]
     """The chance of a wrong verdict at the looks up to n blocks, without and with a limit on the blocks."""
+
+
+class GatedComparison(DocumentPart):
+    """The gate's result for one comparison."""
+
+    variant: str
+    """Name of the variant."""
+    workload: str
+    """Title of the workload."""
+    result: GateResult
+    """worse: the whole interval over all loads is beyond the allowed loss; not-inferior: it is within, and no
+    load is surely beyond; undecided: neither."""
+    sentence: str
+    """The result as a sentence."""
+
+
+class Gate(DocumentPart):
+    """Whether a variant loses more than design.max_loss_percent allows."""
+
+    max_loss_percent: float
+    """The allowed loss: a lower throughput, or a higher p95 latency if the load is a rate."""
+    result: GateResult
+    """not-comparable if any comparison is, else worse if any is, else undecided if any is."""
+    comparisons: list[GatedComparison]
+    """One per comparison of different variants."""
 
 
 class VerdictFile(Document):
@@ -241,6 +269,8 @@ class VerdictFile(Document):
     """One per workload and variant other than the baseline."""
     stopping: Optional[StoppingRule] = None
     """Present if the run could stop at any block (design.stop)."""
+    gate: Optional[Gate] = None
+    """Present if the experiment allows a loss (design.max_loss_percent, --max-loss)."""
     scaling: Optional[list[Scaling]] = None
     """Present for closed loops with at least four loads."""
     factors: Optional[list[FactorEffect]] = None

@@ -1,0 +1,155 @@
+"""The gate (`--max-loss`, `design.max_loss_percent`): whether a variant loses more than is allowed.
+
+It reads the interval over all loads that the verdict sentence shows, so sentence and gate always agree: the
+intervals of a run hold together, and with `design.stop` after every block. A loss is a lower throughput or a
+higher latency.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dbdyno.experiment.family import has_verdict, is_factorial
+from dbdyno.experiment.model import Experiment
+from dbdyno.finding import Finding
+from dbdyno.judge.decision import is_disturbed, relevant_to
+from dbdyno.judge.figures import THROUGHPUT
+from dbdyno.judge.wording import METRICS, decimals_for, loads
+from dbdyno.problem import Problem
+from dbdyno.store.verdict import Comparison, Gate, GatedComparison, GateResult, VerdictFile
+
+# The results, from the one that decides first for the whole run to the one that decides last.
+_PRECEDENCE: tuple[GateResult, ...] = ("not-comparable", "worse", "undecided", "not-inferior")
+# Verdicts whose comparisons have no interval -> the reason.
+_WITHOUT_INTERVAL = {
+    "not-comparable": "the variants are not comparable",
+    "unfinished": "the run is not finished",
+    "too-few-blocks": "there are too few blocks",
+}
+
+
+def require_gate(experiment: Experiment) -> None:
+    """Raise Problem if the experiment has no comparison that a gate can judge."""
+    if is_factorial(experiment):
+        raise Problem(
+            "--max-loss judges variants, but the experiment compares factors",
+            "Leave out --max-loss, or write a file with two variants",
+        )
+    if not has_verdict(experiment):
+        raise Problem(
+            "--max-loss judges differing variants, but all variants of the experiment are identical",
+            "Leave out --max-loss, or let the variants differ",
+        )
+
+
+def gate(verdict: VerdictFile, max_loss_percent: float) -> Gate:
+    """The gate of a judged run."""
+    entries = []
+    for one in verdict.comparisons:
+        names = verdict.baseline, one.variant, one.workload
+        if not one.identical:
+            entries.append(_judge(one, names[0], max_loss_percent, relevant_to(names, verdict.checks)))
+    results = [entry.result for entry in entries]
+    return Gate(
+        max_loss_percent=max_loss_percent,
+        result=next((one for one in _PRECEDENCE if one in results), "undecided"),
+        comparisons=entries,
+    )
+
+
+def result(comparison: Comparison, max_loss_percent: float, findings: Sequence[Finding]) -> GateResult:
+    """The gate's result for one comparison; `findings` are those that are relevant to it."""
+    curve = comparison.curve
+    if curve.verdict == "not-comparable":
+        return "not-comparable"
+    ends = _losses(comparison)
+    if ends is None or is_disturbed(findings):
+        return "undecided"
+    least, most = ends
+    floor = curve.noise_floor_percent
+    if least > max_loss_percent:
+        is_noise = floor is not None and abs(curve.effect_percent or math.inf) <= floor
+        return "undecided" if is_noise else "worse"
+    if most < max_loss_percent and not _worse_loads(comparison, max_loss_percent):
+        return "not-inferior"
+    return "undecided"
+
+
+def limit_percent(metric: str, max_loss_percent: float) -> float:
+    """The change of the metric at the edge of what is allowed."""
+    return -max_loss_percent if metric == THROUGHPUT else max_loss_percent
+
+
+def _losses(entry: Comparison, load: int | None = None) -> tuple[float, float] | None:
+    """The smallest and the largest loss in the interval, over all loads or at one load; None without."""
+    ends = (entry.curve if load is None else entry.points[load]).interval_percent
+    if ends is None:
+        return None
+    # An infinite end is null; a change is never below -100 %.
+    low, high = (math.inf if end is None else end for end in ends)
+    return (-high, -low) if entry.curve.metric == THROUGHPUT else (low, high)
+
+
+def _worse_loads(comparison: Comparison, max_loss_percent: float) -> list[int]:
+    """The loads at which the variant surely loses more than is allowed."""
+    losses = [_losses(comparison, load) for load in range(len(comparison.points))]
+    return [load for load, ends in enumerate(losses) if ends is not None and ends[0] > max_loss_percent]
+
+
+def _judge(
+    comparison: Comparison, baseline: str, max_loss_percent: float, findings: Sequence[Finding]
+) -> GatedComparison:
+    word = result(comparison, max_loss_percent, findings)
+    text = _sentence(comparison, baseline, word, max_loss_percent, findings)
+    return GatedComparison(
+        variant=comparison.variant, workload=comparison.workload, result=word, sentence=text
+    )
+
+
+def _sentence(
+    comparison: Comparison,
+    baseline: str,
+    word: GateResult,
+    max_loss_percent: float,
+    findings: Sequence[Finding],
+) -> str:
+    ends, allowed = _losses(comparison), f"the {max_loss_percent:g} % allowed"
+    where = f"{comparison.variant} against {baseline} on {comparison.workload}"
+    if ends is None or word == "not-comparable":
+        reason = _WITHOUT_INTERVAL.get(comparison.curve.verdict or "", "there is no interval")
+        return f"gate: {where}: undecided, because {reason}"
+    confidence = f"{round(100.0 * comparison.curve.confidence, 1):g} %"
+    average = " on average" if len(comparison.points) > 1 else ""
+    range_ = _range_text(comparison.curve.metric, ends, word, max_loss_percent)
+    text = f"gate: {where}: {range_}{average} ({confidence})"
+    if word == "worse":
+        return f"{text}, more than {allowed}"
+    if word == "not-inferior":
+        return f"{text}, within {allowed}"
+    if is_disturbed(findings):
+        reason = "because other processes disturbed the trials"
+    elif worse := _worse_loads(comparison, max_loss_percent):
+        reason = f"but surely more than {allowed} {loads([comparison.points[load].at for load in worse])}"
+    elif ends[0] > max_loss_percent:
+        reason = f"because identical variants differ by up to {comparison.curve.noise_floor_percent:.1f} %"
+    else:
+        return f"{text}, undecided against {allowed}"
+    return f"{text}, undecided {reason}"
+
+
+def _range_text(metric: str, ends: tuple[float, float], word: GateResult, max_loss_percent: float) -> str:
+    """The loss as text: loses at most 2.1 % of throughput, p95 latency at least 4.2 % higher."""
+    digits = decimals_for(ends, max_loss_percent)
+    least, most = (f"{end:.{digits}f} %" if math.isfinite(end) else "an unknown amount" for end in ends)
+    if ends[1] <= 0.0:
+        return "no loss of throughput" if metric == THROUGHPUT else f"no higher {METRICS[metric]}"
+    if word == "worse":
+        amount = f"at least {least}"
+    elif ends[0] > 0.0:
+        amount = f"{least} to {most}"
+    else:
+        amount = f"at most {most}"
+    if metric == THROUGHPUT:
+        return f"loses {amount} of throughput"
+    return f"{METRICS[metric]} higher by {amount}"

@@ -1,0 +1,156 @@
+"""The gate: what `--max-loss` says of a run, and the exit codes of `compare` and `report`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import typer
+from tests.unit.simulated_trials import experiment, measured
+from tests.unit.stored_run import Arms, Making, make
+
+from dbdyno.commands.gating import Undecided
+from dbdyno.commands.report import Format, report
+from dbdyno.experiment.model import Experiment, Stop
+from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
+from dbdyno.judge import judge
+from dbdyno.judge.comparison import comparison_entry
+from dbdyno.judge.decision import compare_all
+from dbdyno.judge.gate import gate, result
+from dbdyno.judge.stopping import progress
+from dbdyno.problem import Problem
+from dbdyno.store import Run
+from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.verdict import Comparison, Gate
+
+# Percent by which the blocks scatter around the effect, so that the interval is ±0.4 %.
+SCATTER = (-0.4, 0.3, -0.2, 0.4, -0.3, 0.2, 0.1, -0.1)
+
+
+def with_gate(of: Experiment, max_loss_percent: float, **design: object) -> Experiment:
+    """The experiment with a gate."""
+    design |= {"max_loss_percent": max_loss_percent}
+    return of.model_copy(update={"design": type(of.design)(**of.design.model_dump() | design)})
+
+
+def losing(of: Experiment, *percent: float) -> list[MeasuredTrial]:
+    """Trials in which every variant but a loses so much at each load."""
+
+    def throughput(trial: Trial) -> float:
+        if trial.variant == "a":
+            return 1000.0
+        loss = percent[of.load.points().index(trial.point)]
+        return 1000.0 - 10.0 * (loss + SCATTER[trial.block % len(SCATTER)])
+
+    return measured(of, throughput)
+
+
+def entry(of: Experiment, *percent: float) -> Comparison:
+    """The first comparison of such a run."""
+    return comparison_entry(compare_all(losing(of, *percent), of, [])[0], "")
+
+
+def test_a_comparison_is_worse_within_or_undecided_by_its_interval() -> None:
+    of = experiment()
+    assert result(entry(of, 2.0), 3.0, ()) == "not-inferior"
+    assert result(entry(of, -9.0), 3.0, ()) == "not-inferior"
+    assert result(entry(of, 4.0), 3.0, ()) == "worse"
+    assert result(entry(of, 3.0), 3.0, ()) == "undecided"
+    assert result(entry(experiment(blocks=5), 2.0), 3.0, ()) == "undecided"
+
+
+def test_a_sure_loss_at_one_load_does_not_pass() -> None:
+    of = experiment(loads=2)
+    assert result(entry(of, 6.0, -6.0), 3.0, ()) == "undecided"
+    assert result(entry(of, 2.0, -6.0), 3.0, ()) == "not-inferior"
+    assert result(entry(of, 9.0, 1.0), 3.0, ()) == "worse"
+
+
+def test_a_rise_of_latency_is_a_loss() -> None:
+    one = entry(experiment(), 4.0)
+    curve = one.curve.model_copy(update={"metric": "latency_p95_us"})
+    assert result(one.model_copy(update={"curve": curve}), 3.0, ()) == "not-inferior"
+    curve = curve.model_copy(update={"interval_percent": (3.1, None)})
+    assert result(one.model_copy(update={"curve": curve}), 3.0, ()) == "worse"
+
+
+def test_neither_disturbed_trials_nor_a_loss_within_the_noise_floor_decide() -> None:
+    disturbed = Finding("D06", "warn", "Other processes used the CPUs.", {})
+    assert result(entry(experiment(), 4.0), 3.0, [disturbed]) == "undecided"
+    assert result(entry(experiment(), 4.0), 3.0, [replace(disturbed, override="known")]) == "worse"
+    one = entry(experiment(), 4.0)
+    curve = one.curve.model_copy(update={"noise_floor_percent": 5.0})
+    assert result(one.model_copy(update={"curve": curve}), 3.0, ()) == "undecided"
+
+
+def test_a_run_goes_on_until_the_gate_is_decided() -> None:
+    of = with_gate(experiment(), 3.0, stop=Stop())
+    # b is slower for sure, which is not the question.
+    assert not progress([t for t in losing(of, 3.0) if t.block < 10], of).is_sure
+    expected = progress([t for t in losing(of, 3.2) if t.block < 8], of).comparisons[0].blocks_still_expected
+    assert expected
+    assert progress([t for t in losing(of, 2.0) if t.block < 10], of).is_sure
+    assert progress([t for t in losing(of, 5.0) if t.block < 10], of).is_sure
+
+
+def gated(run: Run, max_loss_percent: float) -> Gate:
+    """The gate of a stored run."""
+    verdict = run.verdict()
+    assert verdict is not None
+    return gate(verdict, max_loss_percent)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run in which b loses between 3 and 5 % at one load."""
+    arms = Arms(a=lambda _trial: 100, b=lambda trial: 95 + trial.block % 3)
+    run = make(tmp_path_factory.mktemp("gate"), Making(connections=(10,), speed=arms))
+    judge(run)
+    return run
+
+
+def test_sentences_say_what_is_lost_and_what_is_allowed(stored: Run) -> None:
+    said = [gated(stored, limit).comparisons[0].sentence for limit in (2.0, 6.0, 4.0)]
+    start = "gate: b against a on oltp_read_write: loses "
+    assert [one.removeprefix(start) for one in said] == [
+        "at least 3.5 % of throughput (95 %), more than the 2 % allowed",
+        "3.5 % to 5.0 % of throughput (95 %), within the 6 % allowed",
+        "3.5 % to 5.0 % of throughput (95 %), undecided against the 4 % allowed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("max_loss", "undecided", "code"),
+    [
+        ("6%", None, 0),
+        ("2%", None, 1),
+        ("4%", None, 5),
+        ("4%", Undecided.PASS, 0),
+        ("4%", Undecided.FAIL, 1),
+        ("2%", Undecided.PASS, 1),
+    ],
+)
+def test_report_exits_by_the_gate(
+    stored: Run, max_loss: str, undecided: Undecided | None, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        report(stored.path, Format.JSON, max_loss, undecided)
+    assert ended.value.exit_code == code
+    printed = capsys.readouterr()
+    assert printed.err.startswith("gate: b against a on oltp_read_write: loses")
+    assert json.loads(printed.out)["comparisons"], "standard output is the document alone"
+
+
+@pytest.mark.parametrize(("max_loss", "undecided"), [("4", None), ("0%", None), (None, Undecided.PASS)])
+def test_wrong_options_are_refused(stored: Run, max_loss: str | None, undecided: Undecided | None) -> None:
+    with pytest.raises(Problem, match="--max-loss"):
+        report(stored.path, Format.JSON, max_loss, undecided)
+
+
+def test_a_gate_needs_variants_that_differ(tmp_path: Path) -> None:
+    run = make(tmp_path, Making(blocks=1, connections=(10,), identical=("b",)))
+    with pytest.raises(Problem, match="all variants of the experiment are identical"):
+        report(run.path, Format.JSON, "3%")
