@@ -12,7 +12,7 @@ from scipy import stats
 
 from dbdyno.experiment.model import Experiment, Factor
 
-from . import stopping, warmup
+from . import second_lines, stopping, warmup
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
 
@@ -94,6 +94,7 @@ def promises() -> list[Promise]:
         *(partial(_gate, result) for result in GATE_RESULTS),
         partial(_gate_at_any_look, "2 variants", (8, 11, 14, 17, 20), variants=2),
         partial(_gate_at_any_look, "4 variants, 3 loads", (10, 16), variants=4, loads=3, cost=10),
+        *_second_lines(),
     ]
 
 
@@ -151,6 +152,47 @@ def _gate_at_any_look(
         count // cost,
         sum(shares),
         0.05,
+    )
+
+
+def _second_lines() -> list[Promise]:
+    """The promises about latency, errors and stability as second lines."""
+    one, three = experiment(), experiment(loads=3)
+    four = experiment(variants=4, loads=3)
+    stopped = stopping.stopping(experiment(), max_blocks=16)
+    noise = World(noise=ALL)
+    return [
+        partial(_false_lines, "2 equal variants, normal noise", one, World(), (8,), cost=1),
+        partial(_false_lines, "2 equal variants, 3 loads, noise of every kind", three, noise, (8,), cost=2),
+        partial(_false_lines, "4 equal variants, 3 loads, normal noise", four, World(), (8,), cost=8),
+        partial(
+            _false_lines,
+            "2 equal variants, judged up to 16 blocks whatever ends the run",
+            stopped,
+            World(),
+            (8, 12, 16),
+            cost=8,
+        ),
+        *(partial(_line_found, loads) for loads in (1, 3)),
+    ]
+
+
+def _false_lines(
+    promise: str, of: Experiment, world: World, looks: Sequence[int], count: int, *, cost: int
+) -> Row:
+    wrong = second_lines.false_share(of, world, count // cost, looks, seed=16)
+    return Row(f"{promise}: any wrong second line", count // cost, wrong, 0.05)
+
+
+def _line_found(loads: int, count: int) -> Row:
+    found = second_lines.found_share(experiment(loads=loads), World(), count // 2, seed=17)
+    return Row(
+        f"equal throughput but twice the p99 latency, {loads} load{'s' if loads > 1 else ''}, 5 % noise of "
+        "throughput, 15 % of p99: named in the sentence",
+        count // 2,
+        found,
+        0.90,
+        at_most=False,
     )
 
 

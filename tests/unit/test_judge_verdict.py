@@ -84,8 +84,24 @@ CHECK = _object(
     override={"type": ["string", "null"]},
     fix={"type": "string"},
 )
+SECOND_LINE = _object(
+    at={"type": "object", "minProperties": 1, "maxProperties": 1},
+    metric={"enum": [f"latency_p{percent}_us" for percent in (50, 95, 99, 999)]},
+    baseline={"type": "number"},
+    variant={"type": "number"},
+    effect_percent={"type": "number"},
+    interval_percent=INTERVAL,
+    confidence=SHARE,
+    blocks={"type": "integer"},
+    direction={"enum": ["better", "worse", None]},
+)
 COMPARISON = _object(
-    {"identical": {"const": True}, "differs": {"type": "array", "items": {"type": "string"}}, "order": ORDER},
+    {
+        "identical": {"const": True},
+        "differs": {"type": "array", "items": {"type": "string"}},
+        "order": ORDER,
+        "second_lines": {"type": "array", "items": SECOND_LINE},
+    },
     variant={"type": "string"},
     workload={"type": "string"},
     points={"type": "array", "items": POINT},

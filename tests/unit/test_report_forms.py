@@ -468,3 +468,28 @@ def test_numbers_have_the_decimals_that_their_word_needs() -> None:
         formatting.estimate_and_interval(entry(-94.4, -100.0, -90.0, bound="at-most"))
         == f"≤ {MINUS}94.4 % (CI ≤ {MINUS}90.0)"
     )
+
+
+def test_second_lines_have_a_table_and_the_sentence_about_closed_loops_stands_once(tmp_path: Path) -> None:
+    line = {
+        "at": {"connections": 16},
+        "metric": "latency_p99_us",
+        "baseline": 4000.0,
+        "variant": 5520.0,
+        "effect_percent": 38.0,
+        "interval_percent": [30.1, 46.2],
+        "confidence": 0.95,
+        "blocks": 8,
+        "direction": "worse",
+    }
+    errors = line | {"metric": "errors_per_1000", "baseline": 4.0, "variant": 4.1, "direction": None}
+    run = Judged(more={"second_lines": [line, errors]}).write(tmp_path)
+    page = text_of(run)
+    assert "Second lines: b against a" in page
+    assert "16 connections p99 latency 4.00 ms 5.52 ms +38.0 % [+30.1, +46.2] worse" in page
+    markdown = tables.as_markdown(run).replace("\\", "")
+    assert (
+        "| 16 connections | p99 latency | 4.00 ms | 5.52 ms | +38.0 % | [+30.1, +46.2] | worse |" in markdown
+    )
+    assert "| errors per 1,000 transactions | 4.0 | 4.1 |" in markdown
+    assert (page.count("In a closed loop"), markdown.count("In a closed loop")) == (1, 1)

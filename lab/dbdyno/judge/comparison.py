@@ -133,7 +133,9 @@ class Comparison:
 _WITHOUT_RESULT = (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
 
 
-def comparison_entry(comparison: Comparison, sentence: str) -> verdict.Comparison:
+def comparison_entry(
+    comparison: Comparison, sentence: str, second_lines: Sequence[verdict.SecondLine] = ()
+) -> verdict.Comparison:
     """One entry of `comparisons` in verdict.json."""
     overall = comparison.judged.overall
     return verdict.Comparison(
@@ -153,6 +155,7 @@ def comparison_entry(comparison: Comparison, sentence: str) -> verdict.Compariso
             verdict=comparison.verdict.value if comparison.verdict else None,
             sentence=sentence,
         ),
+        second_lines=list(second_lines) or None,
         order=comparison.order,
     )
 

@@ -15,6 +15,7 @@ from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Comparison
 from dbdyno.judge.figures import LATENCY_P95, THROUGHPUT
 from dbdyno.judge.outlook import deviation, outlook_text
+from dbdyno.judge.second_lines import Line, but_clause
 from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
@@ -40,12 +41,17 @@ CHANGES_MAX = 2
 _OPPOSITES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
 
 
-def sentence(comparison: Comparison, findings: Sequence[Finding], block_s: float | None = None) -> str:
-    """The sentence of one comparison with the findings that are relevant to it.
+def sentence(
+    comparison: Comparison,
+    findings: Sequence[Finding],
+    block_s: float | None = None,
+    lines: Sequence[Line] = (),
+) -> str:
+    """The sentence of one comparison with the findings that are relevant to it, and its second lines.
 
     `block_s` is the time of one block in seconds, if it is known.
     """
-    text = _text(comparison, block_s) + _changes(comparison)
+    text = _text(comparison, block_s) + but_clause(comparison, lines) + _changes(comparison)
     return with_caveats(text, comparison.failures.values(), findings)
 
 

@@ -17,6 +17,7 @@ from dbdyno.judge.decision import compare_all, finished_and_planned, relevant_to
 from dbdyno.judge.evidence import Evidence, gather
 from dbdyno.judge.gate import gate
 from dbdyno.judge.order_effect import order_findings
+from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import sentence
 from dbdyno.judge.warmup import warm_state
 from dbdyno.stats.paired import ALPHA
@@ -58,8 +59,12 @@ def judge(run: Run) -> VerdictFile:
         order_seed=experiment.design.order_seed,
         family=_family(experiment),
         comparisons=[
-            comparison_entry(one, sentence(one, relevant_to(one.names, all_findings), evidence.block_s))
-            for one in comparisons
+            comparison_entry(
+                one,
+                sentence(one, relevant_to(one.names, all_findings), evidence.block_s, lines),
+                [line.entry() for line in lines],
+            )
+            for one, lines in zip(comparisons, second_lines(comparisons, experiment), strict=True)
         ],
         stopping=stopping.rule(evidence.trials, experiment, all_findings, read_endings(run))
         if experiment.design.stop

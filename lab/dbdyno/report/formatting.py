@@ -6,7 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from dbdyno.store.measured import Figures
-from dbdyno.store.verdict import Change, Comparison, Effect, FactorEffect, JudgedEffect, Point, Scaling
+from dbdyno.store.verdict import (
+    Change,
+    Comparison,
+    Effect,
+    FactorEffect,
+    JudgedEffect,
+    Point,
+    Scaling,
+    SecondLine,
+)
 
 # Written by name because in most fonts they look like a hyphen.
 MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
@@ -31,8 +40,21 @@ INTERACTIONS = VERDICTS | {
 }
 # Severity of a finding -> text.
 SEVERITIES = {"stop": "stop", "warn": "warning", "note": "note"}
-# Metric of a comparison -> text.
-METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
+# Metric -> text.
+METRICS = {
+    "throughput": "throughput",
+    "latency_p50_us": "p50 latency",
+    "latency_p95_us": "p95 latency",
+    "latency_p99_us": "p99 latency",
+    "latency_p999_us": "p99.9 latency",
+    "errors_per_1000": "errors per 1,000 transactions",
+    "variation_percent": "variation between seconds",
+}
+# Below the tables of second lines of a closed loop.
+TIED = (
+    "In a closed loop latency is tied to throughput: the mean latency is the number of connections divided "
+    "by the throughput. To compare latencies at equal throughput, set a rate."
+)
 # Title of the row with the mean effect over all loads.
 ALL_LOADS = "all loads combined"
 # Explains the column "change" of a table with medians.
@@ -78,9 +100,11 @@ def milliseconds(value_us: float | None) -> str:
 
 
 def metric_value(metric: str, value: float | None, *, censored: bool = False) -> str:
-    """Throughput or latency with its unit; "> x" if the value is `censored`, that is, only a lower bound."""
+    """A value with its unit; "> x" if the value is `censored`, that is, only a lower bound."""
     if value is None:
         return MISSING
+    if metric in ("errors_per_1000", "variation_percent"):
+        return f"{value:,.1f}{' %' if metric == 'variation_percent' else ''}"
     if censored:
         return f"> {metric_value(metric, value)}"
     return f"{rate(value)} /s" if metric == "throughput" else f"{milliseconds(value)} ms"
@@ -166,7 +190,7 @@ def confidence(share: float) -> str:
     return f"{100.0 * share:.3g} %"
 
 
-def ci_heading(effects: Sequence[Effect]) -> str:
+def ci_heading(effects: Sequence[Effect | SecondLine]) -> str:
     """The heading of the column with the intervals of these effects: "95 % CI"."""
     return f"{confidence(effects[0].confidence)} CI" if effects else "CI"
 
@@ -248,6 +272,22 @@ def order_effect(comparison: Comparison, baseline: str) -> str:
         f"block (blocks with {baseline} first: {order.blocks[0]}, with {variant} first: {order.blocks[1]}). "
         f"Effect of {variant} without the order effect: {without}."
     )
+
+
+def second_lines(comparison: Comparison) -> list[tuple[str, ...]]:
+    """The rows of the table of second lines."""
+    return [
+        (
+            load(*next(iter(line.at.items()))),
+            METRICS[line.metric],
+            metric_value(line.metric, line.baseline),
+            metric_value(line.metric, line.variant),
+            estimate(line),
+            interval(line),
+            line.direction or MISSING,
+        )
+        for line in comparison.second_lines or ()
+    ]
 
 
 def effect_text(estimate_percent: float, ends: tuple[float, float]) -> str:

@@ -142,6 +142,11 @@ class Report:
         return [row for row in self.verdict.scaling or () if row.workload == workload]
 
     @property
+    def has_tied_latency(self) -> bool:
+        """Whether the report has second lines of a closed loop."""
+        return not self.is_open_loop and any(one.second_lines for one in self.verdict.comparisons)
+
+    @property
     def is_open_loop(self) -> bool:
         """Whether the load is a rate. If it is, the verdict compares latency."""
         return bool(self.experiment.load.rate)

@@ -71,7 +71,9 @@ def as_markdown(run: Run) -> str:
         lines += [_escaped(gated.sentence), ""]
     lines += [_escaped(report.verdict.family.text), ""]
     for comparison in report.verdict.comparisons:
-        lines += [*_comparison(report, comparison), ""]
+        lines += [*_comparison(report, comparison), "", *_second_lines(report, comparison)]
+    if report.has_tied_latency:
+        lines += [_escaped(formatting.TIED), ""]
     reasons = [
         f"- {_escaped(change.sentence)}"
         for comparison in report.verdict.comparisons
@@ -111,6 +113,21 @@ def _comparison(report: Report, comparison: Comparison) -> list[str]:
             _escaped(formatting.order_effect(comparison, report.verdict.baseline)),
         ]
     return lines
+
+
+def _second_lines(report: Report, comparison: Comparison) -> list[str]:
+    if not comparison.second_lines:
+        return []
+    baseline, variant = _escaped(report.verdict.baseline), _escaped(comparison.variant)
+    ci = formatting.ci_heading(comparison.second_lines)
+    return [
+        f"Second lines on {_escaped(comparison.workload)} (lower is better):",
+        "",
+        f"| load | metric | {baseline} | {variant} | change | {ci} | {variant} is |",
+        "|---|---|---:|---:|---:|---:|---|",
+        *(f"| {' | '.join(row)} |" for row in formatting.second_lines(comparison)),
+        "",
+    ]
 
 
 def _effect(effect: Effect, confidence: float) -> str:

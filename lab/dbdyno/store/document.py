@@ -19,6 +19,15 @@ PointDict = Annotated[
 # The lower and the upper end of an interval; null for an end that is unknown or infinite.
 IntervalEnds = tuple[float | None, float | None]
 Metric = Literal["throughput", "latency_p95_us"]
+# The metrics of second lines; variation_percent is the coefficient of variation of the seconds.
+SecondMetric = Literal[
+    "latency_p50_us",
+    "latency_p95_us",
+    "latency_p99_us",
+    "latency_p999_us",
+    "errors_per_1000",
+    "variation_percent",
+]
 # Why a call of `compare` ended.
 # "sure": the rule of design.stop is met. "blocks": no planned block is left, including those of a top-up.
 # "time": the next block would end after max_time. "check": a check stopped the run. "failed": an error.

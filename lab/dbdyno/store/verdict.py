@@ -8,7 +8,16 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dbdyno.finding import Finding
-from dbdyno.store.document import Document, DocumentPart, IntervalEnds, Metric, Optional, PointDict, Why
+from dbdyno.store.document import (
+    Document,
+    DocumentPart,
+    IntervalEnds,
+    Metric,
+    Optional,
+    PointDict,
+    SecondMetric,
+    Why,
+)
 
 VerdictCode = Literal[
     "not-comparable", "unfinished", "too-few-blocks", "mixed", "equivalent", "faster", "slower", "undecided"
@@ -125,6 +134,26 @@ class OrderEffect(DocumentPart):
         return not self.interval_percent[0] <= 0.0 <= self.interval_percent[1]
 
 
+class SecondLine(Change):
+    """Another metric than that of the verdict, at one load. All intervals of a run are simultaneous."""
+
+    at: PointDict
+    """The load."""
+    metric: SecondMetric
+    """A percentile of latency, errors per 1,000 transactions, or the standard deviation of the throughput of
+    the seconds in percent of its mean (variation_percent)."""
+    baseline: float
+    """Median of the baseline over the blocks."""
+    variant: float
+    """Median of the variant over the blocks."""
+    confidence: float
+    """Confidence level of the interval."""
+    blocks: int
+    """Number of blocks in which both variants have a result."""
+    direction: Literal["better", "worse"] | None
+    """Whether the variant is better or worse (lower is better); null if that is not sure."""
+
+
 class Comparison(DocumentPart):
     """One variant against the baseline on one workload."""
 
@@ -140,6 +169,8 @@ class Comparison(DocumentPart):
     """One per load, in the order of the experiment file."""
     curve: CombinedEffect
     """All loads combined."""
+    second_lines: Optional[list[SecondLine]] = None
+    """Present if other metrics were compared: latency, errors and stability at every load."""
     order: Optional[OrderEffect] = None
     """The order effect; absent where it cannot be estimated."""
 

@@ -1,0 +1,242 @@
+"""The second lines of a comparison: latency percentiles, errors and stability at every load.
+
+::
+
+    figure of each trial -> log ratio of each block -> joint sign-flip test of all figures at all loads
+
+A variant with equal throughput may have ten times the p99 latency. The second lines of all comparisons of a
+run are one family with an error rate of 5 %, apart from that of the verdicts. The sentence of a verdict names
+those that are sure and contradict it, and all that are sure if the verdict has no direction.
+
+Which figures are compared at a load never depends on the variant of a trial, so the test stays valid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import fmean, median, stdev
+from typing import Literal
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.judge.comparison import Comparison, Pairs, change
+from dbdyno.judge.decision import stopping
+from dbdyno.judge.figures import PERCENTILES
+from dbdyno.judge.wording import confidence, decimals_for, interval, is_ratio, loads, times, times_interval
+from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects
+from dbdyno.stats.repeated import Looks
+from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.store.document import PointDict, SecondMetric
+from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.verdict import SecondLine
+
+# A percentile is compared if at least this many transactions of every trial are beyond it.
+BEYOND_MIN = 30
+# Errors are compared if one of the two trials of every block has at least this many.
+ERRORS_MIN = 5
+# The stability is compared if every trial has at least this many intervals.
+INTERVALS_MIN = 5
+# An interval that is shorter than this share of the longest one does not count.
+LENGTH_SHARE = 0.9
+# Maximum number of second lines in a sentence.
+CLAUSES = 3
+# Metric -> its name in sentences.
+NAMES: Mapping[SecondMetric, str] = {
+    "latency_p50_us": "p50 latency",
+    "latency_p95_us": "p95 latency",
+    "latency_p99_us": "p99 latency",
+    "latency_p999_us": "p99.9 latency",
+    "errors_per_1000": "the number of errors per 1,000 transactions",
+    "variation_percent": "the variation of throughput between seconds",
+}
+# Verdicts that have second lines.
+_WITH_RESULT = (Verdict.MIXED, Verdict.EQUIVALENT, Verdict.FASTER, Verdict.SLOWER, Verdict.UNDECIDED)
+
+# Baseline's and variant's trials of each block, which all have figures.
+_Blocks = Sequence[tuple[MeasuredTrial, MeasuredTrial]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric at one load."""
+
+    # Index of the load.
+    load: int
+    at: PointDict
+    metric: SecondMetric
+    effect: Effect
+    # Medians over the blocks.
+    baseline: float
+    variant: float
+    # None if the direction is not sure.
+    direction: Literal["better", "worse"] | None = None
+
+    def entry(self) -> SecondLine:
+        """The entry in verdict.json."""
+        return SecondLine(
+            at=self.at,
+            metric=self.metric,
+            baseline=self.baseline,
+            variant=self.variant,
+            **change(self.effect),
+            confidence=1.0 - self.effect.alpha,
+            blocks=self.effect.blocks,
+            direction=self.direction,
+        )
+
+
+def second_lines(comparisons: Sequence[Comparison], experiment: Experiment) -> list[list[Line]]:
+    """The second lines of each comparison, in the same order; [] without a result, and in factorial runs."""
+    stop = stopping(experiment)
+    looks = Looks(stop.last) if stop else None
+    of_each = [_lines(one, looks) for one in comparisons]
+    floors: dict[tuple[str, int, SecondMetric], float] = {}
+    for one, lines in zip(comparisons, of_each, strict=True):
+        if one.is_identical:
+            for line in lines:
+                key = (one.workload, line.load, line.metric)
+                ends = line.effect.interval_percent or (-math.inf, math.inf)
+                floors[key] = max(floors.get(key, 0.0), *map(abs, ends))
+    return [
+        [_with_direction(line, one, floors) for line in lines]
+        for one, lines in zip(comparisons, of_each, strict=True)
+    ]
+
+
+def _with_direction(
+    line: Line, comparison: Comparison, floors: Mapping[tuple[str, int, SecondMetric], float]
+) -> Line:
+    """The line with its direction if it is sure, that is, beyond chance and beyond the noise floor."""
+    effect = line.effect
+    floor = floors.get((comparison.workload, line.load, line.metric), 0.0)
+    is_sure = effect.is_significant and abs(effect.effect_percent) > floor
+    if not is_sure or comparison.is_identical or comparison.is_disturbed:
+        return line
+    direction: Literal["better", "worse"] = "better" if effect.effect_percent < 0.0 else "worse"
+    return Line(line.load, line.at, line.metric, effect, line.baseline, line.variant, direction)
+
+
+def _lines(comparison: Comparison, looks: Looks | None) -> list[Line]:
+    """The second lines of one comparison, without their directions."""
+    if comparison.is_factorial or comparison.judged.verdict not in _WITH_RESULT:
+        return []
+    rows: list[tuple[int, SecondMetric, Ratios, float, float]] = []
+    for load, pairs in enumerate(comparison.pairs):
+        blocks = [(base, pairs.variant[block]) for block, base in pairs.baseline.items()]
+        if not all(_is_comparable(trial, comparison.scale.metric) for pair in blocks for trial in pair):
+            continue
+        for metric, value in _values(blocks):
+            if metric != comparison.scale.metric:
+                rows.append((load, metric, *_compare(pairs, value)))
+    alpha = ALPHA if comparison.is_identical else comparison.scale.alpha
+    effects = joint_effects([ratios for _, _, ratios, _, _ in rows], alpha, looks)
+    return [
+        Line(load, comparison.pairs[load].at, metric, effect, baseline, variant)
+        for (load, metric, _, baseline, variant), effect in zip(rows, effects, strict=True)
+        if effect is not None
+    ]
+
+
+def _is_comparable(trial: MeasuredTrial, metric: str) -> bool:
+    """Whether the trial has figures, and its server kept up: `metric`, that of the verdict, is known."""
+    return trial.figures is not None and metric not in trial.figures.censored
+
+
+def _compare(pairs: Pairs, value: Callable[[MeasuredTrial], float]) -> tuple[Ratios, float, float]:
+    """The log ratio of each block, and the medians of baseline and variant."""
+    baseline, variant = (
+        {block: value(trial) for block, trial in trials.items()} for trials in (pairs.baseline, pairs.variant)
+    )
+    ratios = {block: math.log(variant[block] / base) for block, base in baseline.items()}
+    return Ratios(ratios, ratios), median(baseline.values()), median(variant.values())
+
+
+def _values(blocks: _Blocks) -> Iterator[tuple[SecondMetric, Callable[[MeasuredTrial], float]]]:
+    """The metrics that can be compared at one load, each with its positive value of a trial."""
+    trials = [trial for pair in blocks for trial in pair]
+    if not trials:
+        return
+    fewest = min(_events(trial) for trial in trials)
+    for metric in NAMES:
+        percent = PERCENTILES.get(metric)
+        if percent is None or fewest * (100.0 - percent) / 100.0 < BEYOND_MIN:
+            continue
+        if not any(trial.figures and metric in trial.figures.censored for trial in trials):
+            yield metric, partial(MeasuredTrial.value, metric=metric)
+    if all(max(map(_errors, pair)) >= ERRORS_MIN for pair in blocks):
+        yield "errors_per_1000", _errors_per_1000
+    if all(_variation_percent(trial) > 0.0 for trial in trials):
+        yield "variation_percent", _variation_percent
+
+
+def _events(trial: MeasuredTrial) -> int:
+    return trial.figures.events if trial.figures else 0
+
+
+def _errors(trial: MeasuredTrial) -> int:
+    return sum(trial.figures.errors.values()) if trial.figures else 0
+
+
+def _errors_per_1000(trial: MeasuredTrial) -> float:
+    """Errors per 1,000 transactions; half an error is added, so that the logarithm of no errors exists."""
+    return (_errors(trial) + 0.5) / _events(trial) * 1000.0
+
+
+def _variation_percent(trial: MeasuredTrial) -> float:
+    """Standard deviation of the throughput of the seconds, in percent of its mean; 0 if it is unknown."""
+    window = trial.window
+    if window is None:
+        return 0.0
+    inside = [one for one in trial.seconds if one[0] >= window.start_us and one[1] <= window.end_us]
+    longest = max((end - start for start, end, _ in inside), default=0)
+    rates = [
+        events / (end - start) for start, end, events in inside if end - start >= LENGTH_SHARE * longest > 0.0
+    ]
+    if len(rates) < INTERVALS_MIN or not any(rates):
+        return 0.0
+    return stdev(rates) / fmean(rates) * 100.0
+
+
+def contradictions(comparison: Comparison, lines: Sequence[Line]) -> list[Line]:
+    """The sure lines whose direction is not that of the verdict at their load, the largest first.
+
+    If the verdict is *equivalent*, lines within the declared zone of equivalence are left out.
+    """
+    shown = []
+    delta = comparison.scale.delta_percent
+    for line in lines:
+        is_equivalent = comparison.judged.verdict == Verdict.EQUIVALENT
+        if is_equivalent and delta is not None and line.effect.lies_within(delta):
+            continue
+        verdict = comparison.judged.load_verdicts[line.load]
+        if verdict not in (Verdict.FASTER, Verdict.SLOWER):
+            verdict = comparison.judged.verdict
+        same = {Verdict.FASTER: "better", Verdict.SLOWER: "worse"}.get(verdict)
+        if line.direction not in (None, same):
+            shown.append(line)
+    return sorted(shown, key=lambda line: -abs(math.log1p(line.effect.effect_percent / 100.0)))
+
+
+def but_clause(comparison: Comparison, lines: Sequence[Line]) -> str:
+    """The contradictions as the end of a sentence: "; but p99 latency is …"; "" without any."""
+    shown = contradictions(comparison, lines)
+    clauses = [_clause(line) for line in shown[:CLAUSES]]
+    if len(shown) > CLAUSES:
+        clauses.append(f"{len(shown) - CLAUSES} more in the table of second lines")
+    return f"; but {', '.join(clauses)}" if clauses else ""
+
+
+def _clause(line: Line) -> str:
+    """One line: p99 latency is 38.0 % higher (95 % interval +30.1 to +46.2) at 16 connections."""
+    effect, ends = line.effect, line.effect.interval_percent
+    assert ends is not None, "a line with a direction has an interval"
+    if is_ratio(effect.effect_percent):
+        size, inside = f"{times(effect.effect_percent)} times as high", times_interval(ends)
+    else:
+        decimals = decimals_for((effect.effect_percent, *ends))
+        side = "higher" if effect.effect_percent > 0.0 else "lower"
+        size = f"{abs(effect.effect_percent):.{decimals}f} % {side}"
+        inside = interval(ends, decimals)
+    return f"{NAMES[line.metric]} is {size} ({confidence(effect.alpha)} {inside}) {loads([line.at])}"

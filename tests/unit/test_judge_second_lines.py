@@ -1,0 +1,152 @@
+"""Latency, errors and stability as second lines: which are compared, and which the sentence names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from benchmarks.truth.second_lines import with_second_lines
+from benchmarks.truth.simulation import World, experiment, simulate
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.finding import Finding
+from dbdyno.judge.decision import compare_all
+from dbdyno.judge.second_lines import Line, second_lines
+from dbdyno.judge.sentence import sentence
+from dbdyno.store.measured import MeasuredTrial
+
+DISTURBED = Finding("D06", "warn", "other processes used the CPUs", {}, "")
+
+
+def trials_of(of: Experiment, world: World, *, p99_of_b: float = 1.0) -> list[MeasuredTrial]:
+    random = np.random.default_rng(4)
+    return with_second_lines(simulate(of, world, random), random, p99_of_b)
+
+
+def judged(of: Experiment, trials: Sequence[MeasuredTrial], *findings: Finding) -> tuple[str, list[Line]]:
+    """Sentence and second lines of the last comparison."""
+    comparisons = compare_all(trials, of, findings)
+    lines = second_lines(comparisons, of)
+    return sentence(comparisons[-1], [], None, lines[-1]), lines[-1]
+
+
+def of_metric(lines: Sequence[Line], metric: str) -> Line:
+    (line,) = (one for one in lines if one.metric == metric)
+    return line
+
+
+@pytest.mark.parametrize(
+    ("effect", "verdict", "clause"),
+    [
+        (
+            0.0,
+            "Undecided: b",
+            "; but p99 latency is 2.9 times as high (95 % interval 1.8 to 4.6 times) at 10 con",
+        ),
+        (0.3, "b is faster than a", "; but p99 latency is 2.2 times as high (95 % interval "),
+        (-0.3, "b is slower than a", ""),
+    ],
+)
+def test_the_sentence_names_what_contradicts_the_verdict(effect: float, verdict: str, clause: str) -> None:
+    world = World(sd=0.02, effects={"b": [effect]})
+    of = experiment()
+    text, lines = judged(of, trials_of(of, world, p99_of_b=3.0))
+    assert text.startswith(verdict)
+    assert of_metric(lines, "latency_p99_us").direction == "worse"
+    assert ("but" in text) == bool(clause), text
+    assert clause in text
+
+
+def test_an_equivalent_variant_has_its_latency_named_unless_it_is_within_the_zone() -> None:
+    of = experiment(delta_percent=10.0)
+    quiet = World(sd=0.001, effects={"b": [math.log(1.02)]})
+    assert "; but p99" in judged(of, trials_of(of, quiet, p99_of_b=3.0))[0]
+    text, lines = judged(of, trials_of(of, quiet))
+    assert "by less than 10 % (declared)" in text
+    assert "but" not in text, lines
+
+
+def test_a_percentile_needs_thirty_transactions_beyond_it() -> None:
+    of = experiment()
+    trials = trials_of(of, World())
+    _, lines = judged(of, trials)
+    assert {line.metric for line in lines} == {
+        *("latency_p50_us", "latency_p95_us", "latency_p99_us"),
+        *("errors_per_1000", "variation_percent"),
+    }, "10,000 transactions have 10 beyond p99.9"
+    assert trials[0].figures is not None
+    trials[0] = replace(trials[0], figures=replace(trials[0].figures, events=2_999))
+    assert "latency_p99_us" not in {line.metric for line in judged(of, trials)[1]}
+
+
+def test_few_errors_and_short_trials_are_not_compared() -> None:
+    of = experiment()
+    trials = trials_of(of, World())
+    one = trials[0]
+    assert one.figures is not None
+    pair = [trial.index for trial in trials if trial.block == one.block]
+    for index in pair:
+        figures = trials[index].figures
+        assert figures is not None
+        trials[index] = replace(trials[index], figures=replace(figures, errors={"1213": 4}))
+    trials[0] = replace(trials[0], seconds=trials[0].seconds[:4])
+    metrics = {line.metric for line in judged(of, trials)[1]}
+    assert metrics == {"latency_p50_us", "latency_p95_us", "latency_p99_us"}
+
+
+def test_a_load_at_which_a_server_failed_has_none() -> None:
+    of = experiment(loads=2)
+    trials = trials_of(of, World())
+    failed = next(trial for trial in trials if trial.at == {"connections": 10})
+    trials[failed.index] = MeasuredTrial(failed.planned, "server went away", "server")
+    assert {line.load for line in judged(of, trials)[1]} == {1}
+
+
+def test_more_errors_are_worse() -> None:
+    of = experiment()
+    trials = trials_of(of, World())
+    for trial in [one for one in trials if one.variant == "b"]:
+        assert trial.figures is not None
+        more = {"1213": trial.figures.errors["1213"] * 3}
+        trials[trial.index] = replace(trial, figures=replace(trial.figures, errors=more))
+    text, lines = judged(of, trials)
+    line = of_metric(lines, "errors_per_1000")
+    assert line.direction == "worse"
+    assert line.baseline == pytest.approx(4.0, rel=0.2), "some 40 errors of 10,000 transactions"
+    assert "but the number of errors per 1,000 transactions is " in text
+    assert " times as high (95 % interval " in text
+
+
+def test_disturbed_and_identical_variants_and_factors_have_no_direction() -> None:
+    of = experiment()
+    trials = trials_of(of, World(), p99_of_b=3.0)
+    text, lines = judged(of, trials, DISTURBED)
+    assert "but" not in text
+    assert {line.direction for line in lines} == {None}
+    same = of.variants[0].model_copy(update={"name": "b"})
+    twin = of.model_copy(update={"variants": (of.variants[0], same)})
+    text, lines = judged(twin, trials)
+    assert "identical" in text
+    assert {line.direction for line in lines} == {None}
+
+
+def test_identical_variants_are_a_noise_floor() -> None:
+    of = experiment(variants=3, twin=True)
+    trials = trials_of(of, World(), p99_of_b=3.0)
+    assert of_metric(judged(of, trials)[1], "latency_p99_us").direction == "worse"
+    for trial in [one for one in trials if one.variant == "a-again"]:
+        assert trial.figures is not None
+        slow = replace(trial.figures, latency_p99_us=trial.figures.latency_p99_us * 4.0)
+        trials[trial.index] = replace(trial, figures=slow)
+    assert of_metric(judged(of, trials)[1], "latency_p99_us").direction is None
+
+
+def test_an_unfinished_run_has_no_second_lines() -> None:
+    of = experiment()
+    trials = trials_of(of, World(), p99_of_b=3.0)
+    last = trials[-1]
+    trials[-1] = MeasuredTrial(last.planned, "not run", "not-run")
+    assert judged(of, trials)[1] == []
