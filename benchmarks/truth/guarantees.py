@@ -63,6 +63,14 @@ def promises() -> list[Promise]:
         partial(
             _false_words, "a, a-again (identical) and b, all equal, 3 loads", World(), variants=3, twin=True
         ),
+        partial(
+            _false_words,
+            "a, its twin and b, all equal, on places that differ by 1 % (standard deviation), 2 % noise",
+            World(sd=0.02, place_sd=0.01),
+            loads=1,
+            variants=3,
+            twin=True,
+        ),
         _factors,
         partial(_false_words, "2 equal variants, position effect of 5 %", World(position=math.log(1.05))),
         _crossover,

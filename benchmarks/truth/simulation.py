@@ -43,6 +43,8 @@ class World:
     position: float = 0.0
     # Standard deviation of the effects of slots.
     slot_sd: float = 0.0
+    # Standard deviation of effects that belong to the variants, whatever their slots.
+    place_sd: float = 0.0
     # Variant -> number of blocks in which its server fails at one load.
     failures: Mapping[str, int] = field(default_factory=dict)
     # Share of blocks that other processes disturb, by 15 %. They are repeated, a quarter of them at most.
@@ -126,6 +128,7 @@ def true_effect(of: Experiment, world: World, trial: Trial) -> float:
 def _disturbances(of: Experiment, planned: Sequence[Trial], world: World, random: Random) -> list[float]:
     """The effect of order, slot and other processes on each trial."""
     slot_effects = random.normal(0.0, world.slot_sd, len(of.variants)) if world.slot_sd else None
+    place_effects = random.normal(0.0, world.place_sd, len(of.variants)) if world.place_sd else None
     position: dict[tuple[int, str], dict[str, int]] = {}
     for trial in planned:
         variants = position.setdefault((trial.block, trial.workload), {})
@@ -142,6 +145,7 @@ def _disturbances(of: Experiment, planned: Sequence[Trial], world: World, random
     return [
         world.position * position[trial.block, trial.workload][trial.variant]
         + (float(slot_effects[trial.slot]) if slot_effects is not None else 0.0)
+        + (float(place_effects[names.index(trial.variant)]) if place_effects is not None else 0.0)
         - (0.15 if victims.get(trial.block) == names.index(trial.variant) else 0.0)
         for trial in planned
     ]

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.experiment.family import family_size
 from dbdyno.experiment.model import Design, Experiment, OltpWorkload, Stop
 from dbdyno.experiment.reading import read, read_bytes
 
@@ -52,6 +54,19 @@ def test_every_default_is_filled_in() -> None:
     assert (variant.server.kind, variant.server.product) == ("local", "mariadb")
     assert experiment.load.warmup_s is None
     assert experiment.load.warmup_allowance_s() == 5.0
+
+
+def test_a_twin_is_the_baseline_again_and_needs_a_comparison() -> None:
+    two = f'{SMALLEST}[[variant]]\nname = "b"\nserver.variables = {{ max_error_count = 65 }}\n'
+    experiment = given(two, None, "design.twin=true")
+    assert [variant.name for variant in experiment.variants] == ["a", "a again", "b"]
+    assert is_identical(experiment, experiment.variants[1])
+    assert family_size(experiment) == 1
+    assert experiment.design.stop is not None
+    told = errors(SMALLEST, None, "design.twin=true")
+    assert told["design.twin"].endswith("the experiment has only one variant. Drop twin, or add a variant.")
+    clash = two.replace('"b"', '"a again"')
+    assert "design.twin" in errors(clash, None, "design.twin=true")
 
 
 def test_a_resolved_experiment_survives_the_store(tmp_path: Path) -> None:

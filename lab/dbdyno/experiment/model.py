@@ -202,6 +202,9 @@ class Design(Model):
     """Repeat a block that other processes disturbed (D06)."""
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
     """The largest difference that does not matter to you, in percent; the verdict *equivalent* needs it."""
+    # The reader inserts the twin as the second variant.
+    twin: bool = False
+    """Run the baseline twice in each block: a difference within that of the twins has no direction."""
     max_loss_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
     """The largest loss of throughput, or rise of latency, that `compare` lets pass: see `--max-loss`."""
 

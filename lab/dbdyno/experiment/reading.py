@@ -82,6 +82,7 @@ def from_document(document: dict[str, Any], source: str, folder: Path) -> Experi
     experiment = _validate(resolved, errors)
     if experiment is not None:
         experiment = _with_default_stop(experiment, document.get("design", {}))
+        experiment = _with_twin(experiment, errors)
         errors += combinations.find_errors(experiment)
     else:
         # Also report errors in SQL statements if another part of the file is invalid.
@@ -288,3 +289,21 @@ def _with_default_stop(experiment: Experiment, design: dict[str, Any]) -> Experi
         return experiment
     chosen = {**experiment.design.model_dump(), "stop": stop.Stop().model_dump()}
     return experiment.model_copy(update={"design": Design.model_validate(chosen)})
+
+
+def _with_twin(experiment: Experiment, errors: list[InputError]) -> Experiment:
+    """The experiment with `design.twin`: its second variant is the baseline again, under another name."""
+    if not experiment.design.twin:
+        return experiment
+    baseline, *others = experiment.variants
+    if experiment.factors or not others:
+        what = "factors" if experiment.factors else "only one variant"
+        fix = "Drop twin" if experiment.factors else "Drop twin, or add a variant"
+        errors.append(InputError("design.twin", True, f"the experiment has {what}", fix))
+        return experiment
+    twin = baseline.model_copy(update={"name": f"{baseline.name} again"})
+    if twin.name in {variant.name for variant in others}:
+        what = f"a variant has the name of the twin, {twin.name!r}"
+        errors.append(InputError("design.twin", True, what, "Drop twin, or rename the variant"))
+        return experiment
+    return experiment.model_copy(update={"variants": (baseline, twin, *others)})
