@@ -18,7 +18,8 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from .guarantees import Row, common_practice, limits, measure, promises
+from .guarantees import common_practice, limits, measure, promises
+from .row import Row
 
 EXPERIMENTS = 2_000
 BEGIN, END = "<!-- table of make bench-truth -->", "<!-- end of the table -->"

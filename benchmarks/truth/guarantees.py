@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,42 +13,15 @@ from scipy import stats
 from dbdyno.experiment.model import Experiment, Factor
 
 from . import second_lines, stopping, warmup
+from .row import Promise, Row
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
 
 NOISES = ("normal", "heavy", "drifting", "autocorrelated", "stalls", "bimodal", "growing")
 ALL = "heavy+drifting+stalls+bimodal+growing"
-# Standard errors by which a measured share may be beyond its limit by chance.
-ERRORS = 3.0
-
-
-@dataclass(frozen=True)
-class Row:
-    """One promise, its limit and the measured share of the experiments."""
-
-    promise: str
-    experiments: int
-    measured: float
-    limit: float
-    # Whether the limit is an upper limit; else it is a lower limit.
-    at_most: bool = True
-
-    @property
-    def error(self) -> float:
-        """Monte-Carlo standard error of the measured share."""
-        return math.sqrt(self.measured * (1.0 - self.measured) / self.experiments)
-
-    @property
-    def holds(self) -> bool:
-        """Whether the measured share is within the limit, apart from the error of the simulation."""
-        slack = ERRORS * math.sqrt(self.limit * (1.0 - self.limit) / self.experiments)
-        return self.measured <= self.limit + slack if self.at_most else self.measured >= self.limit - slack
-
 
 # Wrong answers of a gate whose variant loses exactly what is allowed.
 GATE_RESULTS = ("not-inferior", "worse")
-# Measures one promise in a number of experiments.
-Promise = Callable[[int], Row]
 
 
 def promises() -> list[Promise]:
