@@ -153,6 +153,29 @@ def test_a_disturbed_block_is_repeated_before_the_next_one_and_before_the_look(
     )
 
 
+def test_the_last_block_of_a_workload_may_be_repeated_after_the_other_workload_has_ended(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = stopping_experiment(basedir)
+    (workload,) = given.workloads
+    update = {
+        "design": given.design.model_copy(
+            update={"repeat_disturbed": True, "blocks": 4, "stop": Stop(max_blocks=4)}
+        ),
+        "workloads": (workload, workload.model_copy(update={"label": "other"})),
+    }
+    run = created(given.model_copy(update=update), tmp_path)
+    judge_is_sure_after(monkeypatch, 99)
+    last = run.schedule()[-1].index
+    with pytest.raises(KeyboardInterrupt):
+        compare(run.experiment(), run, Listening(last, interrupt))
+    monkeypatch.setattr(
+        "dbdyno.run.repeating._foreign_loads",
+        lambda run: {t.index: load(0.5, rustc=0.5) for t in run.trials() if t.index == last},
+    )
+    assert len(call(run).ended()) == 5
+
+
 def test_a_quiet_block_is_not_repeated(basedir: Path, tmp_path: Path) -> None:
     given = stopping_experiment(basedir)
     design = given.design.model_copy(update={"repeat_disturbed": True})

@@ -95,7 +95,9 @@ class _Comparison:
         finished = {trial.index for trial in trials if trial.is_result}
         planned, stop = self._run.schedule(), self._experiment.design.stop
         self._stopping = Stopping(self._experiment, stop, self._run, limits, estimate) if stop else None
-        self._may_repeat = not stop and may_repeat(self._experiment, planned)
+        self._may_repeat = (
+            self._experiment.design.repeat_disturbed if stop else may_repeat(self._experiment, planned)
+        )
         self._finished = len(finished)
         if self._stopping:
             self._todo = self._stopping.plan(finished)
