@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,18 @@ from tests.unit import stored_run
 from tests.unit.stored_run import Making
 
 from dbdyno.commands.plan import describe, summary
+from dbdyno.commands.plan import plan as plan_command
 from dbdyno.experiment.model import Design, Stop
 from dbdyno.judge import judge
-from dbdyno.run.planning import find_earlier, plan, time_shares
+from dbdyno.problem import Problem
+from dbdyno.run.planning import find_earlier, plan, read_earlier, time_shares
 from dbdyno.servers.machine import this_machine
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off
 from dbdyno.store import Run, files
 from dbdyno.store.endings import Ending, add_ending
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +49,7 @@ def test_the_scatter_is_pooled_within_comparisons() -> None:
 
 
 def stored(folder: Path, **making: Any) -> Run:
-    run = stored_run.make(folder, Making(blocks=8, connections=(10,), **making))
+    run = stored_run.make(folder, Making(**{"blocks": 8, "connections": (10,), **making}))
     judge(run)
     environment = {**run.environment, "host": this_machine()}
     files.write_json(run.path / "environment.json", environment)
@@ -60,7 +65,7 @@ def test_time_and_scatter_come_from_earlier_runs_of_the_same_question(tmp_path: 
     assert [one.path for one in find_earlier(tmp_path, given)] == [run.path]
     longer = given.model_copy(update={"load": given.load.model_copy(update={"duration_s": 9.0})})
     assert find_earlier(tmp_path, longer) == []
-    made = plan(given, [run])
+    made = plan(given, [read_earlier(run)])
     lines = describe(given, None, made)
     assert (
         "  noise     8 blocks of 1 earlier run here differ by 1.1 %, with 80 % confidence by at most 1.4 %"
@@ -71,6 +76,18 @@ def test_time_and_scatter_come_from_earlier_runs_of_the_same_question(tmp_path: 
     assert summary(made).endswith(
         "(8 blocks of 1 earlier run here differ by 1.1 %, with 80 % confidence by at most 1.4 %)"
     )
+
+
+def test_a_damaged_earlier_run_is_left_out_and_a_named_one_is_named(tmp_path: Path) -> None:
+    run, damaged = stored(tmp_path / "a"), stored(tmp_path / "b")
+    (damaged.path / "measured.json").write_text("{")
+    shutil.move(damaged.path, run.path.parent)
+    given = run.experiment()
+    assert [one.path for one in find_earlier(tmp_path / "a", given)] == [run.path]
+    (named,) = plan(given, [read_earlier(run, is_named=True)]).scatters
+    assert named.source.startswith(f"8 blocks of {run.path} differ by")
+    with pytest.raises(Problem, match="not a percentage below 100"):
+        plan_command(ROOT / "examples" / "mariadb-flush-at-commit.toml", noise="100000%")
 
 
 def test_without_earlier_runs_there_is_a_column_for_each_noise(tmp_path: Path) -> None:
@@ -90,12 +107,14 @@ def test_without_earlier_runs_there_is_a_column_for_each_noise(tmp_path: Path) -
 
 
 def test_the_share_of_the_time_comes_from_the_stored_calls(tmp_path: Path) -> None:
-    run = stored(tmp_path)
+    run = stored(tmp_path, blocks=9)
     assert time_shares(run) is None
     for trial in run.trials():
-        files.write_json(trial.path / "trial.json", {**trial.meta, "started_unix_us": trial.index + 1})
+        status = "done" if trial.index < 16 else "failed"
+        meta = {**trial.meta, "started_unix_us": trial.index + 1, "status": status}
+        files.write_json(trial.path / "trial.json", meta)
     add_ending(run, Ending(began_unix_us=0, ended_unix_us=200_000_000, why="blocks"))
     shares = time_shares(run)
     assert shares is not None
-    # 16 trials of 4 s after 2 s of warm-up, in 200 s.
+    # 16 completed trials of 4 s after 2 s of warm-up, in 200 s.
     assert shares.text() == "measuring 32 % of the time, warm-up 16 %, starting and restoring 52 %"

@@ -90,12 +90,13 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         require_gate(experiment)
     limits = _limits(experiment, more_blocks, max_time)
     engine = Engine()
+    # Before the folder of the run exists: an earlier run that cannot be read leaves no empty one.
+    expected = None if resume else make_plan(experiment, find_earlier(results, experiment))
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
     # The stored experiment has an order seed: chosen above, or by the run that is resumed.
     experiment = run.experiment()
     comparison_output.describe(console, experiment, profile)
-    if not resume:
-        expected = make_plan(experiment, find_earlier(results, experiment))
+    if expected is not None:
         console.print(f"  plan      {summary(expected)}", soft_wrap=True)
     conclusion = _run(console, experiment, run, engine, limits)
     with files.store_errors(run.path):

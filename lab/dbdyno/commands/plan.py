@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dbdyno.commands.completion import ExperimentFile, Profile, stored_runs
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
@@ -15,15 +16,15 @@ from dbdyno.experiment.stop import parse_percent
 from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus
-from dbdyno.run.planning import Plan, find_earlier
+from dbdyno.run.planning import Earlier, Plan, find_earlier, read_earlier
 from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.warmup import has_warmup_trials
 from dbdyno.store import Run
 
 
 def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Experiment file.", show_default=False)],
-    profile: Annotated[str | None, typer.Option(help="Apply [profile.NAME] of FILE.")] = None,
+    file: ExperimentFile,
+    profile: Profile = None,
     results: Annotated[Path, typer.Option(help="Folder with earlier runs.")] = Path("results"),
     assignments: Annotated[
         list[str] | None,
@@ -35,25 +36,30 @@ def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by na
         str | None, typer.Option(metavar="PERCENT", help="Standard deviation of a trial, such as 3%.")
     ] = None,
     like: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Folder of a run whose times and scatter to expect.")
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Folder of a run whose times and scatter to expect.",
+            autocompletion=stored_runs,
+        ),
     ] = None,
 ) -> None:
     """Show what a comparison will cost and how precise it will be."""
     experiment = assign_cpus(read(file, profile, assignments or []))
     noise_percent = None if noise is None else parse_percent(noise)
-    if noise is not None and noise_percent is None:
+    if noise is not None and (noise_percent is None or noise_percent >= 100.0):
         raise Problem(
-            f"--noise {noise}: this is not a percentage", "Write a number and %, such as --noise 3%"
+            f"--noise {noise}: this is not a percentage below 100", "Write a number and %, such as --noise 3%"
         )
     earlier = find_earlier(results, experiment) if like is None else [_judged(like)]
     print("\n".join(describe(experiment, profile, make_plan(experiment, earlier, noise_percent))))
 
 
-def _judged(path: Path) -> Run:
+def _judged(path: Path) -> Earlier:
     run = Run.open(path)
     if run.judge_files() is None:
         judge(run)
-    return run
+    return read_earlier(run, is_named=True)
 
 
 def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[str]:

@@ -49,6 +49,20 @@ class Scatter:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """What a plan uses of an earlier run."""
+
+    path: Path
+    # The log ratios of all blocks, per comparison.
+    ratios: list[list[float]]
+    warmup_s: float | None
+    # The median time between two groups; None if it has no two groups.
+    group_s: float | None
+    # Whether the user named it; it may be of another machine.
+    is_named: bool = False
+
+
+@dataclass(frozen=True)
 class Row:
     """What a number of blocks costs and gives; one pair of figures per scatter."""
 
@@ -92,9 +106,9 @@ class Plan:
     rows: tuple[Row, ...]
 
 
-def plan(experiment: Experiment, earlier: Sequence[Run], noise_percent: float | None = None) -> Plan:
+def plan(experiment: Experiment, earlier: Sequence[Earlier], noise_percent: float | None = None) -> Plan:
     """The plan of an experiment; `earlier` are runs of it, and `noise_percent` is the noise of a trial, if
-    the user gives it. Raises StoreProblem.
+    the user gives it.
     """
     per_block = schedule(experiment, 1)
     estimate = _estimate(experiment, earlier)
@@ -126,7 +140,17 @@ def plan(experiment: Experiment, earlier: Sequence[Run], noise_percent: float | 
     )
 
 
-def find_earlier(results: Path, experiment: Experiment) -> list[Run]:
+def read_earlier(run: Run, *, is_named: bool = False) -> Earlier:
+    """What a plan uses of a judged run. Raises StoreProblem."""
+    judged = run.judge_files()
+    ratios = [
+        [math.log1p(p / 100.0) for p in one.curve.percent.values() if p is not None and p > -100.0]
+        for one in (judged[1].comparisons if judged else ())
+    ]
+    return Earlier(run.path, ratios, derived_warmup_s(run), _group_s(run), is_named)
+
+
+def find_earlier(results: Path, experiment: Experiment) -> list[Earlier]:
     """The newest judged runs of the same variants, workloads and load below `results`, on this machine."""
     question = _question(experiment)
     machine = this_machine()
@@ -137,22 +161,22 @@ def find_earlier(results: Path, experiment: Experiment) -> list[Run]:
             host = run.environment.get("host") or {}
             is_here = all(host.get(key) == machine[key] for key in ("name", "cpu_model", "cpus"))
             if is_here and _question(run.experiment()) == question:
-                runs.append(run)
-        except (StoreProblem, ValueError):
-            # An incomplete folder, or a run of another version.
+                runs.append(read_earlier(run))
+        except (StoreProblem, LookupError, TypeError, ValueError):
+            # An incomplete or damaged folder, or a run of another version.
             continue
     return runs
 
 
 def time_shares(run: Run) -> Shares | None:
     """Which part of the time of the last call of `compare` was measured; None if it is not known (a run of an
-    older version), or if the call ran no trial.
+    older version), or if the call completed no trial.
     """
     calls = read_endings(run)
     if not calls:
         return None
     call, experiment = calls[-1], run.experiment()
-    starts = [int(trial.meta.get("started_unix_us") or 0) for trial in run.trials()]
+    starts = [int(trial.meta.get("started_unix_us") or 0) for trial in run.trials() if trial.is_done]
     count = sum(call.began_unix_us <= start <= call.ended_unix_us for start in starts)
     if not count:
         return None
@@ -189,17 +213,19 @@ def _precision(experiment: Experiment, blocks: int, deviation: float) -> tuple[f
     return widths and (100.0 * math.expm1(widths[0] * deviation), 100.0 * math.expm1(widths[1] * deviation))
 
 
-def _scatters(earlier: Sequence[Run], noise_percent: float | None) -> tuple[Scatter, ...]:
+def _scatters(earlier: Sequence[Earlier], noise_percent: float | None) -> tuple[Scatter, ...]:
     if noise_percent is not None:
         return (_of_noise(noise_percent),)
-    groups = [group for run in earlier for group in _block_ratios(run)]
+    groups = [group for run in earlier for group in run.ratios]
     pooled = scatter(groups)
     if pooled is None:
         return tuple(map(_of_noise, NOISE_PERCENT))
     blocks = sum(map(len, groups))
-    runs = f"{len(earlier)} earlier run{'s' if len(earlier) > 1 else ''}"
+    runs = f"{len(earlier)} earlier run{'s' if len(earlier) > 1 else ''} here"
+    if earlier[0].is_named:
+        runs = str(earlier[0].path)
     text = (
-        f"{blocks} blocks of {runs} here differ by {pooled[0] * 100:.1f} %, with 80 % confidence by at most "
+        f"{blocks} blocks of {runs} differ by {pooled[0] * 100:.1f} %, with 80 % confidence by at most "
         f"{pooled[1] * 100:.1f} %"
     )
     return (Scatter(pooled[1], text),)
@@ -208,17 +234,6 @@ def _scatters(earlier: Sequence[Run], noise_percent: float | None) -> tuple[Scat
 def _of_noise(percent: float) -> Scatter:
     """The scatter of a block's log ratio if each of its two trials has this noise."""
     return Scatter(math.sqrt(2.0) * percent / 100.0, f"{percent:g} % noise per trial")
-
-
-def _block_ratios(run: Run) -> list[list[float]]:
-    """The log ratios of all blocks, per comparison."""
-    judged = run.judge_files()
-    if judged is None:
-        return []
-    return [
-        [math.log1p(p / 100.0) for p in one.curve.percent.values() if p is not None and p > -100.0]
-        for one in judged[1].comparisons
-    ]
 
 
 def _rows(experiment: Experiment) -> Iterable[int]:
@@ -231,7 +246,7 @@ def _rows(experiment: Experiment) -> Iterable[int]:
     return by_data.values()
 
 
-def _estimate(experiment: Experiment, earlier: Sequence[Run]) -> Estimate:
+def _estimate(experiment: Experiment, earlier: Sequence[Earlier]) -> Estimate:
     """The time of a run of one block, with what earlier runs have taken."""
     estimate = Estimate(experiment)
     trials = (
@@ -239,7 +254,6 @@ def _estimate(experiment: Experiment, earlier: Sequence[Run]) -> Estimate:
         if has_warmup_trials(experiment)
         else []
     )
-    warmup_s = derived_warmup_s(earlier[-1]) if earlier else None
     began = progress.Began(
         Path(),
         schedule(experiment, 1),
@@ -249,11 +263,11 @@ def _estimate(experiment: Experiment, earlier: Sequence[Run]) -> Estimate:
         test_starts=len(experiment.variants),
         warmup_trials=len(trials),
         warmup_trial_s=length_s(experiment),
-        warmup_s=warmup_s,
+        warmup_s=earlier[-1].warmup_s if earlier else None,
     )
     estimate.listen(began)
-    if earlier and (group_s := _group_s(earlier[-1])) is not None:
-        estimate.listen(progress.GroupEnded(0, group_s))
+    if earlier and earlier[-1].group_s is not None:
+        estimate.listen(progress.GroupEnded(0, earlier[-1].group_s))
     return estimate
 
 
