@@ -180,6 +180,39 @@ def test_variants_on_one_database_keep_their_data_until_the_last_group(
     assert tables_of(pair[0]) == set()
 
 
+OWN_SQL = """
+name = "sql"
+setup = ["CREATE TABLE t (id INT)"]
+transactions = ["SELECT COUNT(*) FROM t"]
+"""
+
+
+def test_variants_that_connect_differently_share_one_database(
+    given: Given, pair: tuple[LocalServer, LocalServer]
+) -> None:
+    one = given.table("one", pair[0])
+    other = given.table("other", pair[0], more='[variant.session]\ncompression = "zlib"')
+    after = '[variant.data]\nafter = ["CREATE INDEX own ON sbtest1 (c)"]\n'
+    preserve = ("--no-report", "--set", "design.state=preserve", "--set", "design.order_seed=1")
+    answer = given.comparing(one + after, other + after).run(*preserve)
+    assert answer.returncode == 0, answer.stderr
+    assert tables_of(pair[0]) == set()
+    # data.after fails: the tables are dropped.
+    fails = after.replace("(c)", "(none)")
+    refused(given.comparing(one + fails, other + fails).run(*preserve), 2, "data.after of")
+    assert tables_of(pair[0]) == set()
+    # Somebody else's table stops the run before anything is loaded.
+    pair[0].query("CREATE TABLE dbdyno.sbtest2 (id INT PRIMARY KEY)")
+    refused(given.comparing(one + after, other + after).run(*preserve), 2, "exist already")
+    assert tables_of(pair[0]) == {"sbtest2"}
+    pair[0].query("DROP TABLE dbdyno.sbtest2")
+    head = HEAD.replace('name = "oltp_read_write"\ntables = 2\ntable_size = 500\n', OWN_SQL)
+    assert OWN_SQL in head
+    answer = Comparing(given.results, head + one + other).run("--no-report")
+    assert answer.returncode == 0, answer.stderr
+    assert tables_of(pair[0]) == set()
+
+
 def test_what_keeps_endpoints_from_being_compared_is_told(
     given: Given, pair: tuple[LocalServer, LocalServer], mysql: MySQLServer
 ) -> None:

@@ -9,7 +9,7 @@ from tests.unit.simulated_trials import measured
 
 from dbdyno.experiment.differences import describe_differences, is_identical, list_differences
 from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.model import Experiment, OltpWorkload, SqlWorkload
+from dbdyno.experiment.model import Experiment, OltpWorkload, ServerSpec, SqlWorkload
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import schedule
 from dbdyno.judge.comparison import comparison_entry
@@ -17,6 +17,8 @@ from dbdyno.judge.decision import compare_all
 from dbdyno.judge.sentence import sentence
 from dbdyno.run.loading import data_key
 from dbdyno.run.plan import trial_plan
+from dbdyno.servers.kinds.remote import RemoteServer
+from dbdyno.servers.url import parse_url
 
 OLTP = """
 [experiment]
@@ -219,6 +221,33 @@ def test_one_existing_database_has_the_same_data_for_all_variants() -> None:
     (error,) = errors_of(with_index)
     assert "'b' has other data than the variants that use the same database" in error
     assert given(with_index.replace("preserve", "reset"))
+    # Another spelling of the same database.
+    (error,) = errors_of(with_index.replace("u@h/d", "other@H:3306/d?tls=required", 1))
+    assert "'b' has other data than the variants that use the same database" in error
+    for url in (
+        "mysql://u@h/d",
+        "mariadb://v@H:3306/d",
+        "postgres://u@[::1],b:1/a%20b",
+        "mysql://u@/d?socket=/s",
+    ):
+        assert (
+            ServerSpec(kind="remote", url=url).data_location
+            == RemoteServer(parse_url(url), "").address().location
+        )
+
+
+def test_the_data_that_a_command_restores_are_the_users() -> None:
+    server = """[variant.server]
+kind = "command"
+url = "mysql://u@h/d"
+restore = ["true"]
+[variant.workload]
+table_size = {size}
+"""
+    text = OLTP.replace('name = "a"\n', f'name = "a"\n{server.format(size=5)}') + server.format(size=6)
+    assert given(text)
+    (error,) = errors_of(text + '[variant.data]\nafter = ["CREATE INDEX c ON sbtest1 (c)"]\n')
+    assert error.startswith("variant[b].data.after: with state")
 
 
 def test_the_sentence_and_the_verdict_name_what_a_variant_changes() -> None:

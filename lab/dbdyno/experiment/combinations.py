@@ -100,7 +100,14 @@ def _state_errors(experiment: Experiment) -> Iterator[InputError]:
             )
             fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
             yield InputError("design.state", state, problem, fix)
-    if state != "reset":
+        if kind == "command" and state == "restore" and variant.data.after:
+            yield InputError(
+                f"variant[{variant.name}].data.after",
+                None,
+                'with state = "restore" dbdyno loads no data on a server of kind command',
+                "Run the statements on the data that your `restore` command restores",
+            )
+    if not experiment.design.renews_data:
         yield from _shared_database_errors(experiment)
 
 

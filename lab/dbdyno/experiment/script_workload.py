@@ -46,6 +46,11 @@ class ScriptWorkload(BaseWorkload):
         """1, since the number of tables is unknown."""
         return 1
 
+    @property
+    def has_data(self) -> bool:
+        """Whether the script creates its tables; if not, the load uses existing data."""
+        return self.prepare
+
     def data(self) -> dict[str, Any]:
         """The script and its options, which determine the data that its `prepare` creates."""
         if not self.prepare:

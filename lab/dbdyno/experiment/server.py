@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -91,6 +91,28 @@ class ConnectionSettings(Model):
         if self.allow_public_key_retrieval:
             target["allow_public_key_retrieval"] = True
         return target
+
+
+# The protocol and the default port of each URL scheme.
+SCHEMES = {
+    "mysql": ("mysql", 3306),
+    "mariadb": ("mysql", 3306),
+    "postgresql": ("postgresql", 5432),
+    "postgres": ("postgresql", 5432),
+}
+_HOST_PORT = re.compile(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d+))?")
+
+
+def hosts_and_ports(where: str, default: int) -> tuple[tuple[str, int], ...] | None:
+    """Hosts and ports of `host:port,[::1]:port` in a URL; None if they are invalid."""
+    hosts = []
+    for text in where.split(","):
+        match = _HOST_PORT.fullmatch(text)
+        port = int(match[2] or default) if match else 0
+        if match is None or not 1 <= port <= 65_535 or ("," in where and not match[1]):
+            return None
+        hosts.append((match[1].strip("[]").lower() or "localhost", port))
+    return tuple(hosts)
 
 
 # Keys that are valid only for some kinds of server; all others are valid for every kind.
@@ -214,11 +236,19 @@ class ServerSpec(Hooks):
 
     @property
     def data_location(self) -> tuple[object, ...] | None:
-        """Server and database of `url`, without the account and how to connect; None for a private server."""
+        """Server and database of `url`, without the account and how to connect, as `Address.location`; None
+        for a private server and an invalid URL.
+        """
         if self.is_private or self.url is None:
             return None
-        parts = urlsplit(self.url)
-        return parts.netloc.rpartition("@")[2], parts.path, parse_qs(parts.query).get("socket")
+        try:
+            parts = urlsplit(self.url)
+        except ValueError:
+            return None
+        port = SCHEMES.get(parts.scheme, ("mysql", 3306))[1]
+        hosts = hosts_and_ports(parts.netloc.rpartition("@")[2], port)
+        (socket,) = parse_qs(parts.query).get("socket", [None])[-1:]
+        return None if hosts is None else (hosts, socket, unquote(parts.path.removeprefix("/")))
 
     def states(self) -> tuple[State, ...]:
         """The values of `state` that this server supports."""

@@ -17,9 +17,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from dbdyno.checks.p02_data import shapes
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
+from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.loading import (
     DataKey,
@@ -34,7 +36,7 @@ from dbdyno.run.loading import (
 )
 from dbdyno.run.progress import Listener
 from dbdyno.servers import open_server
-from dbdyno.servers.server import Address, Server
+from dbdyno.servers.server import Server
 from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
@@ -58,8 +60,8 @@ class DataState:
         self._prepared: set[tuple[Server, str]] = set()
         # Workloads whose tables this run has created on remote servers, and must drop at its end.
         self._tables_to_drop: list[tuple[Server, Workload]] = []
-        # User-written workloads whose tables this run has created on any server, by address.
-        self._created: list[tuple[Address, SqlWorkload | ScriptWorkload]] = []
+        # Workloads whose tables this run has created on any server, by `Address.location`.
+        self._created: list[tuple[tuple[object, ...], Workload]] = []
         self._snapshots = Snapshots(workspace)
 
     def rows_missing(self, titles: Sequence[str]) -> int:
@@ -142,6 +144,10 @@ class DataState:
         if not isinstance(workload, OltpWorkload):
             self._run_setup(server, workload, variant)
             return
+        if not (is_loaded := self._is_loaded(server, workload)) and variant.data.after:
+            tables = describe(self._experiment, workload, server.address().protocol).table_names()
+            if shapes(server, tables):
+                require_no_after(workload, variant, server)
         # The tables of each step that the engine reports.
         steps: dict[str, list[str]] = {}
 
@@ -149,22 +155,28 @@ class DataState:
             steps.setdefault(record["data"]["step"], []).append(record["data"]["table"])
 
         prepare(self._experiment, workload, server, self._engine, self._listen, on_loading=loading)
-        if "kept" in steps:
-            require_no_after(workload, variant, server)
-        else:
+        # Tables that already exist belong to an earlier run with keep = true.
+        if "kept" not in steps:
+            self._register(server, workload)
+        if not is_loaded:
             run_after(variant, server, self._listen)
         if "created" in steps:
             server.finish_background_work(steps["created"])
-        # Tables that already exist belong to an earlier run with keep = true.
-        if not server.private and "kept" not in steps and (server, workload) not in self._tables_to_drop:
+
+    def _is_loaded(self, server: Server, workload: Workload) -> bool:
+        """Whether this run has loaded the workload's data into the server's database."""
+        location, data = server.address().location, workload.data()
+        return any(where == location and created.data() == data for where, created in self._created)
+
+    def _register(self, server: Server, workload: Workload) -> None:
+        """Record that this run has created the workload's tables."""
+        self._created.append((server.address().location, workload))
+        if not server.private and (server, workload) not in self._tables_to_drop:
             self._tables_to_drop.append((server, workload))
 
     def _run_setup(self, server: Server, workload: SqlWorkload | ScriptWorkload, variant: Variant) -> None:
         """Run the setup of a user-written workload, unless this run has already created its tables."""
-        address = server.address()
-        if any(
-            location == address and created.data() == workload.data() for location, created in self._created
-        ):
+        if self._is_loaded(server, workload):
             return
         if isinstance(workload, ScriptWorkload):
             if not workload.prepare:
@@ -182,27 +194,30 @@ class DataState:
             require_no_after(workload, variant, server)
             return
         prepare(self._experiment, workload, server, self._engine, self._listen)
+        self._register(server, workload)
         run_after(variant, server, self._listen)
-        self._created.append((address, workload))
         if isinstance(workload, ScriptWorkload):
             server.finish_background_work(list_tables(server))
         else:
-            server.finish_background_work(list(workload.created_tables(address.protocol).values()))
-        if not server.private:
-            self._tables_to_drop.append((server, workload))
+            tables = workload.created_tables(server.address().protocol)
+            server.finish_background_work(list(tables.values()))
 
     def _clean(self, server: Server, workload: Workload) -> None:
         """Drop the tables of all workloads, because the OLTP workloads share table names."""
         workloads = self._experiment.distinct_workloads()
         bundled = [one for one in workloads if isinstance(one, OltpWorkload)]
         widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
-        address = server.address()
-        to_drop = [created for location, created in self._created if location == address]
-        self._created = [pair for pair in self._created if pair[0] != address]
+        location = server.address().location
+        to_drop = [
+            created
+            for where, created in self._created
+            if where == location and not isinstance(created, OltpWorkload)
+        ]
+        self._created = [pair for pair in self._created if pair[0] != location]
         self._tables_to_drop = [
             (holder, workload)
             for holder, workload in self._tables_to_drop
-            if holder.address() != address or workload not in to_drop
+            if holder.address().location != location or workload not in to_drop
         ]
         for one in [*widest, *to_drop]:
             why = cleanup(self._experiment, one, server, self._engine)
@@ -223,8 +238,8 @@ class DataState:
         self._tables_to_drop = [
             (holder, workload) for holder, workload in self._tables_to_drop if holder is not server
         ]
-        address = server.address()
-        self._created = [pair for pair in self._created if pair[0] != address]
+        location = server.address().location
+        self._created = [pair for pair in self._created if pair[0] != location]
         if self._experiment.loading.keep:
             return
         bundled = [workload for workload in workloads if isinstance(workload, OltpWorkload)]
@@ -251,7 +266,4 @@ def _is_on_same_data(one: Server, other: Server) -> bool:
         return True
     if one.private or other.private:
         return False
-    first, second = (
-        (at.host, at.port, at.others, at.unix_socket, at.database) for at in (one.address(), other.address())
-    )
-    return first == second
+    return one.address().location == other.address().location

@@ -81,13 +81,18 @@ def run_after(variant: Variant, server: Server, listen: Listener) -> None:
 
 def require_no_after(workload: Workload, variant: Variant, server: Server) -> None:
     """Raise Problem if a variant changes data that dbdyno has not loaded."""
-    if variant.data.after:
-        raise Problem(
-            f"the tables of {workload.title} in {server.address().database} exist already; dbdyno runs "
-            f"data.after of {variant.name!r} only on tables that it has loaded",
-            "Drop the tables, name another database, or change the tables yourself and remove data.after",
-            ExitCode.USAGE,
-        )
+    if not variant.data.after:
+        return
+    fix = "change the tables yourself and remove data.after"
+    why = f"{workload.title} loads no tables"
+    if not isinstance(workload, SqlWorkload | ScriptWorkload) or workload.has_data:
+        fix = f"Drop the tables, name another database, or {fix}"
+        why = f"the tables of {workload.title} in {server.address().database} exist already"
+    raise Problem(
+        f"{why}; dbdyno runs data.after of {variant.name!r} only on tables that this run has loaded",
+        fix,
+        ExitCode.USAGE,
+    )
 
 
 def must_load(workload: SqlWorkload, server: Server) -> bool:

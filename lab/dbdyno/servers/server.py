@@ -56,6 +56,11 @@ class Address:
 
     PASSWORD_VARIABLE = PASSWORD_VARIABLE
 
+    @property
+    def location(self) -> tuple[object, ...]:
+        """Server and database, without the account and how to connect, as `ServerSpec.data_location`."""
+        return ((self.host, self.port), *self.others), self.unix_socket, self.database
+
     def target(self, transport: str = "tcp") -> dict[str, Any]:
         """The `target` of an engine plan; `transport` is "tcp" or "unix"."""
         if transport == "unix" and self.unix_socket:

@@ -5,7 +5,6 @@ It contains all connection settings except the password, so that one text identi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,18 +13,9 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from pydantic import ValidationError
 
-from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.experiment.server import SCHEMES, ConnectionSettings, hosts_and_ports
 from dbdyno.servers.server import PASSWORD_FIX, ServerProblem, combine_problems
 
-# The protocol and the default port of each URL scheme.
-SCHEMES = {
-    "mysql": ("mysql", 3306),
-    "mariadb": ("mysql", 3306),
-    "postgresql": ("postgresql", 5432),
-    "postgres": ("postgresql", 5432),
-}
-
-_HOST_PORT = re.compile(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d+))?")
 # Options of a URL: the keys of `ConnectionSettings`, written with dashes, and the path of a unix socket.
 _OPTIONS = {name.replace("_", "-"): name for name in ConnectionSettings.model_fields}
 _FILES = ("tls_ca", "tls_certificate", "tls_key", "server_public_key")
@@ -84,7 +74,9 @@ def parse_url(url: str) -> Target:
     account, _, where = parts.netloc.rpartition("@")
     user, colon, _ = account.partition(":")
     protocol, port = SCHEMES.get(parts.scheme, ("mysql", 3306))
-    hosts = _hosts_and_ports(where, port)
+    hosts = hosts_and_ports(where, port)
+    if hosts is None:
+        raise _invalid_url()
     if parts.scheme not in SCHEMES:
         add_problem(
             f"the target begins with {parts.scheme + '://' if parts.scheme else 'no scheme'!r}; "
@@ -108,7 +100,6 @@ def parse_url(url: str) -> Target:
         problem = combine_problems(problems, "--target")
         raise ServerProblem(problem.text, problem.fix or "write it like mysql://user@host:3306/database")
     (host, port), *others = hosts
-    host = host or "localhost"
     return Target(unquote(user), host, port, database, socket, tuple(others), connect, protocol)
 
 
@@ -116,18 +107,6 @@ def _invalid_url() -> ServerProblem:
     return ServerProblem(
         "the target is not a URL with a port from 1 to 65535", "write it like mysql://user@host:3306/database"
     )
-
-
-def _hosts_and_ports(where: str, default: int) -> list[tuple[str, int]]:
-    """Hosts and ports of `host:port,[::1]:port`. Raises ServerProblem."""
-    hosts = []
-    for text in where.split(","):
-        match = _HOST_PORT.fullmatch(text)
-        port = int(match[2] or default) if match else 0
-        if match is None or not 1 <= port <= 65_535 or ("," in where and not match[1]):
-            raise _invalid_url()
-        hosts.append((match[1].strip("[]").lower(), port))
-    return hosts
 
 
 def _connect(options: Mapping[str, str], add_problem: Any) -> ConnectionSettings:
