@@ -46,6 +46,17 @@ def errors(text: str, profile: str | None = None, *assignments: str) -> dict[str
     return {error.key: str(error) for error in caught.value.errors}
 
 
+def test_only_some_lists_of_several_factors_are_concatenated() -> None:
+    head = FACTORS.partition("[factor.threads]")[0] + "[factor.more]\nnone = {}\n"
+    one = head.replace("small = {", 'small = { session.sql = ["SET @a = 1"], server.start = ["x"],')
+    text = one + 'some = { session.sql = ["SET @b = 1"], server.start = ["y"] }\n'
+    assert list(errors(text)) == ["factor.more.some.server.start"]
+    (*_, both) = given(
+        text.replace('server.start = ["x"],', "").replace(', server.start = ["y"]', "")
+    ).variants[:2]
+    assert both.session.sql == ("SET @a = 1", "SET @b = 1")
+
+
 def test_every_combination_is_a_variant_and_the_first_levels_are_the_baseline() -> None:
     experiment = given(FACTORS + COMMON)
     assert [variant.name for variant in experiment.variants] == [

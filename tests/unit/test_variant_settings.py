@@ -52,6 +52,7 @@ name = "a"
 [[variant]]
 name = "b"
 """
+URL = "server = { kind = 'remote', url = 'mysql://u@h/d"
 TARGET = {"protocol": "mysql", "endpoints": [{"unix": {"path": "/"}}], "user": "u", "database": "d"}
 
 
@@ -193,13 +194,68 @@ text = { session.prepared = false }
         ("[variant.session]\nisolation = 'read comitted'", "Did you mean read committed?"),
         ("[variant.session]\ntls = 'verify-ca'", "needs tls_ca"),
         ("[variant.session]\nisolaton = 'x'", "Did you mean isolation?"),
+        ("[variant.session]\nvariables.x = inf", "variant[b].session.variables.x"),
+        ("[variant.server]\nvariables.x = nan", "variant[b].server.variables.x"),
+        ("[variant]\nserver.tls = 'required'\nsession.tls = 'disabled'", "server.tls sets it too"),
+        (
+            f"[variant]\n{URL}?tls=required' }}\nsession.tls = 'disabled'",
+            "server.url has tls=required",
+        ),
+        (f"[variant]\n{URL}' }}\nload.transport = 'unix'", "the server's URL names no socket"),
+        ("[variant.load]\nthink = 'exponential'", "no effect without think_time"),
+        ("[variant.session]\nzstd_level = 5", 'no effect without compression = "zstd"'),
         ("[variant.data]\nafter = 'X'", "variant[b].data.after"),
         ("[[variant.workloads]]\nname = 'sql'", "Did you mean workload?"),
     ],
 )
 def test_errors_name_the_key_of_the_variant(text: str, message: str) -> None:
-    (error,) = errors_of(f"{OLTP}{text}\n")
+    document = OLTP.removesuffix('[[variant]]\nname = "b"\n') if text.startswith("[variant]\n") else OLTP
+    text = text.replace("[variant]\n", '[[variant]]\nname = "b"\n')
+    state = '[design]\nstate = "reset"\n' if URL in text else ""
+    (error,) = errors_of(f"{document}{text}\n{state}")
     assert message in error
+
+
+def test_keys_without_effect_are_accepted_where_they_have_one() -> None:
+    assert given(
+        OLTP
+        + "[variant.load]\nthink = 'exponential'\nthink_time = '1ms'\ntransport = 'unix'\n"
+        + "[variant.session]\nzstd_level = 5\ncompression = 'zstd'\nvariables.x = 0.5\n"
+    )
+
+
+def test_a_list_of_names_is_not_one_name() -> None:
+    experiment = given(
+        OLTP + """[variant.session.variables]\nsearch_path = '"$user", a'\nDateStyle = "ISO, DMY"\n"""
+    )
+    assert plan_of(experiment, "b", "postgresql")["session"] == [
+        "SET search_path = '$user', 'a'",
+        "SET datestyle = 'ISO, DMY'",
+    ]
+
+
+def test_changed_fields_of_statements_are_named(tmp_path: Path) -> None:
+    sql = "SELECT * FROM t WHERE id = :id"
+    changed = f'[variant.workload]\ntransactions = [{{ sql = "{sql}", rows = 2, weight = 3 }}]\n'
+    experiment = given(SQL + changed)
+    assert describe_differences(experiment, experiment.variants[1]) == [
+        f"weight = 3.0 of {sql}",
+        f"rows = 2 of {sql}",
+    ]
+    for name, blank in (("a", ""), ("b", "\n")):
+        (tmp_path / f"{name}.sql").write_text(f"{blank}SELECT 1;\n")
+    head = SQL.partition("setup")[0] + 'file = "a.sql"\n[load]' + SQL.partition("[load]")[2]
+    text = head + '[variant.workload]\nfile = "b.sql"\n'
+    experiment = read_bytes(text.encode(), tmp_path / "test.toml", None, ())
+    assert is_identical(experiment, experiment.variants[1])
+
+
+def test_statements_after_loading_are_for_the_tables_of_one_workload() -> None:
+    two = OLTP.replace("[load]", '[[workload]]\nname = "oltp_read_only"\ntable_size = 1_000\n[load]')
+    after = '[variant.data]\nafter = ["CREATE INDEX c ON sbtest1 (c)"]\n'
+    assert given(two + after)
+    (error,) = errors_of(two.replace('only"\ntable_size = 1_000', 'only"\ntable_size = 9') + after)
+    assert error.startswith("variant[b].data.after: the workloads have different tables")
 
 
 def test_an_error_of_the_workload_itself_is_reported_once() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dbdyno.checks.check import Context
 from dbdyno.checks.samples import open_load_connection
+from dbdyno.experiment.model import SqlWorkload
 from dbdyno.experiment.quantities import as_text, is_equal, variable_name, with_unit
 from dbdyno.finding import Finding
 from dbdyno.servers.server import ServerProblem
@@ -23,12 +24,14 @@ def find(context: Context) -> Iterator[Finding]:
         statements += session.sql
     if not statements:
         return
+    if isinstance(context.workload, SqlWorkload):
+        statements = [*context.workload.session, *statements]
     with open_load_connection(address, context.load.transport) as admin:
         for sql in statements:
             try:
                 admin.query(sql)
             except ServerProblem as problem:
-                fix = "Correct it under [variant.session]."
+                fix = "Correct it under [variant.session], or in the `session` of the workload."
                 yield _stop(context, f"a statement of the session fails: {problem.text}.", fix, sql=sql)
                 return
         for option, value in session.variables.items():

@@ -12,6 +12,8 @@ from dbdyno.experiment.limits import LIMITS
 
 DURATION_S_MAX = LIMITS["duration_us"] / 1e6
 
+# The value of a server or session variable.
+VariableValue = str | int | Annotated[float, Field(allow_inf_nan=False)] | bool
 Duration = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
 
 

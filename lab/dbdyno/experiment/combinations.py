@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dbdyno.experiment import sql_reading
 from dbdyno.experiment.errors import InputError
-from dbdyno.experiment.model import Experiment, Load, ScriptWorkload, SqlWorkload, Variant
+from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
 from dbdyno.experiment.variant_reading import relocate
 
 # Seconds. The engine's tick is 0.1 s; in a shorter measurement the ticks at both ends dominate.
@@ -61,6 +61,11 @@ def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputE
     """Errors of the load and the workloads of one variant."""
     place = f"variant[{variant.name}]"
     load, changes = experiment.load_for(variant), variant.load.changes()
+    yield from _ineffective_keys(variant, load, place)
+    data = {json.dumps(workload.data(), sort_keys=True) for workload in experiment.workloads_of(variant)}
+    if variant.data.after and len(data) > 1:
+        problem = "the workloads have different tables, and these statements would run on those of each"
+        yield InputError(f"{place}.data.after", None, problem, "Write one experiment file per workload")
     try:
         Load.model_validate(load.model_dump())
     except ValidationError as invalid:
@@ -86,6 +91,23 @@ def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputE
             if not workload.prepare and experiment.design.state == "reset":
                 problem = f"{title} has prepare = false, so dbdyno cannot load its data again"
                 yield InputError("design.state", "reset", problem, "Remove prepare = false")
+
+
+def _ineffective_keys(variant: Variant, load: Load, place: str) -> Iterator[InputError]:
+    """Errors for keys without effect, which would count as a difference between variants."""
+    url = variant.server.url or ""
+    if variant.load.transport == "unix" and not variant.server.is_private and "socket=" not in url:
+        fix = "Add ?socket=/path to the URL, or leave it out"
+        yield InputError(f"{place}.load.transport", "unix", "the server's URL names no socket", fix)
+    if variant.load.think is not None and load.think_time_s is None:
+        problem = "it has no effect without think_time"
+        yield InputError(
+            f"{place}.load.think", variant.load.think, problem, "Set think_time, or leave it out"
+        )
+    session, default = variant.session, ConnectionSettings.model_fields["zstd_level"].default
+    if session.zstd_level != default and session.compression != "zstd" and "compression=zstd" not in url:
+        problem = 'it has no effect without compression = "zstd"'
+        yield InputError(f"{place}.session.zstd_level", session.zstd_level, problem, "Leave it out")
 
 
 def _state_errors(experiment: Experiment) -> Iterator[InputError]:

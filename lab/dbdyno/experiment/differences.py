@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.experiment.base import file_key
-from dbdyno.experiment.model import Experiment, SqlWorkload, Variant, Workload
+from dbdyno.experiment.model import Experiment, SqlTransaction, SqlWorkload, Variant, Workload
 from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name
 
 # Keys of a server that do not count as differences: dbdyno compares variables one by one, check P03 verifies
@@ -113,7 +113,7 @@ def _workload(one: Workload, other: Workload) -> dict[str, list[str]]:
     texts_by_key: dict[str, list[str]] = {}
     for key in (key for key in type(one).model_fields if key not in ("label", "file", "digest")):
         before, value = getattr(one, key), getattr(other, key)
-        if before == value:
+        if before == value or (key == "transactions" and _plans(before) == _plans(value)):
             continue
         if key == "statements":
             texts_by_key["workload.statements"] = [f"{value} statements"]
@@ -127,9 +127,7 @@ def _workload(one: Workload, other: Workload) -> dict[str, list[str]]:
 
 def _workload_texts(key: str, before: Any, value: Any) -> list[str]:
     if key == "transactions":
-        return _statements(
-            *([one.sql for t in transactions for one in t.statements] for transactions in (before, value))
-        )
+        return _transactions(before, value)
     if isinstance(value, tuple):
         return _statements(before, value)
     if isinstance(value, dict):
@@ -139,6 +137,29 @@ def _workload_texts(key: str, before: Any, value: Any) -> list[str]:
             if before.get(name) != value.get(name)
         ]
     return [_setting(key, value)]
+
+
+def _plans(transactions: Sequence[SqlTransaction]) -> list[Any]:
+    """The transactions without the lines of their statements in a .sql file."""
+    return [one.plan() for one in transactions]
+
+
+def _transactions(before: Sequence[SqlTransaction], after: Sequence[SqlTransaction]) -> list[str]:
+    one, other = ([s for t in transactions for s in t.statements] for transactions in (before, after))
+    if [s.sql for s in one] != [s.sql for s in other]:
+        return _statements([s.sql for s in one], [s.sql for s in other])
+    if [len(t.statements) for t in before] != [len(t.statements) for t in after]:
+        return ["the same statements in other transactions"]
+    pairs: list[tuple[Any, Any, str]] = [
+        *((old, new, new.name or new.statements[0].sql) for old, new in zip(before, after, strict=True)),
+        *((old, new, new.sql) for old, new in zip(one, other, strict=True)),
+    ]
+    return [
+        f"{_setting(key, getattr(new, key))} of {_shorten(title)}"
+        for old, new, title in pairs
+        for key in type(new).model_fields
+        if key not in ("statements", "line") and getattr(old, key) != getattr(new, key)
+    ]
 
 
 def _statements(before: Sequence[str], after: Sequence[str]) -> list[str]:

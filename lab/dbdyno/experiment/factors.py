@@ -136,6 +136,10 @@ def _combined(
         yield from _merge(variant, table, "", (factor, level), owners)
 
 
+# Lists to which several factors may add.
+_CONCATENATED = ("server.arguments", "server.init_sql", "data.after", "session.sql")
+
+
 def _merge(
     variant: dict[str, Any],
     table: Mapping[str, Any],
@@ -152,7 +156,7 @@ def _merge(
             if isinstance(inner, dict):
                 yield from _merge(inner, value, f"{full_key}.", factor_and_level, owners)
                 continue
-        if isinstance(value, list) and isinstance(variant.get(key), list):
+        if full_key in _CONCATENATED and isinstance(value, list) and isinstance(variant.get(key), list):
             variant[key] = [*variant[key], *value]
             continue
         if full_key in owners:

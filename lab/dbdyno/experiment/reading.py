@@ -234,6 +234,7 @@ def _resolve_variant(
         return _resolve_workload(workload, folder, _dialects([variant])[0], own_errors)
 
     place = f"variant[{variant.get('name', '?')}]"
+    errors += variant_reading.connection_errors(variant)
     variant = _resolve_server(move_connection_settings(variant), folder, errors)
     variant = variant_reading.resolve(variant, document["workload"], resolve_workload, errors)
     if isinstance(load := variant.get("load"), dict):

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from dbdyno.experiment.base import CpuList, Duration, Model
+from dbdyno.experiment.base import CpuList, Duration, Model, VariableValue
 
 Product = Literal["mariadb", "mysql", "postgresql"]
 State = Literal["preserve", "restart", "reset", "restore"]
@@ -167,7 +167,7 @@ class ServerSpec(Hooks):
     """The server's version must begin with this, as in `"9.7"`; otherwise the run stops (P03)."""
     cpus: CpuList | None = None
     """CPUs to which the server is pinned, by default all except the load generator's."""
-    variables: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    variables: dict[str, VariableValue] = Field(default_factory=dict)
     """Settings of the server, set on private servers and with `set_global`, and always compared (P04)."""
     config: Path | None = None
     """Your my.cnf or postgresql.conf; `variables` override it."""

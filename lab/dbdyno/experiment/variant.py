@@ -6,12 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dbdyno.experiment.base import DURATION_S_MAX, Duration, Model
+from dbdyno.experiment.base import DURATION_S_MAX, Duration, Model, VariableValue
 from dbdyno.experiment.quantities import Setting, as_text, number, variable_name
 from dbdyno.experiment.server import ConnectionSettings
 from dbdyno.experiment.sql_workload import Sql
 
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+# PostgreSQL's variables whose value is a list of names; SET takes a text as one name.
+_NAME_LISTS = ("search_path", "temp_tablespaces", "session_preload_libraries", "local_preload_libraries")
 # The statement that sets the isolation level of a session, by protocol.
 _SET_ISOLATION = {
     "mysql": "SET SESSION TRANSACTION ISOLATION LEVEL",
@@ -26,9 +28,7 @@ class SessionSettings(ConnectionSettings):
     """Prepared statements, or statements sent as text; by default as the workload's `statements`."""
     isolation: Literal["read uncommitted", "read committed", "repeatable read", "serializable"] | None = None
     """Isolation level of the load's transactions, by default the server's."""
-    variables: dict[Annotated[str, Field(pattern=_VARIABLE)], str | int | float | bool] = Field(
-        default_factory=dict
-    )
+    variables: dict[Annotated[str, Field(pattern=_VARIABLE)], VariableValue] = Field(default_factory=dict)
     """Session variables, which every connection sets (SET SESSION) and P04 reads back."""
     sql: tuple[Sql, ...] = ()
     """Further statements that every new connection sends, after those of the workload; not counted."""
@@ -44,14 +44,22 @@ class SessionSettings(ConnectionSettings):
         return [
             *isolation,
             *(
-                f"SET {scope}{variable_name(name)} = {_literal(value, protocol)}"
-                for name, value in self.variables.items()
+                f"SET {scope}{name} = {_value(name, value, protocol)}"
+                for name, value in ((variable_name(key), value) for key, value in self.variables.items())
             ),
         ]
 
     def statements(self, protocol: str) -> list[str]:
         """All statements of a new connection, in order."""
         return [*self.settings(protocol), *self.sql]
+
+
+def _value(name: str, value: Setting, protocol: str) -> str:
+    """The right side of SET."""
+    if protocol == "postgresql" and name in _NAME_LISTS:
+        names = (one.strip().strip('"') for one in as_text(value).split(","))
+        return ", ".join(_literal(one, protocol) for one in names)
+    return _literal(value, protocol)
 
 
 def _literal(value: Setting, protocol: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.errors import InputError
 from dbdyno.experiment.script_reading import workload_title
+from dbdyno.experiment.server import ConnectionSettings
 from dbdyno.experiment.variant import VariantLoad
 
 # Resolves the table of a workload; appends the errors to the list.
@@ -51,6 +53,25 @@ def resolve(
     if isinstance(load := variant.get("load"), dict):
         variant["load"] = _without_pairing_keys(load, f"{place}.load", errors)
     return variant
+
+
+def connection_errors(variant: Mapping[str, Any]) -> Iterator[InputError]:
+    """Errors for connection settings that another place of the same variant would replace."""
+    server, session = variant.get("server"), variant.get("session")
+    if not isinstance(server, dict) or not isinstance(session, dict):
+        return
+    url = server.get("url")
+    options = dict(parse_qsl(url.partition("?")[2])) if isinstance(url, str) else {}
+    for key in (key for key in ConnectionSettings.model_fields if key in session):
+        place = f"variant[{variant.get('name', '?')}].session.{key}"
+        if key in server:
+            yield InputError(place, session[key], f"server.{key} sets it too", f"Remove server.{key}")
+        option = key.replace("_", "-")
+        # A stored experiment has every default, so only other values can replace those of the URL.
+        is_default = session[key] == ConnectionSettings.model_fields[key].default
+        if option in options and is_default and options[option] != str(session[key]):
+            problem = f"server.url has {option}={options[option]}, which a default value does not replace"
+            yield InputError(place, session[key], problem, f"Remove {option} from the URL")
 
 
 def resolve_files(

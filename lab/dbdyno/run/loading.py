@@ -74,7 +74,8 @@ def run_after(variant: Variant, server: Server, listen: Listener) -> None:
             except ServerProblem as problem:
                 raise Problem(
                     f"data.after of {variant.name!r}: {problem.text}",
-                    f"Correct {shorten_statement(sql)!r} in [variant.data]",
+                    f"Correct {shorten_statement(sql)!r} in [variant.data]; dbdyno drops no tables and views "
+                    "that it creates, so drop them first if they exist",
                     ExitCode.USAGE,
                 ) from problem
 
