@@ -14,7 +14,7 @@ import pytest
 
 from dbdyno.binary import EngineProblem
 from dbdyno.run import engine as engines
-from dbdyno.run.engine import Engine, find_engine
+from dbdyno.run.engine import Engine, SlicedRun, find_engine
 
 PLAN = {
     "workload": {"name": "oltp_read_only"},
@@ -148,3 +148,49 @@ def test_an_engine_that_cannot_be_started(tmp_path: Path) -> None:
     path.write_text("no program")
     with pytest.raises(EngineProblem, match="does not start"):
         Engine(path).run("run", PLAN)
+
+
+# The start of an engine whose load is in slices, up to its first command.
+SLICED = (
+    "def write(kind, **data): print(json.dumps({'type': kind, 'data': data}))\n"
+    "sys.stdin.readline(); write('ready'); sys.stdout.flush()\n"
+    "sys.stdin.readline(); write('phase', at_unix_us=1); sys.stdout.flush()\n"
+)
+
+
+def test_an_engine_that_dies_between_slices_is_reported(tmp_path: Path) -> None:
+    engine = broken(tmp_path, SLICED + "sys.stderr.write('the disk is on fire\\n'); sys.exit(4)")
+    with SlicedRun(PLAN, binary=engine.binary) as run:
+        run._process.wait(30)
+        for number in (1, 2):
+            with pytest.raises(EngineProblem, match="the disk is on fire"):
+                run.run_slice(number, 1000)
+
+
+def test_a_record_after_that_of_the_slice_does_not_hide_it(tmp_path: Path) -> None:
+    slice_and_warning = (
+        "sys.stdin.readline(); write('slice', slice=7); write('warning'); sys.stdout.flush()\n"
+    )
+    engine = broken(tmp_path, SLICED + slice_and_warning + "sys.stdin.readline()")
+    with SlicedRun(PLAN, binary=engine.binary) as run:
+        assert run.run_slice(7, 1000) == {"slice": 7}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("time.sleep(60)", "did not write its record slice within 0 s"),
+        ("os.close(1); os.close(2); time.sleep(60)", "closed its output, but did not end within 0 s"),
+    ],
+)
+def test_the_limits_of_a_slice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
+) -> None:
+    engine = broken(tmp_path, SLICED + "sys.stdin.readline(); " + body)
+    with SlicedRun(PLAN, binary=engine.binary) as run:
+        # A limit of silence would end a slice that is longer.
+        monkeypatch.setattr(engines, "CONNECT_S_MAX", 0.0)
+        monkeypatch.setattr(engines, "PAUSE_S_MAX", 0.4)
+        monkeypatch.setattr(engines, "STOP_S_MAX", 0.4)
+        with pytest.raises(EngineProblem, match=message):
+            run.run_slice(1, 1000)

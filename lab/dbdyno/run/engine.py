@@ -15,6 +15,7 @@ was killed.
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import selectors
@@ -141,11 +142,11 @@ class Engine:
         """
         binary = find_binary(plan, self.binary)
         limits = _time_limits(command, plan)
-        reader = _Reader("start" in plan, on_record, on_line, on_ready, limits)
+        reader = _Reader("start" in plan, on_record, on_line, on_ready)
         with on_cpus(cpus), _start(binary, command, environment) as process:
             try:
                 reader.send(process, plan)
-                reader.read(process, limits.total_s)
+                reader.read(process, limits)
             except KeyboardInterrupt:
                 _stop(process, reader)
                 raise
@@ -171,14 +172,15 @@ class SlicedRun:
         on_line: Callable[[bytes], None] = lambda _line: None,
     ) -> None:
         """See `Engine.run`. Raises EngineProblem if the connections cannot be opened."""
-        self._reader = _Reader(True, self._keep, on_line, lambda: None, _Limits(None, CONNECT_S_MAX))
-        self._latest: Record = {}
+        self._reader = _Reader(True, self._keep, on_line, lambda: None)
+        # The data of the newest record of each type that `_read_until` has not returned.
+        self._found: dict[str, Record] = {}
         with on_cpus(cpus):
             self._process = _start(find_binary(plan, binary), "run", environment)
         try:
             self._reader.send(self._process, plan)
             # Wall time of the start of the run, from which the records count, in microseconds since 1970.
-            self.start_unix_us = int(self._read_until("phase", CONNECT_S_MAX)["at_unix_us"])
+            self.start_unix_us = int(self._read_until("phase", _connect_limits(plan))["at_unix_us"])
         except BaseException:
             self.close()
             raise
@@ -189,12 +191,12 @@ class SlicedRun:
         Raises EngineProblem if the engine ends or does not pause.
         """
         self._reader.send(self._process, {"type": "resume", "data": {"slice": number, "for_us": length_us}})
-        return self._read_until("slice", length_us / 1e6 + PAUSE_S_MAX)
+        return self._read_until("slice", _Limits(length_us / 1e6 + PAUSE_S_MAX))
 
     def finish(self) -> EngineResult:
         """End the run and read its last records. Raises EngineProblem if the engine does not end."""
         self._reader.send(self._process, {"type": "finish", "data": {}})
-        self._reader.read(self._process, STOP_S_MAX)
+        self._reader.read(self._process, _Limits(STOP_S_MAX))
         return self._result()
 
     def close(self) -> None:
@@ -209,20 +211,25 @@ class SlicedRun:
         self.close()
 
     def _keep(self, record: Record) -> None:
-        self._latest = record
+        self._found[record["type"]] = record["data"]
 
-    def _read_until(self, kind: str, limit_s: float) -> Record:
-        self._reader.read(self._process, limit_s, until=lambda: self._latest.get("type") == kind)
-        if self._latest.get("type") != kind:
+    def _read_until(self, kind: str, limits: _Limits) -> Record:
+        self._reader.read(self._process, limits, lambda: kind in self._found, goal=f"write its record {kind}")
+        if kind not in self._found:
             raise EngineProblem(
                 self._result().failure() or f"the engine ended before its record {kind}",
                 exit_code=ExitCode.NOT_COMPARABLE,
             )
-        record, self._latest = self._latest, {}
-        return dict(record["data"])
+        return self._found.pop(kind)
 
     def _result(self) -> EngineResult:
-        code = self._process.wait(STOP_S_MAX)
+        try:
+            code = self._process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired as error:
+            raise EngineProblem(
+                f"the engine closed its output, but did not end within {STOP_S_MAX:.0f} s",
+                exit_code=ExitCode.NOT_COMPARABLE,
+            ) from error
         return EngineResult(code, self._reader.hello, self._reader.end, self._reader.stderr)
 
 
@@ -244,10 +251,10 @@ def _start(binary: Path, command: Command, environment: Mapping[str, str] | None
 
 @dataclass(frozen=True)
 class _Limits:
-    """Time limits of an engine in seconds: in total, and between two records."""
+    """Time limits of an engine in seconds: in total, and between two records. At least one is finite."""
 
-    total_s: float | None
-    silence_s: float
+    total_s: float = math.inf
+    silence_s: float = math.inf
 
 
 def _is_script(plan: Mapping[str, Any]) -> bool:
@@ -255,15 +262,24 @@ def _is_script(plan: Mapping[str, Any]) -> bool:
 
 
 def _time_limits(command: Command, plan: Mapping[str, Any]) -> _Limits:
-    loading_silence_s = SCRIPT_SILENCE_S_MAX if _is_script(plan) else LOADING_SILENCE_S_MAX
     if command != "run":
-        return _Limits(None, loading_silence_s)
+        return _Limits(silence_s=_loading_silence_s(plan))
     phases = plan["phases"]
     planned_s = (phases.get("warmup_us", 0) + phases["measure_us"] + phases.get("drain_us", 10_000_000)) / 1e6
-    prewarms = plan.get("prewarm", "none") != "none"
+    connect = _connect_limits(plan)
+    return _Limits(planned_s + connect.total_s + 60.0, planned_s + connect.silence_s)
+
+
+def _connect_limits(plan: Mapping[str, Any]) -> _Limits:
+    """The limits from the start of the engine to the start of the load."""
+    if plan.get("prewarm", "none") == "none":
+        return _Limits(CONNECT_S_MAX, CONNECT_S_MAX)
     # Pre-warming large tables takes an unknown time, and writes one record per table.
-    silence_s = planned_s + CONNECT_S_MAX + (loading_silence_s if prewarms else 0.0)
-    return _Limits(None if prewarms else planned_s + CONNECT_S_MAX + 60.0, silence_s)
+    return _Limits(silence_s=CONNECT_S_MAX + _loading_silence_s(plan))
+
+
+def _loading_silence_s(plan: Mapping[str, Any]) -> float:
+    return SCRIPT_SILENCE_S_MAX if _is_script(plan) else LOADING_SILENCE_S_MAX
 
 
 class _Reader:
@@ -275,11 +291,9 @@ class _Reader:
         on_record: Callable[[Record], None],
         on_line: Callable[[bytes], None],
         on_ready: Callable[[], None],
-        limits: _Limits,
     ) -> None:
         self._waits_for_start = waits_for_start
         self._on_record, self._on_line, self._on_ready = on_record, on_line, on_ready
-        self._limits = limits
         self._rest = b""
         self.hello: Record | None = None
         self.end: Record | None = None
@@ -288,27 +302,30 @@ class _Reader:
     def read(
         self,
         process: subprocess.Popen[bytes],
-        time_limit_s: float | None,
+        limits: _Limits,
         until: Callable[[], bool] = lambda: False,
+        *,
+        goal: str = "end",
     ) -> None:
         """Read both streams until they end or `until` is true after a record.
 
-        Raises EngineProblem if that takes longer than `time_limit_s`.
+        Raises EngineProblem if that exceeds a limit; `goal` says what the engine was to do within the total.
         """
         assert process.stdout is not None, "standard output is a pipe"
         assert process.stderr is not None, "standard error is a pipe"
-        deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
+        deadline = time.monotonic() + limits.total_s
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             selector.register(process.stderr, selectors.EVENT_READ)
             while selector.get_map():
-                remaining_s = self._limits.silence_s
-                if deadline is not None:
-                    remaining_s = min(remaining_s, deadline - time.monotonic())
-                ready = selector.select(max(remaining_s, 0.0))
+                remaining_s = deadline - time.monotonic()
+                ready = selector.select(max(min(remaining_s, limits.silence_s), 0.0))
                 if not ready:
+                    exceeded = f"did not {goal} within {limits.total_s:.0f} s"
+                    if limits.silence_s <= remaining_s:
+                        exceeded = f"wrote nothing within {limits.silence_s:.0f} s"
                     raise EngineProblem(
-                        f"the engine wrote nothing within {time_limit_s or self._limits.silence_s:.0f} s",
+                        f"the engine {exceeded}",
                         "dbdyno ended the engine. Its standard error: " + (self.stderr.strip() or "empty"),
                         ExitCode.NOT_COMPARABLE,
                     )
@@ -358,9 +375,15 @@ class _Reader:
     def send(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
         """Send one line to the engine. If the engine has ended, its output has the reason."""
         assert process.stdin is not None, "standard input is a pipe"
-        with suppress(BrokenPipeError):
+        if process.stdin.closed:
+            return
+        try:
             process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")
             process.stdin.flush()
+        except BrokenPipeError:
+            # Popen closes the pipe, which would write the buffered bytes again and fail.
+            with suppress(BrokenPipeError):
+                process.stdin.close()
 
 
 def _stop(process: subprocess.Popen[bytes], reader: _Reader) -> None:
@@ -368,4 +391,4 @@ def _stop(process: subprocess.Popen[bytes], reader: _Reader) -> None:
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
     with suppress(Problem, KeyboardInterrupt):
-        reader.read(process, STOP_S_MAX)
+        reader.read(process, _Limits(STOP_S_MAX))
