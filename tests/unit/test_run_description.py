@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from dbdyno import checks
 from dbdyno.binary import COMPAT, ENGINE, find_program
+from dbdyno.checks import Context, Moment
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, SqlWorkload, Variant, Workload
+from dbdyno.experiment.variant import SessionSettings
 from dbdyno.problem import Problem
 from dbdyno.run.description import Column, Index, describe
 from dbdyno.run.plan import plan
@@ -97,6 +100,15 @@ def test_every_error_of_the_plan_comes_at_once() -> None:
         describe(experiment(workload), workload, "mysql")
     assert "uses :a" in caught.value.text
     assert "uses :b" in caught.value.text
+
+
+def test_the_session_of_a_variant_is_part_of_the_plan_before_a_server_runs() -> None:
+    # A value that the type refuses, so that the engine is the one to report it.
+    blank = SessionSettings().model_copy(update={"sql": (" ",)})
+    variant = Variant(name="b").model_copy(update={"session": blank})
+    asked = experiment(OltpWorkload(name="oltp_point_select")).model_copy(update={"variants": (variant,)})
+    with pytest.raises(Problem, match="session contains an empty statement"):
+        list(checks.run(Moment.DESIGN, Context(asked), ["P07"]))
 
 
 def test_both_programs_print_what_the_schema_says() -> None:

@@ -313,3 +313,10 @@ def test_the_sentence_and_the_verdict_name_what_a_variant_changes() -> None:
     text = sentence(comparison, [])
     assert text.endswith("; b: CREATE INDEX c ON t (c), DROP INDEX k ON t and 1 more.")
     assert comparison_entry(comparison, text).differs == after
+
+
+@pytest.mark.parametrize("key", ["session.sql", "data.after"])
+def test_a_blank_statement_is_refused(key: str) -> None:
+    table, name = key.split(".")
+    (error,) = errors_of(f'{SQL}[variant.{table}]\n{name} = ["DO 1", " "]\n')
+    assert error == f'variant[b].{key}[2] = " ": this statement is empty; leave it out.'

@@ -15,7 +15,7 @@ from dbdyno.checks.capacities import (
 )
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
-from dbdyno.experiment.model import Experiment, Workload
+from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.experiment.sql_reading import protocol_of
 from dbdyno.finding import Finding
 from dbdyno.run.description import describe
@@ -43,7 +43,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         for variant in context.experiment.variants:
             declared = settings(variant)
             for workload in context.experiment.workloads_of(variant):
-                demand = _demand(context.experiment, workload, protocol_of(variant.server))
+                demand = _demand(context.experiment, workload, protocol_of(variant.server), variant)
                 limits = _capacity_function(variant.server.product)(declared, demand, {}, started=True)
                 yield from _findings(limits, demand, workload, variant.name)
         connections = max(point.connections for point in context.experiment.load.points())
@@ -53,7 +53,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         return
     in_use = _in_use(context)
     for workload in context.workloads:
-        demand = _demand(context.experiment, workload, _protocol(context.description.product))
+        protocol = _protocol(context.description.product)
+        demand = _demand(context.experiment, workload, protocol, context.variant)
         started = context.variant is None or context.variant.server.is_private
         capacities = _capacity_function(context.description.product)
         limits = capacities(context.description.variables, demand, in_use, started=started)
@@ -68,9 +69,9 @@ def _protocol(product: str) -> str:
     return "postgresql" if product == "postgresql" else "mysql"
 
 
-def _demand(experiment: Experiment, workload: Workload, protocol: str) -> Demand:
+def _demand(experiment: Experiment, workload: Workload, protocol: str, variant: Variant | None) -> Demand:
     connections = max(point.connections for point in experiment.load.points())
-    prepared = describe(experiment, workload, protocol).prepared_per_connection
+    prepared = describe(experiment, workload, protocol, variant).prepared_per_connection
     return Demand(connections, workload.table_count, prepared)
 
 

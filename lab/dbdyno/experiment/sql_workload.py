@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import Model
@@ -17,7 +17,14 @@ from dbdyno.experiment.workload import BaseWorkload
 # The SQL dialect of each protocol.
 DIALECTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
 
-Sql = Annotated[str, Field(min_length=1, max_length=LIMITS["sql_bytes"])]
+
+def _refuse_blank(sql: str) -> str:
+    if not sql.strip():
+        raise ValueError("this statement is empty; leave it out")
+    return sql
+
+
+Sql = Annotated[str, Field(min_length=1, max_length=LIMITS["sql_bytes"]), AfterValidator(_refuse_blank)]
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 
 

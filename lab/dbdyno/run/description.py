@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.model import Experiment, Workload
+from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.engine import find_binary
 from dbdyno.run.plan import plan
@@ -92,14 +92,17 @@ class Description:
         return [name for group in self.tables for name in group.names]
 
 
-def describe(experiment: Experiment, workload: Workload, protocol: str) -> Description:
-    """The engine's description of a workload for a server of this protocol.
+def describe(
+    experiment: Experiment, workload: Workload, protocol: str, variant: Variant | None = None
+) -> Description:
+    """The engine's description of a workload for a server of this protocol, with the variant's session.
 
     Raises Problem with every error that the engine finds in the plan.
     """
     # A plan needs an address, which `describe` does not use.
     target = {"protocol": protocol, "endpoints": [{"unix": {"path": "/"}}], "user": "u", "database": "d"}
-    request = plan(experiment, workload, target)
+    session = variant.session.statements(protocol) if variant is not None else ()
+    request = plan(experiment, workload, target, session=session)
     return _describe(str(find_binary(request)), json.dumps(request), workload.title)
 
 
