@@ -61,6 +61,8 @@ def comparing(results: Path) -> Comparing:
     return Comparing(results, EXPERIMENT)
 
 
+# Counters that are read one after the other must agree: other tests would take the CPUs in between.
+@pytest.mark.alone
 def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
     # Long enough for counters to be read at both edges on a busy machine, and soon enough after one another.
     answer = comparing.run("--set", "load.duration='3s'")
