@@ -99,6 +99,11 @@ def test_a_run_is_sure_as_soon_as_every_comparison_has_its_word() -> None:
     ]
 
 
+def test_a_run_without_comparisons_is_never_sure() -> None:
+    of = stopping(experiment(variants="a"))
+    assert progress(trials(of, 9, 0.0), of) == Progress(is_sure=False, comparisons=())
+
+
 def test_equivalence_and_crossing_curves_are_answers_too() -> None:
     of = stopping(experiment(delta_percent=5.0))
     assert progress(trials(of, 12, 0.0, noise=0.01), of).is_sure

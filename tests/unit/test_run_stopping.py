@@ -68,6 +68,10 @@ def call(run: Run, limits: Limits | None = None) -> Listening:
     return listening
 
 
+def steps(listening: Listening) -> list[str]:
+    return [value.text for value in listening.values if isinstance(value, progress.Step)][:1]
+
+
 def ends(run: Run) -> list[str]:
     return [one.why for one in read_endings(run)]
 
@@ -102,7 +106,38 @@ def test_without_top_up_no_block_is_added_beyond_the_largest_number(
     call(run)
     with pytest.raises(Problem, match="at most 5 blocks and cannot get 1 more: with top_up"):
         call(run, Limits(more_blocks=3))
+    # A refused call changes nothing.
+    assert ends(run) == ["sure"]
+    assert steps(call(run)) == ["the run has ended; --resume --blocks +4 adds four blocks"]
     assert len(call(run, Limits(more_blocks=2)).ended()) == 4
+    assert steps(call(run)) == ["the run has ended"]
+
+
+def test_a_refused_top_up_adds_no_blocks(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = created(stopping_experiment(basedir), tmp_path)
+    judge_is_sure_after(monkeypatch, 1)
+    call(run)
+    for limits, message in (
+        (Limits(max_time_s=0.3, more_blocks=9), "no block would begin"),
+        (Limits(max_time_s=0.0, more_blocks=9), "no block would begin"),
+        (Limits(more_blocks=1_000), "would have 1001 blocks; the limit is 1000"),
+    ):
+        with pytest.raises(Problem, match=message):
+            call(run, limits)
+    assert (len(run.schedule()), ends(run), call(run).ended()) == (10, ["sure"], [])
+
+
+def test_a_call_with_some_of_the_planned_blocks_does_not_end_the_run(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = created(stopping_experiment(basedir), tmp_path)
+    judge_is_sure_after(monkeypatch, 9)
+    call(run, Limits(max_time_s=0.5))
+    call(run, Limits(more_blocks=2))
+    assert (len(run.trials()), ends(run)) == (6, ["time", "blocks"])
+    assert (len(call(run).ended()), ends(run)) == (4, ["time", "blocks", "blocks"])
 
 
 def test_no_block_begins_that_would_end_after_the_time(
@@ -114,9 +149,9 @@ def test_no_block_begins_that_would_end_after_the_time(
         call(run, Limits(max_time_s=0.3))
     # Two trials of 0.2 s, and the start of two servers, which is expected to take seconds.
     call(run, Limits(max_time_s=0.5))
-    assert (len(run.trials()), ends(run)) == (2, ["failed", "time"])
+    assert (len(run.trials()), ends(run)) == (2, ["time"])
     call(run)
-    assert (len(run.trials()), ends(run)[2:]) == (10, ["blocks"])
+    assert (len(run.trials()), ends(run)[1:]) == (10, ["blocks"])
 
 
 def test_an_interrupted_call_is_continued_in_the_middle_of_its_block(
@@ -237,6 +272,7 @@ def test_options_that_do_not_fit_the_plan_of_the_file_are_refused(tmp_path: Path
     assert "fixed number of blocks (8); adding blocks after a look" in added
     assert "(3); --max-time has no effect" in refused(str(fixed), "--blocks", "3", "--max-time", "5m")
     stops = ("--set", "design.stop.max_blocks=9", "--results", str(tmp_path))
+    assert "more than 0 s and at most" in refused(str(fixed), *stops, "--max-time", "0s")
     assert "--max-time 5: a duration is a number and a unit" in refused(str(fixed), *stops, "--max-time", "5")
     assert "there is no run of mariadb-flush-at-commit" in refused(
         str(fixed), *stops, "--resume", "--blocks", "+4"

@@ -32,6 +32,7 @@ from dbdyno.commands.gating import (
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
 from dbdyno.commands.watch import show_progress
+from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
@@ -148,9 +149,14 @@ def _limits(experiment: Experiment, more_blocks: int | None, max_time: str | Non
     if max_time is None:
         return Limits(stop.max_time_s if stop else None, more_blocks)
     try:
-        return Limits(parse_duration_s(max_time), more_blocks)
+        max_time_s = parse_duration_s(max_time)
     except ValueError as error:
         raise Problem(f"--max-time {max_time}: {error}") from error
+    if not 0.0 < max_time_s <= DURATION_S_MAX:
+        raise Problem(
+            f"--max-time {max_time}: the time is more than 0 s and at most {format_duration(DURATION_S_MAX)}"
+        )
+    return Limits(max_time_s, more_blocks)
 
 
 def _open(

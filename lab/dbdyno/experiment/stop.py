@@ -17,6 +17,8 @@ from dbdyno.experiment.errors import InputError
 
 MAX_BLOCKS = 20
 MAX_TIME_S = 1_800.0
+# No run has more blocks.
+BLOCKS_LIMIT = 1_000
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
@@ -25,7 +27,7 @@ class Stop(Model):
 
     half_width_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
     """The rule: until every comparison has a verdict, or until every interval is within ± `half_width`."""
-    max_blocks: int = Field(default=MAX_BLOCKS, ge=1, le=1_000)
+    max_blocks: int = Field(default=MAX_BLOCKS, ge=1, le=BLOCKS_LIMIT)
     """Maximum number of blocks."""
     max_time_s: Duration = MAX_TIME_S
     """Maximum time of one call of `compare`; no block begins that is expected to end later."""

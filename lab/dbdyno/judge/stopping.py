@@ -112,7 +112,7 @@ def progress(
             _entry(one.variant, one.workload, one.judged, _is_answered(one, experiment, found), experiment)
             for one in different
         )
-    return Progress(all(one.blocks_still_expected == 0 for one in entries), entries)
+    return Progress(bool(entries) and all(one.blocks_still_expected == 0 for one in entries), entries)
 
 
 def _is_answered(comparison: Comparison, experiment: Experiment, found: Sequence[Finding]) -> bool:

@@ -66,19 +66,24 @@ def compare(
 
     coordinator = Coordinator(experiment, run, engine or Engine(), tell)
     began_us = time.time_ns() // 1000
+    # A call that is refused leaves no ending.
+    comparison = _Comparison(coordinator, limits or Limits(), estimate)
     why: Why = "failed"
     stops: Sequence[Finding] = ()
     try:
-        why = _Comparison(coordinator, limits or Limits(), estimate).run()
+        why = comparison.run()
     except Stopped as stopped:
         stops, why = stopped.stops, "check"
     except KeyboardInterrupt:
         why = "interrupted"
         raise
     finally:
-        # The error that ended the call is the one to report.
+        # The error that ended the call is the one to report. A call that failed before its first trial leaves
+        # the run as it was.
         with contextlib.suppress(StoreProblem):
-            add_ending(run, Ending(began_unix_us=began_us, ended_unix_us=time.time_ns() // 1000, why=why))
+            if why != "failed" or comparison.has_begun:
+                ending = Ending(began_unix_us=began_us, ended_unix_us=time.time_ns() // 1000, why=why)
+                add_ending(run, ending)
     return coordinator.conclude(stops)
 
 
@@ -107,6 +112,8 @@ class _Comparison:
             self._todo = self._todo or self._plan_repeats()
         # Names of the variants with at least one completed trial.
         self._variants_with_results: set[str] = {trial.meta["variant"] for trial in trials if trial.is_done}
+        # Whether servers and data are ready for the first trial.
+        self.has_begun = False
         self._servers: dict[tuple[str, str], Server] = {}
         # Descriptions of the servers at their first start with data, by variant and workload.
         self._first_descriptions: dict[tuple[str, str], Description] = {}
@@ -115,7 +122,8 @@ class _Comparison:
         """Run all steps in order. Returns why the comparison ends. Raises Stopped, Problem."""
         coordinator, experiment = self._coordinator, self._experiment
         if self._stopping and self._stopping.why:
-            coordinator.step("the run has ended; --resume --blocks +4 adds four blocks")
+            more = "; --resume --blocks +4 adds four blocks" if self._stopping.may_get_blocks else ""
+            coordinator.step(f"the run has ended{more}")
         coordinator.require(Moment.DESIGN, Context(experiment))
         with contextlib.ExitStack() as stack:
             workspace = stack.enter_context(contextlib.closing(Workspace.open(self._run.path.parent.parent)))
@@ -144,6 +152,7 @@ class _Comparison:
                     opened[key] = stack.enter_context(coordinator.closing(data.open(variant, snapshot)))
                 self._servers[variant.name, title] = opened[key]
             coordinator.listen(progress.Loaded())
+            self.has_begun = True
             with data.cleaning_up():
                 self._determine_warmup(data, slots, warmup_trials)
                 waiting_groups = deque(_split_by_group(self._todo))
@@ -333,6 +342,6 @@ class _Comparison:
             waiting_groups.extendleft(reversed(_split_by_group(plan.trials)))
             self._coordinator.listen(progress.Extended(plan.text, tuple(plan.trials)))
             return
-        self._coordinator.listen(stopping.look([trial for group in waiting_groups for trial in group]))
+        self._coordinator.listen(stopping.look([trial for group in waiting_groups for trial in group], first))
         if stopping.why is not None:
             waiting_groups.clear()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks, top_up
-from dbdyno.experiment.stop import Stop
+from dbdyno.experiment.stop import BLOCKS_LIMIT, Stop
 from dbdyno.judge.stopping import decide
 from dbdyno.problem import Problem
 from dbdyno.run import progress
@@ -43,12 +43,14 @@ class Stopping:
     ) -> None:
         self._experiment, self._stop, self._run, self._estimate = experiment, stop, run, estimate
         # Seconds that this call may take.
-        self.limit_s = limits.max_time_s or stop.max_time_s
+        self.limit_s = stop.max_time_s if limits.max_time_s is None else limits.max_time_s
         self._began = self._last_look = time.monotonic()
         # Measured seconds of the last block but the first one, which begins with loading.
         self._last_block_s = 0.0
         self._looks = 0
         self._more_blocks = limits.more_blocks
+        # Whether blocks are left to run, or may be added.
+        self.may_get_blocks = True
         # Why the call ends; None while it goes on.
         self.why: Why | None = None
 
@@ -58,35 +60,44 @@ class Stopping:
         """
         trials = self._run.schedule()
         open_blocks = {trial.block for trial in trials if trial.index not in finished}
+        added: list[Trial] = []
         if self._more_blocks is None:
-            endings = read_endings(self._run)
-            if endings and endings[-1].why in FINAL:
-                self.why = endings[-1].why
+            ends = [one.why for one in read_endings(self._run)]
+            # A call that failed, or that was limited to some of the open blocks, does not end the run.
+            ends = [why for why in ends if why != "failed" and not (why == "blocks" and open_blocks)]
+            if ends and ends[-1] in FINAL:
+                self.why = ends[-1]
+                self.may_get_blocks = bool(open_blocks) or self._stop.top_up
                 return []
         else:
             done = [block for block in planned_blocks(trials) if block not in open_blocks]
             missing = len(done) + self._more_blocks - len(planned_blocks(trials))
             if missing > 0:
-                self._require_top_up(missing)
+                self._require_top_up(missing, len(planned_blocks(trials)) + missing)
                 added = top_up(self._experiment, trials, missing)
-                self._run.append_schedule(added)
                 trials += added
             chosen = [block for block in planned_blocks(trials) if block not in done][: self._more_blocks]
             open_blocks = {*chosen, *(t.block for t in trials if t.repeats in done or t.repeats in chosen)}
         todo = [trial for trial in trials if trial.index not in finished and trial.block in open_blocks]
         self._require_time(todo)
+        if added:
+            self._run.append_schedule(added)
         # A repeated block runs directly after the block.
         return sorted(todo, key=_running_order)
 
-    def look(self, todo: Sequence[Trial]) -> progress.BlockEnded:
-        """Ask the judge after a block; `todo` are the remaining trials. Sets `why` if the call ends."""
+    def look(self, todo: Sequence[Trial], last: Trial) -> progress.BlockEnded:
+        """Ask the judge after the block of `last`; `todo` are the remaining trials. Sets `why` if the call
+        ends.
+        """
         trials = self._run.schedule()
         finished = {trial.index for trial in self._run.trials()}
         unfinished = {trial.block for trial in trials if trial.index not in finished}
         blocks = planned_blocks(trials)
         now = time.monotonic()
         left_s = self.limit_s - (now - self._began)
-        self._last_block_s = now - self._last_look if self._looks else 0.0
+        # A repeated block has run twice since the last look.
+        runs = 1 if last.repeats is None else 2
+        self._last_block_s = (now - self._last_look) / runs if self._looks else 0.0
         self._last_look, self._looks = now, self._looks + 1
         answer = decide(self._run)
         if answer.is_sure and self._more_blocks is None:
@@ -98,7 +109,12 @@ class Stopping:
         done = len([block for block in blocks if block not in unfinished])
         return progress.BlockEnded(done, len(blocks), answer, max(0.0, left_s), self.why)
 
-    def _require_top_up(self, missing: int) -> None:
+    def _require_top_up(self, missing: int, total: int) -> None:
+        if total > BLOCKS_LIMIT:
+            raise Problem(
+                f"--blocks +{self._more_blocks}: the run would have {total} blocks; the limit is {BLOCKS_LIMIT}",
+                "Add fewer blocks",
+            )
         if not self._stop.top_up:
             raise Problem(
                 f"the run has at most {self._experiment.design.blocks} blocks and cannot get {missing} more: "
