@@ -26,6 +26,7 @@ duration = "2s"
 [[variant]]
 name = "a"
 """
+PAIR = f'{SMALLEST}[[variant]]\nname = "b"\n'
 
 
 def given(text: str, profile: str | None = None, *assignments: str) -> Experiment:
@@ -315,20 +316,23 @@ def test_workloads_with_other_tables_need_reset_where_there_is_one_database() ->
 
 
 def test_stop_has_its_defaults_and_the_units_of_the_file() -> None:
-    design = given(SMALLEST + "[design]\nstop = {}").design
+    design = given(PAIR + "[design]\nstop = {}").design
     assert design.stop == Stop(half_width_percent=None, max_blocks=20, max_time_s=1800.0, top_up=True)
     assert design.blocks == 20
     text = 'stop = { when = { half_width = "1.5%" }, max_blocks = 30, max_time = "2h", top_up = false }'
-    design = given(f"{SMALLEST}[design]\n{text}").design
+    design = given(f"{PAIR}[design]\n{text}").design
     assert design.stop == Stop(half_width_percent=1.5, max_blocks=30, max_time_s=7200.0, top_up=False)
     assert design == Design.model_validate_json(design.model_dump_json())
 
 
 def test_a_comparison_without_a_number_of_blocks_stops_when_it_is_sure() -> None:
-    other = f'{SMALLEST}[[variant]]\nname = "b"\n'
-    assert given(f"{other}server.variables.innodb_buffer_pool_size = 1\n").design.stop == Stop()
+    assert given(f"{PAIR}server.variables.innodb_buffer_pool_size = 1\n").design.stop == Stop()
     # No verdict about one variant, or about identical ones, can be sure.
-    assert given(other).design.stop is given(SMALLEST).design.stop is None
+    assert given(PAIR).design.stop is given(SMALLEST).design.stop is None
+
+
+def test_one_variant_cannot_stop_when_it_is_sure() -> None:
+    assert "one variant has no comparison" in errors(SMALLEST + "[design]\nstop = {}")["design.stop"]
 
 
 def test_errors_of_stop_name_its_keys() -> None:
@@ -346,7 +350,7 @@ def test_errors_of_stop_name_its_keys() -> None:
 def test_blocks_and_stop_exclude_each_other_and_the_later_of_two_changes_counts() -> None:
     both = f"{SMALLEST}[design]\nblocks = 4\nstop = {{ max_blocks = 9 }}"
     assert "drop blocks and write stop.max_blocks" in errors(both)["design.blocks"]
-    stopping, fixed = f"{SMALLEST}[design]\nstop = {{ max_blocks = 9 }}", f"{SMALLEST}[design]\nblocks = 9"
+    stopping, fixed = f"{PAIR}[design]\nstop = {{ max_blocks = 9 }}", f"{PAIR}[design]\nblocks = 9"
     one = given(stopping, None, "design.blocks=1").design
     assert (one.blocks, one.stop) == (1, None)
     assert given(fixed, None, "design.stop.max_time=1h").design.stop == Stop(max_time_s=3600.0)

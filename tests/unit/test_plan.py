@@ -39,6 +39,16 @@ def test_the_precision_is_that_of_independent_simulations(
     assert factors(blocks, 0) is None
 
 
+@pytest.mark.parametrize(("blocks", "k"), [(75, 1054), (75, 803)])
+def test_many_blocks_have_the_precision_of_the_simulation(
+    blocks: int, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approximate = factors(blocks, k)
+    monkeypatch.setattr("dbdyno.stats.precision.SIMULATED_BLOCKS", blocks)
+    factors.cache_clear()
+    assert factors(blocks, k) == pytest.approx(approximate, rel=0.03)
+
+
 def test_the_scatter_is_pooled_within_comparisons() -> None:
     # Two comparisons with different means, three degrees of freedom, a sum of squares of 0.06.
     found = scatter([[1.0, 1.1, 1.2], [-0.1, 0.1], []])

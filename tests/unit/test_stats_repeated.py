@@ -12,7 +12,7 @@ from dbdyno.stats.family import load_levels, overall_levels
 from dbdyno.stats.paired import Ratios, effect, joint_effects
 from dbdyno.stats.repeated import Looks, repeated
 from dbdyno.stats.repeated_joint import repeated_joint_intervals
-from dbdyno.stats.signed_rank import walsh_averages
+from dbdyno.stats.signed_rank import cut_off, walsh_averages
 
 OPEN, CLOSED = Looks(), Looks(last=20)
 # The cut-offs of the specification, for 8 to 20 blocks.
@@ -62,12 +62,14 @@ def test_what_a_level_excludes_every_higher_level_excludes(comparisons: int, las
             assert cut_offs == sorted(cut_offs, reverse=True)
 
 
-@pytest.mark.parametrize("last", [None, 20, 40])
+@pytest.mark.parametrize(
+    "looks", [Looks(), Looks(20), Looks(40), Looks(24, planned=24), Looks(planned=24), Looks(planned=33)]
+)
 @pytest.mark.parametrize("noise", ["normal", "cauchy"])
-def test_few_runs_miss_the_true_value_at_any_of_forty_looks(last: int | None, noise: str) -> None:
-    random, runs, missed, looks = np.random.default_rng(5), 600, 0, Looks(last)
+def test_few_runs_miss_the_true_value_at_any_of_forty_looks(looks: Looks, noise: str) -> None:
+    random, runs, missed, blocks = np.random.default_rng(5), 600, 0, min(40, looks.last or 40)
     for _ in range(runs):
-        values = random.standard_normal(40) if noise == "normal" else random.standard_cauchy(40)
+        values = random.standard_normal(blocks) if noise == "normal" else random.standard_cauchy(blocks)
         one = repeated(list(values), list(values), 0.05, looks)
         assert one.interval is not None
         missed += one.p_value <= 0.05
@@ -85,6 +87,20 @@ def test_an_interval_only_gets_narrower_with_more_blocks() -> None:
         last = (interval.low, interval.high)
     # Beyond the exact distribution the next look is after 25 blocks.
     assert repeated(values[:24], values[:24], 0.05, OPEN) == repeated(values[:20], values[:20], 0.05, OPEN)
+
+
+@pytest.mark.parametrize("last", [None, 24])
+def test_there_is_a_look_at_the_planned_end_which_is_paid_for(last: int | None) -> None:
+    looks = Looks(last, planned=24)
+    assert looks.counts(24)[-2:] == [20, 24]
+    assert [looks.cut_off(blocks, 0.05, 0.05) > 0 for blocks in (21, 22, 23, 24)] == [False] * 3 + [True]
+    level = 0.05 * (looks.spent(24) - looks.spent(20))
+    assert looks.cut_off(24, 0.05, 0.05) == cut_off(24, level, 0.0)
+    assert looks.half_width(24, 0.05) <= looks.half_width(20, 0.05)
+    # A later top-up pays for the increment since then.
+    if last is None:
+        assert looks.counts(30)[-3:] == [24, 25, 30]
+        assert looks.cut_off(25, 0.05, 0.05) == cut_off(25, 0.05 * (looks.spent(25) - looks.spent(24)), 0.0)
 
 
 def test_looks_that_contradict_each_other_leave_the_latest_interval() -> None:

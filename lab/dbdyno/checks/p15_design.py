@@ -99,7 +99,8 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
 
 def _stop_findings(experiment: Experiment, stop: Stop, sentences: int) -> Iterator[Finding]:
     """Warnings if the limits of design.stop end the run before the first look that can give a verdict."""
-    needed = Looks(None if stop.top_up else stop.max_blocks).blocks_needed(ALPHA / sentences)
+    looks = Looks(None if stop.top_up else stop.max_blocks, planned=stop.max_blocks)
+    needed = looks.blocks_needed(ALPHA / sentences)
     of_sentences = "" if sentences == 1 else f" with {sentences} verdict sentences"
     if stop.max_blocks < needed:
         yield _warn(

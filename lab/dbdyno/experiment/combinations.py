@@ -21,6 +21,9 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
     """All errors of the combination of values, without duplicates."""
     yield from _duplicate_errors("variant", [variant.name for variant in experiment.variants])
     yield from _duplicate_errors("workload", [workload.title for workload in experiment.workloads])
+    if experiment.design.stop is not None and len(experiment.variants) < 2:
+        fix = "Add a [[variant]], or write blocks"
+        yield InputError("design.stop", None, "one variant has no comparison that could end the run", fix)
     yield from _state_errors(experiment)
     yield from _statement_errors(experiment)
     errors: list[InputError] = []

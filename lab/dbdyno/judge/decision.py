@@ -49,7 +49,9 @@ def scale(experiment: Experiment) -> Scale:
 def stopping(experiment: Experiment, family: int = 1) -> Stopping | None:
     """What the statistics of `family` tests with a common error rate need; None for fixed blocks."""
     stop = experiment.design.stop
-    return None if stop is None else Stopping(None if stop.top_up else stop.max_blocks, family)
+    if stop is None:
+        return None
+    return Stopping(None if stop.top_up else stop.max_blocks, family, stop.max_blocks)
 
 
 def compare_all(

@@ -42,6 +42,8 @@ class Stopping:
     last: int | None
     # Number of tests that share the family-wise error rate.
     family: int
+    # Largest number of blocks of the plan.
+    planned: int
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,9 @@ def assess(ratios: Sequence[Ratios], alpha: float, stopping: Stopping | None = N
     """
     looks = of_loads = separate = None
     if stopping is not None:
-        looks = Looks(stopping.last, overall_levels(stopping.family, len(ratios)))
-        of_loads, separate = Looks(stopping.last, load_levels()), Looks(stopping.last)
+        looks = Looks(stopping.last, overall_levels(stopping.family, len(ratios)), stopping.planned)
+        of_loads = Looks(stopping.last, load_levels(), stopping.planned)
+        separate = Looks(stopping.last, planned=stopping.planned)
     overall_ratios = mean_ratios(ratios)
     overall = effect(overall_ratios, alpha, looks)
     return Assessment(

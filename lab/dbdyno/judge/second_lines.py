@@ -90,7 +90,7 @@ class Line:
 def second_lines(comparisons: Sequence[Comparison], experiment: Experiment) -> list[list[Line]]:
     """The second lines of each comparison, in the same order; [] without a result, and in factorial runs."""
     stop = stopping(experiment)
-    looks = Looks(stop.last) if stop else None
+    looks = Looks(stop.last, planned=stop.planned) if stop else None
     of_each = [_lines(one, looks) for one in comparisons]
     floors: dict[tuple[str, int, SecondMetric], float] = {}
     for one, lines in zip(comparisons, of_each, strict=True):

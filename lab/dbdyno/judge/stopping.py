@@ -140,7 +140,7 @@ def rule(
         half_width_percent=stop.half_width_percent,
         is_met=progress(trials, experiment, found).is_sure,
         why=endings[-1].why if endings else None,
-        looks=Looks().counts(finished),
+        looks=Looks(planned=stop.max_blocks).counts(finished),
         spending="alpha (1 - 5 / n)" if stop.top_up else "alpha (n / last)^2",
     )
 

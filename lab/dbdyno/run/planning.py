@@ -208,7 +208,8 @@ def _precision(experiment: Experiment, blocks: int, deviation: float) -> tuple[f
     if stop is None:
         k = cut_off(blocks, alpha, 0.0)
     else:
-        k = Looks(None if stop.top_up else stop.max_blocks).cut_off(blocks, alpha, alpha)
+        looks = Looks(None if stop.top_up else stop.max_blocks, planned=stop.max_blocks)
+        k = looks.cut_off(blocks, alpha, alpha)
     widths = factors(blocks, k)
     return widths and (100.0 * math.expm1(widths[0] * deviation), 100.0 * math.expm1(widths[1] * deviation))
 

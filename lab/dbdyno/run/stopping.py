@@ -112,7 +112,8 @@ class Stopping:
     def _require_top_up(self, missing: int, total: int) -> None:
         if total > BLOCKS_LIMIT:
             raise Problem(
-                f"--blocks +{self._more_blocks}: the run would have {total} blocks; the limit is {BLOCKS_LIMIT}",
+                f"--blocks +{self._more_blocks}: the run would have {total} blocks; the limit is "
+                f"{BLOCKS_LIMIT}",
                 "Add fewer blocks",
             )
         if not self._stop.top_up:

@@ -20,6 +20,9 @@ from dbdyno.stats.signed_rank import walsh_averages
 # Chance that a true difference is found, and confidence of the upper bound of the scatter.
 POWER, CONFIDENCE = 0.9, 0.8
 SAMPLES, SEED = 2_000, 1
+# With more blocks the simulation takes seconds, and these constants of the normal approximation agree with it
+# within 4 %.
+SIMULATED_BLOCKS, HALF_WIDTH, DETECTED = 50, 1.05, 1.35
 
 
 @lru_cache(maxsize=256)
@@ -29,6 +32,10 @@ def factors(blocks: int, cut_off: int) -> tuple[float, float] | None:
     """
     if cut_off == 0:
         return None
+    if blocks > SIMULATED_BLOCKS:
+        mean, variance = blocks * (blocks + 1) / 4.0, blocks * (blocks + 1) * (2 * blocks + 1) / 24.0
+        half = HALF_WIDTH * (mean - cut_off) / math.sqrt(variance * blocks)
+        return half, half + DETECTED / math.sqrt(blocks)
     random = np.random.default_rng([SEED, blocks])
     ends = np.array(
         [

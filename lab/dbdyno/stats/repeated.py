@@ -14,8 +14,8 @@ k(n) is exact. If the differences are symmetric and exchangeable, the absolute v
 the n ranks with the same probability, its sign is fair, and neither depends on the past. So the pattern of
 signs in order of the absolute values is a Markov chain, whose distribution without the patterns that were
 rejected at earlier looks is known. k(n) is the largest number that keeps the chance of a miss within what is
-spent. Beyond `EXACT_BLOCKS` there is a look whenever there are a quarter more blocks, at the level of the
-increment of the spending; the sum of the levels bounds the chance of a miss.
+spent. Beyond `EXACT_BLOCKS` there is a look whenever there are a quarter more blocks, and one at the planned
+end, at the level of the increment of the spending; the sum of the levels bounds the chance of a miss.
 
 The interval after n blocks is the intersection of those of all looks so far, so that a result does not
 disappear when blocks are added.
@@ -55,6 +55,8 @@ class Looks:
     # The significance levels of the tests, relative to that of the interval. The cut-off of each level is not
     # above that of a higher level, so that a result at one level is a result at every higher one.
     factors: tuple[float, ...] = (1.0,)
+    # Largest number of blocks of the plan, at which there is a look. It is fixed before the run.
+    planned: int | None = None
 
     def spent(self, blocks: int) -> float:
         """The share of the significance level that may be spent by the look after so many blocks."""
@@ -64,11 +66,12 @@ class Looks:
 
     def counts(self, blocks: int) -> list[int]:
         """The numbers of blocks at all looks up to `blocks`."""
-        counts = list(range(FIRST_LOOK, min(blocks, EXACT_BLOCKS) + 1))
+        counts = set(range(FIRST_LOOK, min(blocks, EXACT_BLOCKS) + 1))
         later = EXACT_BLOCKS
         while (later := _next_look(later)) <= blocks:
-            counts.append(later)
-        return counts
+            counts.add(later)
+        ends = (self.last or 0, self.planned or 0)
+        return sorted(counts.union(end for end in ends if EXACT_BLOCKS < end <= blocks))
 
     def levels(self, alpha: float) -> list[float]:
         """The significance levels of the tests of an effect whose interval has the level `alpha`."""
@@ -87,11 +90,9 @@ class Looks:
             # Equal levels that are computed in different ways share their cut-offs.
             most = _SMALL if blocks <= _SMALL else EXACT_BLOCKS
             return _exact_cut_offs(self.last, rounded(alpha), most)[blocks]
-        earlier = EXACT_BLOCKS
-        while (later := _next_look(earlier)) < blocks:
-            earlier = later
+        earlier, latest = self.counts(blocks)[-2:]
         level = alpha * (self.spent(blocks) - self.spent(earlier))
-        return cut_off(blocks, level, 0.0) if later == blocks and level > 0.0 else 0
+        return cut_off(blocks, level, 0.0) if latest == blocks and level > 0.0 else 0
 
     def half_width(self, blocks: int, alpha: float) -> float:
         """About half the width of the interval, in standard deviations of normal differences."""
@@ -111,7 +112,7 @@ class Looks:
 
 
 def _next_look(blocks: int) -> int:
-    """The next look beyond `EXACT_BLOCKS`: 25, 30, 40, 50, 60, 75 blocks and so on."""
+    """The next regular look beyond `EXACT_BLOCKS`: 25, 30, 40, 50, 60, 75 blocks and so on."""
     return LATER_LOOKS * round(1.25 * blocks / LATER_LOOKS)
 
 
