@@ -59,6 +59,10 @@ P07 = "on purpose"
 [[variant]]
 name = "a"
 server = { variables = { x = 1, y = "2G", z = true, u = 0.5 }, hook_timeout = "500ms" }
+workload = { oltp_read_only = { table_size = 5 }, sql = { parameters = { id = "uniform(1, 2)" } } }
+load = { reconnect_every = 5, give_up = "1s" }
+session = { isolation = "read committed", variables = { x = 1 }, sql = ["SET @a = 1"] }
+data = { after = [] }
 """
 FACTORS = FULL.partition("[[variant]]")[0] + (
     '[[variant]]\nserver.cpus = "0"\n'
@@ -88,6 +92,7 @@ def test_the_lab_has_the_schemas(name: Name, capsys: pytest.CaptureFixture[str])
         'load.duration = "5s"\n"workload[other]".keys = { distribution = "zipfian", exponent = 0.5 }',
         '"workload[other]".keys.distribution = "zipfian"\n"design.stop.when.half_width" = "2%"',
         "[profile.p.variant]\n\"server.cpus\" = '0'\nserver.variables.new = false",
+        '"variant.session.variables.x" = "1"\n"variant[a].workload.sql.setup" = []',
         '"variant[a]"."server.kind" = "local"\n"workload[sql].tables.t.rows" = 7\n"load.steps" = []',
         '"workload[sql].tables.t" = { rows = 7 }\n"override.P08" = "yes"\nexperiment.question = "?"',
     ],
@@ -95,6 +100,12 @@ def test_the_lab_has_the_schemas(name: Name, capsys: pytest.CaptureFixture[str])
 def test_profiles_are_accepted_in_every_form(changes: str) -> None:
     text = FULL.replace('keys = "pareto"', "")
     given(f"{text}[profile.p]\n{changes}\n", "p")
+
+
+def test_a_session_variable_has_a_valid_name() -> None:
+    document = tomllib.loads(FULL)
+    document["variant"][0]["session"]["variables"] = {"a b": 1}
+    assert not SCHEMA.is_valid(document)
 
 
 @pytest.mark.parametrize("text", [FULL, FACTORS])
@@ -113,7 +124,10 @@ def test_an_unknown_key_is_rejected_in_every_table(text: str) -> None:
 def _tables(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
     """The paths of the tables whose keys dbdyno names."""
     free = (
-        path[-1:] in (("variables",), ("parameters",), ("columns",), ("override",)) or "factor" in path[-2:]
+        path[-1:] in (("variables",), ("parameters",), ("columns",), ("override",))
+        or "factor" in path[-2:]
+        # A workload's title in [variant.workload].
+        or (path[-2:-1] == ("workload",) and isinstance(path[-1], str))
     )
     if isinstance(value, dict) and not free:
         yield path

@@ -250,6 +250,32 @@ def test_changed_fields_of_statements_are_named(tmp_path: Path) -> None:
     assert is_identical(experiment, experiment.variants[1])
 
 
+def test_a_title_that_is_a_key_of_a_workload_is_ambiguous() -> None:
+    text = SQL.replace('label = "w"', 'label = "tables"')
+    assert given(text + "[variant.workload]\norder = 'in-order'\n")
+    (error,) = errors_of(text + "[variant.workload.tables]\norder = 'in-order'\n")
+    assert error.startswith("variant[b].workload.tables: this is a key of a workload, and the title of one")
+
+
+def test_a_variant_replaces_what_a_sql_file_has(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("SELECT 1;\n")
+    head, _, rest = SQL.replace(
+        'transactions = [{ sql = "SELECT * FROM t WHERE id = :id", rows = 1 }]', "LIST"
+    ).partition("LIST")
+    pair = ('file = "a.sql"\n', 'transactions = ["SELECT 2"]\n')
+    for first, second, sql in ((*pair, "SELECT 2"), (*reversed(pair), "SELECT 1")):
+        text = f"{head}{first}{rest}[variant.workload]\n{second}"
+        experiment = read_bytes(
+            text.replace('parameters.id = "uniform(1, 10)"', "").encode(), tmp_path / "x.toml", None, ()
+        )
+        (own,) = experiment.workloads_of(experiment.variants[1])
+        assert isinstance(own, SqlWorkload)
+        assert [statement.sql for _, _, statement in own.named_statements()] == [sql]
+    both = f"{head}{pair[0]}{rest}[variant.workload]\n{''.join(pair)}"
+    with pytest.raises(InvalidExperiment, match=r"the \.sql file also has transactions"):
+        read_bytes(both.encode(), tmp_path / "x.toml", None, ())
+
+
 def test_statements_after_loading_are_for_the_tables_of_one_workload() -> None:
     two = OLTP.replace("[load]", '[[workload]]\nname = "oltp_read_only"\ntable_size = 1_000\n[load]')
     after = '[variant.data]\nafter = ["CREATE INDEX c ON sbtest1 (c)"]\n'

@@ -40,8 +40,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     creates, and exactly the ids 1 to table_size; after a group, the number of rows and the ids must be within
     1 % of these. Any larger difference is a stop. An AUTO_INCREMENT counter other than table_size + 1 on
     fresh data is a warning: rows were inserted and deleted after loading. For the user's own SQL, the tables
-    that `setup` creates must exist before the load, and generated tables must have their number of rows. A
-    note lists what a variant's `data.after` changed in columns, indexes and storage engine.
+    that `setup` creates must exist before the load, and generated tables must have their number of rows. For
+    a bundled OLTP workload, a note lists what a variant's `data.after` changed in columns, indexes and
+    storage engine.
     """
     if context.server is None:
         return

@@ -102,6 +102,10 @@ def _clean(value: Any) -> Any:
         case {"$ref": target, **rest} if rest:
             # In draft 7 the other keys next to a $ref have no effect.
             return {"allOf": [{"$ref": target}], **rest}
+    if patterns := cleaned.pop("patternProperties", {}):
+        # Other keys are invalid, and profiles need the schema of the values.
+        ((pattern, values),) = patterns.items()
+        return {**cleaned, **_map(values), "propertyNames": {"pattern": pattern}}
     return cleaned
 
 

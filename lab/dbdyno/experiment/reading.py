@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -165,12 +165,16 @@ def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -
 
 
 def _resolve_workload(
-    workload: dict[str, Any], folder: Path, dialect: Dialect, errors: list[InputError]
+    workload: dict[str, Any],
+    folder: Path,
+    dialect: Dialect,
+    errors: list[InputError],
+    changes: Collection[str] = (),
 ) -> dict[str, Any]:
     if script_reading.is_script(workload):
         return script_reading.resolve(workload, folder, errors)
     if workload.get("name") == "sql":
-        return sql_reading.resolve(workload, folder, dialect, errors)
+        return sql_reading.resolve(workload, folder, dialect, errors, changes)
     if workload.get("name") == "lua":
         fix = 'Write script = "FILE.lua" instead'
         errors.append(InputError("workload[lua].name", "lua", "this is not a workload name", fix))
@@ -230,8 +234,10 @@ def _resolve_variant(
 ) -> dict[str, Any]:
     """A variant with complete workloads, times in seconds, and absolute paths."""
 
-    def resolve_workload(workload: dict[str, Any], own_errors: list[InputError]) -> dict[str, Any]:
-        return _resolve_workload(workload, folder, _dialects([variant])[0], own_errors)
+    def resolve_workload(
+        workload: dict[str, Any], own_errors: list[InputError], changes: Collection[str]
+    ) -> dict[str, Any]:
+        return _resolve_workload(workload, folder, _dialects([variant])[0], own_errors, changes)
 
     place = f"variant[{variant.get('name', '?')}]"
     errors += variant_reading.connection_errors(variant)

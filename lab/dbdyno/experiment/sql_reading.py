@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,18 +46,24 @@ def dialect_of(server: Any) -> Dialect:
 
 
 def resolve(
-    workload: dict[str, Any], folder: Path, dialect: Dialect, errors: list[InputError]
+    workload: dict[str, Any],
+    folder: Path,
+    dialect: Dialect,
+    errors: list[InputError],
+    changes: Collection[str] = (),
 ) -> dict[str, Any]:
     """A SQL `[[workload]]` with the content of its file, and with absolute paths.
 
     Tables of the file and the workload are merged; lists are not, since their order would be ambiguous.
+    `changes` are the keys that a variant sets: its list replaces the file's, and its file the list.
     """
     place = f"workload[{workload.get('label', 'sql')}]"
     merged = dict(workload)
     errors += _line_errors(place, workload.get("transactions"))
     if isinstance(path := workload.get("file"), str):
         absolute = (folder / Path(path).expanduser()).resolve()
-        merged = _merge(_read_file(absolute, f"{place}.file", path, dialect, errors), workload, place, errors)
+        content = _read_file(absolute, f"{place}.file", path, dialect, errors)
+        merged = _merge(content, workload, place, errors, changes)
         merged["file"] = str(absolute)
         # Paths in the file are relative to its folder.
         folder = absolute.parent
@@ -107,7 +113,11 @@ def _read_file(
 
 
 def _merge(
-    file_content: dict[str, Any], own: dict[str, Any], place: str, errors: list[InputError]
+    file_content: dict[str, Any],
+    own: dict[str, Any],
+    place: str,
+    errors: list[InputError],
+    changes: Collection[str],
 ) -> dict[str, Any]:
     merged = dict(file_content)
     for key, value in own.items():
@@ -123,11 +133,11 @@ def _merge(
                     for name, one in value.items()
                 },
             }
-        elif isinstance(before, list):
+        elif isinstance(before, list) and (key in changes) == ("file" in changes):
             errors.append(
                 InputError(f"{place}.{key}", None, f"the .sql file also has {key}", "Remove one of them")
             )
-        else:
+        elif not isinstance(before, list) or key in changes:
             merged[key] = value
     return merged
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -14,8 +14,8 @@ from dbdyno.experiment.script_reading import workload_title
 from dbdyno.experiment.server import ConnectionSettings
 from dbdyno.experiment.variant import VariantLoad
 
-# Resolves the table of a workload; appends the errors to the list.
-ResolveWorkload = Callable[[dict[str, Any], list[InputError]], dict[str, Any]]
+# Resolves the table of a workload, of which a variant sets some keys; appends the errors to the list.
+ResolveWorkload = Callable[[dict[str, Any], list[InputError], Collection[str]], dict[str, Any]]
 
 # Keys of [load] that determine which trials are compared with each other.
 _PAIRING = ("connections", "rate", "duration", "warmup", "arrivals", "ramp", "steps")
@@ -26,6 +26,8 @@ ELSEWHERE = {
     "session": "Write sql = [ … ] under [variant.session]; these statements follow those of the workload",
     "after": "Write after = [ … ] under [variant.data]; these statements follow those of the workload",
 }
+# Keys of a workload whose values may be tables.
+_TABLES = {"keys", "parameters", "tables", "replay", "options"}
 # Keys of a connection that name a file.
 CONNECTION_FILES = ("tls_ca", "tls_certificate", "tls_key", "server_public_key")
 
@@ -117,6 +119,9 @@ def _resolve_workloads(
     shared = {
         key: value for key, value in changes.items() if key not in titles or not isinstance(value, dict)
     }
+    for key in sorted(_TABLES & set(titles) & {key for key in changes if isinstance(changes[key], dict)}):
+        problem = "this is a key of a workload, and the title of one"
+        errors.append(InputError(f"{place}.{key}", None, problem, "Give the workload another label"))
     resolved = []
     for title, workload in zip(titles, workloads, strict=True):
         own = changes[title] if isinstance(changes.get(title), dict) else {}
@@ -133,7 +138,7 @@ def _resolve_workloads(
             base.pop("name", None)
         merged = {**_merge(base, keys), "label": title}
         own_errors: list[InputError] = []
-        resolved.append(resolve_workload(merged, own_errors))
+        resolved.append(resolve_workload(merged, own_errors, keys.keys()))
         errors += relocate(own_errors, title, place)
     return resolved
 
