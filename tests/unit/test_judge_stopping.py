@@ -15,6 +15,7 @@ from tests.unit.stored_run import Arms, Making, judged, make, verdict_of
 
 from dbdyno.experiment.model import Experiment, Factor, Stop
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
 from dbdyno.judge import evidence, judge
 from dbdyno.judge.decision import compare_all
 from dbdyno.judge.sentence import sentence
@@ -128,6 +129,9 @@ def test_the_blocks_still_expected_follow_from_estimate_and_variation() -> None:
     assert expected(3, -0.3, 0.02) == 5
     assert expected(8, 0.03, 0.06) == 12
     assert expected(12, -0.3, 0.02) == 0
+    # No number of blocks gives a verdict that a finding forbids.
+    disturbed = Finding("D06", "warn", "disturbed")
+    assert progress(trials(of, 12, -0.3), of, [disturbed]).comparisons[0].blocks_still_expected is None
 
 
 def test_a_half_width_is_a_rule_of_its_own() -> None:

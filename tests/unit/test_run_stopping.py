@@ -14,6 +14,7 @@ from tests.unit.fake_server import FakeServers, install
 from tests.unit.test_repeats import load, store
 from tests.unit.test_run_coordinator import Listening, created, experiment, interrupt
 
+from dbdyno.commands.compare import _blocks_after, _print_resume_command
 from dbdyno.commands.compare import compare as compare_command
 from dbdyno.commands.watch import block_text
 from dbdyno.experiment.model import Experiment, Stop
@@ -127,6 +128,19 @@ def test_a_refused_top_up_adds_no_blocks(
         with pytest.raises(Problem, match=message):
             call(run, limits)
     assert (len(run.schedule()), ends(run), call(run).ended()) == (10, ["sure"], [])
+
+
+def test_the_command_that_continues_a_top_up_names_the_blocks_that_are_left(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = created(stopping_experiment(basedir), tmp_path)
+    judge_is_sure_after(monkeypatch, 1)
+    call(run)
+    blocks = _blocks_after(run, Limits(more_blocks=3))
+    call(run, Limits(more_blocks=2))
+    monkeypatch.setattr("sys.argv", ["dbdyno", "compare", "f.toml", "--resume", "--blocks", "+3"])
+    assert _print_resume_command(run, blocks)
+    assert capsys.readouterr().err.endswith("Continue with: dbdyno compare f.toml --resume --blocks +1\n")
 
 
 def test_a_call_with_some_of_the_planned_blocks_does_not_end_the_run(

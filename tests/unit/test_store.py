@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Stop, Variant
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.store import VERDICT, Run, StoreProblem, files
@@ -157,6 +157,17 @@ def test_resume_takes_the_newest_run_of_the_same_experiment(tmp_path: Path) -> N
     new.release()
     new.path.rename(new.path.with_name("20990101T000000Z-0000"))
     assert Run.resume(tmp_path, experiment()).path.name == "20990101T000000Z-0000"
+
+
+def test_a_run_of_eight_blocks_is_not_resumed_until_it_is_sure_and_the_fix_names_the_option(
+    tmp_path: Path,
+) -> None:
+    create(tmp_path).release()
+    given, blocks = experiment(), experiment().design.blocks
+    changed = given.model_copy(update={"design": Design(**given.design.model_dump() | {"stop": Stop()})})
+    with pytest.raises(StoreProblem) as caught:
+        Run.resume(tmp_path, changed)
+    assert f"--set of that run, --blocks {blocks}, or leave out" in (caught.value.fix or "")
 
 
 def test_resume_refuses_another_experiment_and_says_what_differs(tmp_path: Path) -> None:

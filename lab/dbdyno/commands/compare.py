@@ -7,6 +7,8 @@ written after the verdict is printed, so a chart that fails affects neither the 
 
 from __future__ import annotations
 
+import contextlib
+import re
 import secrets
 import shlex
 import sys
@@ -45,7 +47,7 @@ from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.run.planning import find_earlier, time_shares
 from dbdyno.run.planning import plan as make_plan
-from dbdyno.run.stopping import Limits
+from dbdyno.run.stopping import Limits, finished_blocks
 from dbdyno.store import Run, files
 from dbdyno.store.verdict import VerdictFile
 
@@ -99,7 +101,13 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     comparison_output.describe(console, experiment, profile)
     if expected is not None:
         console.print(f"  plan      {summary(expected)}", soft_wrap=True)
-    conclusion = _run(console, experiment, run, engine, limits)
+    conclusion = _run(console, experiment, run, engine, limits, no_report=no_report)
+    verdict = _conclude(run, experiment, no_report=no_report)
+    raise typer.Exit(_exit_code(verdict, conclusion, undecided))
+
+
+def _conclude(run: Run, experiment: Experiment, *, no_report: bool) -> VerdictFile:
+    """Judge the run, print the result and write the report. Raises StoreProblem."""
     with files.store_errors(run.path):
         verdict = judge.judge(run)
     try:
@@ -110,7 +118,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
             print(f"run: {run.path}", file=sys.stderr)
         else:
             comparison_output.write_report(run)
-    raise typer.Exit(_exit_code(verdict, conclusion, undecided))
+    return verdict
 
 
 def _parse_blocks(text: str | None, *, resume: bool) -> tuple[int | None, int | None]:
@@ -168,24 +176,29 @@ def _open(
     return Run.create(results, experiment, file.read_bytes(), profile, environment(engine.version()))
 
 
-def _run(console: Console, experiment: Experiment, run: Run, engine: Engine, limits: Limits) -> Conclusion:
+def _run(
+    console: Console, experiment: Experiment, run: Run, engine: Engine, limits: Limits, *, no_report: bool
+) -> Conclusion:
     """Run the trials. An early end prints the command that continues the run, and the verdict so far if the
     experiment has `design.stop`.
     """
-    began = time.monotonic()
+    began, stored = time.monotonic(), len(run.trials())
+    blocks = _blocks_after(run, limits)
     try:
         with interruptible("stopping the servers"), show_progress(console, experiment) as listen:
             conclusion = run_comparison(experiment, run, listen, engine, limits)
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
-        if _print_resume_command(run) and experiment.design.stop is not None:
-            with files.store_errors(run.path):
-                judge.judge(run)
-            comparison_output.show(run, experiment)
+        if _print_resume_command(run, blocks) and experiment.design.stop is not None:
+            _conclude(run, experiment, no_report=no_report)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Problem as problem:
         print_problem(problem)
-        _print_resume_command(run)
+        is_kept = _print_resume_command(run, blocks)
+        if is_kept and experiment.design.stop is not None and len(run.trials()) > stored:
+            # The error above is the one to report.
+            with contextlib.suppress(Problem):
+                _conclude(run, experiment, no_report=no_report)
         raise typer.Exit(problem.exit_code) from problem
     shares = time_shares(run)
     share = f": {shares.text()}" if shares else ""
@@ -193,21 +206,30 @@ def _run(console: Console, experiment: Experiment, run: Run, engine: Engine, lim
     return conclusion
 
 
-def _print_resume_command(run: Run) -> bool:
-    """After an early end, print what is stored and the command that continues the run. Returns whether
-    anything is stored.
+def _blocks_after(run: Run, limits: Limits) -> int | None:
+    """Number of finished blocks after a call that adds blocks."""
+    return None if limits.more_blocks is None else len(finished_blocks(run)) + limits.more_blocks
+
+
+def _print_resume_command(run: Run, blocks: int | None) -> bool:
+    """After an early end, print what is stored and the command that continues the run, up to `blocks`
+    finished blocks if the call was limited to them. Returns whether anything is stored.
     """
     try:
         if run.discard_if_empty():
             return False
         done = sum(trial.is_done for trial in run.trials())
         planned = len(run.schedule())
+        left = None if blocks is None else blocks - len(finished_blocks(run))
     except Problem:
         # The store itself failed; that error has been printed.
         return False
     arguments = [*sys.argv[1:]] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
+    if left is not None:
+        arguments = [re.sub(r"^(--blocks=)?\+\d+$", rf"\g<1>+{left}", one) for one in arguments]
     print(f"  {done} of {planned} trials are finished and kept in {run.path}", file=sys.stderr)
-    print(f"  Continue with: dbdyno {shlex.join(arguments)}", file=sys.stderr)
+    if left != 0:
+        print(f"  Continue with: dbdyno {shlex.join(arguments)}", file=sys.stderr)
     return True
 
 

@@ -101,7 +101,14 @@ def progress(
     """The same for the trials of the finished blocks, in the order in which the blocks were finished."""
     if is_factorial(experiment):
         entries = tuple(
-            _entry(contrast, workload, judged, verdict in WORDS, experiment)
+            _entry(
+                contrast,
+                workload,
+                judged,
+                experiment,
+                is_answered=verdict in WORDS,
+                is_blocked=verdict == Verdict.NOT_COMPARABLE,
+            )
             for contrast, workload, judged, verdict in judged_factors(trials, experiment, found)
         )
     else:
@@ -109,7 +116,14 @@ def progress(
         # Identical variants measure the noise floor of the other comparisons, and have no answer.
         different = [one for one in comparisons if not one.is_identical] or comparisons
         entries = tuple(
-            _entry(one.variant, one.workload, one.judged, _is_answered(one, experiment, found), experiment)
+            _entry(
+                one.variant,
+                one.workload,
+                one.judged,
+                experiment,
+                is_answered=_is_answered(one, experiment, found),
+                is_blocked=_is_blocked(one, experiment),
+            )
             for one in different
         )
     return Progress(bool(entries) and all(one.blocks_still_expected == 0 for one in entries), entries)
@@ -122,6 +136,14 @@ def _is_answered(comparison: Comparison, experiment: Experiment, found: Sequence
         return comparison.judged.verdict in WORDS
     relevant = relevant_to(comparison.names, found)
     return result(comparison_entry(comparison, ""), max_loss_percent, relevant) in GATE_ANSWERS
+
+
+def _is_blocked(comparison: Comparison, experiment: Experiment) -> bool:
+    """Whether a finding or the noise floor forbids an answer, however many blocks run."""
+    design, overall, floor = experiment.design, comparison.judged.overall, comparison.floor_percent
+    is_noise = overall is not None and floor is not None and abs(overall.effect_percent) <= floor
+    other_answers = design.delta_percent is not None or design.max_loss_percent is not None
+    return bool(comparison.stops) or comparison.is_disturbed or (is_noise and not other_answers)
 
 
 def rule(
@@ -146,13 +168,21 @@ def rule(
 
 
 def _entry(
-    variant: str, workload: str, judged: Judged, is_answered: bool, experiment: Experiment
+    variant: str,
+    workload: str,
+    judged: Judged,
+    experiment: Experiment,
+    *,
+    is_answered: bool,
+    is_blocked: bool,
 ) -> ComparisonProgress:
     ends = judged.overall.interval_percent if judged.overall else None
     half = (ends[1] - ends[0]) / 2.0 if ends and all(map(math.isfinite, ends)) else None
-    return ComparisonProgress(
-        variant, workload, ends, half, _blocks_still_expected(judged, is_answered, half, experiment)
-    )
+    expected = None
+    stop = experiment.design.stop
+    if is_answered or not is_blocked or (stop and stop.half_width_percent is not None):
+        expected = _blocks_still_expected(judged, is_answered, half, experiment)
+    return ComparisonProgress(variant, workload, ends, half, expected)
 
 
 def _blocks_still_expected(

@@ -89,10 +89,7 @@ class Stopping:
         """Ask the judge after the block of `last`; `todo` are the remaining trials. Sets `why` if the call
         ends.
         """
-        trials = self._run.schedule()
-        finished = {trial.index for trial in self._run.trials()}
-        unfinished = {trial.block for trial in trials if trial.index not in finished}
-        blocks = planned_blocks(trials)
+        blocks = planned_blocks(self._run.schedule())
         now = time.monotonic()
         left_s = self.limit_s - (now - self._began)
         # A repeated block has run twice since the last look.
@@ -106,7 +103,7 @@ class Stopping:
             self.why = "blocks"
         elif max(self._estimate.block_s, self._last_block_s) > left_s:
             self.why = "time"
-        done = len([block for block in blocks if block not in unfinished])
+        done = len(finished_blocks(self._run))
         return progress.BlockEnded(done, len(blocks), answer, max(0.0, left_s), self.why)
 
     def _require_top_up(self, missing: int, total: int) -> None:
@@ -135,6 +132,14 @@ class Stopping:
                 f"{format_duration(least_s)}: no block would begin",
                 "Raise max_time in [design] stop, or give --max-time",
             )
+
+
+def finished_blocks(run: Run) -> list[int]:
+    """The planned blocks of which every trial has ended. Raises StoreProblem."""
+    trials = run.schedule()
+    finished = {trial.index for trial in run.trials()}
+    unfinished = {trial.block for trial in trials if trial.index not in finished}
+    return [block for block in planned_blocks(trials) if block not in unfinished]
 
 
 def _running_order(trial: Trial) -> tuple[int, bool, int]:

@@ -96,9 +96,13 @@ class Run:
         stored_design = run.experiment().design
         experiment = experiment.with_order_seed(stored_design.order_seed).with_max_time_of(stored_design)
         if difference := run._difference(experiment):
+            # The default of older versions was a fixed number of blocks.
+            is_fixed = stored_design.stop is None and experiment.design.stop is not None
+            blocks = f", --blocks {stored_design.blocks}" if is_fixed else ""
             raise StoreProblem(
                 f"{run.path} is a run of another experiment: {difference}",
-                "Use the file, --profile and --set of that run, or leave out --resume to start a new run",
+                f"Use the file, --profile and --set of that run{blocks}, or leave out --resume to start a "
+                "new run",
             )
         if any("slot" not in entry for entry in run._schedule_json()):
             raise StoreProblem(
