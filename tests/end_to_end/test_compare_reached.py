@@ -194,7 +194,8 @@ def test_variants_that_connect_differently_share_one_database(
     one = given.table("one", pair[0])
     other = given.table("other", pair[0], more='[variant.session]\ncompression = "zlib"')
     after = '[variant.data]\nafter = ["CREATE INDEX own ON sbtest1 (c)"]\n'
-    preserve = ("--no-report", "--set", "design.state=preserve", "--set", "design.order_seed=1")
+    short = ("--no-report", "--set", "design.blocks=1")
+    preserve = (*short, "--set", "design.state=preserve", "--set", "design.order_seed=1")
     answer = given.comparing(one + after, other + after).run(*preserve)
     assert answer.returncode == 0, answer.stderr
     assert tables_of(pair[0]) == set()
@@ -211,7 +212,7 @@ def test_variants_that_connect_differently_share_one_database(
     assert OWN_SQL in head
     # P04 sends the workload's own session first.
     sql = 'sql = ["SET SESSION max_sort_length = @length"]\n'
-    answer = Comparing(given.results, head + one + other + sql).run("--no-report")
+    answer = Comparing(given.results, head + one + other + sql).run(*short)
     assert answer.returncode == 0, answer.stderr
     assert tables_of(pair[0]) == set()
 

@@ -63,6 +63,8 @@ workload = { oltp_read_only = { table_size = 5 }, sql = { parameters = { id = "u
 load = { reconnect_every = 5, give_up = "1s" }
 session = { isolation = "read committed", variables = { x = 1 }, sql = ["SET @a = 1"] }
 data = { after = [] }
+[[variant]]
+name = "b"
 """
 FACTORS = FULL.partition("[[variant]]")[0] + (
     '[[variant]]\nserver.cpus = "0"\n'
