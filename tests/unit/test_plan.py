@@ -13,7 +13,7 @@ from tests.unit.stored_run import Making
 
 from dbdyno.commands.plan import describe, summary
 from dbdyno.commands.plan import plan as plan_command
-from dbdyno.experiment.model import Design, Stop
+from dbdyno.experiment.model import Design, Factor, Stop
 from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.run.planning import find_earlier, plan, read_earlier, time_shares
@@ -98,6 +98,20 @@ def test_a_damaged_earlier_run_is_left_out_and_a_named_one_is_named(tmp_path: Pa
     assert named.source.startswith(f"8 blocks of {run.path} differ by")
     with pytest.raises(Problem, match="not a percentage below 100"):
         plan_command(ROOT / "examples" / "mariadb-flush-at-commit.toml", noise="100000%")
+
+
+def test_the_plan_of_factors_says_whose_precision_it_shows(tmp_path: Path) -> None:
+    given = stored_run.make(tmp_path, Making(connections=(10,))).experiment()
+    factors = (Factor(name="x", levels=("1", "2")), Factor(name="y", levels=("1", "2")))
+    levels = [{"x": x, "y": y} for x in "12" for y in "12"]
+    variants = tuple(
+        given.variants[0].model_copy(update={"name": f"v{index}", "levels": one})
+        for index, one in enumerate(levels)
+    )
+    factorial = given.model_copy(update={"factors": factors, "variants": variants})
+    text = "\n".join(describe(factorial, None, plan(factorial, [])))
+    assert "the precision is that of two variants" in text
+    assert "two variants" not in "\n".join(describe(given, None, plan(given, [])))
 
 
 def test_without_earlier_runs_there_is_a_column_for_each_noise(tmp_path: Path) -> None:

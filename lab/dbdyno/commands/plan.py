@@ -10,6 +10,7 @@ import typer
 
 from dbdyno.commands.completion import ExperimentFile, Profile, stored_runs
 from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.stop import parse_percent
@@ -79,6 +80,11 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
         f"{_bytes(made.trials_per_block * made.records_bytes)} of records per block",
         f"  design    {design_text(experiment)}",
         f"  noise     {made.scatters[0].source}" if len(made.scatters) == 1 else "  noise     no earlier run",
+        *(
+            ["  factors   the precision is that of two variants; effects are means of such comparisons"]
+            if is_factorial(experiment)
+            else []
+        ),
         "",
         *(
             [" " * 31 + "  ".join(f"{one.source:>26}" for one in made.scatters)]
