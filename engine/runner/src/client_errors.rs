@@ -38,7 +38,7 @@ pub fn connect_failure(error: &WireError, target: &Target, number: u64) -> Serve
 }
 
 /// Describes why a statement failed.
-pub(crate) fn statement_failure(action: FailedAction, error: &WireError, statement: &str) -> ServerFailure {
+pub fn statement_failure(action: FailedAction, error: &WireError, statement: &str) -> ServerFailure {
     let (code, message) = code_and_message(error);
     let mut end = statement.len().min(STATEMENT_BYTES_MAX);
     while !statement.is_char_boundary(end) {

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use dbdyno_runner::client_errors;
 use dbdyno_runner::external::{self, is_lost, is_retried};
-use dbdyno_schema::record::ErrorClass;
+use dbdyno_schema::record::{ErrorClass, FailedAction};
 use dbdyno_sysbench::log::Level;
 use dbdyno_wire::mysql::errors::{CLIENT_LOST, CR_SERVER_GONE_ERROR};
 use dbdyno_wire::postgres::errors::CONNECTION_DOES_NOT_EXIST;
 use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_wire::{Connection, WireError};
 
-use super::session::{MeasuredUser, NumberedConnection, UserSession};
+use super::failure::session_failure;
+use super::session::{MeasuredUser, NumberedConnection, OpenFailure, UserSession};
 use crate::context::Context;
 use crate::sql::{Answer, ConnectionId, SqlError, StatementId};
 
@@ -132,10 +133,17 @@ impl<C: ScriptedConnector> UserSession<C> {
     }
 
     /// Logs why connection `number` of the run could not be opened.
-    pub(super) fn fail_connect(&self, context: &Context, error: &WireError, number: u64) -> Answer {
+    pub(super) fn fail_connect(&self, context: &Context, opening: &OpenFailure, number: u64) -> Answer {
         let target = &self.thread.run.plan.target;
-        let failure = client_errors::connect_failure(error, target, number);
+        let failure = match &opening.session_sql {
+            Some(sql) => client_errors::statement_failure(FailedAction::Query, &opening.error, sql),
+            None => client_errors::connect_failure(&opening.error, target, number),
+        };
         let _ = self.thread.run.counters.refused.set(failure.clone());
+        if opening.session_sql.is_some() {
+            self.log(Level::Fatal, &session_failure(&failure));
+            return Answer::Flag(false);
+        }
         if target.is_postgresql() {
             self.log(Level::Fatal, &format!("Connection to database failed: {}\n", failure.message));
             return Answer::Flag(false);

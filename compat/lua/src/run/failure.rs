@@ -3,7 +3,7 @@
 use crate::api::cmdline::OptionsError;
 use crate::error::ScriptError;
 use crate::sql::CONNECT_FAILED;
-use dbdyno_schema::record::{ErrorClass, Failure, ServerFailure};
+use dbdyno_schema::record::{ErrorClass, FailedAction, Failure, ServerFailure};
 
 /// Why a script failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +56,10 @@ impl LuaFailure {
         match refused.filter(|_| text.contains(CONNECT_FAILED)) {
             None => Failure { text, ..Failure::default() },
             Some(server) => Failure {
-                text: format!("{text}: {}", server.message),
+                text: match server.action {
+                    FailedAction::Connect => format!("{text}: {}", server.message),
+                    _ => format!("{text}: {}", session_failure(server)),
+                },
                 code: Some(server.code).filter(|&code| code != 0),
                 class: Some(ErrorClass::Refused),
                 server: Some(Box::new(server.clone())),
@@ -64,6 +67,11 @@ impl LuaFailure {
             },
         }
     }
+}
+
+/// Says which statement of the plan's session failed.
+pub(super) fn session_failure(failure: &ServerFailure) -> String {
+    format!("the session's statement `{}` failed: {}", failure.statement, failure.message)
 }
 
 fn error_text(error: ScriptError) -> String {

@@ -166,7 +166,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         if !context.config.database.dry_run {
             match self.open(context, number, blocking).await {
                 Ok(open) => self.put(connection, NumberedConnection { connection: open, number }, false),
-                Err(error) => return self.fail_connect(context, &error, number),
+                Err(failure) => return self.fail_connect(context, &failure, number),
             }
         }
         context.sql.set_open(connection, true);

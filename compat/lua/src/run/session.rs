@@ -94,6 +94,19 @@ pub(super) struct UserSession<C: ScriptedConnector> {
     pub(super) free_since: Cell<Option<Nanos>>,
 }
 
+/// Why a connection could not be opened.
+pub(super) struct OpenFailure {
+    pub(super) error: WireError,
+    /// The statement of the plan's session that failed; `None` if the connection itself failed.
+    pub(super) session_sql: Option<String>,
+}
+
+impl From<WireError> for OpenFailure {
+    fn from(error: WireError) -> Self {
+        Self { error, session_sql: None }
+    }
+}
+
 pub(super) struct NumberedConnection<L> {
     pub(super) connection: L,
     /// The number within the run, which selects the server's address.
@@ -123,7 +136,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         context: &Context,
         number: u64,
         blocking: bool,
-    ) -> Result<C::Connection, WireError> {
+    ) -> Result<C::Connection, OpenFailure> {
         let mut connection = if blocking {
             self.thread.run.connector.connect_blocking(number).await?
         } else {
@@ -133,7 +146,8 @@ impl<C: ScriptedConnector> UserSession<C> {
         if !self.thread.run.plan.session.is_empty() {
             connection.set_blocking(blocking);
             for sql in &self.thread.run.plan.session {
-                connection.query(sql.as_bytes()).await?;
+                let failure = |error| OpenFailure { error, session_sql: Some(sql.clone()) };
+                connection.query(sql.as_bytes()).await.map_err(failure)?;
             }
             connection.set_blocking(false);
         }
