@@ -321,7 +321,7 @@ impl Coordinator<'_> {
         match message {
             Message::Stop(reason) => self.end_early(RunEnd { reason, failure: None }),
             Message::Resume { slice, for_us } => self.resume(slice, for_us),
-            Message::Finish if self.slices.is_some() => {
+            Message::Finish if self.slices.is_some() && self.clock.is_some() => {
                 self.end_early(RunEnd { reason: EndReason::Done, failure: None });
             }
             Message::Finish => self.reject_command(slices::unexpected_command()),

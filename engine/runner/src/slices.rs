@@ -104,11 +104,11 @@ impl RunningSlice {
     }
 }
 
-/// The failure of a run that received `resume` or `finish` before its start, or although its load is not in slices.
+/// The failure of a run that received `resume` or `finish` before its load started, or although its load is not in slices.
 pub(crate) fn unexpected_command() -> Failure {
     failure(
-        "resume or finish arrived before start, or load.shape is not closed_slices".into(),
-        "set load.shape to closed_slices, and send these commands after start",
+        "resume or finish arrived before the record `phase`, or load.shape is not closed_slices".into(),
+        "set load.shape to closed_slices, and send these commands after the record `phase`",
     )
 }
 

@@ -225,6 +225,7 @@ impl WorkerContext {
         }
         if plan.load.slices().is_some() {
             let is_batch = plan.client.scheduling == Scheduling::Batch;
+            let _ = is_batch.then(machine::schedule_normal); // The load begins paused.
             return Schedule::Slices { gate: SliceGate::closed(), is_batch };
         }
         match Pauses::new(&plan.load, begin, worker, workers, plan.seed) {

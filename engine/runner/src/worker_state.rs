@@ -236,6 +236,7 @@ impl WorkerState {
     /// Reports that the worker has paused after a slice, once.
     fn report_pause(&self, state: &mut State, now: Nanos) {
         if let Schedule::Slices { gate, is_batch } = &mut state.schedule
+            && !state.recorder.is_over()
             && let Some(pause) = gate.take_pause(now, state.recorder.in_flight())
         {
             let _ = is_batch.then(machine::schedule_normal);

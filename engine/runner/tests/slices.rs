@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 /// The records of a run. Sends the next of `commands` when the load has started, and after each slice.
 struct Driver {
     control: Control,
+    when_ready: fn(&Control),
     commands: Vec<fn(&Control)>,
     slices: Vec<Slice>,
     others: Vec<Record>,
@@ -16,7 +17,7 @@ struct Driver {
 impl Sink for Driver {
     fn record(&mut self, record: &Record) -> bool {
         if matches!(record, Record::Ready(_)) {
-            self.control.start(0);
+            (self.when_ready)(&self.control);
         }
         match record {
             Record::Slice(slice) => self.slices.push((**slice).clone()),
@@ -44,6 +45,11 @@ impl Driver {
 
 /// Runs 3 connections on 2 event loops, with `changes` to the plan; an event takes about 2 ms.
 fn run(changes: &Value, commands: &[fn(&Control)]) -> Driver {
+    run_with(changes, commands, |it| it.start(0))
+}
+
+/// As `run`, with another command when the connections are open.
+fn run_with(changes: &Value, commands: &[fn(&Control)], when_ready: fn(&Control)) -> Driver {
     let mut plan = json!({
         "schema": 1,
         "target": {"protocol": "null", "answer_us": 2000},
@@ -59,7 +65,8 @@ fn run(changes: &Value, commands: &[fn(&Control)]) -> Driver {
     let spec = RunSpec::new(serde_json::from_value(plan).unwrap(), Secrets::default());
     assert_eq!(spec.plan.problems(), [""; 0]);
     let (control, inbox) = dbdyno_runner::channel();
-    let mut driver = Driver { control, commands: commands.to_vec(), slices: Vec::new(), others: Vec::new() };
+    let (commands, slices, others) = (commands.to_vec(), Vec::new(), Vec::new());
+    let mut driver = Driver { control, when_ready, commands, slices, others };
     dbdyno_runner::run(&spec, inbox, &mut driver);
     driver
 }
@@ -142,6 +149,13 @@ fn a_command_that_does_not_fit_ends_the_run() {
     for command in [|it: &Control| it.resume(1, 20_000), |it: &Control| it.finish()] {
         let plain = run(&json!({"load": {"connections": 1}}), &[command]);
         assert_eq!(plain.end().reason, EndReason::Abandoned);
-        assert!(plain.failure().starts_with("resume or finish arrived before start, or load.shape"));
+        assert!(
+            plain.failure().starts_with("resume or finish arrived before the record `phase`, or load.shape")
+        );
+    }
+    for command in [|it: &Control| it.resume(1, 30_000), |it: &Control| it.finish()] {
+        let unstarted = run_with(&json!({}), &[], command);
+        assert_eq!(unstarted.end().reason, EndReason::Abandoned);
+        assert!(unstarted.failure().starts_with("resume or finish arrived before the record `phase`"));
     }
 }

@@ -83,7 +83,8 @@ pub struct Plan {
     /// What `run` reads before it opens its connections.
     #[serde(default)]
     pub prewarm: Prewarm,
-    /// Statements that `run` sends on every new connection, after those of the workload; not counted.
+    /// Statements that `run` sends on every new connection, after those of the workload; not counted. A script's own
+    /// statements come later, because the script sends them itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session: Vec<String>,
 }
@@ -128,7 +129,7 @@ pub enum Command {
         at_unix_us: u64,
     },
     /// Loads of the shape `closed_slices`: resume the load for a time. The engine answers with the record `slice` when
-    /// the last event has ended; only then may the next resume follow.
+    /// the last event has ended; only then may the next resume follow. The first may follow after the record `phase`.
     Resume {
         /// A number for this slice, which its record repeats.
         slice: u64,

@@ -29,7 +29,8 @@ pub struct Slice {
     pub paused_us: u64,
     /// Events that ended in the guard time.
     pub guard_events: u64,
-    /// Events in flight at `end_us`. They ended before `paused_us`.
+    /// Events in flight at `end_us`. They ended by `paused_us`. Their latencies, statements and errors are only in the
+    /// totals of `end`; an event is the likelier in flight the longer it takes, so a slice misses long events more often.
     pub in_flight: u64,
     /// Counters.
     #[serde(flatten)]
