@@ -18,7 +18,7 @@ import typer
 
 from dbdyno import __version__
 from dbdyno.commands.completion import words_to_complete
-from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.formatting import discard_output, print_problem
 from dbdyno.commands.interrupts import was_interrupted
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
@@ -78,6 +78,10 @@ def _command(name: str) -> Callable[..., None]:
             # typer would exit without a message.
             print("dbdyno: interrupted", file=sys.stderr)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except BrokenPipeError:
+            # typer would exit with 1, a result of the gate.
+            discard_output()
+            raise typer.Exit(ExitCode.DONE) from None
 
     return call
 
@@ -101,8 +105,7 @@ def main() -> None:
         print_problem(problem)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
-        # The reader closed the pipe; without this Python reports it again when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         sys.exit(ExitCode.DONE)
     except Exception as error:
         if was_interrupted():

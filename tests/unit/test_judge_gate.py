@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +72,19 @@ def test_a_sure_loss_at_one_load_does_not_pass() -> None:
     assert result(entry(of, 9.0, 1.0), 3.0, ()) == "worse"
 
 
+def test_noise_at_a_load_is_no_loss_and_unknown_noise_is_no_worse() -> None:
+    of = experiment(loads=2)
+    one = entry(of, 6.0, -6.0)
+    points = [one.points[0].model_copy(update={"noise_floor_percent": 7.0}), one.points[1]]
+    assert result(one.model_copy(update={"points": points}), 3.0, ()) == "not-inferior"
+    # An infinite floor is null: the twin's server failed.
+    worse = entry(of, 4.0, 4.0)
+    twin = worse.model_copy(update={"identical": True})
+    assert result(worse, 3.0, (), twin) == "undecided"
+    twin = twin.model_copy(update={"curve": twin.curve.model_copy(update={"interval_percent": None})})
+    assert result(worse, 3.0, (), twin) == "worse"
+
+
 def test_a_rise_of_latency_is_a_loss() -> None:
     one = entry(experiment(), 4.0)
     curve = one.curve.model_copy(update={"metric": "latency_p95_us"})
@@ -77,13 +93,18 @@ def test_a_rise_of_latency_is_a_loss() -> None:
     assert result(one.model_copy(update={"curve": curve}), 3.0, ()) == "worse"
 
 
-def test_neither_disturbed_trials_nor_a_loss_within_the_noise_floor_decide() -> None:
+def test_neither_disturbed_trials_nor_a_loss_within_the_noise_floor_decide(stored: Run) -> None:
     disturbed = Finding("D06", "warn", "Other processes used the CPUs.", {})
     assert result(entry(experiment(), 4.0), 3.0, [disturbed]) == "undecided"
     assert result(entry(experiment(), 4.0), 3.0, [replace(disturbed, override="known")]) == "worse"
     one = entry(experiment(), 4.0)
     curve = one.curve.model_copy(update={"noise_floor_percent": 5.0})
-    assert result(one.model_copy(update={"curve": curve}), 3.0, ()) == "undecided"
+    noisy = one.model_copy(update={"curve": curve, "points": [one.points[0].model_copy()]})
+    assert result(noisy, 3.0, ()) == "undecided"
+    found = gate(judge(stored).model_copy(update={"comparisons": [noisy], "checks": []}), 3.0)
+    assert found.comparisons[0].sentence.endswith(
+        "undecided because identical variants differ by up to 5.0 %"
+    )
 
 
 def test_a_run_goes_on_until_the_gate_is_decided() -> None:
@@ -142,6 +163,17 @@ def test_report_exits_by_the_gate(
     printed = capsys.readouterr()
     assert printed.err.startswith("gate: b against a on oltp_read_write: loses")
     assert json.loads(printed.out)["comparisons"], "standard output is the document alone"
+
+
+@pytest.mark.parametrize(("max_loss", "code"), [(None, 0), ("50%", 0), ("0.001%", 1)])
+def test_a_closed_pipe_has_no_exit_code_of_its_own(stored: Run, max_loss: str | None, code: int) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    options = [] if max_loss is None else ["--max-loss", max_loss]
+    command = [sys.executable, "-m", "dbdyno", "report", str(stored.path), "--format", "json", *options]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr.count("\n")) == (code, len(options) // 2)
 
 
 @pytest.mark.parametrize(("max_loss", "undecided"), [("4", None), ("0%", None), (None, Undecided.PASS)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -118,6 +119,12 @@ def test_more_errors_are_worse() -> None:
     assert line.baseline == pytest.approx(4.0, rel=0.2), "some 40 errors of 10,000 transactions"
     assert "but the number of errors per 1,000 transactions is " in text
     assert " times as high (95 % interval " in text
+    for trial in [one for one in trials if one.variant == "a"]:
+        assert trial.figures is not None
+        trials[trial.index] = replace(trial, figures=replace(trial.figures, errors={}))
+    text, lines = judged(of, trials)
+    assert of_metric(lines, "errors_per_1000").baseline == 0.0
+    assert re.search(r"errors per 1,000 transactions is 1\d\.\d instead of 0 at 10 connections", text)
 
 
 def test_disturbed_and_identical_variants_and_factors_have_no_direction() -> None:
@@ -141,6 +148,10 @@ def test_identical_variants_are_a_noise_floor() -> None:
         assert trial.figures is not None
         slow = replace(trial.figures, latency_p99_us=trial.figures.latency_p99_us * 4.0)
         trials[trial.index] = replace(trial, figures=slow)
+    assert of_metric(judged(of, trials)[1], "latency_p99_us").direction is None
+    # A twin without second lines tells nothing about the noise.
+    twin = next(one for one in trials if one.variant == "a-again")
+    trials[twin.index] = MeasuredTrial(twin.planned, "server went away", "server")
     assert of_metric(judged(of, trials)[1], "latency_p99_us").direction is None
 
 

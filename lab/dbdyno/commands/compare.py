@@ -22,7 +22,7 @@ from rich.console import Console
 from dbdyno import judge
 from dbdyno.commands import comparison_output
 from dbdyno.commands.completion import ExperimentFile, Profile
-from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.formatting import discard_output, print_problem
 from dbdyno.commands.gating import (
     MaxLoss,
     Undecided,
@@ -112,12 +112,14 @@ def _conclude(run: Run, experiment: Experiment, *, no_report: bool) -> VerdictFi
         verdict = judge.judge(run)
     try:
         comparison_output.show(run, experiment)
-    finally:
-        # Also after a broken pipe on standard output.
-        if no_report:
-            print(f"run: {run.path}", file=sys.stderr)
-        else:
-            comparison_output.write_report(run)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The report and the exit code are for others than the reader of standard output.
+        discard_output()
+    if no_report:
+        print(f"run: {run.path}", file=sys.stderr)
+    else:
+        comparison_output.write_report(run)
     return verdict
 
 

@@ -17,6 +17,7 @@ import typer
 from dbdyno import report as reporting
 from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.commands.completion import stored_runs
+from dbdyno.commands.formatting import discard_output
 from dbdyno.commands.gating import (
     MaxLoss,
     Undecided,
@@ -65,19 +66,29 @@ def report(
         require_gate(stored.experiment())
     if stored.judge_files() is None:
         judge(stored)
-    match format:
+    try:
+        _render(stored, format, NOT_RENDERED if max_loss is None else ExitCode.NOT_COMPARABLE)
+        # The document on standard output must be whole before the gate's sentences.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The gate has the exit code, even if nobody reads the document.
+        discard_output()
+    if max_loss_percent is not None:
+        raise typer.Exit(_gate(stored, max_loss_percent, undecided))
+
+
+def _render(stored: Run, output: Format, not_rendered: int) -> None:
+    match output:
         case Format.HTML:
             print(reporting.write(stored, warn_missing_charts))
         case Format.SVG | Format.PNG:
-            _write_charts(stored, format, NOT_RENDERED if max_loss is None else ExitCode.NOT_COMPARABLE)
+            _write_charts(stored, output, not_rendered)
         case Format.MD:
             print(tables.as_markdown(stored))
         case Format.CSV:
             print(tables.as_csv(stored))
         case Format.JSON:
             print(tables.as_json(stored))
-    if max_loss_percent is not None:
-        raise typer.Exit(_gate(stored, max_loss_percent, undecided))
 
 
 def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> ExitCode:
@@ -85,8 +96,6 @@ def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> 
     verdict = stored.verdict()
     assert verdict is not None, "the run has been judged"
     result = gate(verdict, max_loss_percent)
-    # The document on standard output must be whole before.
-    sys.stdout.flush()
     for one in result.comparisons:
         print(one.sentence, file=sys.stderr)
     return exit_code(result, undecided)

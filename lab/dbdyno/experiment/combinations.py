@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from dbdyno.experiment import sql_reading
 from dbdyno.experiment.errors import InputError
+from dbdyno.experiment.family import has_verdict, is_factorial
 from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
 from dbdyno.experiment.variant_reading import relocate
 
@@ -24,6 +25,13 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
     if experiment.design.stop is not None and len(experiment.variants) < 2:
         fix = "Add a [[variant]], or write blocks"
         yield InputError("design.stop", None, "one variant has no comparison that could end the run", fix)
+    if experiment.design.max_loss_percent is not None:
+        if is_factorial(experiment):
+            problem = "it limits the loss of a variant, but the experiment compares factors"
+            yield InputError("design.max_loss_percent", None, problem, "Leave it out, or write variants")
+        elif not has_verdict(experiment):
+            problem = "no variant differs from the baseline, so there is no loss to limit"
+            yield InputError("design.max_loss_percent", None, problem, "Leave it out, or change a variant")
     yield from _state_errors(experiment)
     yield from _statement_errors(experiment)
     errors: list[InputError] = []

@@ -256,10 +256,14 @@ class Client(Model):
     """SCHED_BATCH or SCHED_OTHER for the load generator, by default `batch` if it shares CPUs."""
 
 
+# Maximum number of characters in the name of a variant.
+NAME_LENGTH_MAX = 120
+
+
 class Variant(VariantSettings):
     """One of the things compared; the first variant of an experiment is the baseline."""
 
-    name: str = Field(min_length=1, max_length=120)
+    name: str = Field(min_length=1, max_length=NAME_LENGTH_MAX)
     """Name of the variant."""
     server: ServerSpec = Field(default_factory=ServerSpec)
     """The server, by default a private MariaDB with default settings."""

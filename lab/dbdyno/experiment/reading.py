@@ -27,7 +27,7 @@ from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.explain import is_echo, to_input_error
 from dbdyno.experiment.family import has_verdict
-from dbdyno.experiment.model import Design, Experiment
+from dbdyno.experiment.model import NAME_LENGTH_MAX, Design, Experiment
 from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
 from dbdyno.experiment.variant import move_connection_settings
@@ -312,5 +312,10 @@ def _with_twin(experiment: Experiment, errors: list[InputError]) -> Experiment:
     if twin.name in {variant.name for variant in others}:
         what = f"a variant has the name of the twin, {twin.name!r}"
         errors.append(InputError("design.twin", True, what, "Drop twin, or rename the variant"))
+        return experiment
+    limit = NAME_LENGTH_MAX - len(twin.name) + len(baseline.name)
+    if len(baseline.name) > limit:
+        what = f"the name of the baseline has more than {limit} characters, too many for that of its twin"
+        errors.append(InputError("design.twin", True, what, "Drop twin, or shorten the name"))
         return experiment
     return experiment.model_copy(update={"variants": (baseline, twin, *others)})

@@ -17,7 +17,15 @@ from dbdyno.judge.decision import is_disturbed, relevant_to
 from dbdyno.judge.figures import THROUGHPUT
 from dbdyno.judge.wording import METRICS, decimals_for, loads
 from dbdyno.problem import Problem
-from dbdyno.store.verdict import Comparison, Gate, GatedComparison, GateResult, VerdictFile
+from dbdyno.store.verdict import (
+    CombinedEffect,
+    Comparison,
+    Gate,
+    GatedComparison,
+    GateResult,
+    Point,
+    VerdictFile,
+)
 
 # The results, from the one that decides first for the whole run to the one that decides last.
 _PRECEDENCE: tuple[GateResult, ...] = ("not-comparable", "worse", "undecided", "not-inferior")
@@ -49,7 +57,8 @@ def gate(verdict: VerdictFile, max_loss_percent: float) -> Gate:
     for one in verdict.comparisons:
         names = verdict.baseline, one.variant, one.workload
         if not one.identical:
-            entries.append(_judge(one, names[0], max_loss_percent, relevant_to(names, verdict.checks)))
+            twin = next((other for other in verdict.comparisons if _is_floor(other, one)), None)
+            entries.append(_judge(one, names[0], max_loss_percent, relevant_to(names, verdict.checks), twin))
     results = [entry.result for entry in entries]
     return Gate(
         max_loss_percent=max_loss_percent,
@@ -58,8 +67,17 @@ def gate(verdict: VerdictFile, max_loss_percent: float) -> Gate:
     )
 
 
-def result(comparison: Comparison, max_loss_percent: float, findings: Sequence[Finding]) -> GateResult:
-    """The gate's result for one comparison; `findings` are those that are relevant to it."""
+def result(
+    comparison: Comparison,
+    max_loss_percent: float,
+    findings: Sequence[Finding],
+    identical: Comparison | None = None,
+) -> GateResult:
+    """The gate's result for one comparison.
+
+    `findings` are those that are relevant to it, and `identical` is a comparison of identical variants under
+    the same workload, if there is one.
+    """
     curve = comparison.curve
     if curve.verdict == "not-comparable":
         return "not-comparable"
@@ -67,11 +85,9 @@ def result(comparison: Comparison, max_loss_percent: float, findings: Sequence[F
     if ends is None or is_disturbed(findings):
         return "undecided"
     least, most = ends
-    floor = curve.noise_floor_percent
     if least > max_loss_percent:
-        is_noise = floor is not None and abs(curve.effect_percent or math.inf) <= floor
-        return "undecided" if is_noise else "worse"
-    if most < max_loss_percent and not _worse_loads(comparison, max_loss_percent):
+        return "undecided" if _is_noise(curve, identical.curve if identical else None) else "worse"
+    if most < max_loss_percent and not _worse_loads(comparison, max_loss_percent, identical):
         return "not-inferior"
     return "undecided"
 
@@ -91,34 +107,59 @@ def _losses(entry: Comparison, load: int | None = None) -> tuple[float, float] |
     return (-high, -low) if entry.curve.metric == THROUGHPUT else (low, high)
 
 
-def _worse_loads(comparison: Comparison, max_loss_percent: float) -> list[int]:
-    """The loads at which the variant surely loses more than is allowed."""
-    losses = [_losses(comparison, load) for load in range(len(comparison.points))]
-    return [load for load, ends in enumerate(losses) if ends is not None and ends[0] > max_loss_percent]
+def _is_floor(identical: Comparison, other: Comparison) -> bool:
+    return bool(identical.identical) and identical.workload == other.workload
+
+
+def _is_noise(effect: CombinedEffect | Point, of_identical: CombinedEffect | Point | None) -> bool:
+    """Whether the effect is within the noise floor. A floor that is infinite is null in verdict.json."""
+    floor = effect.noise_floor_percent
+    if floor is None:
+        floor = math.inf if of_identical is not None and of_identical.interval_percent else 0.0
+    return effect.effect_percent is not None and abs(effect.effect_percent) <= floor
+
+
+def _worse_loads(comparison: Comparison, max_loss_percent: float, identical: Comparison | None) -> list[int]:
+    """The loads at which the variant surely loses more than is allowed, and more than noise."""
+    worse = []
+    for load, point in enumerate(comparison.points):
+        ends = _losses(comparison, load)
+        of_identical = (
+            next((one for one in identical.points if one.at == point.at), None) if identical else None
+        )
+        if ends is not None and ends[0] > max_loss_percent and not _is_noise(point, of_identical):
+            worse.append(load)
+    return worse
 
 
 def _judge(
-    comparison: Comparison, baseline: str, max_loss_percent: float, findings: Sequence[Finding]
+    comparison: Comparison,
+    baseline: str,
+    max_loss_percent: float,
+    findings: Sequence[Finding],
+    identical: Comparison | None,
 ) -> GatedComparison:
-    word = result(comparison, max_loss_percent, findings)
-    text = _sentence(comparison, baseline, word, max_loss_percent, findings)
     return GatedComparison(
-        variant=comparison.variant, workload=comparison.workload, result=word, sentence=text
+        variant=comparison.variant,
+        workload=comparison.workload,
+        result=result(comparison, max_loss_percent, findings, identical),
+        sentence=_sentence(comparison, baseline, max_loss_percent, findings, identical),
     )
 
 
 def _sentence(
     comparison: Comparison,
     baseline: str,
-    word: GateResult,
     max_loss_percent: float,
     findings: Sequence[Finding],
+    identical: Comparison | None,
 ) -> str:
+    word = result(comparison, max_loss_percent, findings, identical)
     ends, allowed = _losses(comparison), f"the {max_loss_percent:g} % allowed"
     where = f"{comparison.variant} against {baseline} on {comparison.workload}"
     if ends is None or word == "not-comparable":
         reason = _WITHOUT_INTERVAL.get(comparison.curve.verdict or "", "there is no interval")
-        return f"gate: {where}: undecided, because {reason}"
+        return f"gate: {where}: {'not judged' if word == 'not-comparable' else 'undecided'}, because {reason}"
     confidence = f"{round(100.0 * comparison.curve.confidence, 1):g} %"
     average = " on average" if len(comparison.points) > 1 else ""
     range_ = _range_text(comparison.curve.metric, ends, word, max_loss_percent)
@@ -129,10 +170,12 @@ def _sentence(
         return f"{text}, within {allowed}"
     if is_disturbed(findings):
         reason = "because other processes disturbed the trials"
-    elif worse := _worse_loads(comparison, max_loss_percent):
-        reason = f"but surely more than {allowed} {loads([comparison.points[load].at for load in worse])}"
     elif ends[0] > max_loss_percent:
-        reason = f"because identical variants differ by up to {comparison.curve.noise_floor_percent:.1f} %"
+        floor = comparison.curve.noise_floor_percent
+        amount = "an unknown amount" if floor is None else f"up to {floor:.1f} %"
+        reason = f"because identical variants differ by {amount}"
+    elif worse := _worse_loads(comparison, max_loss_percent, identical):
+        reason = f"but surely more than {allowed} {loads([comparison.points[load].at for load in worse])}"
     else:
         return f"{text}, undecided against {allowed}"
     return f"{text}, undecided {reason}"

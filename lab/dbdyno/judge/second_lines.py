@@ -95,6 +95,10 @@ def second_lines(comparisons: Sequence[Comparison], experiment: Experiment) -> l
     floors: dict[tuple[str, int, SecondMetric], float] = {}
     for one, lines in zip(comparisons, of_each, strict=True):
         if one.is_identical:
+            # What the identical variants do not tell is unknown noise.
+            missing = {(one.workload, load, metric) for load in range(len(one.pairs)) for metric in NAMES}
+            missing -= {(one.workload, line.load, line.metric) for line in lines}
+            floors |= dict.fromkeys(missing, math.inf)
             for line in lines:
                 key = (one.workload, line.load, line.metric)
                 ends = line.effect.interval_percent or (-math.inf, math.inf)
@@ -129,7 +133,9 @@ def _lines(comparison: Comparison, looks: Looks | None) -> list[Line]:
             continue
         for metric, value in _values(blocks):
             if metric != comparison.scale.metric:
-                rows.append((load, metric, *_compare(pairs, value)))
+                shown = _errors_per_1000 if metric == "errors_per_1000" else value
+                medians = [median(map(shown, trials.values())) for trials in (pairs.baseline, pairs.variant)]
+                rows.append((load, metric, _log_ratios(pairs, value), medians[0], medians[1]))
     alpha = ALPHA if comparison.is_identical else comparison.scale.alpha
     effects = joint_effects([ratios for _, _, ratios, _, _ in rows], alpha, looks)
     return [
@@ -144,13 +150,12 @@ def _is_comparable(trial: MeasuredTrial, metric: str) -> bool:
     return trial.figures is not None and metric not in trial.figures.censored
 
 
-def _compare(pairs: Pairs, value: Callable[[MeasuredTrial], float]) -> tuple[Ratios, float, float]:
-    """The log ratio of each block, and the medians of baseline and variant."""
-    baseline, variant = (
-        {block: value(trial) for block, trial in trials.items()} for trials in (pairs.baseline, pairs.variant)
-    )
-    ratios = {block: math.log(variant[block] / base) for block, base in baseline.items()}
-    return Ratios(ratios, ratios), median(baseline.values()), median(variant.values())
+def _log_ratios(pairs: Pairs, value: Callable[[MeasuredTrial], float]) -> Ratios:
+    """The log ratio of each block."""
+    ratios = {
+        block: math.log(value(pairs.variant[block]) / value(base)) for block, base in pairs.baseline.items()
+    }
+    return Ratios(ratios, ratios)
 
 
 def _values(blocks: _Blocks) -> Iterator[tuple[SecondMetric, Callable[[MeasuredTrial], float]]]:
@@ -161,12 +166,12 @@ def _values(blocks: _Blocks) -> Iterator[tuple[SecondMetric, Callable[[MeasuredT
     fewest = min(_events(trial) for trial in trials)
     for metric in NAMES:
         percent = PERCENTILES.get(metric)
-        if percent is None or fewest * (100.0 - percent) / 100.0 < BEYOND_MIN:
+        if percent is None or round(fewest * (100.0 - percent) / 100.0, 6) < BEYOND_MIN:
             continue
         if not any(trial.figures and metric in trial.figures.censored for trial in trials):
             yield metric, partial(MeasuredTrial.value, metric=metric)
     if all(max(map(_errors, pair)) >= ERRORS_MIN for pair in blocks):
-        yield "errors_per_1000", _errors_per_1000
+        yield "errors_per_1000", partial(_errors_per_1000, added=0.5)
     if all(_variation_percent(trial) > 0.0 for trial in trials):
         yield "variation_percent", _variation_percent
 
@@ -179,9 +184,9 @@ def _errors(trial: MeasuredTrial) -> int:
     return sum(trial.figures.errors.values()) if trial.figures else 0
 
 
-def _errors_per_1000(trial: MeasuredTrial) -> float:
-    """Errors per 1,000 transactions; half an error is added, so that the logarithm of no errors exists."""
-    return (_errors(trial) + 0.5) / _events(trial) * 1000.0
+def _errors_per_1000(trial: MeasuredTrial, added: float = 0.0) -> float:
+    """Errors per 1,000 transactions; with half an error `added`, the logarithm of no errors exists."""
+    return (_errors(trial) + added) / _events(trial) * 1000.0
 
 
 def _variation_percent(trial: MeasuredTrial) -> float:
@@ -232,6 +237,9 @@ def _clause(line: Line) -> str:
     """One line: p99 latency is 38.0 % higher (95 % interval +30.1 to +46.2) at 16 connections."""
     effect, ends = line.effect, line.effect.interval_percent
     assert ends is not None, "a line with a direction has an interval"
+    if line.baseline == 0.0:
+        # A ratio to none depends on the half that is added.
+        return f"{NAMES[line.metric]} is {line.variant:.3g} instead of 0 {loads([line.at])}"
     if is_ratio(effect.effect_percent):
         size, inside = f"{times(effect.effect_percent)} times as high", times_interval(ends)
     else:
