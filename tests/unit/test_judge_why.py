@@ -309,7 +309,26 @@ def test_from_none_to_many_has_a_size(tmp_path: Path) -> None:
     found = explained(tmp_path, lambda t: {"Opened_tables": 2.0 if t.variant == "b" else 0.0}, lambda _t: {})
     (one,) = [one for one in found["comparisons"][0]["measures"] if one["key"] == "Opened_tables"]
     assert one["significant"]
-    assert one["sentence"] == "b opens 2 tables per transaction instead of none"
+    assert one["sentence"] == "b opens 2 tables per transaction instead of 0"
+
+
+def test_idle_counters_do_not_change_with_the_throughput(tmp_path: Path) -> None:
+    """Half a count per transaction falls when throughput rises; one burst is not a change of every block."""
+
+    def counters(trial: Trial) -> dict[str, float]:
+        return {
+            "Idle": 0.0,
+            "Burst": 0.3 if trial.block in {3, 7} else 0.0,
+            "Idle_at_10": 1.0 if trial.point.connections == 20 else 0.0,
+            "Rarely": 1e-3 if trial.variant == "a" and trial.block < 4 else 0.0,
+        }
+
+    found = explained(tmp_path, counters, lambda _t: {})
+    measures = {one["key"]: one for one in found["comparisons"][0]["measures"] if one["group"] != "wait"}
+    assert measures.keys() == {"Idle_at_10"}
+    # b has 10 % fewer transactions.
+    assert not measures["Idle_at_10"]["significant"]
+    assert measures["Idle_at_10"]["effect_percent"] == pytest.approx(0.0, abs=0.1)
 
 
 def test_runs_without_edges_are_judged_without_a_why(tmp_path: Path) -> None:
@@ -379,5 +398,5 @@ def test_amounts_have_units_that_fit() -> None:
     assert amount(BY_KEY["cpu_us"], 512.2) == "512 µs"
     assert amount(BY_KEY["cpu_wait_us"], 3_140.0) == "3.14 ms"
     assert amount(BY_KEY["write_kib"], 3000.0) == "2.93 MiB"
-    assert amount(BY_KEY["context_switches"], 0.0) == "none"
+    assert amount(BY_KEY["context_switches"], 0.0) == "0"
     assert amount(BY_KEY["cpu_us"], 0.0) == "0 µs"

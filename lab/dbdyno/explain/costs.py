@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -58,12 +59,16 @@ class Cost:
         """The cost per transaction."""
         return self.counted / self.transactions
 
-    @property
-    def positive(self) -> float:
-        """The cost per transaction plus half a step of the counter, so that its logarithm exists
-        even if it is 0.
-        """
-        return (self.counted + self.measure.quantum / 2.0) / self.transactions
+
+def log_ratio(baseline: Cost, variant: Cost) -> float:
+    """The logarithm of the ratio of two costs of one measure; half a step is added to both counts, so that it
+    exists.
+
+    The half step is divided by the same number of transactions in both, so two counters that did not grow
+    have the ratio 1, also if the numbers of transactions differ.
+    """
+    half = baseline.measure.quantum / 2.0 / math.sqrt(baseline.transactions * variant.transactions)
+    return math.log((variant.each + half) / (baseline.each + half))
 
 
 def costs(server: ServerRecord, ticks: Sequence[tuple[int, int]], start_unix_us: int) -> dict[str, Cost]:

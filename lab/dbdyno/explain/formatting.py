@@ -24,7 +24,7 @@ def sentence(measure: Measure, variant: str, baseline: str, values: tuple[float,
 def amount(measure: Measure, value: float) -> str:
     """A cost with its unit and three significant digits: "512 µs", "3.1", "0.004"."""
     if value == 0.0:
-        return "none" if not measure.unit else f"0 {_SCALES[measure.unit][-1][1]}"
+        return f"0 {_SCALES[measure.unit][-1][1]}" if measure.unit else "0"
     if not measure.unit:
         return three_digits(value)
     factor, unit = next((one for one in _SCALES[measure.unit] if value >= one[0]), _SCALES[measure.unit][-1])

@@ -64,7 +64,7 @@ BY_KEY = {measure.key: measure for measure in RESOURCES}
 _PHRASES = {
     "Innodb_buffer_pool_reads": "reads {} pages into the buffer pool",
     "Innodb_buffer_pool_wait_free": "waits {} times for a free page",
-    "Innodb_data_fsyncs": "syncs data files {} times",
+    "Innodb_data_fsyncs": "syncs files (data and redo log) {} times",
     "Innodb_data_reads": "makes {} reads of InnoDB's files",
     "Innodb_data_writes": "makes {} writes of InnoDB's files",
     "Innodb_log_waits": "waits {} times for room in the log buffer",

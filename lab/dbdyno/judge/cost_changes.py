@@ -17,11 +17,11 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 
 from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.model import Experiment
-from dbdyno.explain.costs import Cost
+from dbdyno.explain.costs import Cost, log_ratio
 from dbdyno.explain.formatting import amount, sentence
 from dbdyno.explain.measures import Measure
 from dbdyno.finding import Finding
@@ -33,7 +33,8 @@ from dbdyno.store.document import PointDict
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per, PointChanges
 from dbdyno.store.measured import MeasuredTrial
 
-# A counter that grows by fewer steps than this in every trial is not tested.
+# A counter is tested if, at some load, the larger of its two counts in a block has at least this many steps,
+# in the median over the blocks. The rule treats both variants alike, so the sign-flip test stays exact.
 COUNTED_MIN = 5.0
 # The measures in the report's table of costs. Read and write calls are used only if the device has no
 # counters.
@@ -102,16 +103,15 @@ class _Pairs:
         return [_load(point) for point in self.points]
 
     def testable_keys(self) -> list[str]:
-        """The measures that every trial has, and whose counters grow by enough steps in at least
-        one trial.
-        """
+        """The measures that every trial has, and whose counters grow by enough steps at some load."""
         complete = [self.cells[role, load, block] for role, load, block in self._cell_keys()]
         common = set.intersection(*(set(cell) for cell in complete)) if complete else set()
-        return sorted(
-            key
-            for key in common
-            if any(cell[key].counted >= COUNTED_MIN * cell[key].measure.quantum for cell in complete)
-        )
+        return sorted(key for key in common if any(self._counts(key, load) for load in self.loads))
+
+    def _counts(self, key: str, load: float) -> bool:
+        """Whether the counter grows by enough steps in the median block at one load."""
+        larger = (max(self.cells[role, load, block][key].counted for role in (0, 1)) for block in self.blocks)
+        return median(larger) >= COUNTED_MIN * self.measure(key).quantum
 
     def measure(self, key: str) -> Measure:
         return self.cells[next(self._cell_keys())][key].measure
@@ -119,17 +119,23 @@ class _Pairs:
     def log_ratios(self, key: str, load: float) -> list[float]:
         """The log ratio of each block at one load."""
         return [
-            math.log(self.cells[1, load, block][key].positive / self.cells[0, load, block][key].positive)
+            log_ratio(self.cells[0, load, block][key], self.cells[1, load, block][key])
             for block in self.blocks
         ]
 
-    def amount(self, key: str, role: int, loads: Sequence[float]) -> float:
-        """The geometric mean over the loads of the medians over the blocks."""
-        costs = [[self.cells[role, load, block][key] for block in self.blocks] for load in loads]
-        if not any(cost.counted for of_load in costs for cost in of_load):
-            return 0.0
-        medians = [median(cost.positive for cost in of_load) for of_load in costs]
-        return math.exp(fmean(math.log(value) for value in medians))
+    def amounts(self, key: str, loads: Sequence[float]) -> tuple[float, float]:
+        """The costs of baseline and variant: the geometric mean over the loads of the medians over the
+        blocks.
+
+        If a median is 0, it is the arithmetic mean.
+        """
+        first, second = (
+            [median(self.cells[role, load, block][key].each for block in self.blocks) for load in loads]
+            for role in (0, 1)
+        )
+        if len(loads) == 1 or not all((*first, *second)):
+            return fmean(first), fmean(second)
+        return geometric_mean(first), geometric_mean(second)
 
     def _cell_keys(self) -> Iterator[tuple[int, float, int]]:
         return itertools.product((0, 1), self.loads, self.blocks)
@@ -208,7 +214,7 @@ def _change(
     of_blocks = effect(Ratios(by_block, by_block))
     assert of_blocks is not None, "there is a block"
     measure = pairs.measure(key)
-    amounts = pairs.amount(key, 0, loads), pairs.amount(key, 1, loads)
+    amounts = pairs.amounts(key, loads)
     return MeasuredChange(
         key=measure.key,
         title=measure.title,
