@@ -209,6 +209,21 @@ def test_what_was_not_checked_is_said(
         assert one.text.startswith(f"warm state not checked: {why}")
 
 
+@pytest.mark.parametrize(
+    ("plan", "blocks", "fix"),
+    [
+        (DECLARED_5, 8, "Use trials of 30 s or more"),
+        (Plan(20, 20), 5, "Use 6 blocks or more"),
+        (DECLARED_5, 3, "Use 6 blocks or more, and trials of 30 s or more"),
+    ],
+)
+def test_the_fix_names_what_is_missing(plan: Plan, blocks: int, fix: str) -> None:
+    planned = experiment(plan)
+    kept = planned.model_copy(update={"design": planned.design.model_copy(update={"state": "preserve"})})
+    (found,) = warm_state(made(Drift(0.0, 0.0, 0.0), blocks=blocks, plan=plan), kept, has_warmup_trials=False)
+    assert found.fix == fix
+
+
 def test_comparisons_share_the_chance_of_a_false_finding() -> None:
     """One block of seven falls a little: a p-value of 2/64 is below 5 %, and above a third of it."""
     for variants, warned in ((2, ["b"]), (4, [])):

@@ -259,9 +259,12 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
     blocks = _blocks_tested(trials, experiment)
     comparisons = _comparisons(experiment)
     needed = blocks_needed(ALPHA / comparisons)
+    is_short = load.warmup_s is not None and recorded_s < RECORDED_MIN_S
+    missing = [f"{needed} blocks or more"] if blocks < needed else []
+    missing += [f"trials of {RECORDED_MIN_S:g} s or more"] if is_short else []
     if load.rate:
-        why = "at a fixed rate throughput does not show whether a server is warm"
-    elif load.warmup_s is not None and recorded_s < RECORDED_MIN_S:
+        missing, why = [], "at a fixed rate throughput does not show whether a server is warm"
+    elif is_short:
         why = (
             f"a warm-up of {warmup_s:g} s and a measurement of {load.duration_s:g} s are too short to show "
             "whether the server was warm"
@@ -282,7 +285,7 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
             "blocks": blocks,
             "blocks_needed": needed,
         },
-        fix=_fix(experiment, needed),
+        fix=_fix(experiment, missing),
     )
 
 
@@ -298,11 +301,11 @@ def _blocks_tested(trials: Sequence[MeasuredTrial], experiment: Experiment) -> i
     return min(counts)
 
 
-def _fix(experiment: Experiment, blocks: int) -> str:
-    """The fix of that note: how to make the check possible."""
+def _fix(experiment: Experiment, missing: Sequence[str]) -> str:
+    """The fix of that note: how to make the check possible; `missing` is what the blocks lack for it."""
     if experiment.load.warmup_s is not None and experiment.design.renews_data:
         return (
             'Set warmup = "auto" in [load]: dbdyno then measures in one extra trial per variant how long the '
             "warm-up must be"
         )
-    return f"Use {blocks} blocks or more, and trials of {RECORDED_MIN_S:g} s or more"
+    return f"Use {', and '.join(missing)}" if missing else ""
