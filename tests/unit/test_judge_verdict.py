@@ -666,6 +666,7 @@ class TestForeignLoad:
         verdict = self.judged(tmp_path)
         assert curve(verdict)["verdict"] == "undecided"
         assert {point["verdict"] for point in points(verdict)} == {"undecided"}
+        assert verdict["family"]["text"] == ""
         # The numbers are what they are.
         assert curve(verdict)["interval_percent"][1] < 0.0
         assert (self.check(verdict)["level"], self.check(verdict)["evidence"]["blocks"]) == ("warn", [2])

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dbdyno.experiment import repeats
-from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed, schedule
-from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
+from dbdyno.judge.foreign_load import ForeignLoad, foreign_load, unchecked
 from dbdyno.run.repeating import Repeats, plan_repeats
 from dbdyno.server_record import EdgesRecord, ForeignProcess, ForeignRecord
 from dbdyno.store import Run
@@ -220,6 +220,12 @@ def test_trials_without_a_share_disturb_nothing(tmp_path: Path) -> None:
     assert plan_repeats(given, run) is None
     found = judged(run, 2)
     assert (dict(found.shares), found.findings) == ({}, [])
+    assert list(unchecked(found, given)) == []
+    running = ServerSpec(kind="remote", url="mysql://bench@127.0.0.1/sbtest")
+    remote = given.model_copy(update={"variants": (Variant(name="a", server=running),)})
+    (note,) = unchecked(found, remote)
+    assert (note.code, note.level) == ("D06", "note")
+    assert note.text.startswith("foreign load was not checked")
 
 
 @pytest.mark.parametrize("unread", [1, 3, 7])

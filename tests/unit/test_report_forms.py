@@ -20,6 +20,7 @@ from tests.unit.stored_run import Making, experiment, verdict_of
 from dbdyno import report
 from dbdyno.commands import comparison_output
 from dbdyno.experiment.model import Factor
+from dbdyno.finding import Finding
 from dbdyno.report import charts, formatting, tables
 from dbdyno.report.chart import PAPER, apply_style
 from dbdyno.report.model import gather
@@ -345,6 +346,19 @@ def test_the_colour_of_a_box_follows_its_verdict(
     assert ".neutral { --tone: var(--open)" in style
     # Green and blue are for words that favour a variant or equal them.
     assert re.findall(r"\.(\w+) \{ --tone: var\(--(?:good|even)\)", style) == ["faster", "equivalent"]
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "word"),
+    [
+        (Finding("D06", "warn", "x"), "undecided (D06)"),
+        (Finding("D06", "warn", "x", override="a cron job"), "undecided"),
+        (Finding("D06", "note", "x"), "undecided"),
+    ],
+)
+def test_an_undecided_cell_names_the_disturbance(disturbed: Finding, word: str) -> None:
+    assert formatting.verdict("undecided", [disturbed]) == word
+    assert formatting.verdict("faster", [disturbed]) == "faster"
 
 
 def test_a_factorial_run_ends_with_the_sentences_of_its_factors(

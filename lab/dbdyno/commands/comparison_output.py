@@ -88,7 +88,8 @@ def show(run: Run, experiment: Experiment) -> None:
             console.print(Text(f"why ({comparison.workload}): {sentence}"), soft_wrap=True)
     for name, texts in _differences(experiment, server=True):
         console.print(Text(f"what differs: {name}: {texts}"), soft_wrap=True)
-    console.print(Text(verdict.family.text), soft_wrap=True)
+    if verdict.family.text:
+        console.print(Text(verdict.family.text), soft_wrap=True)
     for gated in verdict.gate.comparisons if verdict.gate else ():
         print(gated.sentence)
     for one, _ in verdict.sentences:
@@ -161,10 +162,10 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
             at = point.as_dict()
             medians = _medians([trial for trial in of_variant if trial.at == at])
             entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
-            effect = _effect(entry, entry) if entry else ("baseline", "", "")
+            effect = _effect(entry, entry, verdict) if entry else ("baseline", "", "")
             table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *medians, *effect)
         if comparison and len(comparison.points) > 1:
-            effect = _effect(comparison.curve, comparison.points[0])
+            effect = _effect(comparison.curve, comparison.points[0], verdict)
             table.add_row(Text(variant.name), formatting.ALL_LOADS, "", "", *effect)
     return table
 
@@ -184,10 +185,10 @@ def _medians(trials: list[MeasuredTrial]) -> tuple[str, str]:
     return throughput, f"{more}{p95_ms:,.2f}"
 
 
-def _effect(entry: Effect, default: Effect) -> tuple[str, str, str]:
+def _effect(entry: Effect, default: Effect, judged: VerdictFile) -> tuple[str, str, str]:
     """Change, interval and verdict; with ASCII hyphens as minus signs, for scripts that parse them."""
     change, interval = formatting.estimate(entry), formatting.interval(entry, default.confidence)
-    word = formatting.verdict(entry.verdict)
+    word = formatting.verdict(entry.verdict, judged.checks)
     return change.replace(formatting.MINUS, "-"), interval.replace(formatting.MINUS, "-"), word
 
 

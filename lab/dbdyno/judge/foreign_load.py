@@ -7,9 +7,10 @@ biased.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.repeats import (
     FOREIGN_LIMIT,
     describe_processes,
@@ -83,6 +84,19 @@ def foreign_load(
 def _counts(block: int | None, replaced: Mapping[int, int], blocks: Collection[int]) -> bool:
     """Whether the verdict uses a block; None is the block of a trial that is not in the schedule."""
     return block is not None and block not in replaced and (block in blocks or block in replaced.values())
+
+
+def unchecked(foreign: ForeignLoad, experiment: Experiment) -> Iterator[Finding]:
+    """A note if the foreign load of no trial is known, because dbdyno did not start the server."""
+    if not foreign.shares and not all(variant.server.is_private for variant in experiment.variants):
+        yield Finding(
+            CODE,
+            "note",
+            "foreign load was not checked: the processes of a server that dbdyno did not start are unknown, "
+            "so other processes may have disturbed the trials",
+            {"what": "unchecked"},
+            fix="Look at the machine's other processes while measuring",
+        )
 
 
 def _unmeasured(counted: Collection[int], shares: Mapping[int, float]) -> Finding | None:

@@ -15,6 +15,7 @@ from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, s
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry
 from dbdyno.judge.decision import compare_all, finished_and_planned, relevant_to, with_overrides
 from dbdyno.judge.evidence import Evidence, gather
+from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate
 from dbdyno.judge.order_effect import order_findings
 from dbdyno.judge.second_lines import second_lines
@@ -24,8 +25,11 @@ from dbdyno.stats.paired import ALPHA
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
 from dbdyno.store.endings import read_endings
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.verdict import Family, VerdictFile
+from dbdyno.store.verdict import Family, VerdictCode, VerdictFile
 from dbdyno.store.warmup_trial import is_warm_state_checked
+
+# Verdicts that may be wrong; the others say nothing about the difference.
+_RESULTS: frozenset[VerdictCode] = frozenset({"faster", "slower", "equivalent", "mixed"})
 
 
 def judge(run: Run) -> VerdictFile:
@@ -53,26 +57,31 @@ def judge(run: Run) -> VerdictFile:
     all_findings += with_overrides(_comparison_findings(comparisons), experiment)
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.index)
     measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
+    entries = [
+        comparison_entry(
+            one,
+            sentence(one, relevant_to(one.names, all_findings), evidence.block_s, lines),
+            [line.entry() for line in lines],
+        )
+        for one, lines in zip(comparisons, second_lines(comparisons, experiment), strict=True)
+    ]
+    factors = (
+        factorial.judge_factors(evidence.trials, experiment, all_findings, evidence.block_s)
+        if is_factorial(experiment)
+        else None
+    )
+    verdicts = {one.verdict for one in (*(entry.curve for entry in entries), *(factors or ()))}
     verdict = VerdictFile(
         experiment=experiment.name,
         baseline=experiment.variants[0].name,
         order_seed=experiment.design.order_seed,
-        family=_family(experiment),
-        comparisons=[
-            comparison_entry(
-                one,
-                sentence(one, relevant_to(one.names, all_findings), evidence.block_s, lines),
-                [line.entry() for line in lines],
-            )
-            for one, lines in zip(comparisons, second_lines(comparisons, experiment), strict=True)
-        ],
+        family=_family(experiment, has_result=not verdicts.isdisjoint(_RESULTS)),
+        comparisons=entries,
         stopping=stopping.rule(evidence.trials, experiment, all_findings, read_endings(run))
         if experiment.design.stop
         else None,
         scaling=scaling_entries or None,
-        factors=factorial.judge_factors(evidence.trials, experiment, all_findings, evidence.block_s)
-        if is_factorial(experiment)
-        else None,
+        factors=factors,
         checks=all_findings,
     )
     if (max_loss_percent := experiment.design.max_loss_percent) is not None:
@@ -98,6 +107,8 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from findings.arithmetic(evidence.contradictions, trials)
     yield from warm_state(trials, experiment, has_warmup_trials=is_warm_state_checked(run))
     yield from evidence.foreign.findings
+    if any(trial.figures for trial in trials):
+        yield from unchecked(evidence.foreign, experiment)
     yield from findings.generator(by_variant)
     yield from findings.generator_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)
@@ -120,11 +131,16 @@ def _comparison_findings(comparisons: Sequence[Comparison]) -> Iterator[Finding]
             yield from findings.identical_variants(one.judged.overall, one.names)
 
 
-def _family(experiment: Experiment) -> Family:
-    """The number of sentences that share the family-wise error rate, and its explanation for the reader."""
+def _family(experiment: Experiment, *, has_result: bool) -> Family:
+    """The number of sentences that share the family-wise error rate, and its explanation for the reader.
+
+    `has_result`: a verdict says something that may be wrong; otherwise the text does not give its chance.
+    """
     sentences = family_size(experiment)
     if all(is_identical(experiment, variant) for variant in experiment.variants[1:]):
         text = "Identical variants never get a direction."
+    elif not has_result:
+        text = ""
     elif sentences == 1:
         text = f"The chance that this verdict is wrong is at most {ALPHA * 100:g} %."
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from dbdyno.finding import Finding
 from dbdyno.store.measured import Figures
 from dbdyno.store.verdict import (
     Change,
@@ -61,9 +62,17 @@ ALL_LOADS = "all loads combined"
 CHANGE_NOTE = "change: estimated from the ratio of variant to baseline in each block, not from the medians"
 
 
-def verdict(code: str | None) -> str:
-    """A verdict; an en dash for None, because a comparison of a factorial run has no verdict."""
-    return MISSING if code is None else VERDICTS[code]
+def verdict(code: str | None, checks: Sequence[Finding] = ()) -> str:
+    """A verdict; an en dash for None, because a comparison of a factorial run has no verdict.
+
+    With the run's `checks`, an undecided verdict names D06 if other processes are its reason.
+    """
+    return MISSING if code is None else VERDICTS[code] + _reason(code, checks)
+
+
+def _reason(code: str, checks: Sequence[Finding]) -> str:
+    is_disturbed = any(one.code == "D06" and one.level == "warn" and not one.override for one in checks)
+    return " (D06)" if code == "undecided" and is_disturbed else ""
 
 
 def css_class(code: str | None, factors: Sequence[str] = ()) -> str:
@@ -195,11 +204,12 @@ def ci_heading(effects: Sequence[Effect | SecondLine]) -> str:
     return f"{confidence(effects[0].confidence)} CI" if effects else "CI"
 
 
-def factor_verdict(factor: FactorEffect) -> str:
+def factor_verdict(factor: FactorEffect, checks: Sequence[Finding] = ()) -> str:
     """The verdict on a factor, or on the interaction of two factors."""
     if factor.verdict is None:
         return MISSING
-    return (VERDICTS if len(factor.factors) == 1 else INTERACTIONS)[factor.verdict]
+    words = VERDICTS if len(factor.factors) == 1 else INTERACTIONS
+    return words[factor.verdict] + _reason(factor.verdict, checks)
 
 
 def peak(scaling: Scaling) -> str:

@@ -69,7 +69,7 @@ def as_markdown(run: Run) -> str:
         lines += [f"**{_escaped(judged.sentence)}**", ""]
     for gated in report.verdict.gate.comparisons if report.verdict.gate else ():
         lines += [_escaped(gated.sentence), ""]
-    lines += [_escaped(report.verdict.family.text), ""]
+    lines += [_escaped(report.verdict.family.text), ""] if report.verdict.family.text else []
     for comparison in report.verdict.comparisons:
         lines += [*_comparison(report, comparison), "", *_second_lines(report, comparison)]
     if report.has_tied_latency:
@@ -103,9 +103,11 @@ def _comparison(report: Report, comparison: Comparison) -> list[str]:
     for point in comparison.points:
         ((unit, value),) = point.at.items()
         values = f"{formatting.median(point, 'baseline')} | {formatting.median(point, 'variant')}"
-        lines.append(f"| {formatting.load(unit, value)} | {values} | {_effect(point, point.confidence)} |")
+        lines.append(
+            f"| {formatting.load(unit, value)} | {values} | {_effect(report, point, point.confidence)} |"
+        )
     if len(comparison.points) > 1:
-        effect = _effect(comparison.curve, comparison.points[0].confidence)
+        effect = _effect(report, comparison.curve, comparison.points[0].confidence)
         lines.append(f"| {formatting.ALL_LOADS} | | | {effect} |")
     if comparison.order:
         lines += [
@@ -130,9 +132,10 @@ def _second_lines(report: Report, comparison: Comparison) -> list[str]:
     ]
 
 
-def _effect(effect: Effect, confidence: float) -> str:
+def _effect(report: Report, effect: Effect, confidence: float) -> str:
     """The last four columns of a row; `confidence` is the one in the heading."""
-    interval, verdict = formatting.interval(effect, confidence), formatting.verdict(effect.verdict)
+    interval = formatting.interval(effect, confidence)
+    verdict = formatting.verdict(effect.verdict, report.checks)
     return f"{formatting.estimate(effect)} | {interval} | {effect.blocks} | {verdict}"
 
 

@@ -34,7 +34,8 @@ class Family(DocumentPart):
     alpha: float
     """The family-wise error rate: the chance that any of them is false."""
     text: str
-    """Number of sentences and error rate as a sentence, as the report shows it."""
+    """Number of sentences and error rate as a sentence, as the report shows it; without the error rate if no
+    verdict has a direction, is mixed or equivalent."""
 
 
 class Change(DocumentPart):
