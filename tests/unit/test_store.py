@@ -168,6 +168,7 @@ def test_a_run_of_eight_blocks_is_not_resumed_until_it_is_sure_and_the_fix_names
     with pytest.raises(StoreProblem) as caught:
         Run.resume(tmp_path, changed)
     assert f"--set of that run, --blocks {blocks}, or leave out" in (caught.value.fix or "")
+    assert "design.stop was not set and is set" in str(caught.value)
 
 
 def test_resume_refuses_another_experiment_and_says_what_differs(tmp_path: Path) -> None:

@@ -68,7 +68,9 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     ] = None,
     max_time: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Begin no block that would end after this time: 30m, 2h."),
+        typer.Option(
+            metavar="TIME", help="With design.stop: begin no block that would end after this time: 30m, 2h."
+        ),
     ] = None,
     assignments: Annotated[
         list[str] | None,

@@ -207,7 +207,7 @@ def _expected(one: ComparisonProgress) -> tuple[float, float]:
 
 # Why a comparison ends, for the last line after a block.
 ENDS = {
-    "sure": "sure, so no more blocks are needed",
+    "sure": "sure, so no more blocks are needed (narrower interval: --resume --blocks +N)",
     "blocks": "no blocks are left",
     "time": "the next block would take longer than the time that is left",
 }

@@ -99,6 +99,10 @@ class Run:
             # The default of older versions was a fixed number of blocks.
             is_fixed = stored_design.stop is None and experiment.design.stop is not None
             blocks = f", --blocks {stored_design.blocks}" if is_fixed else ""
+            if stored_design.stop is not None and experiment.design.stop is None:
+                blocks = (
+                    f" (for {experiment.design.blocks} more blocks: --blocks +{experiment.design.blocks})"
+                )
             raise StoreProblem(
                 f"{run.path} is a run of another experiment: {difference}",
                 f"Use the file, --profile and --set of that run{blocks}, or leave out --resume to start a "
@@ -241,7 +245,7 @@ class Run:
         )
         if not differing:
             return "" if self.hash == _hash(stored, experiment) else "a configuration file has changed"
-        shown = ", ".join(f"{key} was {was!r} and is {now!r}" for key, was, now in differing[:3])
+        shown = ", ".join(f"{key} was {_shown(was)} and is {_shown(now)}" for key, was, now in differing[:3])
         return shown + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
 
     def _schedule_json(self) -> list[dict[str, Any]]:
@@ -283,6 +287,11 @@ def _suggest_run(path: Path) -> str:
     runs = [*folder.glob("*/experiment.json"), *folder.glob("*/*/experiment.json")]
     newest = max((file.parent for file in runs), key=lambda run: run.name, default=None)
     return f"The newest run there is {newest}" if newest else "Give the folder that dbdyno compare printed"
+
+
+def _shown(value: Any) -> str:
+    """A stored value in a message; null is a key that is not set."""
+    return "not set" if value is None else "set" if isinstance(value, dict | list) else repr(value)
 
 
 def _differences(was: Any, now: Any, key_path: str) -> Iterable[tuple[str, Any, Any]]:
