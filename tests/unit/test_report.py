@@ -222,12 +222,16 @@ def test_markdown(tmp_path: Path) -> None:
     assert row.split(" | ")[1:3] == ["10,000 /s", "9,070 /s"]
     assert row.endswith("| 8 | slower |")
     assert "| all loads combined | | | " in text
+    assert "Design:" in text
+    assert "\n- one trial: " in text
+    assert "\n- server b\\|\\*: " in text
 
 
 def test_csv_has_a_line_per_trial_and_no_number_without_a_result(tmp_path: Path) -> None:
     run = judged(tmp_path, Making(absent=lambda t: t.index == 3))
     rows = list(csv.DictReader(io.StringIO(tables.as_csv(run))))
     assert [int(row["trial"]) for row in rows] == list(range(48))
+    assert (rows[0]["block"], rows[-1]["block"]) == ("1", "8")
     assert (rows[3]["status"], rows[3]["failure"], rows[3]["throughput_per_s"]) == ("not-run", "not run", "")
     done = next(row for row in rows if row["variant"] == "a" and row["status"] == "done")
     assert float(done["throughput_per_s"]) == 1000.0

@@ -235,7 +235,7 @@ class ServerSpec(Hooks):
         return self.kind in _STARTED
 
     @property
-    def data_location(self) -> tuple[object, ...] | None:
+    def data_location(self) -> tuple[tuple[tuple[str, int], ...], str | None, str] | None:
         """Server and database of `url`, without the account and how to connect, as `Address.location`; None
         for a private server and an invalid URL.
         """

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from dbdyno import __version__
 from dbdyno.experiment.differences import describe_differences
-from dbdyno.experiment.model import Design
+from dbdyno.experiment.model import Design, Variant
 from dbdyno.finding import FreeForm
 from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
@@ -93,8 +93,7 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
         ),
     ]
     rows += [
-        (f"server {variant.name}", f"{_product(report, variant.name)}, CPUs {variant.server.cpus or 'any'}")
-        for variant in experiment.variants
+        (f"server {variant.name}", ", ".join(_server(report, variant))) for variant in experiment.variants
     ]
     for workload in experiment.workloads:
         texts = [experiment.workload_for(one, workload.title).data_text() for one in experiment.variants]
@@ -118,6 +117,18 @@ def _load(report: Report) -> str:
         busy = formatting.load("connections", load.connections[0])
         text = f"open loop, {load.arrivals} arrivals, at most {busy} busy"
     return f"{text}; {load.shape.text()}" if load.shape else text
+
+
+def _server(report: Report, variant: Variant) -> list[str]:
+    """Product and version, the address of an existing server, and the CPUs of one that dbdyno starts."""
+    product, location = _product(report, variant.name), variant.server.data_location
+    if location is None:
+        return [product, f"CPUs {variant.server.cpus or 'any'}"]
+    hosts, socket, database = location
+    return [
+        product,
+        f"existing server {socket or ' '.join(f'{h}:{p}' for h, p in hosts)}, database {database}",
+    ]
 
 
 def _product(report: Report, variant: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 from dbdyno.report import formatting
 from dbdyno.report.model import Report, gather, value
+from dbdyno.report.page import design_rows
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Comparison, Effect
@@ -39,7 +40,7 @@ def as_csv(run: Run) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for trial in report.trials:
-        plan = [trial.index, trial.block, trial.variant, trial.workload]
+        plan = [trial.index, trial.block + 1, trial.variant, trial.workload]
         load = [trial.point.unit, f"{trial.point.value:g}"]
         status = [_status(trial), trial.failure or "", trial.failed_by or ""]
         throughput = value(trial, "throughput")
@@ -60,7 +61,7 @@ def _status(trial: MeasuredTrial) -> str:
 
 
 def as_markdown(run: Run) -> str:
-    """Verdicts, a table for each comparison, and findings, for a release note."""
+    """Design, verdicts, a table for each comparison, and findings, for a ticket or a release note."""
     report = gather(run)
     lines = [f"# {_escaped(report.experiment.name)}", ""]
     if report.experiment.question:
@@ -86,6 +87,7 @@ def as_markdown(run: Run) -> str:
             reason = f" (overridden: {check.override})" if check.override else ""
             lines.append(f"- {formatting.SEVERITIES[check.level]} {_escaped(check.summary + reason)}")
         lines.append("")
+    lines += ["Design:", "", *(f"- {_escaped(f'{name}: {text}')}" for name, text in design_rows(report)), ""]
     lines.append(f"Run {report.run_id}, blocks: {report.blocks_text}.")
     return "\n".join(lines)
 
