@@ -63,7 +63,7 @@ def with_second_lines(
     return made
 
 
-def said(of: Experiment, trials: Sequence[MeasuredTrial]) -> list[Line]:
+def named_lines(of: Experiment, trials: Sequence[MeasuredTrial]) -> list[Line]:
     """The second lines that the sentences of a run name."""
     comparisons = compare_all(trials, of, [])
     return [
@@ -81,7 +81,7 @@ def false_share(of: Experiment, world: World, count: int, looks: Sequence[int], 
     wrong = 0
     for _ in range(count):
         trials = with_second_lines(simulate(of, world, random), random)
-        wrong += any(said(of, [one for one in trials if one.block < blocks]) for blocks in looks)
+        wrong += any(named_lines(of, [one for one in trials if one.block < blocks]) for blocks in looks)
     return wrong / count
 
 
@@ -90,6 +90,6 @@ def found_share(of: Experiment, world: World, count: int, seed: int) -> float:
     random = np.random.default_rng(seed)
     found = 0
     for _ in range(count):
-        lines = said(of, with_second_lines(simulate(of, world, random), random, p99_of_b=2.0))
+        lines = named_lines(of, with_second_lines(simulate(of, world, random), random, p99_of_b=2.0))
         found += any(line.metric == "latency_p99_us" and line.direction == "worse" for line in lines)
     return found / count

@@ -20,12 +20,7 @@ from dbdyno.run.plan import trial_plan
 from dbdyno.servers.kinds.remote import RemoteServer
 from dbdyno.servers.url import parse_url
 
-OLTP = """
-[experiment]
-name = "x"
-[[workload]]
-name = "oltp_point_select"
-table_size = 1_000
+LOAD_AND_VARIANTS = """
 [load]
 connections = [2]
 duration = "2s"
@@ -34,6 +29,13 @@ name = "a"
 [[variant]]
 name = "b"
 """
+OLTP = f"""
+[experiment]
+name = "x"
+[[workload]]
+name = "oltp_point_select"
+table_size = 1_000
+{LOAD_AND_VARIANTS}"""
 SQL = """
 [experiment]
 name = "x"
@@ -44,14 +46,8 @@ setup = ["CREATE TABLE t (id INT PRIMARY KEY)"]
 tables.t = { rows = 10, columns = { id = "sequence()" } }
 parameters.id = "uniform(1, 10)"
 transactions = [{ sql = "SELECT * FROM t WHERE id = :id", rows = 1 }]
-[load]
-connections = [2]
-duration = "2s"
-[[variant]]
-name = "a"
-[[variant]]
-name = "b"
 """
+SQL += LOAD_AND_VARIANTS
 URL = "server = { kind = 'remote', url = 'mysql://u@h/d"
 TARGET = {"protocol": "mysql", "endpoints": [{"unix": {"path": "/"}}], "user": "u", "database": "d"}
 

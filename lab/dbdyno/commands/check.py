@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dbdyno import checks
-from dbdyno.commands.completion import ExperimentFile, Profile
+from dbdyno.commands.completion import Assignments, ExperimentFile, Profile
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
@@ -34,12 +34,7 @@ _HEADINGS = {
 def check(
     file: ExperimentFile,
     profile: Profile = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
-        ),
-    ] = None,
+    assignments: Assignments = None,
     results: Annotated[Path, typer.Option(help="Folder in which runs and loaded data are stored.")] = Path(
         "results"
     ),

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from dbdyno import judge
 from dbdyno.commands import comparison_output
-from dbdyno.commands.completion import ExperimentFile, Profile
+from dbdyno.commands.completion import Assignments, ExperimentFile, Profile
 from dbdyno.commands.formatting import discard_output, print_problem
 from dbdyno.commands.gating import (
     MaxLoss,
@@ -72,12 +72,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
             metavar="TIME", help="With design.stop: begin no block that would end after this time: 30m, 2h."
         ),
     ] = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
-        ),
-    ] = None,
+    assignments: Assignments = None,
     max_loss: MaxLoss = None,
     undecided: UndecidedAs = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,

@@ -107,3 +107,9 @@ Profile = Annotated[
         metavar="NAME", help="Apply the profile of this name in the experiment file.", autocompletion=profiles
     ),
 ]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
+    ),
+]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dbdyno.commands.completion import ExperimentFile, Profile, stored_runs
+from dbdyno.commands.completion import Assignments, ExperimentFile, Profile, stored_runs
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.model import Experiment
@@ -27,12 +27,7 @@ def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by na
     file: ExperimentFile,
     profile: Profile = None,
     results: Annotated[Path, typer.Option(help="Folder with earlier runs.")] = Path("results"),
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
-        ),
-    ] = None,
+    assignments: Assignments = None,
     noise: Annotated[
         str | None, typer.Option(metavar="PERCENT", help="Standard deviation of a trial, such as 3%.")
     ] = None,

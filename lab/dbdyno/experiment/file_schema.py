@@ -49,8 +49,8 @@ def file_schema() -> Schema:
     variant["workload"] = _changed_workload(tables, variant["workload"]["description"])
     # Earlier versions had the settings of connections here.
     for field in ConnectionSettings.model_fields:
-        moved = tables["SessionSettings"]["properties"][file_key(field)]
-        former = {**moved, "description": "The former place of this key of [variant.session]."}
+        present = tables["SessionSettings"]["properties"][file_key(field)]
+        former = {**present, "description": "The former place of this key of [variant.session]."}
         tables["ServerSpec"]["properties"][file_key(field)] = {**former, "deprecated": True}
     tables["Level"] = _table({key: variant[key] for key in variant if key != "name"})
     del sections["variant"]["minItems"]

@@ -124,6 +124,6 @@ def move_connection_settings(variant: dict[str, Any]) -> dict[str, Any]:
     server, session = variant.get("server"), variant.get("session", {})
     if not isinstance(server, dict) or not isinstance(session, dict):
         return variant
-    moved = {key: server[key] for key in ConnectionSettings.model_fields if key in server}
-    rest = {key: value for key, value in server.items() if key not in moved}
-    return {**variant, "server": rest, "session": {**moved, **session}} if moved else variant
+    settings = {key: server[key] for key in ConnectionSettings.model_fields if key in server}
+    rest = {key: value for key, value in server.items() if key not in settings}
+    return {**variant, "server": rest, "session": {**settings, **session}} if settings else variant

@@ -8,7 +8,7 @@ higher latency.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dbdyno.experiment.family import has_verdict, is_factorial
 from dbdyno.experiment.model import Experiment
@@ -57,14 +57,20 @@ def gate(verdict: VerdictFile, max_loss_percent: float) -> Gate:
     for one in verdict.comparisons:
         names = verdict.baseline, one.variant, one.workload
         if not one.identical:
-            twin = next((other for other in verdict.comparisons if _is_floor(other, one)), None)
-            entries.append(_judge(one, names[0], max_loss_percent, relevant_to(names, verdict.checks), twin))
+            identical = find_identical(one.workload, verdict.comparisons)
+            relevant = relevant_to(names, verdict.checks)
+            entries.append(_judge(one, names[0], max_loss_percent, relevant, identical))
     results = [entry.result for entry in entries]
     return Gate(
         max_loss_percent=max_loss_percent,
         result=next((one for one in _PRECEDENCE if one in results), "undecided"),
         comparisons=entries,
     )
+
+
+def find_identical(workload: str, comparisons: Iterable[Comparison]) -> Comparison | None:
+    """The comparison of identical variants under a workload, which has the noise floor; None without."""
+    return next((one for one in comparisons if one.identical and one.workload == workload), None)
 
 
 def result(
@@ -107,10 +113,6 @@ def _losses(entry: Comparison, load: int | None = None) -> tuple[float, float] |
     return (-high, -low) if entry.curve.metric == THROUGHPUT else (low, high)
 
 
-def _is_floor(identical: Comparison, other: Comparison) -> bool:
-    return bool(identical.identical) and identical.workload == other.workload
-
-
 def _is_noise(effect: CombinedEffect | Point, of_identical: CombinedEffect | Point | None) -> bool:
     """Whether the effect is within the noise floor. A floor that is infinite is null in verdict.json."""
     floor = effect.noise_floor_percent
@@ -139,22 +141,22 @@ def _judge(
     findings: Sequence[Finding],
     identical: Comparison | None,
 ) -> GatedComparison:
+    word = result(comparison, max_loss_percent, findings, identical)
+    text = _sentence(comparison, baseline, word, max_loss_percent, findings, identical=identical)
     return GatedComparison(
-        variant=comparison.variant,
-        workload=comparison.workload,
-        result=result(comparison, max_loss_percent, findings, identical),
-        sentence=_sentence(comparison, baseline, max_loss_percent, findings, identical),
+        variant=comparison.variant, workload=comparison.workload, result=word, sentence=text
     )
 
 
 def _sentence(
     comparison: Comparison,
     baseline: str,
+    word: GateResult,
     max_loss_percent: float,
     findings: Sequence[Finding],
+    *,
     identical: Comparison | None,
 ) -> str:
-    word = result(comparison, max_loss_percent, findings, identical)
     ends, allowed = _losses(comparison), f"the {max_loss_percent:g} % allowed"
     where = f"{comparison.variant} against {baseline} on {comparison.workload}"
     if ends is None or word == "not-comparable":

@@ -27,7 +27,7 @@ from dbdyno.judge.decision import (
 from dbdyno.judge.effects import Judged
 from dbdyno.judge.evidence import Evidence, Known, gather
 from dbdyno.judge.factorial import judged_factors
-from dbdyno.judge.gate import limit_percent, result
+from dbdyno.judge.gate import find_identical, limit_percent, result
 from dbdyno.judge.outlook import blocks_for
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
 from dbdyno.stats.verdict_rule import Verdict
@@ -121,7 +121,7 @@ def progress(
                 one.workload,
                 one.judged,
                 experiment,
-                is_answered=_is_answered(one, experiment, found),
+                is_answered=_is_answered(one, comparisons, experiment, found),
                 is_blocked=_is_blocked(one, experiment),
             )
             for one in different
@@ -129,13 +129,20 @@ def progress(
     return Progress(bool(entries) and all(one.blocks_still_expected == 0 for one in entries), entries)
 
 
-def _is_answered(comparison: Comparison, experiment: Experiment, found: Sequence[Finding]) -> bool:
+def _is_answered(
+    comparison: Comparison,
+    comparisons: Sequence[Comparison],
+    experiment: Experiment,
+    found: Sequence[Finding],
+) -> bool:
     """Whether the comparison has a verdict, or its gate is decided if the experiment has one."""
     max_loss_percent = experiment.design.max_loss_percent
     if max_loss_percent is None:
         return comparison.judged.verdict in WORDS
     relevant = relevant_to(comparison.names, found)
-    return result(comparison_entry(comparison, ""), max_loss_percent, relevant) in GATE_ANSWERS
+    identical = find_identical(comparison.workload, [comparison_entry(one, "") for one in comparisons])
+    entry = comparison_entry(comparison, "")
+    return result(entry, max_loss_percent, relevant, identical) in GATE_ANSWERS
 
 
 def _is_blocked(comparison: Comparison, experiment: Experiment) -> bool:
