@@ -12,7 +12,7 @@ from scipy import stats
 
 from dbdyno.experiment.model import Experiment, Factor
 
-from . import second_lines, stopping, warmup
+from . import second_lines, slices, stopping, warmup
 from .row import Promise, Row
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
@@ -76,7 +76,20 @@ def promises() -> list[Promise]:
         partial(_gate_at_any_look, "2 variants", (8, 11, 14, 17, 20), variants=2),
         partial(_gate_at_any_look, "4 variants, 3 loads", (10, 16), variants=4, loads=3, cost=10),
         *_second_lines(),
+        *(partial(_in_slices, effect) for effect in (0.0, math.log(0.9))),
     ]
+
+
+def _in_slices(effect: float, count: int) -> Row:
+    """Both limits at once: a wrong verdict on equal variants, an interval on different ones."""
+    results = slices.repeat(experiment(), effect, count // 2, seed=18)
+    promise = "in slices, with drift, heavy tails and stalls"
+    if effect == 0.0:
+        wrong = _rate(results, Result.is_false)
+        return Row(f"2 equal variants {promise}: any wrong verdict", count // 2, wrong, 0.05)
+    covers = _rate(results, lambda result: result.covers)
+    promise = f"10 % slower {promise}: the interval contains the true value"
+    return Row(promise, count // 2, covers, 0.95, at_most=False)
 
 
 def _stopped() -> list[Promise]:

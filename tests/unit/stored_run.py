@@ -12,7 +12,7 @@ import copy
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,6 +94,8 @@ class Making:
     findings: list[dict[str, Any]] = field(default_factory=list)
     speed: Speed = field(default_factory=Arms)
     spoil: Spoil = unspoiled
+    # Added to trial.json.
+    facts: Mapping[str, Any] = field(default_factory=dict)
     # Trials that never ran, and trials the lab gave up, with the reason.
     absent: Callable[[Trial], bool] = lambda _trial: False
     failed: Callable[[Trial], str | None] = lambda _trial: None
@@ -209,7 +211,7 @@ def _store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
         writer.write_server(_server(trial, plan, making))
         reason = making.failed(trial)
         if reason is None:
-            writer.finish("done")
+            writer.finish("done", **making.facts)
         else:
             writer.finish("failed", reason=reason, failed_by=making.failed_by)
 
@@ -233,10 +235,12 @@ def stream(trial: Trial, plan: Experiment, speed: Speed) -> Iterator[dict[str, A
             for offset, count in enumerate(events):
                 yield _record("tick", at_us=(first + offset + 1) * TICK, events=count)
             span = (first * TICK, (first + len(events)) * TICK)
-            parts.append(_counts(span, sum(events), connections, open_loop=bool(plan.load.rate)))
-            yield _record("interval", seq=seq, phase=name, **parts[-1], service_us=[], generator=_generator())
+            parts.append(counts_of(span, sum(events), connections, open_loop=bool(plan.load.rate)))
+            yield _record(
+                "interval", seq=seq, phase=name, **parts[-1], service_us=[], generator=generator_use()
+            )
             seq += 1
-        phases[name] = _totals(parts)
+        phases[name] = totals_of(parts)
         at += ticks
     yield _record(
         "end", reason="time-limit", failure=None, phases=phases, memory_peak_bytes=7_000_000, cpu_us=9
@@ -272,11 +276,11 @@ def _hello(trial: Trial, plan: Experiment, warmup_us: int, measure_us: int) -> d
     }
 
 
-def _generator() -> dict[str, Any]:
+def generator_use() -> dict[str, Any]:
     return {"cpu": 0.4, "lag_us_max": 90, "run_queue_wait_us": 10}
 
 
-def _counts(span: tuple[int, int], events: int, connections: int, *, open_loop: bool) -> dict[str, Any]:
+def counts_of(span: tuple[int, int], events: int, connections: int, *, open_loop: bool) -> dict[str, Any]:
     """An interval in which every event took equally long; in a closed loop as Little's law wants it."""
     mean_us = 1e9 / events / 10 if open_loop else connections * (span[1] - span[0]) / max(events, 1)
     return {
@@ -301,7 +305,7 @@ def _counts(span: tuple[int, int], events: int, connections: int, *, open_loop: 
     }
 
 
-def _totals(parts: list[dict[str, Any]]) -> dict[str, Any]:
+def totals_of(parts: list[dict[str, Any]]) -> dict[str, Any]:
     histogram: dict[int, int] = {}
     for part in parts:
         for lower, count in part["latency_us"]:

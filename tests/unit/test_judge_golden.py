@@ -13,7 +13,7 @@ from dbdyno.judge.figures import figures, interval_events
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import windows
 from dbdyno.store import StoredTrial
-from dbdyno.store.records import Counts, End, EngineWarning, Generator, Interval, PhaseTotals
+from dbdyno.store.records import Counts, End, EngineWarning, Generator, Interval, PhaseTotals, Slice
 
 EXAMPLES = Path(__file__).parents[2] / "schema" / "examples"
 
@@ -107,7 +107,7 @@ def test_a_complete_stream_of_a_failed_trial_does_not_count(tmp_path: Path) -> N
 def test_the_types_of_the_records_are_those_of_the_schema() -> None:
     definitions = json.loads((EXAMPLES.parent / "events.schema.json").read_text())["$defs"]
     schema = {name: one["properties"] for name, one in definitions.items() if "properties" in one}
-    for kind in (Generator, Interval, PhaseTotals, End, EngineWarning):
+    for kind in (Generator, Interval, PhaseTotals, Slice, End, EngineWarning):
         properties = schema[kind.__name__.removeprefix("Engine")]
         for key, hint in get_type_hints(kind).items():
             if hint in TYPES and "type" in properties[key]:

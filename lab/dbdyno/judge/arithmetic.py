@@ -5,6 +5,10 @@ number of statements is the number of transactions times the statements of one t
 progress at the start or end of the measurement and retries cause small deviations. 3. In a closed loop
 without pauses, throughput times mean latency is the number of connections (Little's law, 1961, Oper. Res.
 9:383). 4. The measurement took the planned time.
+
+In a load in slices every connection is busy at least while a slice counts, and at most from the resume to
+the pause. Little's law then holds between these limits, and rule 4 for every slice. The slices add up to the
+totals of the run, except for transactions that failed after the end of their slice.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 from dbdyno.judge.recording import Recording
-from dbdyno.store.records import Counts, PhaseTotals
+from dbdyno.store.records import Counts, PhaseTotals, Span
 
 # Maximum relative deviation of throughput times latency from the number of connections.
 LITTLE_TOLERANCE = 0.03
@@ -28,6 +32,9 @@ def find_contradictions(recording: Recording) -> list[str]:
 
 
 def _sums(recording: Recording) -> Iterator[str]:
+    if recording.is_sliced:
+        yield from _slice_sums(recording)
+        return
     for name, totals in recording.phases.items():
         parts = [interval for interval in recording.intervals if interval["phase"] == name]
         for key in Counts.__annotations__:
@@ -40,9 +47,25 @@ def _sums(recording: Recording) -> Iterator[str]:
         if errors != Counter(totals["errors"]):
             yield f"the intervals of {name} contain {sum(errors.values())} errors, its totals other ones"
         yield from _accounts(name, totals)
-        counted = sum(count for _, count in totals["latency_us"])
-        if counted != totals["events"]:
-            yield f"{name} has {counted} latencies for {totals['events']} transactions"
+        yield from _latencies(name, totals)
+
+
+def _slice_sums(recording: Recording) -> Iterator[str]:
+    totals = recording.measure
+    yield from _accounts("measure", totals)
+    for part in recording.slices:
+        yield from _latencies(f"slice {part['slice']}", part)
+    ended = sum(part["guard_events"] + part["events"] for part in recording.slices)
+    most = ended + sum(part["in_flight"] for part in recording.slices)
+    least = max(ended, most - totals["accounting"]["failed"])
+    if not least <= totals["events"] <= most:
+        yield f"the slices contain {least} to {most} transactions, the totals {totals['events']}"
+
+
+def _latencies(name: str, totals: Span) -> Iterator[str]:
+    counted = sum(count for _, count in totals["latency_us"])
+    if counted != totals["events"]:
+        yield f"{name} has {counted} latencies for {totals['events']} transactions"
 
 
 def _accounts(name: str, totals: PhaseTotals) -> Iterator[str]:
@@ -77,8 +100,13 @@ def _statements(recording: Recording) -> Iterator[str]:
 
 def _little(recording: Recording) -> Iterator[str]:
     measure = recording.measure
-    if not recording.is_always_busy or measure["accounting"]["failed"]:
-        # Latencies do not include pauses, and failed transactions have no latency.
+    if measure["accounting"]["failed"]:
+        # Failed transactions have no latency.
+        return
+    if recording.is_sliced:
+        yield from _little_in_slices(recording)
+    if not recording.is_always_busy:
+        # Latencies do not include pauses.
         return
     length_us = measure["end_us"] - measure["start_us"]
     connections = recording.plan["load"]["connections"]
@@ -93,8 +121,32 @@ def _little(recording: Recording) -> Iterator[str]:
         yield f"throughput times mean latency is {busy:.2f}, but there {were}"
 
 
+def _little_in_slices(recording: Recording) -> Iterator[str]:
+    connections = recording.plan["load"]["connections"]
+    least_us = connections * sum(one["end_us"] - one["start_us"] for one in recording.slices)
+    most_us = connections * sum(one["paused_us"] - one["resumed_us"] for one in recording.slices)
+    busy_us = recording.measure["latency_sum_us"]
+    if not least_us * (1 - LITTLE_TOLERANCE) <= busy_us <= most_us * (1 + LITTLE_TOLERANCE):
+        yield (
+            f"the transactions took {busy_us / 1e6:.3f} s in total, but {connections} connections were busy "
+            f"for {least_us / 1e6:.3f} to {most_us / 1e6:.3f} s"
+        )
+
+
 def _elapsed(recording: Recording) -> Iterator[str]:
+    if recording.is_sliced:
+        yield from _slice_lengths(recording)
+        return
     measure, planned_us = recording.measure, recording.plan["phases"]["measure_us"]
     elapsed_us = measure["end_us"] - measure["start_us"]
     if abs(elapsed_us - planned_us) > planned_us * ELAPSED_TOLERANCE:
         yield f"the measurement took {elapsed_us / 1e6:.3f} s but {planned_us / 1e6:.3f} s were planned"
+
+
+def _slice_lengths(recording: Recording) -> Iterator[str]:
+    planned_us = recording.slice_us
+    for part in recording.slices:
+        length_us = part["end_us"] - part["resumed_us"]
+        if planned_us and abs(length_us - planned_us) > planned_us * ELAPSED_TOLERANCE:
+            took, planned = (f"{us / 1e3:.1f} ms" for us in (length_us, planned_us))
+            yield f"slice {part['slice']} took {took} but {planned} were planned"

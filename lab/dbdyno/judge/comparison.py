@@ -14,6 +14,7 @@ import numpy as np
 from dbdyno.finding import Finding
 from dbdyno.judge.effects import Judged
 from dbdyno.judge.figures import THROUGHPUT
+from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import finite
 from dbdyno.stats.paired import Bound, Effect, Ratios
 from dbdyno.stats.signed_rank import percent
@@ -55,8 +56,12 @@ class Pairs:
         lows: dict[int, float] = {}
         highs: dict[int, float] = {}
         for block, base in self.baseline.items():
-            lows[block], highs[block] = _ratio(
-                base.log_bounds(metric), self.variant[block].log_bounds(metric)
+            other = self.variant[block]
+            paired = block_ratio([(-1.0, base), (1.0, other)], metric)
+            lows[block], highs[block] = (
+                _ratio(base.log_bounds(metric), other.log_bounds(metric))
+                if paired is None
+                else (paired, paired)
             )
         return Ratios(lows, highs)
 

@@ -10,7 +10,7 @@ from statistics import median
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import Cost, costs
-from dbdyno.judge import arithmetic
+from dbdyno.judge import arithmetic, slices
 from dbdyno.judge.figures import figures, interval_events
 from dbdyno.judge.findings import generator_delays
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
@@ -164,7 +164,7 @@ def _measure_group(
         if trial is None:
             evidence.trials.append(MeasuredTrial(entry, "not run", "not-run"))
             continue
-        recording = read(trial.records())
+        recording = read(trial.records(), trial.meta.get("slices"))
         evidence.warnings[entry.index] = [*recording.warnings, *generator_delays(recording)]
         if attempts := trial.attempts:
             evidence.attempts[entry.index] = [str(one.meta.get("reason") or "failed") for one in attempts]
@@ -178,6 +178,10 @@ def _measure_group(
             complete.append((entry, recording))
         else:
             evidence.trials.append(MeasuredTrial(entry, *failed))
+    if not slices.keep_common([recording for _, recording in complete]):
+        reason = "no slice counts in all variants of its block"
+        evidence.trials += [MeasuredTrial(entry, reason, "harness") for entry, _ in complete]
+        return
     common_windows = windows(
         [recording for _, recording in complete], automatic=experiment.load.has_auto_warmup
     )
@@ -221,8 +225,9 @@ def _measure(
         failure=None,
         figures=trial_figures,
         window=window,
-        warmup_end_us=recording.measure["start_us"],
+        warmup_end_us=window.start_us if recording.is_sliced else recording.measure["start_us"],
         seconds=interval_events(recording),
         drift=drift(recording, window),
         foreign=foreign,
+        slices=slices.throughputs(recording) if recording.is_sliced else None,
     )

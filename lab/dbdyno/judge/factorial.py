@@ -39,6 +39,7 @@ from dbdyno.judge.decision import (
 )
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, judge_family
 from dbdyno.judge.outlook import outlook_text
+from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
@@ -61,13 +62,14 @@ from dbdyno.judge.wording import (
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, mean_ratios
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.verdict_rule import Circumstances, Verdict
+from dbdyno.store.document import Metric
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import FactorEffect
 
-# Block -> lower and upper bound of the logarithm of the metric, for one variant at one load.
-LogBounds = Mapping[int, tuple[float, float]]
-# Levels of a variant -> its bounds at each load, in the order of the file.
-Cells = Mapping[tuple[str, ...], Sequence[LogBounds]]
+# Block -> the trial of one variant at one load.
+Blocks = Mapping[int, MeasuredTrial]
+# Levels of a variant -> its trials at each load, in the order of the file.
+Cells = Mapping[tuple[str, ...], Sequence[Blocks]]
 
 
 @dataclass(frozen=True)
@@ -126,13 +128,15 @@ def _judged_contrasts(
             metric_scale.delta_percent,
         )
         failed = list(dict(failures(of_workload)).values())
-        cells = _cells(of_workload, experiment, metric_scale)
+        cells = _cells(of_workload, experiment)
         assessed += [
             _AssessedContrast(
                 contrast=contrast,
                 workload=workload.title,
                 cells=cells,
-                assessment=assess(_ratios(contrast.weights, cells), metric_scale.alpha, family),
+                assessment=assess(
+                    _ratios(contrast.weights, cells, metric_scale.metric), metric_scale.alpha, family
+                ),
                 conditions=conditions,
                 stops=stopping_findings,
                 failures=failed,
@@ -151,14 +155,14 @@ def _judged_contrasts(
     return list(zip(assessed, verdicts, strict=True))
 
 
-def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, metric_scale: Scale) -> Cells:
-    """The bounds of the log metric for every variant, load and block."""
-    cells: dict[tuple[str, ...], list[LogBounds]] = {}
+def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Cells:
+    """The trials of every variant, load and block that count."""
+    cells: dict[tuple[str, ...], list[Blocks]] = {}
     for variant in experiment.variants:
         levels = tuple(variant.levels[factor.name] for factor in experiment.factors)
         cells[levels] = [
             {
-                trial.block: trial.log_bounds(metric_scale.metric)
+                trial.block: trial
                 for trial in trials
                 if trial.variant == variant.name and trial.at == point.as_dict() and trial.is_result
             }
@@ -167,34 +171,35 @@ def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, metric_scale
     return cells
 
 
-def _ratios(weights: Mapping[tuple[str, ...], float], cells: Cells) -> list[Ratios]:
+def _ratios(weights: Mapping[tuple[str, ...], float], cells: Cells, metric: Metric) -> list[Ratios]:
     """The bounds of a contrast at each load, per block."""
     ratios = []
     for load in range(len(next(iter(cells.values())))):
-        logs = {cell: cells[cell][load] for cell in weights}
-        first, *others = logs.values()
-        blocks = [block for block in first if all(block in bounds for bounds in others)]
+        weighted = [(weight, cells[cell][load]) for cell, weight in weights.items()]
+        first, *others = (trials for _, trials in weighted)
+        by_block = {
+            block: [(weight, trials[block]) for weight, trials in weighted]
+            for block in first
+            if all(block in trials for trials in others)
+        }
         ratios.append(
             Ratios(
-                {block: _bound(weights, logs, block, upper=False) for block in blocks},
-                {block: _bound(weights, logs, block, upper=True) for block in blocks},
+                {block: _bound(trials, metric, upper=False) for block, trials in by_block.items()},
+                {block: _bound(trials, metric, upper=True) for block, trials in by_block.items()},
             )
         )
     return ratios
 
 
-def _bound(
-    weights: Mapping[tuple[str, ...], float],
-    logs: Mapping[tuple[str, ...], LogBounds],
-    block: int,
-    *,
-    upper: bool,
-) -> float:
-    """The lower or upper bound of a contrast in one block.
+def _bound(trials: Sequence[tuple[float, MeasuredTrial]], metric: Metric, *, upper: bool) -> float:
+    """The lower or upper bound of a contrast in one block, given the trials with their weights.
 
     The lower bound takes the lower bounds of added terms and the upper bounds of subtracted terms.
     """
-    total = sum(weight * logs[cell][block][(weight > 0) == upper] for cell, weight in weights.items())
+    paired = block_ratio(trials, metric)
+    if paired is not None:
+        return paired
+    total = sum(weight * trial.log_bounds(metric)[(weight > 0) == upper] for weight, trial in trials)
     # The sum of infinite bounds with both signs is unknown.
     return (math.inf if upper else -math.inf) if math.isnan(total) else total
 
@@ -388,6 +393,6 @@ def _at_each_level(one: _AssessedContrast, partner: str, experiment: Experiment)
         cells = [cell for cell in one.cells if cell[others] == other and cell[own] in (level, base)]
         share = 2.0 / len(cells)
         weights = {cell: share if cell[own] == level else -share for cell in cells}
-        effect_at = effect(mean_ratios(_ratios(weights, one.cells)))
+        effect_at = effect(mean_ratios(_ratios(weights, one.cells, scale(experiment).metric)))
         parts.append(f"{change(effect_at) if effect_at else 'no result'} with {other}")
     return ", ".join(parts)

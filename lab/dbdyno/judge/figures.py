@@ -9,7 +9,7 @@ from typing import Final, Literal
 from dbdyno.judge.recording import Recording
 from dbdyno.stats.histogram import Percentile, merge, percentile
 from dbdyno.store.measured import Figures, Window
-from dbdyno.store.records import Interval, Span
+from dbdyno.store.records import Interval, Slice, Span
 
 MICROSECONDS = 1_000_000.0
 # The metrics that verdicts compare.
@@ -35,6 +35,7 @@ def figures(recording: Recording, window: Window) -> Figures:
     high_us = max(high for part in parts if (high := part["latency_max_us"]) is not None)
     latencies = _latencies(recording, parts, low_us, high_us)
     intervals = _intervals(recording, window)
+    generators: Sequence[Interval | Slice] = recording.counted or intervals
     return Figures(
         events=events,
         throughput=events / (window.length_us / MICROSECONDS),
@@ -49,9 +50,9 @@ def figures(recording: Recording, window: Window) -> Figures:
         backlog=intervals[-1].get("backlog", 0) if intervals else 0,
         row_count_mismatches=sum(part["row_count_mismatches"] for part in parts),
         statements=sum(part["reads"] + part["writes"] + part["other"] for part in parts),
-        generator_cpu=_generator_mean(intervals, "cpu"),
-        generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in intervals), default=0.0),
-        generator_steal=_generator_mean(intervals, "steal"),
+        generator_cpu=_generator_mean(generators, "cpu"),
+        generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in generators), default=0.0),
+        generator_steal=_generator_mean(generators, "steal"),
     )
 
 
@@ -109,7 +110,11 @@ def _censored(recording: Recording, parts: Sequence[Span]) -> dict[int, int]:
 
 
 def _parts(recording: Recording, window: Window) -> Sequence[Span]:
-    """The records that add up to the window: the totals of the measuring phase, or some of its intervals."""
+    """The records that add up to the window: the totals of the measuring phase, or some of its intervals, or
+    the slices that count.
+    """
+    if recording.is_sliced:
+        return recording.counted
     measure = recording.measure
     if (window.start_us, window.end_us) == (measure["start_us"], measure["end_us"]):
         return [measure]
@@ -122,7 +127,7 @@ def _intervals(recording: Recording, window: Window) -> list[Interval]:
     ]
 
 
-def _generator_mean(intervals: Sequence[Interval], name: Literal["cpu", "steal"]) -> float:
+def _generator_mean(intervals: Sequence[Interval | Slice], name: Literal["cpu", "steal"]) -> float:
     """The mean over intervals of one of the load generator's shares, weighted by the length of the
     intervals.
     """
@@ -132,5 +137,6 @@ def _generator_mean(intervals: Sequence[Interval], name: Literal["cpu", "steal"]
 
 
 def interval_events(recording: Recording) -> tuple[tuple[int, int, int], ...]:
-    """Start, end (in microseconds) and transactions of every interval."""
-    return tuple((i["start_us"], i["end_us"], i["events"]) for i in recording.intervals)
+    """Start, end (in microseconds) and transactions of every interval or slice."""
+    parts = recording.slices or recording.intervals
+    return tuple((i["start_us"], i["end_us"], i["events"]) for i in parts)

@@ -6,16 +6,16 @@ complete one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.store import StoredTrial
-from dbdyno.store.records import End, EngineWarning, Interval, PhaseTotals
+from dbdyno.store.records import End, EngineWarning, Interval, PhaseTotals, Slice, Span
 from dbdyno.store.trial import FailedBy
 
-# End reason of an engine run that took its planned time.
-PLANNED_END = "time-limit"
+# End reason of an engine run that took its planned time, and of one in slices, which ends on command.
+PLANNED_END, COMMANDED_END = "time-limit", "done"
 
 
 @dataclass
@@ -32,6 +32,12 @@ class Recording:
     ticks: list[tuple[int, int]] = field(default_factory=list)
     intervals: list[Interval] = field(default_factory=list)
     warnings: list[EngineWarning] = field(default_factory=list)
+    # Slices in the order in which they ran, and those that count.
+    slices: list[Slice] = field(default_factory=list)
+    counted: list[Slice] = field(default_factory=list)
+    # Number of the first slice after the warm-up, and the planned length of a slice with its guard time.
+    first_slice: int = 0
+    slice_us: int = 0
     end: End | None = None
 
     @property
@@ -45,6 +51,11 @@ class Recording:
         return self.phases["measure"]
 
     @property
+    def is_sliced(self) -> bool:
+        """Whether the load paused and resumed on command."""
+        return "closed_slices" in (self.plan.get("load", {}).get("shape") or ())
+
+    @property
     def is_always_busy(self) -> bool:
         """Whether every connection always has a transaction in progress: a closed loop with constant load and
         no pauses.
@@ -53,9 +64,14 @@ class Recording:
         return bool(load["shape"] == "closed") and not load.get("think_time")
 
 
-def read(records: Iterable[dict[str, Any]]) -> Recording:
-    """Sort a stream of ``{"type", "data"}`` records by type. Unknown types are skipped."""
+def read(records: Iterable[dict[str, Any]], slices: Mapping[str, int] | None = None) -> Recording:
+    """Sort a stream of ``{"type", "data"}`` records by type. Unknown types are skipped.
+
+    `slices` of trial.json has the number of slices of the warm-up, and the length of a slice.
+    """
     recording = Recording()
+    if slices:
+        recording.first_slice, recording.slice_us = slices["warmup"], slices["length_us"]
     for record in records:
         kind, data = record["type"], record["data"]
         if kind == "hello":
@@ -67,6 +83,8 @@ def read(records: Iterable[dict[str, Any]]) -> Recording:
             recording.ticks.append((int(data["at_us"]), int(data["events"])))
         elif kind == "interval":
             recording.intervals.append(data)
+        elif kind == "slice":
+            _add_slice(recording, data)
         elif kind == "warning":
             recording.warnings.append(data)
         elif kind == "end":
@@ -74,11 +92,20 @@ def read(records: Iterable[dict[str, Any]]) -> Recording:
     return recording
 
 
+def _add_slice(recording: Recording, data: Slice) -> None:
+    recording.slices.append(data)
+    if data["slice"] >= recording.first_slice:
+        recording.counted.append(data)
+    # A slice has no ticks, but its transactions ended in three spans.
+    recording.ticks += [(data["resumed_us"], 0), (data["start_us"], data["guard_events"])]
+    recording.ticks += [(data["end_us"], data["events"]), (data["paused_us"], data["in_flight"])]
+
+
 def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | None:
     """Why the trial has no figures, and what caused it: server or dbdyno. None if the trial is complete."""
     if recording.end is None:
         return _reason(trial) or "the engine's records have no end", trial.failed_by or "harness"
-    if recording.end["reason"] != PLANNED_END:
+    if recording.end["reason"] != (COMMANDED_END if recording.is_sliced else PLANNED_END):
         problem = recording.end.get("failure")
         reason = f"{recording.end['reason']}: {problem['text']}" if problem else str(recording.end["reason"])
         return reason, trial.failed_by or "harness"
@@ -86,7 +113,10 @@ def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | 
         return _reason(trial) or f"its status is {trial.meta['status']!r}", trial.failed_by or "harness"
     if "measure" not in recording.phases:
         return "the measurement never began", "harness"
-    if recording.measure["events"] == 0:
+    if recording.is_sliced and not recording.counted:
+        return "no slice counts", "harness"
+    parts: Sequence[Span] = recording.counted or [recording.measure]
+    if sum(part["events"] for part in parts) == 0:
         return "no transaction ended in the measurement", "server"
     return None
 

@@ -86,7 +86,11 @@ def warm_state(
 def _shortened(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
     """A note if the warm-up cut shortened most windows, so that less was measured than planned."""
     planned_s = experiment.load.duration_s
-    lengths_s = {trial.index: trial.window.length_us / 1e6 for trial in trials if trial.window is not None}
+    lengths_s = {
+        trial.index: trial.window.length_us / 1e6
+        for trial in trials
+        if trial.window is not None and trial.window.counted_us is None
+    }
     short = {index: length for index, length in lengths_s.items() if length < SHORT_WINDOW * planned_s}
     if len(short) > SHORT_TRIALS * len(lengths_s):
         yield Finding(

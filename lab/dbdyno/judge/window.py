@@ -4,7 +4,7 @@ With a declared warm-up the window is the measuring phase. With ``warmup = "auto
 later: the MSER-5 method determines from the engine's ticks when the warm-up ended, at the latest in the
 middle of the measurement. That time is the cut. All trials that are compared with each other (same block,
 workload and load) get the latest of their cuts, so a server in steady state is never compared with one that
-is still warming up.
+is still warming up. In a trial in slices the declared number of slices is the warm-up.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dbdyno.judge import slices
 from dbdyno.judge.recording import Recording
 from dbdyno.stats.steady import mser5
 from dbdyno.store.measured import Drift, Window
@@ -19,6 +20,8 @@ from dbdyno.store.measured import Drift, Window
 
 def windows(recordings: Sequence[Recording], *, automatic: bool) -> list[Window]:
     """The windows of trials of the same block, workload and load, in the order of `recordings`."""
+    if any(recording.is_sliced for recording in recordings):
+        return [slices.window(recording) for recording in recordings]
     cuts_us = [cut for cut in map(_cut_us, recordings) if cut is not None] if automatic else []
     common_us = max(cuts_us, default=None)
     return [_window(recording, common_us) for recording in recordings]
@@ -53,6 +56,8 @@ def _edges_us(recording: Recording) -> list[int]:
 
 def drift(recording: Recording, window: Window) -> Drift:
     """How throughput changed between parts of a trial."""
+    if recording.is_sliced:
+        return slices.drift(recording)
     warmup_us = recording.measure["start_us"]
     middle_us = (window.start_us + window.end_us) // 2
     whole = _rate(recording, window.start_us, window.end_us)

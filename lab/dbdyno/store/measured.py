@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from dbdyno.store.document import Document, DocumentPart, PointDict
+from dbdyno.store.document import Document, DocumentPart, Optional, PointDict
 
 # "server": the failure counts as throughput 0. "harness": dbdyno failed, so the trial does not count.
 # "not-run": the trial did not run.
@@ -57,11 +57,13 @@ class Window:
     cut_us: int | None
     """End of the warm-up as MSER-5 determined it; null if the experiment sets the warm-up, or if the trial is
     too short for MSER-5."""
+    counted_us: Optional[int] = None
+    """Duration of the slices that count; only in trials in slices."""
 
     @property
     def length_us(self) -> int:
-        """Duration in microseconds."""
-        return self.end_us - self.start_us
+        """Duration that counts, in microseconds."""
+        return self.end_us - self.start_us if self.counted_us is None else self.counted_us
 
 
 class Drift(NamedTuple):
@@ -160,6 +162,8 @@ class MeasuredTrial:
     the warm-up; window / first half of the warm-up."""
     foreign: float | None = None
     """Share of the CPUs of server and client that other processes used; null if it was not measured."""
+    slices: Optional[Mapping[int, float]] = None
+    """Number of each slice that counts -> transactions per second; only in trials in slices."""
 
     @property
     def index(self) -> int:

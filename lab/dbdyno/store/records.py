@@ -59,6 +59,17 @@ class Interval(Span):
     generator: Generator
 
 
+class Slice(Span):
+    """One slice of a load that pauses and resumes on command, without its guard time."""
+
+    slice: int
+    resumed_us: int
+    paused_us: int
+    guard_events: int
+    in_flight: int
+    generator: Generator
+
+
 class PhaseTotals(Span):
     """The totals of a phase."""
 
