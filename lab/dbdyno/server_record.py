@@ -48,6 +48,21 @@ class EdgesRecord(TypedDict):
     foreign: ForeignRecord | None
 
 
+class WorkRecord(TypedDict):
+    """What a server's processes did in some seconds: CPU time, and bytes written to storage."""
+
+    seconds: float
+    cpu_s: float
+    write_bytes: float
+
+
+class SlicesRecord(TypedDict):
+    """The work of a server in its own slices, and between them, when it had no load; all 0 if not visible."""
+
+    own: WorkRecord
+    idle: WorkRecord
+
+
 class ServerRecord(TypedDict, total=False):
     """The content of server.json; empty if the trial has none."""
 
@@ -65,5 +80,7 @@ class ServerRecord(TypedDict, total=False):
     status_after: Mapping[str, str]
     process: Mapping[str, Mapping[str, float]]
     edges: EdgesRecord | None
+    # Only of trials whose load ran in slices.
+    slices: SlicesRecord
     # Why the counters could not be read.
     edges_unread: str

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from dbdyno.experiment import sql_reading
+from dbdyno.experiment import slices, sql_reading
 from dbdyno.experiment.errors import InputError
 from dbdyno.experiment.family import has_verdict, is_factorial
 from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
@@ -32,6 +32,7 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
         elif not has_verdict(experiment):
             problem = "no variant differs from the baseline, so there is no loss to limit"
             yield InputError("design.max_loss_percent", None, problem, "Leave it out, or change a variant")
+    yield from slices.find_errors(experiment)
     yield from _state_errors(experiment)
     yield from _statement_errors(experiment)
     errors: list[InputError] = []

@@ -186,6 +186,10 @@ class Design(Model):
     """A fixed number of blocks instead of `stop`; a verdict needs 6, or more for several sentences (P15)."""
     stop: Stop | None = None
     """When the comparison ends; without `blocks` and `stop`, if its verdicts are sure."""
+    pairing: Literal["trials", "slices"] = "trials"
+    """The variants of a block run one after the other, or alternate in slices while all their servers run."""
+    slice_s: Duration | None = None
+    """Length of a slice, by default 250ms if a workload only reads and 1s if it writes."""
     state: State = "restore"
     """What happens to the data before each group."""
     state_per: Literal["group", "trial"] = "group"

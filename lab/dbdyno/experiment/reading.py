@@ -158,7 +158,8 @@ def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -
     resolved["factors"] = document.get("factor", [])
     resolved["variants"] = [_resolve_variant(one, document, folder, errors) for one in document["variant"]]
     resolved["load"] = _convert_durations(document["load"], "load", errors)
-    resolved["design"] = stop.resolve(document.get("design", {}), errors)
+    design = stop.resolve(document.get("design", {}), errors)
+    resolved["design"] = _convert_to_seconds(design, "design", ("slice",), errors)
     for section in ("client", "loading", "override"):
         resolved[section] = document.get(section, {})
     return resolved

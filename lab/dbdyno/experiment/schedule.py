@@ -116,6 +116,15 @@ def engine_seed(experiment: Experiment, trial: Trial) -> int:
     )
 
 
+def round_order(experiment: Experiment, trial: Trial, number: int) -> list[str]:
+    """The order of the variants in one round of slices: random, so that no variant always follows another
+    one. `trial` is any trial of the round's block, workload and point.
+    """
+    names = [variant.name for variant in experiment.variants]
+    seed, point = experiment.design.effective_order_seed, _name(trial.point)
+    return _shuffle(names, seed, "round", trial.block, trial.workload, point, number)
+
+
 class _VariantOrder:
     """Order and slots of the variants for one workload, block by block."""
 

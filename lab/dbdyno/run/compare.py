@@ -15,7 +15,7 @@ import contextlib
 import itertools
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
@@ -25,6 +25,7 @@ from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress, warmup
 from dbdyno.run.affinity import require_cpus
+from dbdyno.run.alternating import run_in_slices
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped, hook_findings
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
@@ -91,6 +92,11 @@ def _split_by_group(trials: Iterable[Trial]) -> list[list[Trial]]:
     return [list(group) for _, group in itertools.groupby(trials, key=lambda trial: trial.group)]
 
 
+def _split_by_workload(trials: Iterable[Trial]) -> list[list[Trial]]:
+    """The trials of each block and workload."""
+    return [list(part) for _, part in itertools.groupby(trials, lambda trial: (trial.block, trial.workload))]
+
+
 class _Comparison:
     """One comparison in progress. Each variant has one server object per data set; groups start it."""
 
@@ -103,6 +109,9 @@ class _Comparison:
         self._may_repeat = (
             self._experiment.design.repeat_disturbed if stop else may_repeat(self._experiment, planned)
         )
+        self._in_slices = self._experiment.design.pairing == "slices"
+        # Splits trials into those that run together: a group or, in slices, the groups of a workload.
+        self._split = _split_by_workload if self._in_slices else _split_by_group
         self._finished = len(finished)
         if self._stopping:
             self._todo = self._stopping.plan(finished)
@@ -155,9 +164,10 @@ class _Comparison:
             self.has_begun = True
             with data.cleaning_up():
                 self._determine_warmup(data, slots, warmup_trials)
-                waiting_groups = deque(_split_by_group(self._todo))
+                waiting_groups = deque(self._split(self._todo))
+                run_next = self._run_groups_in_slices if self._in_slices else self._run_group
                 while waiting_groups:
-                    self._run_group(data, slots, waiting_groups)
+                    run_next(data, slots, waiting_groups)
         return (self._stopping and self._stopping.why) or "blocks"
 
     def _announce(self, titles: Sequence[str], rows: int, warmup_trials: int) -> None:
@@ -315,20 +325,58 @@ class _Comparison:
         with self._coordinator.stopping_on_failure(server):
             context = self._start_server(data, slots, server, first)
             reasons = self._coordinator.run_trials(trials, server, context)
-            if len(reasons) < len(trials):
-                self._variants_with_results.add(first.variant)
-            elif first.variant not in self._variants_with_results:
+            self._require_results(trials, {first.variant: reasons})
+            self._add_groups(first, waiting_groups)
+        data.finish_group(server, [self._server_of(later[0]) for later in waiting_groups])
+        self._coordinator.listen(progress.GroupEnded(len(trials), time.monotonic() - began))
+
+    def _run_groups_in_slices(
+        self, data: DataState, slots: Slots, waiting_groups: deque[list[Trial]]
+    ) -> None:
+        """Like `_run_group`, for the groups of one block and workload, whose servers run together."""
+        began = time.monotonic()
+        trials = waiting_groups.popleft()
+        groups = _split_by_group(trials)
+        contexts: dict[str, Context] = {}
+        with contextlib.ExitStack() as stack:
+            for first, *_ in groups:
+                server = self._server_of(first)
+                self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
+                stack.enter_context(self._coordinator.stopping_on_failure(server))
+                contexts[first.variant] = self._start_server(data, slots, server, first)
+            reasons = run_in_slices(self._coordinator, trials, contexts)
+            self._require_results(trials, reasons)
+            self._add_groups(trials[0], waiting_groups)
+        following = [self._server_of(trial) for later in waiting_groups for trial in later]
+        for first, *_ in groups:
+            data.finish_group(self._server_of(first), following)
+        seconds = (time.monotonic() - began) / len(groups)
+        for group in groups:
+            self._coordinator.listen(progress.GroupEnded(len(group), seconds))
+
+    def _require_results(self, trials: Sequence[Trial], reasons: Mapping[str, Sequence[str]]) -> None:
+        """Raise Problem if no trial of a variant has ever completed; `reasons` are those of failed trials by
+        variant.
+        """
+        for name, failures in reasons.items():
+            if len(failures) < sum(trial.variant == name for trial in trials):
+                self._variants_with_results.add(name)
+        for name, failures in reasons.items():
+            if name not in self._variants_with_results:
                 raise Problem(
-                    f"every trial of {first.variant} has failed: {reasons[0]}",
+                    f"every trial of {name} has failed: {failures[0]}",
                     f"dbdyno ended the run. The engine's records are in {self._run.path}/trials",
                     ExitCode.NOT_COMPARABLE,
                 )
-            if self._stopping is not None:
-                self._end_block(self._stopping, first, waiting_groups)
-            elif not waiting_groups:
-                waiting_groups.extend(_split_by_group(self._plan_repeats()))
-        data.finish_group(server, [self._server_of(later[0]) for later in waiting_groups])
-        self._coordinator.listen(progress.GroupEnded(len(trials), time.monotonic() - began))
+
+    def _add_groups(self, first: Trial, waiting_groups: deque[list[Trial]]) -> None:
+        """Add the repeats that are due after the trials that `first` belongs to; end the comparison if it is
+        sure.
+        """
+        if self._stopping is not None:
+            self._end_block(self._stopping, first, waiting_groups)
+        elif not waiting_groups:
+            waiting_groups.extend(self._split(self._plan_repeats()))
 
     def _end_block(self, stopping: Stopping, first: Trial, waiting_groups: deque[list[Trial]]) -> None:
         """After the last group of a block, repeat the block if it met foreign load; else ask the judge.
@@ -339,7 +387,7 @@ class _Comparison:
             return
         plan = plan_repeat(self._experiment, self._run, first.block) if first.repeats is None else None
         if plan is not None:
-            waiting_groups.extendleft(reversed(_split_by_group(plan.trials)))
+            waiting_groups.extendleft(reversed(self._split(plan.trials)))
             self._coordinator.listen(progress.Extended(plan.text, tuple(plan.trials)))
             return
         self._coordinator.listen(stopping.look([trial for group in waiting_groups for trial in group], first))

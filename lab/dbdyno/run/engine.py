@@ -85,6 +85,14 @@ class EngineResult:
         return f"the engine ended early: {self.end.get('reason')}"
 
 
+class EngineEnded(EngineProblem):
+    """The engine ended before it had written an expected record."""
+
+    def __init__(self, text: str, result: EngineResult) -> None:
+        super().__init__(text, exit_code=ExitCode.NOT_COMPARABLE)
+        self.result = result
+
+
 def find_engine() -> Path:
     """The path of the engine. Raises EngineProblem."""
     return Path(find_program(ENGINE))
@@ -188,7 +196,7 @@ class SlicedRun:
     def run_slice(self, number: int, length_us: int) -> Record:
         """Resume the load for `length_us`; return the data of the record `slice` once it has paused again.
 
-        Raises EngineProblem if the engine ends or does not pause.
+        Raises EngineEnded if the engine ends, and EngineProblem if it does not pause.
         """
         self._reader.send(self._process, {"type": "resume", "data": {"slice": number, "for_us": length_us}})
         return self._read_until("slice", _Limits(length_us / 1e6 + PAUSE_S_MAX))
@@ -216,10 +224,8 @@ class SlicedRun:
     def _read_until(self, kind: str, limits: _Limits) -> Record:
         self._reader.read(self._process, limits, lambda: kind in self._found, goal=f"write its record {kind}")
         if kind not in self._found:
-            raise EngineProblem(
-                self._result().failure() or f"the engine ended before its record {kind}",
-                exit_code=ExitCode.NOT_COMPARABLE,
-            )
+            result = self._result()
+            raise EngineEnded(result.failure() or f"the engine ended before its record {kind}", result)
         return self._found.pop(kind)
 
     def _result(self) -> EngineResult:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -95,8 +95,8 @@ class ForeignMeter:
         self, cpus: frozenset[int], roots: Collection[int], proxies: Collection[str] = frozenset()
     ) -> None:
         self.cpus = cpus
-        self._roots = frozenset(roots)
-        self._proxies = frozenset(proxies)
+        self.roots = frozenset(roots)
+        self.proxies = frozenset(proxies)
 
     def read(self) -> Reading | None:
         """Read the counters now; None if the kernel does not show every CPU of the set."""
@@ -106,8 +106,8 @@ class ForeignMeter:
                 # A process may end between listing and reading.
                 with suppress(OSError, ValueError, IndexError):
                     processes[int(name)] = _process(int(name))
-        own = _tree(processes, self._roots)
-        own |= {pid for pid, process in processes.items() if process.name in self._proxies}
+        own = _tree(processes, self.roots)
+        own |= {pid for pid, process in processes.items() if process.name in self.proxies}
         best: tuple[float, Reading] | None = None
         # While server and client keep all CPUs busy, this thread may have to wait between reading two files.
         for _ in range(ATTEMPTS):
@@ -148,7 +148,7 @@ class ForeignMeter:
         if begin is None or end is None or end.at_s <= begin.at_s:
             return None
         # If a server process ended between the readings, its CPU time would look foreign.
-        if any(pid in begin.processes and pid not in end.processes for pid in self._roots):
+        if any(pid in begin.processes and pid not in end.processes for pid in self.roots):
             return None
         elapsed_s = end.at_s - begin.at_s
         capacity_s = elapsed_s * len(self.cpus)
@@ -176,7 +176,7 @@ class ForeignMeter:
         total_s = 0.0
         for pid, used_s in used_by_pid.items():
             process = end.processes[pid]
-            counts_by_cpu = process.is_kernel_thread or process.name in self._proxies
+            counts_by_cpu = process.is_kernel_thread or process.name in self.proxies
             if process.cpu in self.cpus if counts_by_cpu else pid in end.own or pid in begin.own:
                 total_s += used_s
         return total_s
@@ -219,6 +219,18 @@ def create_meter(experiment: Experiment, variant: Variant, description: Descript
     pid = description.identity.get("pid")
     roots = {os.getpid(), *([pid] if isinstance(pid, int) else [])}
     return ForeignMeter(client | server, roots, _PROXIES if docker else frozenset())
+
+
+def combine(meters: Sequence[ForeignMeter | None]) -> ForeignMeter | None:
+    """A meter for several servers that run at the same time; None if one of them has none."""
+    known = [meter for meter in meters if meter is not None]
+    if not known or len(known) < len(meters):
+        return None
+    return ForeignMeter(
+        frozenset().union(*(meter.cpus for meter in known)),
+        frozenset().union(*(meter.roots for meter in known)),
+        frozenset().union(*(meter.proxies for meter in known)),
+    )
 
 
 def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:

@@ -49,8 +49,12 @@ class TrialHooks:
 
     def handle_record(self, record: Record) -> None:
         """Process a record of the engine; the beginning of the measurement starts during_trial."""
-        is_measuring = record["type"] == "phase" and record["data"]["name"] == "measure"
-        if not (is_measuring and self._hooks.during_trial and self._during is None):
+        if record["type"] == "phase" and record["data"]["name"] == "measure":
+            self.start()
+
+    def start(self) -> None:
+        """Start during_trial, if it does not run yet."""
+        if not self._hooks.during_trial or self._during is not None:
             return
         try:
             self._during = RunningCommand(

@@ -18,6 +18,8 @@ US = 1_000_000
 # machine.
 START_TIMEOUT_US = 120 * US
 LOADING_STREAMS_MAX = 4
+# The part of a slice that is not counted, because the caches still hold another server's data.
+GUARD_SHARE = 0.08
 # Distance between the first sequence numbers of consecutive trials on the same data. It suffices for an hour
 # at 27,000 rows per second; an INTEGER column has room for 21 trials.
 SEQUENCE_DISTANCE = 100_000_000
@@ -99,6 +101,17 @@ def trial_plan(
         if "sequence" in generator and generator["sequence"]["last"] is None:
             generator["sequence"]["first"] += used
     return document
+
+
+def slice_plan(document: dict[str, Any], slice_s: float) -> dict[str, Any]:
+    """The plan of a trial whose load runs in slices instead of a warm-up and a measurement."""
+    guard_us = round(GUARD_SHARE * slice_s * US)
+    return {
+        **document,
+        "load": {**document["load"], "shape": {"closed_slices": {"guard_us": guard_us}}},
+        "phases": {"measure_us": 0},
+        "report": {"interval_us": 0, "tick_us": 0},
+    }
 
 
 def scheduling(experiment: Experiment, variant: Variant) -> str:

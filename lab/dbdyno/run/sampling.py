@@ -90,17 +90,27 @@ class Edges:
     """
 
     def __init__(
-        self, server: Server, description: Description, measure_us: int, meter: ForeignMeter | None = None
+        self,
+        server: Server,
+        description: Description,
+        measure_us: int,
+        meter: ForeignMeter | None = None,
+        *,
+        with_host: bool = True,
     ) -> None:
-        """`meter` measures the foreign load between the edges; None if that is impossible."""
+        """`meter` measures the foreign load between the edges; None if that is impossible. `with_host` is
+        False if other servers run on the same machine, whose work its counters include.
+        """
         self._server = server
         self._meter = meter
         self._foreign: ForeignRecord | None = None
         self._measure_s = measure_us / 1e6
         self._waits = description.variables.get("performance_schema") == "ON"
+        self._with_host = with_host
         self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
         self._begin, self._end = Counters(), Counters()
+        self._is_begin_read = False
         # Why an edge was not read; empty if both were.
         self.unread_reason = "the measurement was over before they were read"
         # How much each counter increases because of one reading.
@@ -138,6 +148,16 @@ class Edges:
         if self._thread is not None:
             self._thread.join(CLOSE_S)
 
+    def read_begin(self) -> None:
+        """Read the counters at the beginning of the measurement, in the calling thread."""
+        self._is_begin_read = self._read_edge(self._begin)
+
+    def read_end(self, foreign: ForeignRecord | None) -> None:
+        """Read the counters at the end of the measurement, in the calling thread."""
+        self._foreign = foreign
+        if self._is_begin_read and self._read_edge(self._end):
+            self.unread_reason = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
+
     def as_json(self) -> EdgesRecord | None:
         """{"begin", "end", "own", "foreign"}; if an edge was not read, {"foreign"}, or None without
         a meter.
@@ -150,22 +170,22 @@ class Edges:
     def _read_edges(self, ends_at: float) -> None:
         began = time.monotonic()
         first = self._meter.read() if self._meter else None
-        is_begin_read = self._read_edge(self._begin)
+        self.read_begin()
         took_s = time.monotonic() - began
         # On a slow machine reading may take a large part of the trial; keep its middle half free.
         self._watch_until(ends_at - max(LEAD_S, min(took_s, self._measure_s / 4)))
         is_over = self._is_over.is_set()
         # Foreign load is measured even if an edge is missing: an overloaded machine misses edges, and there
         # foreign load matters most.
-        if self._meter:
-            self._foreign = self._meter.foreign_load(first, self._meter.read())
-        if is_begin_read and not is_over and self._read_edge(self._end):
-            self.unread_reason = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
+        foreign = self._meter.foreign_load(first, self._meter.read()) if self._meter else None
+        self._is_begin_read &= not is_over
+        self.read_end(foreign)
 
     def _read_edge(self, edge: Counters) -> bool:
         """Read the counters of one edge; if that fails, return False and set `unread_reason`."""
         try:
             edge.read(self._server, waits=self._waits)
+            edge.host = edge.host if self._with_host else {}
         except ServerProblem as problem:
             # If the server no longer answers, the trial fails too; if a user command fails, only this reading
             # does.

@@ -11,11 +11,12 @@ from dbdyno.binary import EngineProblem
 from dbdyno.checks.samples import open_load_session
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.slices import slice_s
 from dbdyno.problem import Problem
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.foreign import create_meter
 from dbdyno.run.hooks import TrialHooks
-from dbdyno.run.plan import trial_plan
+from dbdyno.run.plan import slice_plan, trial_plan
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.server_record import ServerRecord
 from dbdyno.servers.server import Address, Description, Server, ServerProblem
@@ -32,7 +33,7 @@ SERVER_FAILURES = frozenset(
 DUPLICATE_KEY = "duplicate-key"
 
 
-class _HookProblem(ServerProblem):
+class HookProblem(ServerProblem):
     """The user's `before_trial` command failed."""
 
 
@@ -45,9 +46,13 @@ class Outcome:
     end: Record | None
     # The reasons of failed hooks.
     hook_failures: tuple[str, ...] = ()
+    # Events per second of the counted time, if the load ran in slices.
+    rate: float | None = None
 
     def events_per_s(self) -> float | None:
         """Events per second of the measured phase, for display; the package `judge` computes the result."""
+        if self.rate is not None:
+            return self.rate
         measured = self.end["phases"].get("measure") if self.end else None
         if not measured or measured["end_us"] <= measured["start_us"]:
             return None
@@ -70,7 +75,7 @@ def run_trial(
     other failure.
     """
     address = server.address()
-    plan = _plan(run, experiment, trial, address)
+    plan = plan_of(run, experiment, trial, address)
     before, after = Counters(), Counters()
     foreign = create_meter(experiment, experiment.variant(trial.variant), description)
     edges = Edges(server, description, round(experiment.load.duration_s * 1e6), foreign)
@@ -81,7 +86,7 @@ def run_trial(
         hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=measured_s)
         try:
             if reason := hooks.before():
-                raise _HookProblem(reason)
+                raise HookProblem(reason)
             prewarm(experiment, trial, server)
             try:
                 result = engine.run(
@@ -95,11 +100,11 @@ def run_trial(
                 )
             finally:
                 edges.close()
-            failure = _describe_failure(result, server)
+            failure = describe_failure(result, server)
             hooks.finish()
             after.read(server)
         except (EngineProblem, ServerProblem) as problem:
-            failure = _describe_problem(problem, result, server)
+            failure = describe_problem(problem, result, server)
         except BaseException:
             hooks.abort()
             raise
@@ -115,13 +120,16 @@ def run_trial(
     return Outcome(stored, result.end if result else None, tuple(hooks.failures))
 
 
-def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
+def plan_of(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
     """The engine's plan of one trial."""
     target = address.target(experiment.load_for(experiment.variant(trial.variant)).transport)
-    return trial_plan(experiment, trial, target, run.schedule(), warmup_s=derived_warmup_s(run))
+    document = trial_plan(experiment, trial, target, run.schedule(), warmup_s=derived_warmup_s(run))
+    if experiment.design.pairing == "slices":
+        return slice_plan(document, slice_s(experiment, trial.workload))
+    return document
 
 
-def _describe_failure(result: EngineResult, server: Server) -> dict[str, str]:
+def describe_failure(result: EngineResult, server: Server) -> dict[str, str]:
     """Why an engine run did not complete, and whether the server or dbdyno ("harness") caused this.
 
     In the format of trial.json; {} if the run completed.
@@ -139,12 +147,12 @@ def _describe_failure(result: EngineResult, server: Server) -> dict[str, str]:
     return {"reason": result.failure(), "failed_by": "server" if is_by_server else "harness"}
 
 
-def _describe_problem(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
+def describe_problem(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
     """The failure of a trial because of a problem outside the engine, in the format of trial.json."""
     # The engine's reason is closer to the cause than "the server no longer answers".
-    if result is not None and (failure := _describe_failure(result, server)):
+    if result is not None and (failure := describe_failure(result, server)):
         return failure
-    if isinstance(problem, _HookProblem) or not unreachable_reason(server):
+    if isinstance(problem, HookProblem) or not unreachable_reason(server):
         # A complete run stays valid when the counters after it cannot be read.
         is_complete = result is not None and isinstance(problem, ServerProblem)
         return {} if is_complete else {"reason": problem.text, "failed_by": "harness"}
@@ -178,7 +186,7 @@ def store_unrun_trial(
     run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str
 ) -> StoredTrial:
     """Store a trial as failed without running it. Raises StoreProblem."""
-    plan = _plan(run, experiment, trial, server.address())
+    plan = plan_of(run, experiment, trial, server.address())
     writer: TrialWriter
     with run.begin(trial, plan) as writer:
         return writer.finish("failed", reason=reason, failed_by="server", exit_code=None)

@@ -75,6 +75,18 @@ class Usage:
                     totals[name] = totals.get(name, 0.0) + value
         return totals | self.watch(processes)
 
+    def spent(self) -> dict[str, float]:
+        """CPU time `cpu_s` and storage traffic `write_bytes` since the start; empty when the server has
+        ended.
+        """
+        totals: dict[str, float] = {}
+        for pid in _tree(self.pid):
+            with suppress(OSError):
+                stat = _stat(pid)
+                totals["cpu_s"] = totals.get("cpu_s", 0.0) + stat["cpu_user_s"] + stat["cpu_system_s"]
+                totals["write_bytes"] = totals.get("write_bytes", 0.0) + _io(pid).get("write_bytes", 0.0)
+        return totals
+
     def watch(self, processes: list[int] | None = None) -> dict[str, float]:
         """The per-thread values of `read`; call it repeatedly while threads may end."""
         current = dict(_threads(list(_tree(self.pid)) if processes is None else processes))

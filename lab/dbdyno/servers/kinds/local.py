@@ -373,6 +373,10 @@ class LocalServer(PrivateServer):
         """See `Server`."""
         return self._usage.read() if self._usage is not None else {}
 
+    def spent(self) -> Mapping[str, float]:
+        """See `Server`."""
+        return self._usage.spent() if self._usage is not None else {}
+
     def watch(self) -> None:
         """See `Server`."""
         if self._usage is not None:

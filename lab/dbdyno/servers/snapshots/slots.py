@@ -51,7 +51,7 @@ class PrivateServer(Server):
 
 
 class Slots:
-    """The slots of one comparison, in which only one server runs at a time.
+    """The slots of one comparison.
 
     `declared_ports` are the ports that variants declare; no slot uses them.
     """
@@ -81,9 +81,9 @@ class Slots:
         """
         if not isinstance(server, PrivateServer):
             return {}
-        others = [occupant for occupant in self._occupants.values() if occupant is not server]
-        assert not any(occupant.is_running for occupant in others), "only one server runs at a time"
-        if self._occupants.get(number) is not server:
+        occupant = self._occupants.get(number)
+        if occupant is not server:
+            assert occupant is None or not occupant.is_running, "the slot's previous server has stopped"
             for previous, occupant in list(self._occupants.items()):
                 if occupant is server:
                     del self._occupants[previous]

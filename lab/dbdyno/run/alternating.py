@@ -1,0 +1,141 @@
+"""Runs the trials of a block whose variants alternate in slices (`design.pairing = "slices"`).
+
+::
+
+    for each point:  connect one paused engine per variant
+                     rounds of the warm-up, then rounds that count:
+                         one slice of each variant, in random order
+                     finish every engine, store the trials
+
+All servers run, and only one of them has load at any time. So the machine's speed, which drifts over seconds,
+is the same for all variants of a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from dbdyno.checks import Context, Moment
+from dbdyno.experiment.schedule import Trial, round_order
+from dbdyno.experiment.slices import rounds
+from dbdyno.run import progress
+from dbdyno.run.affinity import on_cpus
+from dbdyno.run.coordinator import Coordinator, hook_findings
+from dbdyno.run.foreign import combine, create_meter
+from dbdyno.run.sliced_trial import SlicedTrial
+from dbdyno.run.trial import Outcome, store_unrun_trial, unreachable_reason
+from dbdyno.servers.server import Description, Server
+from dbdyno.store.warmup_trial import derived_warmup_s
+
+
+def run_in_slices(
+    coordinator: Coordinator, trials: Sequence[Trial], contexts: Mapping[str, Context]
+) -> dict[str, list[str]]:
+    """Run the trials of one block and workload, whose servers all run, then the AFTER_GROUP checks. Returns
+    the reasons of failed trials by variant.
+
+    `contexts` are those of the READY checks, by variant. If a server dies, its remaining trials are stored
+    as failed, and those of the others run without it. Raises Stopped if a check stops the experiment.
+    """
+    reasons: dict[str, list[str]] = {name: [] for name in contexts}
+    server_failures: dict[str, str] = {}
+    for point in dict.fromkeys(trial.point for trial in trials):
+        members = [trial for trial in trials if trial.point == point]
+        for trial in members:
+            coordinator.listen(progress.TrialBegan(trial))
+        outcomes = _run_point(
+            coordinator, [one for one in members if one.variant not in server_failures], contexts
+        )
+        for trial in members:
+            name, server = trial.variant, _server(contexts[trial.variant])
+            reason, rate = server_failures.get(name, ""), None
+            if reason:
+                store_unrun_trial(coordinator.run, coordinator.experiment, trial, server, reason)
+            else:
+                outcome = outcomes[name]
+                coordinator.keep(hook_findings(trial, outcome.hook_failures))
+                reason, rate = str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
+            coordinator.listen(progress.TrialEnded(trial, reason, rate))
+            if reason:
+                reasons[name].append(reason)
+                if failure := server_failures.get(name) or unreachable_reason(server):
+                    server_failures[name] = failure
+    for name, context in contexts.items():
+        if name not in server_failures:
+            coordinator.require(Moment.AFTER_GROUP, context)
+    return reasons
+
+
+def _run_point(
+    coordinator: Coordinator, trials: Sequence[Trial], contexts: Mapping[str, Context]
+) -> dict[str, Outcome]:
+    """Run the trials of one point together, and store them. Returns their outcomes by variant."""
+    if not trials:
+        return {}
+    experiment, run = coordinator.experiment, coordinator.run
+    derived_s = derived_warmup_s(run)
+    warmup_s = experiment.load.warmup_allowance_s() if derived_s is None else derived_s
+    warmup, counted = rounds(experiment, trials[0].workload, warmup_s)
+    meter = combine(
+        [
+            create_meter(experiment, experiment.variant(trial.variant), _description(contexts[trial.variant]))
+            for trial in trials
+        ]
+    )
+    # On the load generator's CPUs this process takes no time from the servers.
+    with ExitStack() as stack, on_cpus(experiment.client.cpus):
+        sliced = {
+            trial.variant: stack.enter_context(
+                SlicedTrial(
+                    run,
+                    experiment,
+                    trial,
+                    warmup,
+                    server=_server(contexts[trial.variant]),
+                    description=_description(contexts[trial.variant]),
+                )
+            )
+            for trial in trials
+        }
+        for one in sliced.values():
+            one.connect(coordinator.engine.binary)
+        first = None
+        for number in range(warmup + counted):
+            if number == warmup:
+                for one in _running(sliced):
+                    one.begin_measurement()
+                first = meter.read() if meter else None
+            for name in round_order(experiment, trials[0], number):
+                if name in sliced and sliced[name].is_running:
+                    sliced[name].run_slice(number)
+            if not _running(sliced) or _is_abandoned(sliced):
+                break
+        foreign = meter.foreign_load(first, meter.read()) if meter else None
+        for one in _running(sliced):
+            one.end_measurement(foreign)
+        return {name: one.finish() for name, one in sliced.items()}
+
+
+def _running(sliced: Mapping[str, SlicedTrial]) -> list[SlicedTrial]:
+    return [one for one in sliced.values() if one.is_running]
+
+
+def _is_abandoned(sliced: Mapping[str, SlicedTrial]) -> bool:
+    """Whether a trial failed because of dbdyno: then the point runs again, and the others end too. A failure
+    of a server is a result, for whose bounds the others need complete trials.
+    """
+    failed = [name for name, one in sliced.items() if one.failure.get("failed_by") == "harness"]
+    for one in sliced.values() if failed else ():
+        one.abandon(f"the trial of {failed[0]}, with which it alternated, failed")
+    return bool(failed)
+
+
+def _server(context: Context) -> Server:
+    assert context.server is not None, "the server runs"
+    return context.server
+
+
+def _description(context: Context) -> Description:
+    assert context.description is not None, "a server is described when it has started"
+    return context.description

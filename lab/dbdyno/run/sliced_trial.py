@@ -1,0 +1,207 @@
+"""One trial whose load runs in slices: its engine, its server's counters and its folder.
+
+`alternating` decides when the slices of several such trials run. The trial ends early if its engine ends or
+its hook fails; the others of its point go on.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbdyno.binary import EngineProblem
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.slices import slice_s
+from dbdyno.problem import Problem
+from dbdyno.run.engine import EngineEnded, EngineResult, SlicedRun
+from dbdyno.run.hooks import TrialHooks
+from dbdyno.run.sampling import Counters, Edges
+from dbdyno.run.trial import (
+    HookProblem,
+    Outcome,
+    describe_failure,
+    describe_problem,
+    plan_of,
+    prewarm,
+    server_record,
+)
+from dbdyno.server_record import ForeignRecord, WorkRecord
+from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.store import Run
+
+
+@dataclass
+class _Work:
+    """What a server did in some time."""
+
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+    write_bytes: float = 0.0
+
+    def add(self, before: _Work, after: _Work) -> None:
+        self.seconds += after.seconds - before.seconds
+        self.cpu_s += max(0.0, after.cpu_s - before.cpu_s)
+        self.write_bytes += max(0.0, after.write_bytes - before.write_bytes)
+
+    def record(self) -> WorkRecord:
+        return {"seconds": self.seconds, "cpu_s": self.cpu_s, "write_bytes": self.write_bytes}
+
+
+@dataclass
+class _Meter:
+    """Measures the work of a server in its own slices, and between them."""
+
+    server: Server
+    own: _Work = field(default_factory=_Work)
+    idle: _Work = field(default_factory=_Work)
+    _last: _Work | None = None
+
+    def begin_slice(self) -> None:
+        """A slice of this server begins."""
+        now = self._read()
+        if self._last is not None and now is not None:
+            self.idle.add(self._last, now)
+        self._last = now
+
+    def end_slice(self) -> None:
+        """The slice has ended."""
+        now = self._read()
+        if self._last is not None and now is not None:
+            self.own.add(self._last, now)
+        self._last = now
+
+    def _read(self) -> _Work | None:
+        spent = self.server.spent()
+        if "cpu_s" not in spent:
+            return None
+        return _Work(time.monotonic(), spent["cpu_s"], spent.get("write_bytes", 0.0))
+
+
+class SlicedTrial:
+    """A trial that runs slices on request. A context manager: at its end its engine ends too."""
+
+    def __init__(
+        self,
+        run: Run,
+        experiment: Experiment,
+        trial: Trial,
+        warmup_rounds: int,
+        *,
+        server: Server,
+        description: Description,
+    ) -> None:
+        """Raises StoreProblem."""
+        self.trial = trial
+        self._experiment, self._server, self._description = experiment, server, description
+        self._plan = plan_of(run, experiment, trial, server.address())
+        self._writer = run.begin(trial, self._plan)
+        self._hooks = TrialHooks(
+            experiment, trial, server, description, self._writer, measured_s=experiment.load.duration_s
+        )
+        self._before, self._after = Counters(), Counters()
+        self._edges = Edges(server, description, 0, with_host=False)
+        self._meter = _Meter(server)
+        self._warmup, self._length_us = warmup_rounds, round(slice_s(experiment, trial.workload) * 1e6)
+        self._started_unix_us = time.time_ns() // 1000
+        self._engine: SlicedRun | None = None
+        self._result: EngineResult | None = None
+        # Why the trial failed, in the format of trial.json; {} while it has not.
+        self.failure: dict[str, str] = {}
+        # Transactions and seconds that count.
+        self._events, self._counted_s = 0, 0.0
+        self._stack = ExitStack()
+
+    def __enter__(self) -> SlicedTrial:
+        self._stack.enter_context(self._writer)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._stack.close()
+        if kind is not None:
+            self._hooks.abort()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the trial can run another slice."""
+        return not self.failure
+
+    def connect(self, binary: Path) -> None:
+        """Start the engine, whose connections then wait for the first slice."""
+        try:
+            if reason := self._hooks.before():
+                raise HookProblem(reason)
+            prewarm(self._experiment, self.trial, self._server)
+            self._engine = self._stack.enter_context(
+                SlicedRun(
+                    self._plan,
+                    self._server.address().environment(),
+                    self._experiment.client.cpus,
+                    binary=binary,
+                    on_line=self._writer.append_event,
+                )
+            )
+            self._edges.read_before(self._before)
+        except (EngineProblem, ServerProblem) as problem:
+            self._fail(problem)
+
+    def run_slice(self, number: int) -> None:
+        """Run the slice of a round."""
+        assert self._engine is not None, "the trial has connected"
+        counts = number >= self._warmup
+        if counts:
+            self._meter.begin_slice()
+        try:
+            record = self._engine.run_slice(number, self._length_us)
+        except EngineProblem as problem:
+            self._fail(problem)
+            return
+        if counts:
+            self._meter.end_slice()
+            self._events += int(record["events"])
+            self._counted_s += (record["end_us"] - record["start_us"]) / 1e6
+
+    def begin_measurement(self) -> None:
+        """The warm-up is over: read the counters, and start the user's command."""
+        self._edges.read_begin()
+        self._hooks.start()
+
+    def end_measurement(self, foreign: ForeignRecord | None) -> None:
+        """The last slice has ended."""
+        self._edges.read_end(foreign)
+
+    def abandon(self, reason: str) -> None:
+        """Count the trial as failed because of another one."""
+        self.failure = self.failure or {"reason": reason, "failed_by": "harness"}
+
+    def finish(self) -> Outcome:
+        """End the engine, and store the trial. Raises StoreProblem."""
+        try:
+            if self._engine is not None and self._result is None:
+                self._result = self._engine.finish()
+                self.failure = self.failure or describe_failure(self._result, self._server)
+            self._hooks.finish()
+            self._after.read(self._server)
+        except (EngineProblem, ServerProblem) as problem:
+            self.failure = self.failure or describe_problem(problem, self._result, self._server)
+        self._hooks.after()
+        record = server_record(self._description, self._before, self._after, self._edges)
+        record["slices"] = {"own": self._meter.own.record(), "idle": self._meter.idle.record()}
+        self._writer.write_server(record)
+        stored = self._writer.finish(
+            "failed" if self.failure else "done",
+            **self.failure,
+            exit_code=self._result.exit_code if self._result else None,
+            started_unix_us=self._started_unix_us,
+            ended_unix_us=time.time_ns() // 1000,
+            slices={"warmup": self._warmup, "length_us": self._length_us},
+        )
+        rate = self._events / self._counted_s if self._counted_s else None
+        return Outcome(stored, self._result.end if self._result else None, tuple(self._hooks.failures), rate)
+
+    def _fail(self, problem: Problem) -> None:
+        if isinstance(problem, EngineEnded):
+            self._result = problem.result
+        self.failure = describe_problem(problem, self._result, self._server)

@@ -1,0 +1,135 @@
+"""Slices: their length, their rounds, the order in each round, and what cannot alternate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.reading import from_document
+from dbdyno.experiment.schedule import round_order, schedule
+from dbdyno.experiment.slices import rounds, slice_s
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """An experiment in slices; `changes` replace keys of its tables, as in load__rate=[100]."""
+    tables: dict[str, Any] = {
+        "experiment": {"name": "slices"},
+        "workload": [{"name": "oltp_point_select"}],
+        "load": {"connections": [4, 8], "duration": "2s", "warmup": "600ms"},
+        "design": {"pairing": "slices", "blocks": 4},
+        "variant": [{"name": "a"}, {"name": "b"}],
+    }
+    for key, value in changes.items():
+        table, _, name = key.partition("__")
+        if name:
+            tables[table][name] = value
+        else:
+            tables[table] = value
+    return tables
+
+
+def read(**changes: Any) -> Experiment:
+    return from_document(document(**changes), "test.toml", Path())
+
+
+def errors(**changes: Any) -> dict[str, str]:
+    with pytest.raises(InvalidExperiment) as raised:
+        read(**changes)
+    return {error.key: error.problem for error in raised.value.errors}
+
+
+def sql(statement: str) -> dict[str, Any]:
+    return {"name": "sql", "transactions": [{"statements": ["BEGIN", statement, "COMMIT"]}]}
+
+
+@pytest.mark.parametrize(
+    ("workload", "length_s"),
+    [
+        ({"name": "oltp_read_only"}, 0.25),
+        ({"name": "oltp_read_write"}, 1.0),
+        (sql("SELECT 1"), 0.25),
+        (sql(" with t as (select 1) select * from t"), 0.25),
+        (sql("SELECT 1 FOR UPDATE"), 1.0),
+        (sql("DELETE FROM t"), 1.0),
+    ],
+)
+def test_slices_of_writing_workloads_are_longer(workload: dict[str, Any], length_s: float) -> None:
+    experiment = read(workload=[workload])
+    assert slice_s(experiment, experiment.workloads[0].title) == length_s
+
+
+def test_one_variant_that_writes_lengthens_the_slices_of_all() -> None:
+    variants = [{"name": "a"}, {"name": "b", "workload": {"name": "oltp_read_write"}}]
+    assert slice_s(read(variant=variants), "oltp_point_select") == 1.0
+
+
+def test_each_variant_gets_its_duration_and_its_warmup_in_whole_slices() -> None:
+    assert rounds(read(), "oltp_point_select", 0.6) == (3, 8)
+    assert rounds(read(design__slice="100ms"), "oltp_point_select", 0.3) == (3, 20)
+
+
+def test_the_order_in_a_round_is_random_and_the_same_in_a_resumed_run() -> None:
+    experiment = read(variant=[{"name": "a"}, {"name": "b"}, {"name": "c"}])
+    trials = schedule(experiment)
+    first, other_point = trials[0], trials[1]
+    other_block = next(trial for trial in trials if (trial.block, trial.point) == (1, first.point))
+    orders = {
+        trial.index: [tuple(round_order(experiment, trial, number)) for number in range(600)]
+        for trial in (first, other_point, other_block)
+    }
+    counts = Counter(orders[first.index])
+    assert {tuple(sorted(order)) for order in counts} == {("a", "b", "c")}
+    assert len(counts) == 6
+    # Five standard deviations around 100.
+    assert all(55 < count < 145 for count in counts.values()), counts
+    assert len({tuple(one) for one in orders.values()}) == 3
+    # The partner's trial of the same point gives the same order.
+    partner = next(t for t in trials if t.variant != first.variant and t.point == first.point)
+    assert round_order(experiment, partner, 7) == list(orders[first.index][7])
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"load__connections": [4], "load__rate": [100]}, "load.rate"),
+        ({"load__ramp": {"duration": "1s"}}, "load.ramp"),
+        ({"load__think_time": "1ms"}, "load.think_time"),
+        ({"load__reconnect_every": 5}, "load.reconnect_every"),
+        ({"design__state": "reset"}, "design.state"),
+        ({"design__state_per": "trial"}, "design.state_per"),
+        ({"design__slice": "3s"}, "design.slice"),
+        ({"design__slice": "10ms"}, "design.slice"),
+        ({"design__pairing": "trials", "design__slice": "1s"}, "design.slice"),
+        ({"variant": [{"name": "a"}]}, "design.pairing"),
+        (
+            {"variant": [{"name": "a"}, {"name": "b", "load": {"reconnect_every": 5}}]},
+            "variant[b].load.reconnect_every",
+        ),
+        (
+            {"variant": [{"name": n, "server": {"variables": {"port": 3399}}} for n in "ab"]},
+            "variant[b].server.variables.port",
+        ),
+        (
+            {
+                "design": {"pairing": "slices", "blocks": 4, "state": "preserve"},
+                "variant": [
+                    {"name": n, "server": {"kind": "remote", "url": f"mysql://{n}@host/{n}"}} for n in "ab"
+                ],
+            },
+            "variant[b].server.url",
+        ),
+    ],
+)
+def test_what_cannot_alternate_is_refused(changes: dict[str, Any], key: str) -> None:
+    assert list(errors(**changes)) == [key]
+
+
+def test_a_script_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "x.lua"
+    script.write_text("function event() end\n")
+    assert list(errors(workload=[{"script": str(script)}])) == ["workload[x].script"]
