@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 from benchmarks.truth.simulation import figures_of
 from tests.unit.stored_run import Making, Spoil, counts_of, generator_use, judged, totals_of
@@ -17,8 +19,11 @@ from tests.unit.test_judge_golden import recorded
 from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import transactions_between
 from dbdyno.judge import arithmetic, slices
-from dbdyno.judge.recording import read
+from dbdyno.judge.figures import figures
+from dbdyno.judge.recording import Recording, read
+from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
+from dbdyno.store.records import Counts, PhaseTotals
 from dbdyno.store.verdict import VerdictFile
 
 GUARD, LENGTH, PAUSE = 20_000, 220_000, 10_000
@@ -42,8 +47,10 @@ def in_slices(events: Callable[[Trial, int], int | None]) -> Spoil:
                 # As many transactions per second in the guard time and in the pause.
                 totals.append(counts_of((at, at + LENGTH + PAUSE), count + 15, connections, open_loop=False))
                 more = {"slice": number, "resumed_us": at, "began_us": at, "paused_us": at + LENGTH + PAUSE}
-                edges = {"guard_events": 10, "in_flight": 5, "percentiles_us": None}
-                parts.append({**counted, **more, **edges, "generator": generator_use()})
+                edges = {"guard_events": 10, "in_flight": 5, "in_flight_latency_us": [[20_000, 5]]}
+                parts.append(
+                    {**counted, **more, **edges, "percentiles_us": None, "generator": generator_use()}
+                )
             at += 2 * (LENGTH + PAUSE)
         phase = {"name": "measure", "at_us": 0, "at_unix_us": 1_700_000_000_000_000}
         end = {"reason": "done", "failure": None, "phases": {"measure": totals_of(totals)}}
@@ -178,6 +185,55 @@ def test_the_engines_slices_are_consistent() -> None:
     first, second = recording.slices
     for part, before in ((first, 0), (second, 24)):
         assert transactions_between(recording.ticks, 0, part["paused_us"]) == before + 24
+
+
+def pareto_slices(random: np.random.Generator, *, users: int, slices: int) -> tuple[Recording, float]:
+    """A simulated trial whose transactions take 2 ms or more, with a Pareto index of 1.8, in slices of 100 ms
+    with a guard time of 8 ms; and the shape 1 / 1.8 of its percentiles.
+    """
+    shape, least_us, guard_us, length_us = 1.0 / 1.8, 2_000.0, 8_000, 100_000
+    plan = {"load": {"connections": users, "shape": {"closed_slices": {"guard_us": guard_us}}}}
+    recording = Recording(plan=plan)
+    zeros = dict.fromkeys((*Counts.__annotations__, "guard_events", "in_flight"), 0)
+    for number in range(slices):
+        counted: list[int] = []
+        after: list[int] = []
+        part: Any = {**zeros, "slice": number, "resumed_us": 0, "start_us": guard_us, "end_us": length_us}
+        for _ in range(users):
+            at_us = 0.0
+            while at_us < length_us:
+                took_us = least_us * random.random() ** -shape
+                at_us += took_us
+                part["guard_events"] += at_us < guard_us
+                if at_us >= guard_us:
+                    (counted if at_us < length_us else after).append(bucket_lower_us(round(took_us)))
+        sums = {"latency_sum_us": float(sum(counted)), "errors": {}, "generator": generator_use()}
+        ends = {"latency_min_us": min(counted), "latency_max_us": max(counted)} if counted else {}
+        part |= {"events": len(counted), "in_flight": len(after), "paused_us": 0, **sums}
+        part |= {"latency_min_us": None, "latency_max_us": None, **ends}
+        part |= {"latency_us": list(Counter(counted).items())}
+        part |= {"in_flight_latency_us": list(Counter(after).items())}
+        recording.slices.append(part)
+    recording.counted = recording.slices
+    recording.end = {"reason": "done", "phases": {"measure": cast(PhaseTotals, {"dropped": 0})}}
+    return recording, shape
+
+
+def test_percentiles_of_heavy_tailed_latencies_are_without_bias() -> None:
+    recording, shape = pareto_slices(np.random.default_rng(1), users=4, slices=3000)
+    found = figures(recording, slices.window(recording))
+    for name, share, tolerance in (("p50", 0.5, 0.01), ("p90", 0.1, 0.01), ("p99", 0.01, 0.03)):
+        true_us = 2_000.0 * share**-shape
+        assert found.metric(f"latency_{name}_us") == pytest.approx(true_us, rel=tolerance)
+    # As long as a slice.
+    assert found.latency_p999_us == pytest.approx(2_000.0 * 0.001**-shape, rel=0.1)
+    assert found.latency_mean_us == pytest.approx(2_000.0 * 1.8 / 0.8, rel=0.03)
+    # The transactions that end within the slices are too few of the long ones.
+    for part in recording.counted:
+        del part["in_flight_latency_us"]
+    without = figures(recording, slices.window(recording))
+    assert without.latency_p999_us < 0.8 * found.latency_p999_us
+    assert without.throughput == found.throughput
 
 
 def change_totals(field: str, by: float) -> Callable[[Records], None]:

@@ -45,15 +45,20 @@ impl Histogram {
         self.max_ns = self.max_ns.max(value_ns);
     }
 
+    /// The non-empty buckets.
+    pub fn buckets(&self) -> Buckets {
+        let pairs =
+            self.hdr.iter_recorded().map(|v| (bucket_lower_us(v.value_iterated_to()), v.count_at_value()));
+        Buckets(pairs.collect())
+    }
+
     /// Returns the counts and resets the histogram.
     pub fn take(&mut self) -> LatencySummary {
         if self.hdr.is_empty() {
             return LatencySummary::default();
         }
-        let pairs =
-            self.hdr.iter_recorded().map(|v| (bucket_lower_us(v.value_iterated_to()), v.count_at_value()));
         let taken = LatencySummary {
-            buckets: Buckets(pairs.collect()),
+            buckets: self.buckets(),
             sum_us: self.sum_ns as f64 / 1000.0,
             min_us: Some(self.min_ns as f64 / 1000.0),
             max_us: Some(self.max_ns as f64 / 1000.0),

@@ -264,6 +264,11 @@ impl Recorder {
         self.outstanding.in_flight()
     }
 
+    /// Latencies of the events that have ended since the end of the last closed interval.
+    pub fn latencies_since_interval(&self) -> Buckets {
+        self.latency.buckets()
+    }
+
     /// Returns the spans closed since the last call, each with its end.
     pub fn take_closed_spans(&mut self) -> Vec<(Nanos, ClosedSpans)> {
         std::mem::take(&mut self.closed)

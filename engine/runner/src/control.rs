@@ -8,6 +8,7 @@ use dbdyno_load::Nanos;
 use dbdyno_load::slices::{Slice, WorkerPause};
 use dbdyno_metrics::ClosedSpans;
 use dbdyno_metrics::spans::DrainedEvents;
+use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::{EndReason, Failure, Session, UserTotals, Warning};
 use tokio::sync::watch;
 
@@ -30,8 +31,9 @@ pub(crate) enum Message {
     },
     /// The caller's command to end a load in slices.
     Finish,
-    /// No event of a worker is in flight after a slice, whose spans the worker has closed.
-    Paused(WorkerPause),
+    /// No event of a worker is in flight after a slice, whose spans the worker has closed. With the latencies of the
+    /// events that ended after the slice.
+    Paused(WorkerPause, Buckets),
     /// A worker has opened all its connections.
     Ready(WorkerReady),
     /// A worker has closed the spans that end at `boundary`. If an interval ends there, `usage` is the worker's CPU time

@@ -325,8 +325,8 @@ impl Coordinator<'_> {
                 self.end_early(RunEnd { reason: EndReason::Done, failure: None });
             }
             Message::Finish => self.reject_command(slices::unexpected_command()),
-            Message::Paused(pause) => {
-                let record = self.slices.as_mut().and_then(|slices| slices.add_pause(pause));
+            Message::Paused(pause, in_flight) => {
+                let record = self.slices.as_mut().and_then(|slices| slices.add_pause(pause, &in_flight));
                 record.into_iter().for_each(|record| self.write(record));
             }
             Message::Failed(reason, failure) => self.end_early(RunEnd { reason, failure: Some(failure) }),

@@ -4,6 +4,7 @@ use dbdyno_load::Nanos;
 use dbdyno_load::shapes::ClosedSlices;
 use dbdyno_load::slices::{Slice, WorkerPause};
 use dbdyno_schema::Record;
+use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::plan::limits;
 use dbdyno_schema::record::{self, Failure, Interval};
 
@@ -24,6 +25,8 @@ struct RunningSlice {
     /// Number of workers that have not paused.
     running_workers: u32,
     pause: WorkerPause,
+    /// Latencies of the events that ended after the slice.
+    in_flight: Buckets,
 }
 
 impl Slices {
@@ -51,6 +54,7 @@ impl Slices {
             counted: None,
             running_workers: self.workers,
             pause: WorkerPause::default(),
+            in_flight: Buckets::default(),
         });
         Ok(slice)
     }
@@ -66,10 +70,12 @@ impl Slices {
         }
     }
 
-    /// Takes the report of a worker that has paused. Returns the slice's record after the last worker's report.
-    pub(crate) fn add_pause(&mut self, pause: WorkerPause) -> Option<Record> {
+    /// Takes the report of a worker that has paused, with the latencies of its events that ended after the slice. Returns
+    /// the slice's record after the last worker's report.
+    pub(crate) fn add_pause(&mut self, pause: WorkerPause, in_flight: &Buckets) -> Option<Record> {
         let running = self.running.as_mut()?;
         running.pause.merge(pause);
+        running.in_flight.merge(in_flight);
         running.running_workers -= 1;
         if running.running_workers > 0 {
             return None;
@@ -81,7 +87,7 @@ impl Slices {
 
 impl RunningSlice {
     fn into_record(self) -> Option<Record> {
-        let Self { number, slice, guard_events, counted, pause, .. } = self;
+        let Self { number, slice, guard_events, counted, pause, in_flight, .. } = self;
         let counted = *counted?;
         Some(Record::Slice(Box::new(record::Slice {
             slice: number,
@@ -93,6 +99,7 @@ impl RunningSlice {
             // Without a guard time, the interval that ends at `counted_from` is the pause before.
             guard_events: if slice.counted_from > slice.resumed { guard_events } else { 0 },
             in_flight: counted.in_flight,
+            in_flight_latency_us: in_flight,
             counts: counted.counts,
             latency_us: counted.latency_us,
             latency_sum_us: counted.latency_sum_us,

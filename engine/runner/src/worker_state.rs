@@ -240,7 +240,7 @@ impl WorkerState {
             && let Some(pause) = gate.take_pause(now, state.recorder.in_flight())
         {
             let _ = is_batch.then(machine::schedule_normal);
-            self.coordinator.send(Message::Paused(pause));
+            self.coordinator.send(Message::Paused(pause, state.recorder.latencies_since_interval()));
         }
     }
 

@@ -83,6 +83,7 @@ fn assert_slices(driver: &Driver, numbers: &[u64]) {
         assert!((slice.resumed_us..slice.end_us).contains(&slice.began_us.unwrap()), "{slice:?}");
         assert!(slice.paused_us >= slice.end_us && slice.in_flight <= 3, "{slice:?}");
         assert_eq!(slice.latency_us.count(), slice.counts.events);
+        assert_eq!(slice.in_flight_latency_us.count(), slice.in_flight);
         events += slice.guard_events + slice.counts.events + slice.in_flight;
         paused_us = slice.paused_us;
     }
@@ -124,6 +125,7 @@ fn an_event_that_outlasts_its_slice_delays_the_pause() {
     let slice = &driver.slices[0];
     assert_eq!((slice.guard_events, slice.counts.events, slice.in_flight), (0, 0, 3));
     assert!(slice.paused_us >= slice.resumed_us + 50_000, "{slice:?}");
+    assert!(slice.in_flight_latency_us.0.iter().all(|&(lower_us, _)| lower_us >= 49_900), "{slice:?}");
 }
 
 #[test]

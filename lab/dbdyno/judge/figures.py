@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
+from dbdyno.judge import slices
 from dbdyno.judge.recording import Recording
-from dbdyno.stats.histogram import Percentile, merge, percentile
+from dbdyno.stats.histogram import Histogram, Percentile, merge, percentile
 from dbdyno.store.measured import Figures, Window
 from dbdyno.store.records import Interval, Slice, Span
 
@@ -33,13 +34,16 @@ def figures(recording: Recording, window: Window) -> Figures:
         errors.update(part["errors"])
     low_us = min(low for part in parts if (low := part["latency_min_us"]) is not None)
     high_us = max(high for part in parts if (high := part["latency_max_us"]) is not None)
-    latencies = _latencies(recording, parts, low_us, high_us)
+    weighted = slices.latencies(recording)
+    latencies = _latencies(recording, parts, weighted, low_us, high_us)
     intervals = _intervals(recording, window)
     generators: Sequence[Interval | Slice] = recording.counted or intervals
     return Figures(
         events=events,
         throughput=events / (window.length_us / MICROSECONDS),
-        latency_mean_us=sum(part["latency_sum_us"] for part in parts) / events,
+        latency_mean_us=slices.mean_us(weighted)
+        if weighted
+        else sum(part["latency_sum_us"] for part in parts) / events,
         latency_min_us=low_us,
         **{name: one.value_us for name, one in latencies.items()},
         censored=tuple(name for name, one in latencies.items() if one.censored),
@@ -67,21 +71,22 @@ def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _latencies(
-    recording: Recording, parts: Sequence[Span], low_us: float, high_us: float
+    recording: Recording, parts: Sequence[Span], weighted: Histogram, low_us: float, high_us: float
 ) -> dict[str, Percentile]:
     """The percentiles and the maximum over `parts`, by the names of the figures.
 
-    In an open loop they include transactions that were unfinished at the end of the measurement.
+    In an open loop they include transactions that were unfinished at the end of the measurement. `weighted`
+    has the latencies of a trial in slices.
     """
-    known = merge(part["latency_us"] for part in parts)
+    known = weighted or merge(part["latency_us"] for part in parts)
     if not known:
         raise ValueError("the latency histogram is empty")
     drained = merge([recording.measure.get("drained_us", ())])
-    if drained:
+    known = merge([list(known.items()), list(drained.items())])
+    if drained or recording.is_sliced:
         # The records have no exact maximum of the transactions that ended after the measurement, only
         # buckets.
-        high_us = max(high_us, float(max(drained)))
-    known = merge([list(known.items()), list(drained.items())])
+        high_us = max(high_us, float(max(known)))
     censored = _censored(recording, parts)
     latencies = {
         name: value

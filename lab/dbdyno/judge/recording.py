@@ -92,13 +92,19 @@ def read(records: Iterable[dict[str, Any]], slices: Mapping[str, int] | None = N
     return recording
 
 
+def ended_after(part: Slice) -> int:
+    """Number of transactions that completed after the end of a slice; of an older engine with failed ones."""
+    latencies = part.get("in_flight_latency_us")
+    return part["in_flight"] if latencies is None else sum(count for _, count in latencies)
+
+
 def _add_slice(recording: Recording, data: Slice) -> None:
     recording.slices.append(data)
     if data["slice"] >= recording.first_slice:
         recording.counted.append(data)
     # A slice has no ticks, but its transactions ended in three spans.
     recording.ticks += [(data["resumed_us"], 0), (data["start_us"], data["guard_events"])]
-    recording.ticks += [(data["end_us"], data["events"]), (data["paused_us"], data["in_flight"])]
+    recording.ticks += [(data["end_us"], data["events"]), (data["paused_us"], ended_after(data))]
 
 
 def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | None:

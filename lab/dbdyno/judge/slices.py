@@ -13,6 +13,13 @@ Hodges-Lehmann estimator under normal noise and 1.1 times under t noise with 3 d
 times if 20 % and 0.3 times if 30 % of the slices stall. A median also needs no finite ratios: a slice
 without any transaction counts as the smallest. A loss in less than half of the slices hardly changes the
 median; the throughput of a trial is that of all its slices, and shows it.
+
+The latencies of a slice are those of the transactions that ended after its guard time, in the slice or after
+it: without those in flight at its end, long transactions would be missing. But long transactions are also the
+likelier to outlast the guard time in which they began. So each latency has a weight, the reciprocal of the
+number of transactions that would have been recorded if all took that long. As a transaction begins
+independently of how long it will take, the weighted latencies are without bias (Wald 1944, Ann. Math. Stat.
+15:283; Horvitz & Thompson 1952, J. Am. Stat. Assoc. 47:663).
 """
 
 from __future__ import annotations
@@ -21,8 +28,8 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from dbdyno.judge.figures import THROUGHPUT
 from dbdyno.judge.recording import Recording
+from dbdyno.stats.histogram import Histogram, bucket_width_us, merge
 from dbdyno.store.measured import Drift, MeasuredTrial, Window
 from dbdyno.store.records import Slice
 
@@ -57,6 +64,36 @@ def drift(recording: Recording) -> Drift:
     )
 
 
+def latencies(recording: Recording) -> dict[int, int]:
+    """The latencies of the slices that count, in thousandths of a transaction; {} if their records lack those
+    of the transactions in flight, or if the trial is not in slices.
+    """
+    parts = recording.counted
+    if not parts or any("in_flight_latency_us" not in part for part in parts):
+        return {}
+    guard_us = parts[0]["start_us"] - parts[0]["resumed_us"]
+    # Every connection begins a transaction at the resume, and one whenever a transaction ends in the slice.
+    at_resume = recording.plan["load"]["connections"] * len(parts)
+    in_guard, in_slice = (sum(part[key] for part in parts) for key in ("guard_events", "events"))
+
+    def recorded(latency_us: int) -> float:
+        """The number of transactions that would have been recorded."""
+        if latency_us >= guard_us:
+            return float(at_resume + in_guard + in_slice)
+        return float(in_slice + in_guard * latency_us / guard_us)
+
+    known = merge(buckets for part in parts for buckets in (part["latency_us"], part["in_flight_latency_us"]))
+    return {
+        lower_us: round(1000 * count * in_slice / recorded(lower_us)) for lower_us, count in known.items()
+    }
+
+
+def mean_us(known: Histogram) -> float:
+    """The mean of `latencies`."""
+    total = sum((lower + (bucket_width_us(lower) - 1) / 2.0) * count for lower, count in known.items())
+    return total / sum(known.values())
+
+
 def throughputs(recording: Recording) -> dict[int, float]:
     """Number of each slice that counts -> transactions per second."""
     return {one["slice"]: _rate([one]) for one in recording.counted}
@@ -68,7 +105,7 @@ def block_ratio(weights: Sequence[tuple[float, MeasuredTrial]], metric: str) -> 
     With the weights -1 and 1 it is a log ratio. None for other metrics, and unless all trials are in slices.
     """
     slices = [(weight, trial.slices) for weight, trial in weights if trial.slices]
-    if metric != THROUGHPUT or len(slices) < len(weights):
+    if metric != "throughput" or len(slices) < len(weights):
         return None
     common = set.intersection(*(set(rates) for _, rates in slices))
     sums = [_weighted_sum([(weight, rates[number]) for weight, rates in slices]) for number in sorted(common)]

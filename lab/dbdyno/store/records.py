@@ -67,6 +67,7 @@ class Slice(Span):
     paused_us: int
     guard_events: int
     in_flight: int
+    in_flight_latency_us: NotRequired[Buckets]
     generator: Generator
 
 

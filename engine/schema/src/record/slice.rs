@@ -11,8 +11,8 @@ use crate::histogram::Buckets;
 /// has ended, and no connection is busy until the next resume.
 ///
 /// Counts and latencies are those of `[start_us, end_us)`, after the guard time. The sum of `guard_events`, `events` and
-/// `in_flight` over all slices equals the events of the phase in `end`, unless the end of the run cuts off a slice; that
-/// slice has no record.
+/// the count of `in_flight_latency_us` over all slices equals the events of the phase in `end`, unless the end of the run
+/// cuts off a slice; that slice has no record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slice {
     /// Number of the slice, from the command that resumed the load.
@@ -29,9 +29,12 @@ pub struct Slice {
     pub paused_us: u64,
     /// Events that ended in the guard time.
     pub guard_events: u64,
-    /// Events in flight at `end_us`. They ended by `paused_us`. Their latencies, statements and errors are only in the
-    /// totals of `end`; an event is the likelier in flight the longer it takes, so a slice misses long events more often.
+    /// Events in flight at `end_us`. They ended by `paused_us`. Their statements and errors are only in the totals of `end`.
     pub in_flight: u64,
+    /// Latency of those of them that completed without error. The longer an event takes, the likelier it is in flight, so
+    /// `latency_us` alone has too few long events. Empty in records of older engines.
+    #[serde(default)]
+    pub in_flight_latency_us: Buckets,
     /// Counters.
     #[serde(flatten)]
     pub counts: Counts,
