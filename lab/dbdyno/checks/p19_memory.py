@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,13 +34,15 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     container inside a small virtual machine.
 
     Rule: the declared cache must be at most 80 % of the container's limit, or of the memory that dbdyno may
-    use; a larger cache is a stop. Servers that dbdyno does not start run at the same time, so the limit
-    applies to the sum of their caches.
+    use; a larger cache is a stop. Servers that dbdyno does not start run at the same time, and in slices
+    (`design.pairing`) all servers do, so the limit applies to the sum of their caches.
     """
     if moment is Moment.DESIGN:
-        for variant in context.experiment.variants:
-            if variant.server.is_private:
-                yield from _check_private(variant)
+        private = [variant for variant in context.experiment.variants if variant.server.is_private]
+        for variant in private:
+            yield from _check_private(variant)
+        if context.experiment.design.pairing == "slices" and len(private) > 1:
+            yield from _check_together(private)
         return
     yield from _check_remote(context)
 
@@ -71,6 +73,21 @@ def _check_private(variant: Variant) -> Iterator[Finding]:
             f"Declare at most {_gib(int(CACHE_SHARE * limit))}.",
             variant.name,
             cache,
+            limit,
+        )
+
+
+def _check_together(variants: Sequence[Variant]) -> Iterator[Finding]:
+    """A finding if the caches of servers that run at the same time are too large in total."""
+    caches, limit = [_cache_bytes(settings(variant)) for variant in variants], memory_bytes()
+    # A cache that is too large by itself has its own finding.
+    if max(caches) <= CACHE_SHARE * limit < sum(caches):
+        yield _finding(
+            f"this machine has {_gib(limit)} of memory, of which 80 % may be used; in slices the servers of "
+            f"{len(variants)} variants run at the same time, and declare caches of {_gib(sum(caches))}.",
+            'Make them smaller, or set pairing = "trials" in [design].',
+            "",
+            sum(caches),
             limit,
         )
 

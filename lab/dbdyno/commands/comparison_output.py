@@ -14,6 +14,7 @@ from dbdyno import report
 from dbdyno.commands.plan import design_text
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
+from dbdyno.experiment.slices import describe_slices
 from dbdyno.finding import Finding
 from dbdyno.judge.wording import join_words
 from dbdyno.problem import Problem
@@ -57,6 +58,11 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
         f"  design    {design_text(experiment)}, balanced random order "
         f"(order seed {design.effective_order_seed}); {_STATES[design.state]} before each {groups}; "
         f"workload seed {design.seed}",
+        *(
+            [f"  slices    {describe_slices(experiment)} in turn, in random order"]
+            if design.pairing == "slices"
+            else []
+        ),
         f"  client    CPUs {experiment.client.cpus or 'any'}",
         *(f"  variant   {variant.name}: {_server(variant.server)}" for variant in experiment.variants),
         *(f"  differs   {name}: {texts}" for name, texts in _differences(experiment, server=False)),

@@ -33,6 +33,15 @@ def slice_s(experiment: Experiment, title: str) -> float:
     return READ_SLICE_S if all(map(_only_reads, workloads)) else WRITE_SLICE_S
 
 
+def describe_slices(experiment: Experiment) -> str:
+    """The lengths of the slices, such as "250ms of each variant", with the workloads if they differ."""
+    lengths = {one.title: slice_s(experiment, one.title) for one in experiment.workloads}
+    if len(set(lengths.values())) == 1:
+        return f"{_length_text(next(iter(lengths.values())))} of each variant"
+    texts = [f"{_length_text(length)} ({title})" for title, length in lengths.items()]
+    return f"{', '.join(texts)} of each variant"
+
+
 def rounds(experiment: Experiment, title: str, warmup_s: float) -> tuple[int, int]:
     """The rounds of each trial: those of the warm-up, and those that count."""
     length_s = slice_s(experiment, title)
@@ -100,6 +109,10 @@ def _server_errors(experiment: Experiment) -> Iterator[InputError]:
             yield InputError(f"variant[{name}].server.{key}", None, problem, _FIX)
         elif place is not None:
             places[place] = name
+
+
+def _length_text(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds >= 1.0 else f"{seconds * 1000:g} ms"
 
 
 def _only_reads(workload: Workload) -> bool:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from dbdyno import __version__
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.model import Design, Variant
+from dbdyno.experiment.slices import describe_slices
 from dbdyno.finding import FreeForm
 from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
@@ -84,6 +85,7 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
             f"{_order(design)}, loads in {design.order} order",
         ),
         ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}"),
+        *([("slices", describe_slices(experiment))] if design.pairing == "slices" else []),
         ("data", f"{design.state}, per {design.state_per}"),
         ("load", _load(report)),
         ("transport", load.transport),

@@ -13,20 +13,36 @@ is the same for all variants of a round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 from dbdyno.checks import Context, Moment
+from dbdyno.experiment.model import Point
 from dbdyno.experiment.schedule import Trial, round_order
 from dbdyno.experiment.slices import rounds
+from dbdyno.finding import Finding
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.coordinator import Coordinator, hook_findings
 from dbdyno.run.foreign import combine, create_meter
 from dbdyno.run.sliced_trial import SlicedTrial
 from dbdyno.run.trial import Outcome, store_unrun_trial, unreachable_reason
+from dbdyno.server_record import ServerRecord
+from dbdyno.servers.kinds.process import server_cpus
 from dbdyno.servers.server import Description, Server
 from dbdyno.store.warmup_trial import derived_warmup_s
+
+# An idle server may use this share of the servers' CPUs, half of what other processes may use (D06): its work
+# is foreign load for the other variants, but recurs in every round.
+IDLE_SHARE_MAX = 0.05
+
+
+def complete_points(planned: Iterable[Trial], finished: Collection[int]) -> set[int]:
+    """Those of the `finished` trials whose partners have finished too: the trials of a point run together."""
+    members: dict[tuple[int, str, Point], list[int]] = {}
+    for trial in planned:
+        members.setdefault((trial.block, trial.workload, trial.point), []).append(trial.index)
+    return {index for one in members.values() if set(one) <= set(finished) for index in one}
 
 
 def run_in_slices(
@@ -55,6 +71,7 @@ def run_in_slices(
             else:
                 outcome = outcomes[name]
                 coordinator.keep(hook_findings(trial, outcome.hook_failures))
+                coordinator.keep(_idle_findings(trial, outcome.stored.server, contexts[name]))
                 reason, rate = str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
             coordinator.listen(progress.TrialEnded(trial, reason, rate))
             if reason:
@@ -102,6 +119,8 @@ def _run_point(
             one.connect(coordinator.engine.binary)
         first = None
         for number in range(warmup + counted):
+            if _abandon(sliced) or not _running(sliced):
+                break
             if number == warmup:
                 for one in _running(sliced):
                     one.begin_measurement()
@@ -109,25 +128,46 @@ def _run_point(
             for name in round_order(experiment, trials[0], number):
                 if name in sliced and sliced[name].is_running:
                     sliced[name].run_slice(number)
-            if not _running(sliced) or _is_abandoned(sliced):
-                break
+        _abandon(sliced)
         foreign = meter.foreign_load(first, meter.read()) if meter else None
         for one in _running(sliced):
             one.end_measurement(foreign)
         return {name: one.finish() for name, one in sliced.items()}
 
 
+def _idle_findings(trial: Trial, server: ServerRecord, context: Context) -> list[Finding]:
+    """R11: a server that was busy while others had load."""
+    idle = server["slices"]["idle"] if "slices" in server else None
+    if idle is None or idle["seconds"] <= 0.0:
+        return []
+    assert context.variant is not None, "the server is that of a variant"
+    cpus = len(server_cpus(context.variant.server.cpus))
+    share, mib = idle["cpu_s"] / idle["seconds"] / cpus, idle["write_bytes"] / idle["seconds"] / 2**20
+    if share <= IDLE_SHARE_MAX:
+        return []
+    evidence = {"trial": trial.index, "share": round(share, 4), "write_mib_per_s": round(mib, 3)}
+    text = (
+        f"{trial.variant} used {100 * share:.0f} % of the servers' CPUs, and wrote {mib:.1f} MiB/s, while "
+        f"other variants had load (trial {trial.index:04d}; limit {100 * IDLE_SHARE_MAX:.0f} % of the CPUs): "
+        "it took this from them."
+    )
+    fix = 'Set a longer slice in [design], or pairing = "trials".'
+    return [Finding("R11", "note", text, evidence, trial.variant, fix=fix)]
+
+
 def _running(sliced: Mapping[str, SlicedTrial]) -> list[SlicedTrial]:
     return [one for one in sliced.values() if one.is_running]
 
 
-def _is_abandoned(sliced: Mapping[str, SlicedTrial]) -> bool:
-    """Whether a trial failed because of dbdyno: then the point runs again, and the others end too. A failure
-    of a server is a result, for whose bounds the others need complete trials.
+def _abandon(sliced: Mapping[str, SlicedTrial]) -> bool:
+    """If a trial failed because of dbdyno, fail the others too and return True, because the point runs again.
+
+    A failure of a server is a result, for whose bounds the others need complete trials.
     """
     failed = [name for name, one in sliced.items() if one.failure.get("failed_by") == "harness"]
+    reason = sliced[failed[0]].failure["reason"] if failed else ""
     for one in sliced.values() if failed else ():
-        one.abandon(f"the trial of {failed[0]}, with which it alternated, failed")
+        one.abandon(f"the trial of {failed[0]} failed, with which it alternated: {reason}")
     return bool(failed)
 
 

@@ -25,7 +25,7 @@ from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress, warmup
 from dbdyno.run.affinity import require_cpus
-from dbdyno.run.alternating import run_in_slices
+from dbdyno.run.alternating import complete_points, run_in_slices
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped, hook_findings
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
@@ -105,11 +105,13 @@ class _Comparison:
         trials = self._run.trials()
         finished = {trial.index for trial in trials if trial.is_result}
         planned, stop = self._run.schedule(), self._experiment.design.stop
+        self._in_slices = self._experiment.design.pairing == "slices"
+        if self._in_slices:
+            finished = complete_points(planned, finished)
         self._stopping = Stopping(self._experiment, stop, self._run, limits, estimate) if stop else None
         self._may_repeat = (
             self._experiment.design.repeat_disturbed if stop else may_repeat(self._experiment, planned)
         )
-        self._in_slices = self._experiment.design.pairing == "slices"
         # Splits trials into those that run together: a group or, in slices, the groups of a workload.
         self._split = _split_by_workload if self._in_slices else _split_by_group
         self._finished = len(finished)

@@ -193,7 +193,8 @@ def time_shares(run: Run) -> Shares | None:
 def _question(experiment: Experiment) -> Any:
     """What must be equal for two runs to have the same scatter."""
     stored = experiment.model_dump(mode="json", include={"workloads", "load", "variants", "client"})
-    return json.dumps(stored, sort_keys=True)
+    pairing = experiment.design.pairing, experiment.design.slice_s
+    return json.dumps([stored, pairing], sort_keys=True)
 
 
 def _numbers(experiment: Experiment) -> list[int]:
@@ -274,12 +275,18 @@ def _estimate(experiment: Experiment, earlier: Sequence[Earlier]) -> Estimate:
 
 def _group_s(run: Run) -> float | None:
     """The median time between two groups of a run; None if it has no two groups."""
+    # In slices the groups of a block and workload run together.
+    experiment = run.experiment()
+    in_slices = experiment.design.pairing == "slices"
+    keys, groups = (("block", "workload"), len(experiment.variants)) if in_slices else (("group",), 1)
     trials = sorted(
-        (trial.meta["started_unix_us"], trial.meta["ended_unix_us"], trial.meta["group"])
-        for trial in run.trials()
-        if "started_unix_us" in trial.meta
+        (meta["started_unix_us"], meta["ended_unix_us"], [meta[key] for key in keys])
+        for meta in (trial.meta for trial in run.trials())
+        if "started_unix_us" in meta
     )
     gaps = [
-        (after[0] - before[1]) / 1e6 for before, after in itertools.pairwise(trials) if before[2] != after[2]
+        (after[0] - before[1]) / 1e6 / groups
+        for before, after in itertools.pairwise(trials)
+        if before[2] != after[2]
     ]
     return median(gaps) if gaps else None
