@@ -35,6 +35,8 @@ table_size = 500
 connections = [2]
 duration = "500ms"
 warmup = "200ms"
+[client]
+workers = 1
 [design]
 repeat_disturbed = false
 blocks = 2

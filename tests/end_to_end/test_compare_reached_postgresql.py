@@ -27,6 +27,8 @@ delete_inserts = 0
 connections = [2]
 duration = "500ms"
 warmup = "100ms"
+[client]
+workers = 1
 [design]
 repeat_disturbed = false
 blocks = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -20,16 +21,19 @@ from tests.end_to_end.comparing import environment, refused
 from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.run import pilot
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
+from dbdyno.store.workers import read_workers
 
 HEADER = (
     " thc   elaptime      reads     writes   others       tps        qps    errs        min        avg      "
     "  max        p95"
 )
-SHORT = ("--time", "1s", "--warmup", "0s", "--table-size", "1000")
+# Without a pilot, which takes seconds.
+SHORT = ("--time", "1s", "--warmup", "0s", "--table-size", "1000", "--workers", "1")
 TIME_LIMIT_S = 120.0
 
 
@@ -185,7 +189,7 @@ def _grown(before: Mapping[str, str], after: Mapping[str, str], name: str) -> in
 
 
 def test_what_is_printed_is_what_is_stored(running: Running) -> None:
-    answer = running.run("oltp_point_select", "--connections", "1,3", *SHORT)
+    answer = running.run("oltp_point_select", "--connections", "1,3", *SHORT, "--workers", "auto")
     run = running.newest()
     assert str(run.path) in answer.stderr
     assert [trial.is_done for trial in run.trials()] == [True, True]
@@ -195,6 +199,13 @@ def test_what_is_printed_is_what_is_stored(running: Running) -> None:
     ]
     assert run.experiment().variants[0].server.url == url(running.address)
     assert run.verdict() is not None
+    # The number of event loops, which all trials have.
+    workers = read_workers(run)
+    assert workers is not None
+    assert f": {pilot.describe(workers['steps'])}\n" in answer.stderr
+    assert f"{pilot.format_workers(workers['workers'])} of the load generator in all trials" in answer.stderr
+    plans = [json.loads((trial.path / "plan.json").read_text()) for trial in run.trials()]
+    assert [plan["client"]["workers"] for plan in plans] == [workers["workers"]] * 2
     # The command as an experiment file, with what was typed and no more.
     source = (run.path / "experiment.toml").read_text()
     assert "connections = [1, 3]" in source

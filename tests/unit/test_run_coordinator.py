@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Any
 import pytest
 from tests.unit.fake_server import FakeServers, install
 
-from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.experiment.model import Client, Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
 from dbdyno.problem import Problem
-from dbdyno.run import progress
+from dbdyno.run import pilot, progress
 from dbdyno.run.compare import compare
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
@@ -24,6 +25,7 @@ from dbdyno.servers import open_server
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
+from dbdyno.store.workers import read_workers
 
 WORKLOAD = OltpWorkload(name="oltp_point_select", table_size=10)
 
@@ -48,6 +50,7 @@ def experiment(
         workloads=(WORKLOAD,),
         load=Load(connections=connections, duration_s=0.2, warmup_s=0.0),
         design=Design(**{"blocks": 2, "repeat_disturbed": False, "order_seed": 1, **design}),
+        client=Client(workers=1),
         variants=tuple(Variant(name=name, server=spec) for name in names or ("a", "b")),
         # The tables are nowhere, and nothing is to be compared.
         override=dict.fromkeys(("P02", "P15"), "servers in memory"),
@@ -149,6 +152,41 @@ def test_an_interrupted_run_keeps_its_trials_and_goes_on(
     (begun,) = [value for value in resumed.values if isinstance(value, progress.Began)]
     # Data come from the cache the second time.
     assert (begun.kept, len(begun.todo), begun.rows) == (3, 5, 0)
+
+
+def test_all_trials_have_the_event_loops_of_the_pilot_and_so_does_a_resumed_run(
+    fakes: FakeServers, basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The null target keeps an event loop busy enough.
+    monkeypatch.setattr(pilot, "BUSY_MAX", 1e-4)
+    monkeypatch.setattr(pilot, "WARMUP_S", 0.1)
+    monkeypatch.setattr(pilot, "MEASURE_S", 0.2)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
+    given = experiment(basedir).model_copy(update={"client": Client()})
+    run, listening = created(given, tmp_path), Listening(3, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        compare(given, run, listening)
+    run.release()
+    workers = read_workers(run)
+    assert workers is not None
+    steps = [(step["variant"], step["workers"]) for step in workers["steps"]]
+    assert (workers["workers"], steps) == (2, [("a", 1), ("a", 2), ("b", 2)])
+    printed = [value.text for value in listening.values if isinstance(value, progress.Step)]
+    assert "2 event loops of the load generator in all trials" in printed
+    resumed = Listening()
+    # A second pilot would find one event loop sufficient.
+    monkeypatch.setattr(pilot, "BUSY_MAX", 1.0)
+    compare(given, Run.resume(tmp_path / "results", given), resumed)
+    assert not any(isinstance(value, progress.PilotEnded) for value in resumed.values)
+    plans = [json.loads((trial.path / "plan.json").read_text()) for trial in run.trials()]
+    assert [plan["client"]["workers"] for plan in plans] == [2] * 8
+
+
+def test_a_run_that_began_with_one_event_loop_keeps_it(basedir: Path, tmp_path: Path) -> None:
+    given = experiment(basedir)
+    created(given, tmp_path).release()
+    automatic = given.model_copy(update={"client": Client()})
+    assert Run.resume(tmp_path / "results", automatic).experiment().client.workers == 1
 
 
 def interrupt() -> None:

@@ -129,7 +129,7 @@ def test_a_sweep_takes_a_script_like_any_workload(tmp_path: Path) -> None:
         warmup="0s",
         tables=3,
         table_size=None,
-        workers=1,
+        workers="1",
         assignments=["goods=5", "workload.prepare=false", "load.duration=2s"],
     )
     experiment, _, source = swept(options)

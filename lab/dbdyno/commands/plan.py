@@ -17,6 +17,7 @@ from dbdyno.experiment.stop import parse_percent
 from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus
+from dbdyno.run.pilot import has_pilot
 from dbdyno.run.planning import Earlier, Plan, find_earlier, read_earlier
 from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.warmup import has_warmup_trials
@@ -61,12 +62,10 @@ def _judged(path: Path) -> Earlier:
 def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[str]:
     """The lines of a plan."""
     stop = experiment.design.stop
-    steps = (
-        "loading, test starts and warm-up trials"
-        if has_warmup_trials(experiment)
-        else "loading and test starts"
-    )
-    before = f", after {format_duration(made.before_s)} of {steps}"
+    steps = ["loading", "test starts"]
+    steps += ["pilots of the load generator"] if has_pilot(experiment) else []
+    steps += ["warm-up trials"] if has_warmup_trials(experiment) else []
+    before = f", after {format_duration(made.before_s)} of {', '.join(steps[:-1])} and {steps[-1]}"
     lines = [
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         f"  block     {made.trials_per_block} trials in about {format_duration(made.block_s)}{before}",

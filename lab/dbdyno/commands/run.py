@@ -78,7 +78,9 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
     tables: Annotated[int | None, typer.Option(help="Number of tables (default: 1).")] = None,
     table_size: Annotated[int | None, typer.Option(help="Rows per table (default: 10000).")] = None,
-    workers: Annotated[int, typer.Option(help="Threads of the load generator.")] = 1,
+    workers: Annotated[
+        str, typer.Option(metavar="N|auto", help="Event loops (threads) of the load generator.")
+    ] = "auto",
     assignments: Annotated[
         list[str] | None,
         typer.Option(

@@ -54,7 +54,7 @@ class SweepOptions:
     warmup: str
     tables: int | None
     table_size: int | None
-    workers: int
+    workers: str
     # key=value; a key without a dot is an option of the workload.
     assignments: Sequence[str]
 
@@ -156,7 +156,7 @@ def _build_document(options: SweepOptions, target: Target | None, errors: list[I
         "load": load,
         "design": {"blocks": 1, "state": "preserve", "order": "given"},
         "client": {
-            "workers": options.workers,
+            "workers": int(options.workers) if options.workers.isdecimal() else options.workers,
             # If client and server share CPUs, the client must not preempt the server at each reply.
             "scheduling": "batch" if local and options.rate is None else "normal",
         },

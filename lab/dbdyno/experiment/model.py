@@ -254,8 +254,8 @@ class Client(Model):
 
     cpus: CpuList | None = None
     """CPUs of the load generator and of dbdyno, as in `"0-3,8"`; by default the last quarter of the CPUs."""
-    workers: int = Field(default=1, ge=1, le=LIMITS["workers"])
-    """Event loops of the load generator, one thread each."""
+    workers: Literal["auto"] | Annotated[int, Field(ge=1, le=LIMITS["workers"])] = "auto"
+    """Event loops of the load generator, one thread each; `auto` determines the number by a pilot."""
     scheduling: Literal["batch", "normal"] | None = None
     """SCHED_BATCH or SCHED_OTHER for the load generator, by default `batch` if it shares CPUs."""
 
@@ -348,6 +348,13 @@ class Experiment(Model):
             return self
         stop = self.design.stop.model_copy(update={"max_time_s": design.stop.max_time_s})
         return self.model_copy(update={"design": self.design.model_copy(update={"stop": stop})})
+
+    def with_workers_of(self, client: Client) -> Experiment:
+        """The experiment with the number of event loops of an earlier run, unless its file declares one."""
+        if self.client.workers != "auto":
+            return self
+        update = {"client": self.client.model_copy(update={"workers": client.workers})}
+        return self.model_copy(update=update)
 
     def secrets(self) -> frozenset[str]:
         """The environment variables that hold passwords of any variant."""

@@ -15,6 +15,7 @@ from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
 from dbdyno.store.trial import Session
 from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
 from dbdyno.store.warmup_trial import derived_warmup_s
+from dbdyno.store.workers import chosen_workers
 
 # The columns of the table of costs per transaction: key in explained.json, and title.
 COST_COLUMNS = (
@@ -62,6 +63,8 @@ class Report:
     sessions: Mapping[str, Session] = field(default_factory=dict)
     # The warm-up of every trial: as measured by the warm-up trials, else as in the experiment file.
     warmup_s: float = 0.0
+    # Event loops of the load generator in every trial.
+    workers: int = 1
 
     @property
     def checks(self) -> list[Finding]:
@@ -169,7 +172,7 @@ def gather(run: Run) -> Report:
         if not sessions.get(name):
             sessions[name] = trial.session()
     experiment = run.experiment()
-    derived_s = derived_warmup_s(run)
+    derived_s, declared = derived_warmup_s(run), experiment.client.workers
     return Report(
         run_id=run.path.name,
         experiment=experiment,
@@ -185,4 +188,5 @@ def gather(run: Run) -> Report:
         sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
         warmup_s=experiment.load.warmup_allowance_s() if derived_s is None else derived_s,
+        workers=chosen_workers(run) or (1 if declared == "auto" else declared),
     )

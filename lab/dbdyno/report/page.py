@@ -91,7 +91,7 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
         ("transport", load.transport),
         (
             "client",
-            f"CPUs {client.cpus or 'any'}, {client.workers} worker{'' if client.workers == 1 else 's'}",
+            f"CPUs {client.cpus or 'any'}, {report.workers} event loop{'' if report.workers == 1 else 's'}",
         ),
     ]
     rows += [

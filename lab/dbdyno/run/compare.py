@@ -23,7 +23,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.run import progress, warmup
+from dbdyno.run import pilot, progress, warmup
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.alternating import complete_points, run_in_slices
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped, hook_findings
@@ -42,6 +42,7 @@ from dbdyno.store import Run, StoreProblem
 from dbdyno.store.document import Why
 from dbdyno.store.endings import Ending, add_ending
 from dbdyno.store.warmup_trial import derived_warmup_s, write_warmup_trials
+from dbdyno.store.workers import Step
 
 
 def compare(
@@ -148,7 +149,8 @@ class _Comparison:
             ]
             data = DataState(experiment, workspace, coordinator.engine, coordinator.listen)
             warmup_trials = self._plan_warmup_trials(titles)
-            self._announce(titles, data.rows_missing(titles), len(warmup_trials))
+            pilots = self._plan_pilots(titles)
+            self._announce(titles, data.rows_missing(titles), len(warmup_trials), len(pilots))
             if self._todo:
                 self._test_servers(workspace)
             slots = stack.enter_context(contextlib.closing(self._slots(workspace)))
@@ -165,6 +167,7 @@ class _Comparison:
             coordinator.listen(progress.Loaded())
             self.has_begun = True
             with data.cleaning_up():
+                self._determine_workers(data, slots, pilots, warmup_trials)
                 self._determine_warmup(data, slots, warmup_trials)
                 waiting_groups = deque(self._split(self._todo))
                 run_next = self._run_groups_in_slices if self._in_slices else self._run_group
@@ -172,7 +175,7 @@ class _Comparison:
                     run_next(data, slots, waiting_groups)
         return (self._stopping and self._stopping.why) or "blocks"
 
-    def _announce(self, titles: Sequence[str], rows: int, warmup_trials: int) -> None:
+    def _announce(self, titles: Sequence[str], rows: int, warmup_trials: int, pilots: int) -> None:
         of_group = (one.rows for one in self._experiment.distinct_workloads() if one.title in titles)
         self._coordinator.listen(
             progress.Began(
@@ -184,6 +187,7 @@ class _Comparison:
                 test_starts=len(self._experiment.variants) if self._todo else 0,
                 warmup_trials=warmup_trials,
                 warmup_trial_s=warmup.length_s(self._experiment) if warmup_trials else 0.0,
+                pilots=pilots,
                 warmup_s=derived_warmup_s(self._run),
                 max_time_s=self._stopping.limit_s if self._stopping else None,
             )
@@ -214,6 +218,31 @@ class _Comparison:
         if chosen or not self._todo or not warmup.has_warmup_trials(self._experiment):
             return []
         return warmup.warmup_trials(self._experiment, titles)
+
+    def _plan_pilots(self, titles: Sequence[str]) -> list[Trial]:
+        """A trial of each variant and workload for the pilot; none if the number of event loops is known."""
+        has_pilot = self._todo and pilot.has_pilot(self._experiment, self._run)
+        return warmup.warmup_trials(self._experiment, titles) if has_pilot else []
+
+    def _determine_workers(
+        self, data: DataState, slots: Slots, trials: list[Trial], later: list[Trial]
+    ) -> None:
+        """Run the pilots and store the number of event loops; `later` are the warm-up trials, which follow.
+
+        Raises Stopped, Problem.
+        """
+        coordinator = self._coordinator
+        steps: list[Step] = []
+        servers = [self._server_of(trial) for trial in [*trials, *later, *self._todo]]
+        for number, trial in enumerate(trials, start=1):
+            server = self._server_of(trial)
+            coordinator.step(f"{trial.variant}: pilot for the number of event loops")
+            with coordinator.stopping_on_failure(server):
+                context = self._start_server(data, slots, server, trial)
+                steps += coordinator.run_pilot(trial, server, context, steps)
+            data.finish_group(server, servers[number:])
+            coordinator.listen(progress.PilotEnded())
+        coordinator.keep_workers(steps)
 
     def _determine_warmup(self, data: DataState, slots: Slots, trials: list[Trial]) -> None:
         """Run the warm-up trials and store the warm-up derived from them. Raises Stopped, Problem."""

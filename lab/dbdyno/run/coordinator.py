@@ -16,12 +16,13 @@ from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
-from dbdyno.run import progress
+from dbdyno.run import pilot, progress
 from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
 from dbdyno.run.trial import run_trial, store_unrun_trial, unreachable_reason
 from dbdyno.servers.server import Description, Server
 from dbdyno.store import Run
+from dbdyno.store.workers import Step, read_workers, write_workers
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,33 @@ class Coordinator:
         self.keep(hook_findings(trial, outcome.hook_failures))
         return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
 
+    def run_pilot(
+        self, trial: Trial, server: Server, context: Context, earlier: Sequence[Step]
+    ) -> list[Step]:
+        """Run the pilot of one variant and workload on a ready server; `earlier` are the steps before."""
+        assert context.description is not None, "a server is described when it has started"
+        steps, hook_failures = pilot.run_pilot(
+            self.run,
+            self.experiment,
+            trial,
+            earlier,
+            server=server,
+            description=context.description,
+            engine=self.engine,
+        )
+        self.keep(hook_findings(trial, hook_failures, "pilot"))
+        self.step(f"{trial.variant}: {pilot.describe(steps)}")
+        return steps
+
+    def keep_workers(self, steps: Sequence[Step]) -> None:
+        """Store and announce the number of event loops, once per run; without steps, why it is 1."""
+        if steps:
+            document = pilot.to_document(self.experiment, steps)
+            write_workers(self.run, document)
+            self.step(f"{pilot.format_workers(document['workers'])} of the load generator in all trials")
+        elif self.experiment.client.workers == "auto" and read_workers(self.run) is None:
+            write_workers(self.run, pilot.without_pilot(self.experiment))
+
     def conclude(self, stops: Sequence[Finding]) -> Conclusion:
         """The conclusion of the experiment, from the stored trials."""
         trials = self.run.trials()
@@ -195,9 +223,9 @@ class Coordinator:
         return Conclusion(tuple(stops), done, len(trials) - done)
 
 
-def hook_findings(trial: Trial, failures: Iterable[str]) -> list[Finding]:
+def hook_findings(trial: Trial, failures: Iterable[str], folder: str = "warmup_trials") -> list[Finding]:
     """A finding (R04) for each hook that failed before, during or after a trial."""
-    where = "the trial's folder" if trial.index >= 0 else "the folder warmup_trials"
+    where = "the trial's folder" if trial.index >= 0 else f"the folder {folder}"
     return [
         Finding("R04", "warn", f"{text}; its output is in {where}.", {"trial": trial.index}, trial.variant)
         for text in failures

@@ -18,6 +18,8 @@ ROWS_PER_S = 60_000.0
 # A group's data are restored before its trials.
 ROW_BYTES = 230.0
 COPY_BYTES_PER_S = 300e6
+# A pilot has one to three steps of 3 s, rarely more (run/pilot.py).
+PILOT_S = 6.0
 
 
 class Estimate:
@@ -28,7 +30,7 @@ class Estimate:
         # Trials that have not run, in order.
         self._todo: list[Trial] = []
         self._plan: progress.Began | None = None
-        self._rows = self._test_starts = self._warmup_trials = 0
+        self._rows = self._test_starts = self._warmup_trials = self._pilots = 0
         self._warmup_s: float | None = None
         self._group_durations_s: list[float] = []
         self._test_start_durations_s: list[float] = []
@@ -43,6 +45,7 @@ class Estimate:
                 self._plan, self._todo = value, list(value.todo)
                 self._rows, self._test_starts = value.rows, value.test_starts
                 self._warmup_trials, self._warmup_s = value.warmup_trials, value.warmup_s
+                self._pilots = value.pilots
                 if value.max_time_s is not None:
                     self._deadline = time.monotonic() + value.max_time_s
             case progress.Loaded():
@@ -50,6 +53,8 @@ class Estimate:
             case progress.TestStartEnded():
                 self._test_starts -= 1
                 self._test_start_durations_s.append(value.seconds)
+            case progress.PilotEnded():
+                self._pilots -= 1
             case progress.WarmupTrialEnded():
                 self._warmup_trials -= 1
             case progress.WarmupChosen():
@@ -105,6 +110,7 @@ class Estimate:
         left_s = (
             (LOADING_S + self._rows / ROWS_PER_S if self._rows else 0.0)
             + self._test_starts * self._test_start_s
+            + self._pilots * (PILOT_S + self.group_s)
             + self._warmup_trials * (self._plan.warmup_trial_s + self.group_s)
             + self._trials_s(todo)
         )

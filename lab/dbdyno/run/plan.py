@@ -43,7 +43,7 @@ def plan(
     waits for the start command. `load` is the variant's load, if it differs from the experiment's; `session`
     are the statements that each of the variant's connections sends first.
     """
-    load = load or experiment.load
+    load, declared = load or experiment.load, experiment.client.workers
     effective = point or max(load.points(), key=lambda candidate: candidate.connections)
     document: dict[str, Any] = {
         "schema": SCHEMA_VERSION,
@@ -55,7 +55,7 @@ def plan(
             "measure_us": round(load.duration_s * US),
         },
         "seed": experiment.design.seed if seed is None else seed,
-        "client": {"workers": experiment.client.workers, "scheduling": scheduling},
+        "client": {"workers": 1 if declared == "auto" else declared, "scheduling": scheduling},
         "reconnect": {"on_lost": load.on_lost, "give_up_us": round(load.give_up_s * US)},
         "loading": {
             "streams": experiment.loading.streams or min(LOADING_STREAMS_MAX, os.cpu_count() or 1),
@@ -77,10 +77,14 @@ def trial_plan(
     planned: Sequence[Trial] = (),
     *,
     warmup_s: float | None = None,
+    workers: int | None = None,
+    earlier_trials: int = 0,
 ) -> dict[str, Any]:
     """The plan of one trial of the schedule; `planned` are all trials of the run, including repeats.
 
-    `warmup_s` is the warm-up that the warm-up trials determined; None means the warm-up of the experiment.
+    `warmup_s` is the warm-up that the warm-up trials determined, `workers` the event loops that the pilot
+    chose; None means those of the experiment. `earlier_trials` have run on the same data, outside the
+    schedule.
     """
     variant = experiment.variant(trial.variant)
     document = plan(
@@ -95,10 +99,12 @@ def trial_plan(
     )
     if warmup_s is not None:
         document["phases"]["warmup_us"] = round(warmup_s * US)
+    if workers is not None:
+        document["client"]["workers"] = workers
     # Sequences continue after the numbers of earlier trials, whose rows still exist.
-    used = count_earlier_trials(experiment, trial, planned) * SEQUENCE_DISTANCE
+    used = (count_earlier_trials(experiment, trial, planned) + earlier_trials) * SEQUENCE_DISTANCE
     for generator in document["workload"].get("sql", {}).get("parameters", {}).values():
-        if "sequence" in generator and generator["sequence"]["last"] is None:
+        if is_open_ended(generator):
             generator["sequence"]["first"] += used
     return document
 
@@ -112,6 +118,11 @@ def slice_plan(document: dict[str, Any], slice_s: float) -> dict[str, Any]:
         "phases": {"measure_us": 0},
         "report": {"interval_us": 0, "tick_us": 0},
     }
+
+
+def is_open_ended(generator: Mapping[str, Any]) -> bool:
+    """Whether a generator of parameters is a sequence without end."""
+    return "sequence" in generator and generator["sequence"]["last"] is None
 
 
 def scheduling(experiment: Experiment, variant: Variant) -> str:

@@ -21,6 +21,7 @@ from dbdyno.experiment.schedule import schedule
 from dbdyno.run import progress
 from dbdyno.run.estimate import ROW_BYTES, Estimate
 from dbdyno.run.loading import data_key
+from dbdyno.run.pilot import has_pilot
 from dbdyno.run.warmup import has_warmup_trials, length_s, warmup_trials
 from dbdyno.servers.machine import this_machine
 from dbdyno.stats.paired import ALPHA
@@ -264,6 +265,7 @@ def _estimate(experiment: Experiment, earlier: Sequence[Earlier]) -> Estimate:
         group_rows=max((workload.rows for workload in experiment.distinct_workloads()), default=0),
         test_starts=len(experiment.variants),
         warmup_trials=len(trials),
+        pilots=len(experiment.workloads) * len(experiment.variants) if has_pilot(experiment) else 0,
         warmup_trial_s=length_s(experiment),
         warmup_s=earlier[-1].warmup_s if earlier else None,
     )

@@ -35,6 +35,8 @@ class Began(Progress):
     # Warm-up trials that determine the warm-up, each its own group, and the seconds that one takes.
     warmup_trials: int = 0
     warmup_trial_s: float = 0.0
+    # Pilots that determine the number of event loops, each its own group.
+    pilots: int = 0
     # The warm-up that an earlier attempt determined; None means the warm-up of the experiment.
     warmup_s: float | None = None
     # With `design.stop`, the time after which no block begins that is expected to end later.
@@ -73,6 +75,11 @@ class TestStartEnded(Progress):
     """A server was started and checked once, like a group without trials."""
 
     seconds: float
+
+
+@dataclass(frozen=True)
+class PilotEnded(Progress):
+    """The pilot of one variant and workload is over."""
 
 
 @dataclass(frozen=True)

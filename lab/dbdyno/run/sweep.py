@@ -22,9 +22,12 @@ from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import cleanup, must_load, prepare, require_empty
+from dbdyno.run.pilot import has_pilot
 from dbdyno.run.progress import Listener
+from dbdyno.run.warmup import warmup_trials
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
+from dbdyno.store.workers import Step
 
 # The comment of a table while the engine loads it. A later load replaces a table that still has this comment.
 UNFINISHED = "dbdyno loading"
@@ -86,10 +89,18 @@ class _Sweep:
         try:
             self._coordinator.require(Moment.READY, self._context, _LOADED_CODES)
             trials = schedule(self._experiment)
+            self._determine_workers()
             self._coordinator.run_trials(trials, self._server, self._context, _AFTER_CODES)
         except Stopped as stopped:
             return stopped.stops
         return ()
+
+    def _determine_workers(self) -> None:
+        steps: list[Step] = []
+        if has_pilot(self._experiment):
+            (trial,) = warmup_trials(self._experiment, [self._workload.title])
+            steps = self._coordinator.run_pilot(trial, self._server, self._context, ())
+        self._coordinator.keep_workers(steps)
 
     @contextmanager
     def _data(self, *, keep_data: bool) -> Iterator[None]:

@@ -23,6 +23,7 @@ from dbdyno.servers.server import Address, Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.trial import TrialWriter
 from dbdyno.store.warmup_trial import derived_warmup_s
+from dbdyno.store.workers import chosen_workers
 
 # Reasons why an engine run ended that count as a failure of the server: it refused or lost connections,
 # returned an error that is not retried, or did not answer.
@@ -123,7 +124,14 @@ def run_trial(
 def plan_of(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
     """The engine's plan of one trial."""
     target = address.target(experiment.load_for(experiment.variant(trial.variant)).transport)
-    document = trial_plan(experiment, trial, target, run.schedule(), warmup_s=derived_warmup_s(run))
+    document = trial_plan(
+        experiment,
+        trial,
+        target,
+        run.schedule(),
+        warmup_s=derived_warmup_s(run),
+        workers=chosen_workers(run),
+    )
     if experiment.design.pairing == "slices":
         return slice_plan(document, slice_s(experiment, trial.workload))
     return document

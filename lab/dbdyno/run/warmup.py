@@ -29,6 +29,7 @@ from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
 from dbdyno.store.warmup_trial import WarmupTrial, WarmupTrials, warmup_trial_writer
+from dbdyno.store.workers import chosen_workers
 
 SCHEMA = 1
 # A warm-up trial takes this many seconds, or this multiple of a measurement if that is longer.
@@ -85,8 +86,8 @@ def run_warmup_trial(
     If the trial fails, `failure` in its entry has the reason. Raises StoreProblem.
     """
     address, planned_s = server.address(), length_s(experiment)
-    load = experiment.load_for(experiment.variant(trial.variant))
-    plan = trial_plan(experiment, trial, address.target(load.transport), warmup_s=0.0)
+    target = address.target(experiment.load_for(experiment.variant(trial.variant)).transport)
+    plan = trial_plan(experiment, trial, target, warmup_s=0.0, workers=chosen_workers(run))
     plan["phases"]["measure_us"] = round(planned_s * US)
     intervals: list[Record] = []
 

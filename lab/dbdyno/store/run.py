@@ -92,9 +92,11 @@ class Run:
             )
         run = cls(stored[-1])
         # If the file has no order_seed, use the one that was chosen when the run began. A limit on the time
-        # is one of the call, not of the run.
-        stored_design = run.experiment().design
+        # is one of the call, not of the run. The default of older versions was one event loop.
+        earlier = run.experiment()
+        stored_design = earlier.design
         experiment = experiment.with_order_seed(stored_design.order_seed).with_max_time_of(stored_design)
+        experiment = experiment.with_workers_of(earlier.client)
         if difference := run._difference(experiment):
             # The default of older versions was a fixed number of blocks.
             is_fixed = stored_design.stop is None and experiment.design.stop is not None

@@ -104,10 +104,12 @@ class WarmupTrialWriter:
 
 
 @contextmanager
-def warmup_trial_writer(run: Run, number: int, variant: str) -> Iterator[WarmupTrialWriter]:
+def warmup_trial_writer(
+    run: Run, number: int, variant: str, folder: str = FOLDER
+) -> Iterator[WarmupTrialWriter]:
     """Open the files of a warm-up trial; compress its records at the end. Raises StoreProblem."""
-    files.make_folder(run.path / FOLDER)
-    plain = run.path / FOLDER / f"{number:02}-{re.sub(r'[^A-Za-z0-9._-]+', '-', variant)}.jsonl"
+    files.make_folder(run.path / folder)
+    plain = run.path / folder / f"{number:02}-{re.sub(r'[^A-Za-z0-9._-]+', '-', variant)}.jsonl"
     with files.store_errors(plain), plain.open("wb") as file:
         yield WarmupTrialWriter(plain, file)
         file.flush()

@@ -1,0 +1,264 @@
+"""Determines the number of event loops of the load generator: `workers = "auto"`.
+
+One event loop is one thread. If it is never idle, it may limit the throughput instead of the server; if there
+are more than necessary, they take CPU time from a server on the same CPUs. So before the first trial, each
+variant runs every workload for some seconds at the highest load (a step), with more event loops until
+`decide` accepts the number. All trials have the same number; `workers.json` stores it, so that a resumed run
+has it too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Sequence
+
+from dbdyno.binary import EngineProblem
+from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.model import Experiment, Workload
+from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.sql_workload import SqlWorkload
+from dbdyno.run.engine import Engine, Record
+from dbdyno.run.hooks import TrialHooks
+from dbdyno.run.plan import US, is_open_ended, trial_plan
+from dbdyno.run.trial import prewarm
+from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.store import Run
+from dbdyno.store.warmup_trial import warmup_trial_writer
+from dbdyno.store.workers import FOLDER, Step, Usage, Workers, chosen_workers
+
+SCHEMA = 1
+# An event loop that uses more of a CPU than this may limit the throughput.
+BUSY_MAX = 0.6
+# An event loop that shares CPUs with a server also waits for them. If it runs or waits for more than this
+# share of the time, it is hardly ever idle, and may limit the throughput too.
+ACTIVE_MAX = 0.9
+# If event loops wait for CPUs, more of them may not help: they are used only if the throughput rises by more.
+GAIN = 1.05
+WARMUP_S, MEASURE_S = 1.0, 2.0
+
+
+def decide(usages: Sequence[tuple[int, Usage]], largest: int) -> tuple[int, int | None]:
+    """The number of event loops after the steps of a pilot, and that of the next step; None after the last.
+
+    `usages` are the event loops of each step with what was measured.
+    """
+    (kept, usage), *rest = usages
+    while True:
+        more = next_workers(kept, usage, largest)
+        if more == kept or not rest:
+            return kept, None if more == kept else more
+        (_, with_more), *rest = rest
+        if usage["busy"] <= BUSY_MAX:
+            # The smaller number again, because a server that is still cold becomes faster from step to step.
+            if not rest:
+                return kept, kept
+            (_, again), *rest = rest
+            if with_more["events_per_s"] <= GAIN * max(usage["events_per_s"], again["events_per_s"]):
+                return kept, None
+        kept, usage = more, with_more
+
+
+def next_workers(workers: int, usage: Usage, largest: int) -> int:
+    """The number of event loops to try: as many as would share the load of `workers` at `BUSY_MAX` each. The
+    same number if none is needed or allowed.
+    """
+    active = usage["busy"] + usage["waiting"]
+    if usage["busy"] > BUSY_MAX:
+        needed = workers * usage["busy"] / BUSY_MAX
+    elif active > ACTIVE_MAX:
+        needed = workers * active / BUSY_MAX
+    else:
+        return workers
+    return max(workers, min(largest, max(workers + 1, math.ceil(needed))))
+
+
+def measured_usage(workers: int, connections: int, phase: Record) -> Usage:
+    """The usage of the busiest event loop, from the engine's record of a phase.
+
+    Connections are divided evenly, so the busiest event loop has at most one more than the others.
+    """
+    share = workers * math.ceil(connections / workers) / connections
+    length_us = phase["end_us"] - phase["start_us"]
+    generator = phase["generator"]
+    return {
+        "busy": share * generator["cpu"],
+        "waiting": share * generator["run_queue_wait_us"] / (workers * length_us),
+        "events_per_s": phase["events"] * US / length_us,
+    }
+
+
+def max_workers(experiment: Experiment) -> int:
+    """The largest number of event loops: the load generator's CPUs, and not more than connections.
+
+    The CPUs are those of `client.cpus`, else those of this machine that no server has declared.
+    """
+    allowed = frozenset(os.sched_getaffinity(0))
+    if experiment.client.cpus is not None:
+        cpus = parse_cpus(experiment.client.cpus) & allowed
+    else:
+        servers = [parse_cpus(one.server.cpus) for one in experiment.variants if one.server.cpus is not None]
+        cpus = allowed.difference(*servers)
+    return max(1, min(len(cpus), max(experiment.load.connections), LIMITS["workers"]))
+
+
+def reason_against(experiment: Experiment, largest: int) -> str:
+    """Why a pilot is not possible or useless; empty if there is one."""
+    if largest == 1:
+        return "the load generator has one CPU or one connection"
+    if experiment.load.is_changing:
+        return "the load changes during a trial"
+    if not experiment.design.renews_data and not all(map(_is_repeatable, experiment.distinct_workloads())):
+        return "the data of a pilot would remain"
+    return ""
+
+
+def has_pilot(experiment: Experiment, run: Run | None = None) -> bool:
+    """Whether a pilot determines the number of event loops, and `run` has neither its result nor trials."""
+    if experiment.client.workers != "auto" or reason_against(experiment, max_workers(experiment)):
+        return False
+    return run is None or (chosen_workers(run) is None and not run.trials())
+
+
+def _is_repeatable(workload: Workload) -> bool:
+    """Whether a trial may follow a pilot on the same data."""
+    if isinstance(workload, SqlWorkload):
+        parameters = workload.plan().get("sql", {}).get("parameters", {})
+        return not any(map(is_open_ended, parameters.values()))
+    return not workload.changes_row_count
+
+
+def without_pilot(experiment: Experiment) -> Workers:
+    """The content of workers.json if no pilot runs."""
+    largest = max_workers(experiment)
+    reason = reason_against(experiment, largest)
+    return {"schema": SCHEMA, "workers": 1, "limit": largest, "reason": reason, "steps": []}
+
+
+def to_document(experiment: Experiment, steps: Sequence[Step]) -> Workers:
+    """The content of workers.json after the last step."""
+    largest = max_workers(experiment)
+    return {
+        "schema": SCHEMA,
+        "workers": _chosen(steps, largest),
+        "limit": largest,
+        "reason": "",
+        "steps": list(steps),
+    }
+
+
+def _chosen(steps: Sequence[Step], largest: int) -> int:
+    """The number of event loops after the pilots that these steps are of; 1 without a complete step."""
+    pilots = itertools.groupby(steps, key=lambda step: (step["variant"], step["workload"]))
+    completed = [_usages(list(pilot)) for _, pilot in pilots]
+    return max((decide(usages, largest)[0] for usages in completed if usages), default=1)
+
+
+def _usages(steps: Sequence[Step]) -> list[tuple[int, Usage]]:
+    return [(step["workers"], step["usage"]) for step in steps if step["usage"] is not None]
+
+
+def run_pilot(
+    run: Run,
+    experiment: Experiment,
+    trial: Trial,
+    earlier: Sequence[Step],
+    *,
+    server: Server,
+    description: Description,
+    engine: Engine,
+) -> tuple[list[Step], list[str]]:
+    """Run the steps of one variant and workload on a server that is ready; `earlier` are the steps before.
+
+    Returns the steps, and the messages of failed hooks. A step that fails is the last. Raises StoreProblem.
+    """
+    largest = max_workers(experiment)
+    following: int | None = _chosen(earlier, largest)
+    steps: list[Step] = []
+    failures: list[str] = []
+    while following is not None:
+        step, failed_hooks = _run_step(
+            run, experiment, trial, following, (len(earlier), len(steps)), server, description, engine
+        )
+        steps.append(step)
+        failures += failed_hooks
+        following = None if step["usage"] is None else decide(_usages(steps), largest)[1]
+    return steps, failures
+
+
+def _run_step(  # noqa: PLR0917 — each is a part of one step.
+    run: Run,
+    experiment: Experiment,
+    trial: Trial,
+    workers: int,
+    numbers: tuple[int, int],
+    server: Server,
+    description: Description,
+    engine: Engine,
+) -> tuple[Step, list[str]]:
+    """Run one step; `numbers` are those of the steps before: of other servers, and on the same data."""
+    address = server.address()
+    target = address.target(experiment.load_for(experiment.variant(trial.variant)).transport)
+    plan = trial_plan(
+        experiment, trial, target, warmup_s=WARMUP_S, workers=workers, earlier_trials=numbers[1]
+    )
+    plan["phases"]["measure_us"] = round(MEASURE_S * US)
+    usage: Usage | None = None
+    with warmup_trial_writer(run, sum(numbers) + 1, trial.variant, FOLDER) as writer:
+        hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=MEASURE_S)
+        try:
+            failure = hooks.before()
+            if not failure:
+                if not numbers[1]:
+                    prewarm(experiment, trial, server)
+                result = engine.run(
+                    "run",
+                    plan,
+                    address.environment(),
+                    hooks.handle_record,
+                    experiment.client.cpus,
+                    on_line=writer.append_event,
+                )
+                failure = result.failure()
+                if not failure and result.end is not None:
+                    connections = trial.point.connections
+                    usage = measured_usage(workers, connections, result.end["phases"]["measure"])
+        except (EngineProblem, ServerProblem) as problem:
+            failure = problem.text
+        except BaseException:
+            hooks.abort()
+            raise
+        hooks.after()
+    step: Step = {
+        "variant": trial.variant,
+        "workload": trial.workload,
+        "workers": workers,
+        "usage": usage,
+        "failure": failure or None,
+        "records": writer.records,
+    }
+    return step, hooks.failures
+
+
+def describe(steps: Sequence[Step]) -> str:
+    """What the steps of one pilot measured, for example "1 event loop: 62 % busy, 5 % waiting for a CPU, 8120
+    transactions/s".
+    """
+    return "; ".join(map(_describe_step, steps))
+
+
+def _describe_step(step: Step) -> str:
+    name, usage = format_workers(step["workers"]), step["usage"]
+    if usage is None:
+        return f"{name}: failed ({step['failure']})"
+    return (
+        f"{name}: {usage['busy'] * 100:.0f} % busy, {usage['waiting'] * 100:.0f} % waiting for a CPU, "
+        f"{usage['events_per_s']:.0f} transactions/s"
+    )
+
+
+def format_workers(workers: int) -> str:
+    """The number with its noun."""
+    return "1 event loop" if workers == 1 else f"{workers} event loops"
