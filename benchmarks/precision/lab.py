@@ -1,0 +1,120 @@
+"""Designs of dbdyno: `dbdyno compare` runs until the time is over, and the judge's functions say how wide the
+interval was earlier.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.judge.comparison import pair
+from dbdyno.judge.decision import stopping
+from dbdyno.judge.effects import assess
+from dbdyno.judge.evidence import gather
+from dbdyno.judge.figures import THROUGHPUT
+from dbdyno.run.planning import time_shares
+from dbdyno.stats.paired import ALPHA, Ratios
+from dbdyno.store import Run
+from dbdyno.store.endings import read_endings
+from dbdyno.store.measured import MeasuredTrial
+
+from .cells import Answer, Cell, Result
+from .questions import BASELINE, OTHER, TRIAL_S, WARMUP_S, Question
+
+# More than any time has room for, so that the time ends the run.
+BLOCKS = 1_000
+# No interval gets as narrow as this.
+NEVER = {"half_width": "0.001%"}
+
+
+@dataclass(frozen=True)
+class LabDesign:
+    """Settings of `[design]`, and the lengths of trial and warm-up."""
+
+    text: str
+    # Whether the interval allows for a look after every block.
+    has_looks: bool = True
+    settings: Mapping[str, object] = field(default_factory=dict)
+    trial_s: float = TRIAL_S
+    warmup_s: float = WARMUP_S
+
+
+DESIGNS = {
+    "trials": LabDesign("as shipped: one trial after the other, interval for a look after every block"),
+    "slices": LabDesign('`pairing = "slices"`', settings={"pairing": "slices"}),
+    "0.1.0": LabDesign("0.1.0: a number of blocks fixed before the run, and its interval", has_looks=False),
+}
+
+
+def measure(cell: Cell, minutes: Sequence[float], folder: Path) -> Result:
+    """Run a cell. Raises SystemExit if the comparison fails."""
+    design = DESIGNS[cell.design]
+    name = cell.name.replace(".", "-")
+    _load(cell.question, folder)
+    stop = {"when": NEVER, "max_blocks": BLOCKS, "max_time": f"{max(minutes) * 60:g}s"}
+    settings = {**design.settings, "stop": stop, "order_seed": cell.repeat}
+    run = _compare(name, cell.question.experiment(name, settings, design.trial_s, design.warmup_s), folder)
+    experiment, trials = run.experiment(), gather(run, run.experiment()).trials
+    call = read_endings(run)[-1]
+    stored = {trial.index: trial for trial in run.trials()}
+    ended = {index: int(trial.meta["ended_unix_us"]) for index, trial in stored.items()}
+    answers = []
+    for limit in minutes:
+        end_us = call.began_unix_us + round(limit * 60e6)
+        late = {trial.block for trial in trials if ended.get(trial.index, end_us + 1) > end_us}
+        finished = [trial for trial in trials if trial.block not in late]
+        answers.append(_answer(limit, finished, experiment, design))
+    shares = time_shares(run)
+    return Result(
+        question=cell.question.name,
+        design=cell.design,
+        repeat=cell.repeat,
+        version=str(next(iter(stored.values())).server["version"]),
+        began=call.began_unix_us / 1e6,
+        wall_s=(call.ended_unix_us - call.began_unix_us) / 1e6,
+        measuring=shares.measuring if shares else 0.0,
+        answers=answers,
+        ratios=list(_ratios(trials, experiment).lows.values()),
+    )
+
+
+def _ratios(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Ratios:
+    (point,) = experiment.load.points()
+    return pair(trials, point.as_dict(), BASELINE, OTHER).ratios(THROUGHPUT)
+
+
+def _answer(
+    minutes: float, trials: Sequence[MeasuredTrial], experiment: Experiment, design: LabDesign
+) -> Answer:
+    """What the judge would have said with these trials."""
+    ratios = _ratios(trials, experiment)
+    effect = assess([ratios], ALPHA, stopping(experiment) if design.has_looks else None).overall
+    ends = effect.interval_percent if effect else None
+    return Answer(minutes, len(ratios.lows), *(ends or (None, None)))
+
+
+def _load(question: Question, folder: Path) -> None:
+    """Load the data, which later runs restore: no design's time includes loading."""
+    name = f"load-{question.name}"
+    if not (folder / name).exists():
+        _compare(name, question.experiment(name, {"blocks": 1}, 1.0, 0.0), folder)
+
+
+def _compare(name: str, text: str, folder: Path) -> Run:
+    """Run `dbdyno compare` with an experiment file; gives its newest run."""
+    file = folder / f"{name}.toml"
+    file.write_text(text)
+    command = [sys.executable, "-m", "dbdyno", "compare", str(file), "--results", str(folder), "--no-report"]
+    log = folder / f"{name}.log"
+    with log.open("w") as output:
+        code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+    runs = sorted((folder / name).glob("*/experiment.json"))
+    ends = read_endings(Run.open(runs[-1].parent)) if runs else []
+    # A comparison that a finding stopped afterwards has its trials nevertheless.
+    if not ends or ends[-1].why not in ("time", "blocks"):
+        raise SystemExit(f"dbdyno compare ended with exit code {code}; see {log}")
+    return Run.open(runs[-1].parent)
