@@ -4,8 +4,8 @@ Two engines with the same plan take turns. The columns are: the time from the co
 (median, 99th percentile), and for comparison the time in which `cat` returns a line just before, which is the
 machine's own share; the time from the end of a slice to the end of its last transaction; the throughput in
 the guard time relative to the rest of the slice; and the share of all time that no slice counts, from one
-command to the next. Of each slice 8 % is guard time. The exit code is 1 if a target is missed: at most 1 ms
-to resume at the 99th percentile, and at most a tenth of the time lost.
+command to the next. Guard time and length of a slice are those of comparisons. The exit code is 1 if a target
+is missed: at most 1 ms to resume at the 99th percentile, and at most a tenth of the time lost.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ from layouts import shared
 from results import machine, write_section
 from sides import US, Dbdyno, Setting
 
+from dbdyno.experiment.slices import GUARD_SHARE, READ_SLICE_S, lengthened_s
 from dbdyno.run.engine import SlicedRun
 from dbdyno.servers.server import Address
 
 CONNECTIONS = (4, 64, 1024)
-# A round of 1,024 connections takes tens of milliseconds, so their slices are longer.
-SLICE_MS = (250.0, 250.0, 1000.0)
-GUARD_SHARE = 0.08
 RESUME_MS_MAX = 1.0
 LOST_MAX = 0.1
 HEADER = (
@@ -152,7 +150,8 @@ def main() -> int:
         mariadb.prepare(Setting("oltp_read_write", 1))
         targets = {"null": {"protocol": "null", "answer_us": 100}, "MariaDB": laid.address.target()}
         for name, target in targets.items():
-            for connections, slice_ms in zip(options.connections, options.slice_ms, strict=True):
+            for connections in options.connections:
+                slice_ms = options.slice_ms or lengthened_s(READ_SLICE_S, connections, 1) * 1000
                 guard_ms = slice_ms * GUARD_SHARE
                 plan = plan_of(target, connections, options.workers, guard_ms)
                 turns = take_turns(plan, mariadb.environment(), options.slices, slice_ms)
@@ -169,7 +168,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="slices", description=__doc__)
     parser.add_argument("--connections", nargs="+", type=int, default=CONNECTIONS)
-    parser.add_argument("--slice-ms", nargs="+", type=float, default=SLICE_MS, help="one per --connections")
+    parser.add_argument("--slice-ms", type=float, default=None, help="length of all slices")
     parser.add_argument("--slices", type=int, default=200, help="slices of each of the two engines")
     parser.add_argument("--workers", type=int, default=1, help="event loops")
     parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")

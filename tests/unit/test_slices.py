@@ -60,17 +60,44 @@ def sql(statement: str) -> dict[str, Any]:
 )
 def test_slices_of_writing_workloads_are_longer(workload: dict[str, Any], length_s: float) -> None:
     experiment = read(workload=[workload])
-    assert slice_s(experiment, experiment.workloads[0].title) == length_s
+    assert slice_s(experiment, experiment.workloads[0].title, 4) == length_s
+
+
+@pytest.mark.parametrize(
+    ("workload", "connections", "length_s"),
+    [
+        ({"name": "oltp_point_select"}, 64, 0.25),
+        ({"name": "oltp_point_select"}, 1024, 2.048),
+        ({"name": "oltp_read_write"}, 16, 1.0),
+        ({"name": "oltp_read_write"}, 64, 2.56),
+        ({"name": "oltp_write_only"}, 256, 3.072),
+        ({"name": "oltp_read_only", "range_selects": False}, 128, 3.072),
+        (sql("SELECT 1"), 1024, 6.144),
+    ],
+)
+def test_slices_of_many_connections_last_forty_rounds(
+    workload: dict[str, Any], connections: int, length_s: float
+) -> None:
+    experiment = read(workload=[workload], load__duration="8s")
+    assert slice_s(experiment, experiment.workloads[0].title, connections) == pytest.approx(length_s)
+
+
+def test_connections_that_need_too_long_slices_are_refused() -> None:
+    changes = {"workload": [{"name": "oltp_read_write"}], "load__connections": [4, 512]}
+    found = errors(**changes, load__duration="30s")
+    assert found == {"load.connections": "so many need slices of 20.48 s; the maximum here is 10 s"}
+    assert "load.connections" in errors(workload=[{"name": "oltp_read_write"}], load__connections=[64])
+    assert slice_s(read(**changes, design__slice="2s"), "oltp_read_write", 512) == 2.0
 
 
 def test_one_variant_that_writes_lengthens_the_slices_of_all() -> None:
     variants = [{"name": "a"}, {"name": "b", "workload": {"name": "oltp_read_write"}}]
-    assert slice_s(read(variant=variants), "oltp_point_select") == 1.0
+    assert slice_s(read(variant=variants), "oltp_point_select", 8) == 1.0
 
 
 def test_each_variant_gets_its_duration_and_its_warmup_in_whole_slices() -> None:
-    assert rounds(read(), "oltp_point_select", 0.6) == (3, 8)
-    assert rounds(read(design__slice="100ms"), "oltp_point_select", 0.3) == (3, 20)
+    assert rounds(read(), "oltp_point_select", 8, 0.6) == (3, 8)
+    assert rounds(read(design__slice="100ms"), "oltp_point_select", 8, 0.3) == (3, 20)
 
 
 def test_the_order_in_a_round_is_random_and_the_same_in_a_resumed_run() -> None:

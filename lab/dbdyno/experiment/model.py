@@ -189,7 +189,7 @@ class Design(Model):
     pairing: Literal["trials", "slices"] = "trials"
     """The variants of a block run one after the other, or alternate in slices while all their servers run."""
     slice_s: Duration | None = None
-    """Length of a slice, by default 250ms if a workload only reads and 1s if it writes."""
+    """Length of a slice: by default 250ms for workloads that read, else 1s, more with many connections."""
     state: State = "restore"
     """What happens to the data before each group."""
     state_per: Literal["group", "trial"] = "group"

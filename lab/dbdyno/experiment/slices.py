@@ -1,6 +1,9 @@
 """Slices: the variants of a block alternate in short slices of load (`design.pairing = "slices"`).
 
-A slice of a workload that writes is longer, because its server still writes when the next slice begins.
+A slice of a workload that writes is longer, because its server still writes when the next slice begins. So
+is a slice of many connections: when it begins, all connections send at once and the server's threads wake up,
+and when it ends, every transaction in progress still has to end. Both take about a round, the time in which
+every connection executes a transaction, during which nothing counts.
 """
 
 from __future__ import annotations
@@ -13,11 +16,21 @@ from dbdyno.experiment.errors import InputError
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Workload
 
 READ_SLICE_S, WRITE_SLICE_S = 0.25, 1.0
-# A pause takes some milliseconds.
-SLICE_S_MIN = 0.05
+# A slice is at least this many rounds long, if a statement takes this time when all connections are busy: a
+# server that executes 20,000 statements per second. The guard time, this share of a slice, is then 2.4 rounds
+# or more, so that with the pause at the end less than a tenth of the time is lost.
+SLICE_ROUNDS, STATEMENT_S, GUARD_SHARE = 40, 50e-6, 0.06
+# A pause takes some milliseconds. The machine's speed drifts within longer slices.
+SLICE_S_MIN, SLICE_S_MAX = 0.05, 10.0
 _FIX = 'Write pairing = "trials"'
 # Bundled workloads without statements that change rows.
 _READING = frozenset({"oltp_point_select", "oltp_read_only", "select_random_points", "select_random_ranges"})
+# Bundled workloads whose transactions have several statements, and which.
+_STATEMENTS = {
+    "oltp_read_write": ("reads", "writes"),
+    "oltp_read_only": ("reads",),
+    "oltp_write_only": ("writes",),
+}
 _READING_STATEMENT = re.compile(
     r"\s*(?:(?:SELECT|WITH|VALUES|TABLE|SHOW|EXPLAIN)\b(?!.*\b(?:INSERT|UPDATE|DELETE|INTO|SHARE)\b)"
     r"|BEGIN|START\s+TRANSACTION|COMMIT|ROLLBACK)\b",
@@ -25,26 +38,39 @@ _READING_STATEMENT = re.compile(
 )
 
 
-def slice_s(experiment: Experiment, title: str) -> float:
-    """Seconds of one slice of a workload, the same for all variants."""
+def slice_s(experiment: Experiment, title: str, connections: int) -> float:
+    """Seconds of one slice of a workload at a point, the same for all variants, with the guard time."""
     if experiment.design.slice_s is not None:
         return experiment.design.slice_s
     workloads = [experiment.workload_for(variant, title) for variant in experiment.variants]
-    return READ_SLICE_S if all(map(_only_reads, workloads)) else WRITE_SLICE_S
+    least_s = READ_SLICE_S if all(map(_only_reads, workloads)) else WRITE_SLICE_S
+    return lengthened_s(least_s, connections, max(map(_statements, workloads)))
+
+
+def lengthened_s(least_s: float, connections: int, statements: int) -> float:
+    """Seconds of a slice of transactions with so many statements."""
+    return max(least_s, round(SLICE_ROUNDS * connections * statements * STATEMENT_S, 3))
 
 
 def describe_slices(experiment: Experiment) -> str:
-    """The lengths of the slices, such as "250ms of each variant", with the workloads if they differ."""
-    lengths = {one.title: slice_s(experiment, one.title) for one in experiment.workloads}
-    if len(set(lengths.values())) == 1:
-        return f"{_length_text(next(iter(lengths.values())))} of each variant"
-    texts = [f"{_length_text(length)} ({title})" for title, length in lengths.items()]
+    """The lengths of the slices, such as "250 ms of each variant", with the workloads if they differ."""
+    loads = experiment.load.connections
+    lengths = {
+        one.title: [slice_s(experiment, one.title, load) for load in loads] for one in experiment.workloads
+    }
+    ranges = {
+        title: " to ".join(map(_length_text, dict.fromkeys((min(of_loads), max(of_loads)))))
+        for title, of_loads in lengths.items()
+    }
+    if len(set(ranges.values())) == 1:
+        return f"{next(iter(ranges.values()))} of each variant"
+    texts = [f"{length} ({title})" for title, length in ranges.items()]
     return f"{', '.join(texts)} of each variant"
 
 
-def rounds(experiment: Experiment, title: str, warmup_s: float) -> tuple[int, int]:
+def rounds(experiment: Experiment, title: str, connections: int, warmup_s: float) -> tuple[int, int]:
     """The rounds of each trial: those of the warm-up, and those that count."""
-    length_s = slice_s(experiment, title)
+    length_s = slice_s(experiment, title, connections)
     # The division of two decimal fractions may be slightly above a whole number.
     return math.ceil(warmup_s / length_s - 1e-9), math.ceil(experiment.load.duration_s / length_s - 1e-9)
 
@@ -60,6 +86,13 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
     if design.slice_s is not None and not SLICE_S_MIN <= design.slice_s <= experiment.load.duration_s:
         problem = f"a slice is at least {SLICE_S_MIN * 1000:g}ms, and at most load.duration long"
         yield InputError("design.slice", f"{design.slice_s:g}s", problem)
+    elif design.slice_s is None:
+        most, load = max(experiment.load.connections), experiment.load
+        longest_s = max(slice_s(experiment, workload.title, most) for workload in experiment.workloads)
+        if longest_s > min(SLICE_S_MAX, load.duration_s):
+            limit = _length_text(min(SLICE_S_MAX, load.duration_s))
+            problem = f"so many need slices of {_length_text(longest_s)}; the maximum here is {limit}"
+            yield InputError("load.connections", most, problem, f"{_FIX}, or set slice in [design]")
     if len(experiment.variants) < 2:
         yield InputError("design.pairing", "slices", "one variant has nothing to alternate with", _FIX)
     if design.state_per == "trial":
@@ -128,3 +161,17 @@ def _only_reads(workload: Workload) -> bool:
             for statement in transaction.statements
         )
     )
+
+
+def _statements(workload: Workload) -> int:
+    """Number of statements of the longest transaction; 1 if that is unknown."""
+    if isinstance(workload, SqlWorkload):
+        return max((len(transaction.statements) for transaction in workload.transactions), default=1)
+    parts = _STATEMENTS.get(workload.name) if isinstance(workload, OltpWorkload) else None
+    if not isinstance(workload, OltpWorkload) or parts is None:
+        return 1
+    reads = workload.point_selects + workload.range_selects * sum(
+        (workload.simple_ranges, workload.sum_ranges, workload.order_ranges, workload.distinct_ranges)
+    )
+    writes = workload.index_updates + workload.non_index_updates + 2 * workload.delete_inserts
+    return 2 + reads * ("reads" in parts) + writes * ("writes" in parts)

@@ -93,7 +93,7 @@ def _run_point(
     experiment, run = coordinator.experiment, coordinator.run
     derived_s = derived_warmup_s(run)
     warmup_s = experiment.load.warmup_allowance_s() if derived_s is None else derived_s
-    warmup, counted = rounds(experiment, trials[0].workload, warmup_s)
+    warmup, counted = rounds(experiment, trials[0].workload, trials[0].point.connections, warmup_s)
     meter = combine(
         [
             create_meter(experiment, experiment.variant(trial.variant), _description(contexts[trial.variant]))

@@ -11,6 +11,7 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment, Load, Point, Variant, Workload
 from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed
+from dbdyno.experiment.slices import GUARD_SHARE
 
 SCHEMA_VERSION = 1
 US = 1_000_000
@@ -18,8 +19,6 @@ US = 1_000_000
 # machine.
 START_TIMEOUT_US = 120 * US
 LOADING_STREAMS_MAX = 4
-# The part of a slice that is not counted, because the caches still hold another server's data.
-GUARD_SHARE = 0.08
 # Distance between the first sequence numbers of consecutive trials on the same data. It suffices for an hour
 # at 27,000 rows per second; an INTEGER column has room for 21 trials.
 SEQUENCE_DISTANCE = 100_000_000

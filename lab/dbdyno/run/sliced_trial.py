@@ -104,7 +104,8 @@ class SlicedTrial:
         self._before, self._after = Counters(), Counters()
         self._edges = Edges(server, description, 0, with_host=False)
         self._meter = _Meter(server)
-        self._warmup, self._length_us = warmup_rounds, round(slice_s(experiment, trial.workload) * 1e6)
+        self._warmup = warmup_rounds
+        self._length_us = round(slice_s(experiment, trial.workload, trial.point.connections) * 1e6)
         self._started_unix_us = time.time_ns() // 1000
         self._engine: SlicedRun | None = None
         self._result: EngineResult | None = None

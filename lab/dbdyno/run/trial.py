@@ -133,7 +133,7 @@ def plan_of(run: Run, experiment: Experiment, trial: Trial, address: Address) ->
         workers=chosen_workers(run),
     )
     if experiment.design.pairing == "slices":
-        return slice_plan(document, slice_s(experiment, trial.workload))
+        return slice_plan(document, slice_s(experiment, trial.workload, trial.point.connections))
     return document
 
 
