@@ -16,7 +16,7 @@ import numpy as np
 from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.judge.decision import compare_all
-from dbdyno.judge.factorial import judge_factors
+from dbdyno.judge.factorial import entries, judge_contrasts
 from dbdyno.store.measured import Figures, MeasuredTrial, ScheduleEntry
 
 Random = np.random.Generator
@@ -259,7 +259,9 @@ def judge(of: Experiment, world: World, trials: Sequence[MeasuredTrial]) -> Resu
             ]
     if of.factors:
         # Effects of factors are simulated as none at all.
-        claims += [Claim(str(row.verdict), 0.0, (0.0,)) for row in judge_factors(trials, of, [])]
+        claims += [
+            Claim(str(row.verdict), 0.0, (0.0,)) for row in entries(judge_contrasts(trials, of, []), of)
+        ]
     first = comparisons[0]
     truths = tuple(world.effects.get(first.variant) or [0.0] * len(first.pairs))
     order = first.order

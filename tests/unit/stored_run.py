@@ -88,6 +88,7 @@ class Making:
     delta_percent: float | None = None
     # With it, `blocks` is ignored.
     stop: Stop | None = None
+    max_loss_percent: float | None = None
     order_seed: int | None = None
     product: Literal["mariadb", "postgresql"] = "mariadb"
     override: dict[str, str] = field(default_factory=dict)
@@ -128,6 +129,7 @@ def experiment(making: Making) -> Experiment:
         design=Design(
             blocks=making.blocks,
             delta_percent=making.delta_percent,
+            max_loss_percent=making.max_loss_percent,
             order_seed=making.order_seed,
             stop=making.stop,
         ),
@@ -174,7 +176,7 @@ def make(folder: Path, making: Making | None = None) -> Run:
         run.append_schedule(repeats)
         for trial in (*planned, *repeats):
             if not making.absent(trial):
-                _store(run, trial, plan, making)
+                store(run, trial, plan, making)
     return run
 
 
@@ -197,7 +199,8 @@ def _without_sync() -> AbstractContextManager[Any]:
     return mock.patch.object(os, "fsync")
 
 
-def _store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
+def store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
+    """Store one trial of a made run."""
     for earlier in making.attempts(trial):
         with run.begin(trial, {}) as writer:
             writer.finish("failed", reason=earlier, failed_by="harness")

@@ -90,6 +90,14 @@ def test_profiles_and_assignments_speak_of_the_variants() -> None:
     assert [variant.server.cpus for variant in experiment.variants] == ["1", "2", "1", "3"]
 
 
+@pytest.mark.parametrize("text", ["", FACTORS])
+def test_profiles_and_assignments_cannot_change_levels(text: str) -> None:
+    text = text or "[[variant]]\nname = 'a'\nserver.kind = 'private'\n"
+    profile = '[profile.quick]\n"variant.levels" = { pool = "tiny" }\n'
+    assert "Levels belong under" in errors(text + profile, "quick")["variant.levels.pool"]
+    assert "Levels belong under" in errors(text, None, "variant.levels.pool='tiny'")["variant.levels.pool"]
+
+
 def test_an_experiment_with_factors_survives_the_store() -> None:
     experiment = given(FACTORS)
     assert Experiment.model_validate_json(experiment.model_dump_json()) == experiment

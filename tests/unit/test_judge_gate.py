@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import pytest
 import typer
+from benchmarks.truth.simulation import experiment as twin_experiment
 from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Arms, Making, make
 
 from dbdyno.commands.gating import Undecided
 from dbdyno.commands.report import Format, report
-from dbdyno.experiment.model import Experiment, Stop
+from dbdyno.experiment.model import Experiment, Load, Stop
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.judge import judge
@@ -117,6 +119,66 @@ def test_a_run_goes_on_until_the_gate_is_decided() -> None:
     assert progress([t for t in losing(of, 5.0) if t.block < 10], of).is_sure
 
 
+def test_the_gates_of_a_run_are_tested_by_holm() -> None:
+    """What c loses is sure only if b has passed its share of the 5 % on."""
+    losses = (2.74, 2.99, 3.29, 3.54, 3.64, 3.74, 3.84, 3.94)
+
+    def results(of: Experiment, loss_of_b: float) -> list[str]:
+        def throughput(trial: Trial) -> float:
+            loss = {"a": 0.0, "b": loss_of_b + SCATTER[trial.block], "c": losses[trial.block]}
+            return 1000.0 - 10.0 * loss[trial.variant]
+
+        comparisons = compare_all(measured(of, throughput), of, [])
+        return [
+            result(comparison_entry(one, ""), 3.0, (), is_sure=one.judged.is_gate_sure) for one in comparisons
+        ]
+
+    of = with_gate(experiment(variants="abc"), 3.0)
+    assert results(of, 9.0) == ["worse", "worse"]
+    assert results(of, 3.0) == ["undecided", "undecided"]
+    # A limit that was not declared before the run is compared with the intervals.
+    assert results(experiment(variants="abc"), 9.0) == ["worse", "undecided"]
+
+
+def test_a_sentence_says_that_a_gate_is_sure_only_by_holm(stored: Run) -> None:
+    verdict = judge(stored)
+    (found,) = gate(verdict, 3.6, [("b", "oltp_read_write")]).comparisons
+    assert (found.result, gate(verdict, 3.6).result) == ("worse", "undecided")
+    assert found.sentence.endswith(
+        "loses 3.5 % to 5.0 % of throughput (95 %), more than the 3.6 % allowed; this is sure by Holm's "
+        "test, though not by the interval, which holds for all sentences together"
+    )
+
+
+def test_no_block_is_expected_to_decide_a_gate_that_a_load_or_noise_keeps_undecided() -> None:
+    of = with_gate(experiment(loads=2), 3.0, stop=Stop())
+    # The mean gains 2 %, but one load surely loses 6 %.
+    one = progress([t for t in losing(of, 6.0, -10.0) if t.block < 12], of)
+    assert (one.is_sure, one.comparisons[0].blocks_still_expected) == (False, None)
+
+
+def test_the_run_loop_knows_that_a_twin_whose_server_failed_has_an_unknown_floor() -> None:
+    """The p95 latency of b is 9 % higher, that of a failed server infinite."""
+    load = Load(connections=(10,), rate=(100.0,), duration_s=10.0)
+    of = with_gate(twin_experiment(variants=3, twin=True).model_copy(update={"load": load}), 3.0, stop=Stop())
+
+    def trials(*, twin_fails: bool) -> list[MeasuredTrial]:
+        found = measured(of, lambda trial: 0.0 if twin_fails and trial.variant == "a-again" else 100.0)
+        return [slower(one) for one in found if one.block < 12]
+
+    def slower(one: MeasuredTrial) -> MeasuredTrial:
+        latency = (1090.0 if one.variant == "b" else 1000.0) + SCATTER[one.block % len(SCATTER)]
+        if one.figures is None:
+            return one
+        return replace(one, figures=replace(one.figures, latency_p95_us=latency))
+
+    assert progress(trials(twin_fails=False), of).is_sure
+    failing = trials(twin_fails=True)
+    assert [one.floor_percent for one in compare_all(failing, of, [])][1:] == [math.inf]
+    one = progress(failing, of)
+    assert (one.is_sure, one.comparisons[0].blocks_still_expected) == (False, None)
+
+
 def gated(run: Run, max_loss_percent: float) -> Gate:
     """The gate of a stored run."""
     verdict = run.verdict()
@@ -163,6 +225,20 @@ def test_report_exits_by_the_gate(
     printed = capsys.readouterr()
     assert printed.err.startswith("gate: b against a on oltp_read_write: loses")
     assert json.loads(printed.out)["comparisons"], "standard output is the document alone"
+
+
+@pytest.mark.parametrize(
+    ("limit", "undecided", "code"), [(6.0, None, 0), (2.0, None, 1), (4.0, Undecided.FAIL, 1)]
+)
+def test_report_exits_by_the_limit_of_the_run(
+    tmp_path: Path, limit: float, undecided: Undecided | None, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arms = Arms(a=lambda _trial: 100, b=lambda trial: 95 + trial.block % 3)
+    run = make(tmp_path, Making(connections=(10,), speed=arms, max_loss_percent=limit))
+    with pytest.raises(typer.Exit) as ended:
+        report(run.path, Format.JSON, None, undecided)
+    assert ended.value.exit_code == code
+    assert capsys.readouterr().err.startswith("gate: b against a")
 
 
 @pytest.mark.parametrize(("max_loss", "code"), [(None, 0), ("50%", 0), ("0.001%", 1)])

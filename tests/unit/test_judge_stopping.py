@@ -11,19 +11,22 @@ from typing import Any
 
 import pytest
 from tests.unit.simulated_trials import experiment, measured
-from tests.unit.stored_run import Arms, Making, judged, make, verdict_of
+from tests.unit.stored_run import Arms, Making, judged, make, store, verdict_of
 
 from dbdyno.experiment.model import Experiment, Factor, Stop
-from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.schedule import Trial, top_up
 from dbdyno.finding import Finding
-from dbdyno.judge import evidence, judge
+from dbdyno.judge import decision, evidence, factorial, judge
 from dbdyno.judge.decision import compare_all
+from dbdyno.judge.effects import judge_family
 from dbdyno.judge.sentence import sentence
 from dbdyno.judge.stopping import Progress, decide, progress
 from dbdyno.judge.wording import duration
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.endings import Ending, add_ending
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
+
+FACTORS = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t")))
 
 
 def stopping(of: Experiment, **stop: Any) -> Experiment:
@@ -194,6 +197,37 @@ def test_only_finished_blocks_count_and_they_have_a_verdict(tmp_path: Path) -> N
     assert not any("have not run" in finding["text"] for finding in verdict["checks"])
 
 
+def test_a_top_up_that_was_interrupted_counts_its_blocks(tmp_path: Path) -> None:
+    making = Making(stop=Stop(max_blocks=8), connections=(10,), speed=Arms(b=lambda t: 99 + t.block % 3))
+    run = make(tmp_path, making)
+    added = top_up(run.experiment(), run.schedule(), 2)
+    run.append_schedule(added)
+    for trial in added[:2]:
+        store(run, trial, run.experiment(), making)
+    judge(run)
+    verdict = verdict_of(run)
+    assert verdict["stopping"]["blocks_at_most"] == 10
+    assert "stopped after 9 of at most 10 blocks" in verdict["comparisons"][0]["curve"]["sentence"]
+
+
+@pytest.mark.parametrize("factors", [(), FACTORS])
+def test_a_run_is_judged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factors: tuple[Factor, ...]
+) -> None:
+    calls: list[int] = []
+
+    def counted(*arguments: Any, **more: Any) -> Any:
+        calls.append(1)
+        return judge_family(*arguments, **more)
+
+    run = make(tmp_path, Making(stop=Stop(max_blocks=9), connections=(10,), factors=factors))
+    for module in (decision, factorial):
+        monkeypatch.setattr(module, "judge_family", counted)
+    judge(run)
+    # The comparisons of a factorial run are an empty family.
+    assert len(calls) == 1 + bool(factors)
+
+
 def test_a_run_without_a_finished_block_is_unfinished(tmp_path: Path) -> None:
     verdict = judged(tmp_path, Making(stop=Stop(), connections=(10,), absent=interrupted(0)))
     assert verdict["comparisons"][0]["curve"]["verdict"] == "unfinished"
@@ -254,12 +288,10 @@ def test_a_word_that_was_given_stays_when_blocks_are_added(tmp_path: Path) -> No
 
 
 def test_the_factors_of_a_run_are_its_comparisons(tmp_path: Path) -> None:
-    factors = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t")))
-
     def speed(trial: Trial, _tick: int) -> int:
         return round(1000 * 1.2 ** ("y" in trial.variant) * 0.8 ** ("t" in trial.variant)) + trial.block % 3
 
-    making = Making(factors=factors, stop=Stop(), connections=(10,), speed=speed)
+    making = Making(factors=FACTORS, stop=Stop(), connections=(10,), speed=speed)
     run = make(tmp_path, replace(making, absent=lambda trial: trial.block > 9))
     found = decide(run)
     assert [one.variant for one in found.comparisons] == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,17 @@ class TestByHand:
         eight = [comparison(1 / 64, 1.0, 1.0, blocks=8), *[comparison(1.0, 0.001, blocks=8)] * 2]
         assert [words.overall for words in decide(eight)] == [False, False, False]
         assert [effects.loads for effects in decide(eight)[1:]] == [[True], [True]]
+
+    def test_a_gate_shares_the_level_of_its_comparison_and_keeps_it_until_it_is_decided(self) -> None:
+        first, second = comparison(0.001), comparison(0.04)
+        assert decide([first, second])[1].overall
+        gated = [replace(first, gate=0.03), replace(second, gate=0.04)]
+        assert [(words.overall, words.gate) for words in decide(gated)] == [(True, False), (False, False)]
+        gated = [replace(first, gate=0.02), replace(second, gate=0.04)]
+        assert [(words.overall, words.gate) for words in decide(gated)] == [(True, True), (True, True)]
+        # Single loads have their full level only if the gate is decided too.
+        loads = comparison(0.001, 0.03)
+        assert [decide([replace(loads, gate=gate)])[0].loads for gate in (0.2, 0.04)] == [[False], [True]]
 
     def test_a_comparison_whose_words_are_all_given_passes_its_share_on(self) -> None:
         second = comparison(0.04, 0.5, 0.03)

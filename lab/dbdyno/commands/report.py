@@ -1,8 +1,8 @@
 """`dbdyno report RUN`: renders a stored run as a page, as charts, or as text for other programs.
 
 If the run has no verdict, or one of an older dbdyno, it is judged first. md, csv and json go to standard
-output; html, svg and png are files in the run's folder, and their paths are printed. With --max-loss the gate
-has the exit code, and its sentences go to standard error.
+output; html, svg and png are files in the run's folder, and their paths are printed. With --max-loss, or with
+design.max_loss_percent in the experiment, the gate has the exit code, and its sentences go to standard error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dbdyno.problem import ExitCode
 from dbdyno.report import tables
 from dbdyno.store import Run
 
-# Exit code if requested charts cannot be rendered; 4 with --max-loss, because 1 is a result of the gate.
+# Exit code if requested charts cannot be rendered; 4 with a gate, because 1 is one of its results.
 NOT_RENDERED = 1
 
 
@@ -59,15 +59,17 @@ def report(
     undecided: UndecidedAs = None,
 ) -> None:
     """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG."""
-    max_loss_percent = None if max_loss is None else parse_max_loss(max_loss)
-    require_max_loss(undecided, max_loss_percent)
+    limit = None if max_loss is None else parse_max_loss(max_loss)
     stored = Run.open(run)
+    experiment = stored.experiment()
+    max_loss_percent = experiment.design.max_loss_percent if limit is None else limit
+    require_max_loss(undecided, max_loss_percent)
     if max_loss_percent is not None:
-        require_gate(stored.experiment())
+        require_gate(experiment)
     if stored.judge_files() is None:
         judge(stored)
     try:
-        _render(stored, format, NOT_RENDERED if max_loss is None else ExitCode.NOT_COMPARABLE)
+        _render(stored, format, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
         # The document on standard output must be whole before the gate's sentences.
         sys.stdout.flush()
     except BrokenPipeError:
@@ -95,7 +97,9 @@ def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> 
     """Print the gate's sentences; returns its exit code."""
     verdict = stored.verdict()
     assert verdict is not None, "the run has been judged"
-    result = gate(verdict, max_loss_percent)
+    result = verdict.gate
+    if result is None or result.max_loss_percent != max_loss_percent:
+        result = gate(verdict, max_loss_percent)
     for one in result.comparisons:
         print(one.sentence, file=sys.stderr)
     return exit_code(result, undecided)

@@ -74,6 +74,8 @@ def _apply_one(document: dict[str, Any], key: str, value: Any) -> InputError | N
     section, name, rest = match["section"], match["name"], match["rest"]
     if section not in SECTIONS:
         return InputError(key, value, f"there is no section {section}", did_you_mean(section, SECTIONS))
+    if section == "variant" and rest.split(".")[0] == "levels":
+        return InputError(key, value, "there is no such key", "Levels belong under [factor.NAME]")
     if section not in LISTED:
         if name is not None:
             return InputError(

@@ -41,6 +41,10 @@ class Scale:
         """Whether a higher value of the metric is better."""
         return self.metric == THROUGHPUT
 
+    def limit_percent(self, max_loss_percent: float) -> float:
+        """The change of the metric that is the largest allowed loss."""
+        return -max_loss_percent if self.higher_is_faster else max_loss_percent
+
 
 @dataclass(frozen=True)
 class Pairs:

@@ -128,6 +128,8 @@ class _Pending:
         self.differences = tuple(describe_differences(experiment, variant))
         self.differences_besides_server = tuple(describe_differences(experiment, variant, server=False))
         self.scale = scale(experiment)
+        allowed = experiment.design.max_loss_percent
+        self.limit_percent = None if allowed is None else self.scale.limit_percent(allowed)
         self.pairs = tuple(pair(self.trials, p.as_dict(), *self.names[:2]) for p in experiment.load.points())
         is_alone = self.is_identical or is_factorial(experiment)
         self.assessment: Assessment = assess(
@@ -150,6 +152,7 @@ class _Pending:
             delta_percent=self.scale.delta_percent,
             load_floors=floors.per_load(self.workload.title) if floors else (),
             floor_percent=floors.overall(self.workload.title) if floors else None,
+            limit_percent=self.limit_percent,
         )
 
     def comparison(self, judged: Judged, floors: _NoiseFloors) -> Comparison:
@@ -204,7 +207,7 @@ def finished_and_planned(trials: Sequence[MeasuredTrial], experiment: Experiment
 
 
 def blocks_at_most(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int | None:
-    """With `design.stop`, the number of blocks that the run may have; a top-up may have raised it."""
+    """With `design.stop`, the number of blocks that the run may have."""
     finished, _ = finished_and_planned(trials, experiment)
     return max(finished, experiment.design.blocks) if experiment.design.stop else None
 

@@ -55,6 +55,8 @@ class Conditions:
     # Noise floors at each load and over all loads; None if the run has no identical variants.
     load_floors: Sequence[float | None] = ()
     floor_percent: float | None = None
+    # The change of the metric that the gate allows; None without a gate.
+    limit_percent: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Judged:
     overall: Effect | None
     load_verdicts: tuple[Verdict, ...]
     verdict: Verdict
+    # Whether the effect over all loads is surely on one side of what the gate allows.
+    is_gate_sure: bool = False
 
     @property
     def significant_loads(self) -> list[int]:
@@ -106,7 +110,10 @@ def judge_family(
     """The verdicts of all members of `family`, which share the family-wise error rate, in the same order."""
     significant = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
     return [
-        _judge(assessment, conditions, one.overall, one.loads, higher_is_faster=higher_is_faster)
+        replace(
+            _judge(assessment, conditions, one.overall, one.loads, higher_is_faster=higher_is_faster),
+            is_gate_sure=one.gate,
+        )
         for (assessment, conditions), one in zip(family, significant, strict=True)
     ]
 
@@ -118,9 +125,19 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
     effects = assessment.load_effects if len(assessment.load_effects) > 1 else ()
     overall = assessment.overall
     blocks = None if assessment.looks else overall.blocks if overall else 0
+    limit = conditions.limit_percent
     if overall is None or conditions.circumstances.is_stopped or conditions.circumstances.is_unfinished:
-        return ComparisonTests(p_value=1.0, blocks=blocks, loads=[None] * len(effects))
-    return ComparisonTests(overall.p_value, blocks, [one.p_value if one else None for one in effects])
+        none = None if limit is None else 1.0
+        return ComparisonTests(p_value=1.0, blocks=blocks, loads=[None] * len(effects), gate=none)
+    of_limit = None
+    if limit is not None:
+        of_limit = effect(assessment.overall_ratios.against(limit), assessment.alpha, assessment.looks)
+    return ComparisonTests(
+        overall.p_value,
+        blocks,
+        [one.p_value if one else None for one in effects],
+        of_limit.p_value if of_limit else None,
+    )
 
 
 def judge_identical(assessment: Assessment, conditions: Conditions, *, higher_is_faster: bool) -> Judged:

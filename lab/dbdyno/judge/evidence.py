@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from statistics import median
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.schedule import Trial, planned_blocks
 from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic, slices
 from dbdyno.judge.figures import figures, interval_events
@@ -69,6 +69,15 @@ class Known:
     groups: dict[tuple[int, ...], Evidence] = field(default_factory=dict)
     # Index of a trial -> its foreign load.
     foreign: dict[int, ForeignRecord | None] = field(default_factory=dict)
+
+
+def scheduled(run: Run) -> Experiment:
+    """The experiment of a run, with as many blocks as its schedule has: a top-up adds some."""
+    experiment = run.experiment()
+    if experiment.design.stop is None:
+        return experiment
+    design = experiment.design.model_copy(update={"blocks": len(planned_blocks(run.schedule()))})
+    return experiment.model_copy(update={"design": design})
 
 
 def gather(run: Run, experiment: Experiment, known: Known | None = None) -> Evidence:

@@ -91,32 +91,28 @@ class _AssessedContrast:
     blocks_at_most: int | None
 
 
-def judge_factors(
-    trials: Sequence[MeasuredTrial],
-    experiment: Experiment,
-    findings: Sequence[Finding],
-    block_s: float | None = None,
-) -> list[FactorEffect]:
+# Every contrast on every workload, with its effects.
+Contrasts = Sequence[tuple[_AssessedContrast, Judged]]
+
+
+def entries(contrasts: Contrasts, experiment: Experiment, block_s: float | None = None) -> list[FactorEffect]:
     """The entries of `factors` in verdict.json: main effects, then interactions, for each workload.
 
     `block_s` is the time of one block in seconds, if it is known.
     """
-    pairs = _judged_contrasts(trials, experiment, findings)
-    return [_entry(contrast, judged, pairs, experiment, block_s) for contrast, judged in pairs]
+    return [_entry(one, judged, contrasts, experiment, block_s) for one, judged in contrasts]
 
 
-def judged_factors(
+def verdicts(contrasts: Contrasts) -> Iterator[tuple[str, str, Judged, Verdict]]:
+    """Text, workload, effects and verdict of each contrast."""
+    for one, judged in contrasts:
+        yield _contrast_text(one.contrast), one.workload, judged, _verdict(one, judged, contrasts)
+
+
+def judge_contrasts(
     trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
-) -> Iterator[tuple[str, str, Judged, Verdict]]:
-    """Text, workload, effects and verdict of the same contrasts."""
-    pairs = _judged_contrasts(trials, experiment, findings)
-    for one, judged in pairs:
-        yield _contrast_text(one.contrast), one.workload, judged, _verdict(one, judged, pairs)
-
-
-def _judged_contrasts(
-    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
-) -> list[tuple[_AssessedContrast, Judged]]:
+) -> Contrasts:
+    """The contrasts of a factorial experiment, judged as one family."""
     metric_scale, family = scale(experiment), stopping(experiment, family_size(experiment))
     assessed: list[_AssessedContrast] = []
     for workload in experiment.workloads:
@@ -147,12 +143,12 @@ def _judged_contrasts(
             for order in (1, 2)
             for contrast in contrasts(experiment.factors, order)
         ]
-    verdicts = judge_family(
+    judged = judge_family(
         [(one.assessment, one.conditions) for one in assessed],
         higher_is_faster=metric_scale.higher_is_faster,
         alpha=ALPHA,
     )
-    return list(zip(assessed, verdicts, strict=True))
+    return list(zip(assessed, judged, strict=True))
 
 
 def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Cells:
@@ -207,7 +203,7 @@ def _bound(trials: Sequence[tuple[float, MeasuredTrial]], metric: Metric, *, upp
 def _entry(
     one: _AssessedContrast,
     judged: Judged,
-    pairs: Sequence[tuple[_AssessedContrast, Judged]],
+    pairs: Contrasts,
     experiment: Experiment,
     block_s: float | None,
 ) -> FactorEffect:
@@ -233,17 +229,13 @@ def _entry(
     )
 
 
-def _verdict(
-    one: _AssessedContrast, judged: Judged, pairs: Sequence[tuple[_AssessedContrast, Judged]]
-) -> Verdict:
+def _verdict(one: _AssessedContrast, judged: Judged, pairs: Contrasts) -> Verdict:
     """The verdict of one contrast; a main effect that depends on another factor is mixed."""
     has_result = judged.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
     return Verdict.MIXED if has_result and _interacting_factors(one, pairs) else judged.verdict
 
 
-def _interacting_factors(
-    one: _AssessedContrast, pairs: Sequence[tuple[_AssessedContrast, Judged]]
-) -> list[str]:
+def _interacting_factors(one: _AssessedContrast, pairs: Contrasts) -> list[str]:
     """The factors that interact significantly with the factor of a main effect; [] for an interaction."""
     if len(one.contrast.factors) == 2:
         return []

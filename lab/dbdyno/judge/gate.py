@@ -1,21 +1,22 @@
 """The gate (`--max-loss`, `design.max_loss_percent`): whether a variant loses more than is allowed.
 
 It reads the interval over all loads that the verdict sentence shows, so sentence and gate always agree: the
-intervals of a run hold together, and with `design.stop` after every block. A loss is a lower throughput or a
-higher latency.
+intervals of a run hold together, for any limit, and with `design.stop` after every block. A limit that was
+declared before the run is also tested by the procedure of the verdicts (`stats/family.py`), which finds more
+if there are several comparisons. A loss is a lower throughput or a higher latency.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from dbdyno.experiment.family import has_verdict, is_factorial
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.decision import is_disturbed, relevant_to
 from dbdyno.judge.figures import THROUGHPUT
-from dbdyno.judge.wording import METRICS, decimals_for, loads
+from dbdyno.judge.wording import METRICS, SIDE_SURE, decimals_for, loads
 from dbdyno.problem import Problem
 from dbdyno.store.verdict import (
     CombinedEffect,
@@ -51,15 +52,18 @@ def require_gate(experiment: Experiment) -> None:
         )
 
 
-def gate(verdict: VerdictFile, max_loss_percent: float) -> Gate:
-    """The gate of a judged run."""
+def gate(verdict: VerdictFile, max_loss_percent: float, sure: Collection[tuple[str, str]] = ()) -> Gate:
+    """The gate of a judged run. `sure` are the variants and workloads for which the procedure has decided
+    it.
+    """
     entries = []
     for one in verdict.comparisons:
         names = verdict.baseline, one.variant, one.workload
         if not one.identical:
             identical = find_identical(one.workload, verdict.comparisons)
             relevant = relevant_to(names, verdict.checks)
-            entries.append(_judge(one, names[0], max_loss_percent, relevant, identical))
+            is_sure = (one.variant, one.workload) in sure
+            entries.append(_judge(one, names[0], max_loss_percent, relevant, identical, is_sure=is_sure))
     results = [entry.result for entry in entries]
     return Gate(
         max_loss_percent=max_loss_percent,
@@ -78,11 +82,13 @@ def result(
     max_loss_percent: float,
     findings: Sequence[Finding],
     identical: Comparison | None = None,
+    *,
+    is_sure: bool = False,
 ) -> GateResult:
     """The gate's result for one comparison.
 
     `findings` are those that are relevant to it, and `identical` is a comparison of identical variants under
-    the same workload, if there is one.
+    the same workload, if there is one. `is_sure`: the procedure of the family has decided it.
     """
     curve = comparison.curve
     if curve.verdict == "not-comparable":
@@ -90,7 +96,8 @@ def result(
     ends = _losses(comparison)
     if ends is None or is_disturbed(findings):
         return "undecided"
-    least, most = ends
+    estimate = _estimated_loss(comparison)
+    least, most = (estimate, estimate) if is_sure and estimate is not None else ends
     if least > max_loss_percent:
         return "undecided" if _is_noise(curve, identical.curve if identical else None) else "worse"
     if most < max_loss_percent and not _worse_loads(comparison, max_loss_percent, identical):
@@ -98,9 +105,21 @@ def result(
     return "undecided"
 
 
-def limit_percent(metric: str, max_loss_percent: float) -> float:
-    """The change of the metric at the edge of what is allowed."""
-    return -max_loss_percent if metric == THROUGHPUT else max_loss_percent
+def is_forbidden(comparison: Comparison, max_loss_percent: float, identical: Comparison | None) -> bool:
+    """Whether more blocks will not decide the gate: the loss is within the noise floor, or it is not too
+    large although that at a single load surely is.
+    """
+    ends, estimate = _losses(comparison), _estimated_loss(comparison)
+    if ends is None or estimate is None:
+        return False
+    if ends[0] > max_loss_percent:
+        return _is_noise(comparison.curve, identical.curve if identical else None)
+    return estimate <= max_loss_percent and bool(_worse_loads(comparison, max_loss_percent, identical))
+
+
+def _estimated_loss(entry: Comparison) -> float | None:
+    estimate = entry.curve.effect_percent
+    return -estimate if estimate is not None and entry.curve.metric == THROUGHPUT else estimate
 
 
 def _losses(entry: Comparison, load: int | None = None) -> tuple[float, float] | None:
@@ -140,8 +159,10 @@ def _judge(
     max_loss_percent: float,
     findings: Sequence[Finding],
     identical: Comparison | None,
+    *,
+    is_sure: bool,
 ) -> GatedComparison:
-    word = result(comparison, max_loss_percent, findings, identical)
+    word = result(comparison, max_loss_percent, findings, identical, is_sure=is_sure)
     text = _sentence(comparison, baseline, word, max_loss_percent, findings, identical=identical)
     return GatedComparison(
         variant=comparison.variant, workload=comparison.workload, result=word, sentence=text
@@ -166,10 +187,11 @@ def _sentence(
     average = " on average" if len(comparison.points) > 1 else ""
     range_ = _range_text(comparison.curve.metric, ends, word, max_loss_percent)
     text = f"gate: {where}: {range_}{average} ({confidence})"
-    if word == "worse":
-        return f"{text}, more than {allowed}"
-    if word == "not-inferior":
-        return f"{text}, within {allowed}"
+    if word in {"worse", "not-inferior"}:
+        relation = "more than" if word == "worse" else "within"
+        # As in a verdict sentence, the interval may contain what the procedure excludes.
+        unsure = f"; {SIDE_SURE}" if ends[0] <= max_loss_percent <= ends[1] else ""
+        return f"{text}, {relation} {allowed}{unsure}"
     if is_disturbed(findings):
         reason = "because other processes disturbed the trials"
     elif ends[0] > max_loss_percent:
@@ -189,7 +211,7 @@ def _range_text(metric: str, ends: tuple[float, float], word: GateResult, max_lo
     least, most = (f"{end:.{digits}f} %" if math.isfinite(end) else "an unknown amount" for end in ends)
     if ends[1] <= 0.0:
         return "no loss of throughput" if metric == THROUGHPUT else f"no higher {METRICS[metric]}"
-    if word == "worse":
+    if word == "worse" and ends[0] > max_loss_percent:
         amount = f"at least {least}"
     elif ends[0] > 0.0:
         amount = f"{least} to {most}"

@@ -7,7 +7,7 @@ valid whenever the run ends, and for whatever reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -25,13 +25,13 @@ from dbdyno.judge.decision import (
     with_overrides,
 )
 from dbdyno.judge.effects import Judged
-from dbdyno.judge.evidence import Evidence, Known, gather
-from dbdyno.judge.factorial import judged_factors
-from dbdyno.judge.gate import find_identical, limit_percent, result
+from dbdyno.judge.evidence import Evidence, Known, gather, scheduled
+from dbdyno.judge.factorial import Contrasts, judge_contrasts, verdicts
+from dbdyno.judge.gate import is_forbidden, result
 from dbdyno.judge.outlook import blocks_for
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
 from dbdyno.stats.verdict_rule import Verdict
-from dbdyno.store import Run
+from dbdyno.store import Run, verdict
 from dbdyno.store.endings import Ending
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import StoppingRule
@@ -73,7 +73,7 @@ def decide(run: Run) -> Progress:
 
     Raises StoreProblem if the run cannot be read.
     """
-    experiment = run.experiment()
+    experiment = scheduled(run)
     evidence = gather(run, experiment, _KNOWN.setdefault(run, Known()))
     relevant = [*run.findings(), *_deciding_findings(evidence, experiment)]
     return progress(evidence.trials, experiment, with_overrides(relevant, experiment))
@@ -100,32 +100,58 @@ def progress(
 ) -> Progress:
     """The same for the trials of the finished blocks, in the order in which the blocks were finished."""
     if is_factorial(experiment):
-        entries = tuple(
-            _entry(
-                contrast,
-                workload,
-                judged,
-                experiment,
-                is_answered=verdict in WORDS,
-                is_blocked=verdict == Verdict.NOT_COMPARABLE,
-            )
-            for contrast, workload, judged, verdict in judged_factors(trials, experiment, found)
+        return _of_contrasts(judge_contrasts(trials, experiment, found), experiment)
+    return _of_comparisons(compare_all(trials, experiment, found), experiment, found)
+
+
+def state(
+    comparisons: Sequence[Comparison],
+    contrasts: Contrasts | None,
+    experiment: Experiment,
+    found: Sequence[Finding],
+) -> Progress | None:
+    """The same for a run that is judged already; None if its number of blocks was fixed."""
+    if experiment.design.stop is None:
+        return None
+    if contrasts is not None:
+        return _of_contrasts(contrasts, experiment)
+    return _of_comparisons(comparisons, experiment, found)
+
+
+def _of_contrasts(contrasts: Contrasts, experiment: Experiment) -> Progress:
+    return _progress(
+        _entry(
+            contrast,
+            workload,
+            judged,
+            experiment,
+            is_answered=verdict in WORDS,
+            is_blocked=verdict == Verdict.NOT_COMPARABLE,
         )
-    else:
-        comparisons = compare_all(trials, experiment, found)
-        # Identical variants measure the noise floor of the other comparisons, and have no answer.
-        different = [one for one in comparisons if not one.is_identical] or comparisons
-        entries = tuple(
-            _entry(
-                one.variant,
-                one.workload,
-                one.judged,
-                experiment,
-                is_answered=_is_answered(one, comparisons, experiment, found),
-                is_blocked=_is_blocked(one, experiment),
-            )
-            for one in different
+        for contrast, workload, judged, verdict in verdicts(contrasts)
+    )
+
+
+def _of_comparisons(
+    comparisons: Sequence[Comparison], experiment: Experiment, found: Sequence[Finding]
+) -> Progress:
+    # Identical variants measure the noise floor of the other comparisons, and have no answer.
+    different = [one for one in comparisons if not one.is_identical] or comparisons
+    return _progress(
+        _entry(
+            one.variant,
+            one.workload,
+            one.judged,
+            experiment,
+            is_answered=_is_answered(one, comparisons, experiment, found),
+            is_blocked=_is_blocked(one, comparisons, experiment),
         )
+        for one in different
+    )
+
+
+def _progress(found: Iterable[ComparisonProgress]) -> Progress:
+    entries = tuple(found)
     return Progress(bool(entries) and all(one.blocks_still_expected == 0 for one in entries), entries)
 
 
@@ -140,14 +166,26 @@ def _is_answered(
     if max_loss_percent is None:
         return comparison.judged.verdict in WORDS
     relevant = relevant_to(comparison.names, found)
-    identical = find_identical(comparison.workload, [comparison_entry(one, "") for one in comparisons])
-    entry = comparison_entry(comparison, "")
-    return result(entry, max_loss_percent, relevant, identical) in GATE_ANSWERS
+    entry, identical = _entry_and_identical(comparison, comparisons)
+    is_sure = comparison.judged.is_gate_sure
+    return result(entry, max_loss_percent, relevant, identical, is_sure=is_sure) in GATE_ANSWERS
 
 
-def _is_blocked(comparison: Comparison, experiment: Experiment) -> bool:
-    """Whether a finding or the noise floor forbids an answer, however many blocks run."""
+def _entry_and_identical(
+    comparison: Comparison, comparisons: Sequence[Comparison]
+) -> tuple[verdict.Comparison, verdict.Comparison | None]:
+    """The entries of a comparison and of one of identical variants, as the gate reads them."""
+    identical = [one for one in comparisons if one.is_identical and one.workload == comparison.workload]
+    return comparison_entry(comparison, ""), comparison_entry(identical[0], "") if identical else None
+
+
+def _is_blocked(comparison: Comparison, comparisons: Sequence[Comparison], experiment: Experiment) -> bool:
+    """Whether a finding, the noise floor or a load forbids an answer, however many blocks run."""
     design, overall, floor = experiment.design, comparison.judged.overall, comparison.floor_percent
+    if design.max_loss_percent is not None:
+        entry, identical = _entry_and_identical(comparison, comparisons)
+        if is_forbidden(entry, design.max_loss_percent, identical):
+            return True
     is_noise = overall is not None and floor is not None and abs(overall.effect_percent) <= floor
     other_answers = design.delta_percent is not None or design.max_loss_percent is not None
     return bool(comparison.stops) or comparison.is_disturbed or (is_noise and not other_answers)
@@ -156,18 +194,19 @@ def _is_blocked(comparison: Comparison, experiment: Experiment) -> bool:
 def rule(
     trials: Sequence[MeasuredTrial],
     experiment: Experiment,
-    found: Sequence[Finding],
     endings: Sequence[Ending],
-) -> StoppingRule:
+    found: Progress | None,
+) -> StoppingRule | None:
     """The entry `stopping` of verdict.json, for the same trials; `endings` are the calls of `compare`."""
     stop = experiment.design.stop
-    assert stop is not None, "the caller has a run with design.stop"
+    if stop is None or found is None:
+        return None
     finished, _ = finished_and_planned(trials, experiment)
     return StoppingRule(
         blocks=finished,
         blocks_at_most=blocks_at_most(trials, experiment) or stop.max_blocks,
         half_width_percent=stop.half_width_percent,
-        is_met=progress(trials, experiment, found).is_sure,
+        is_met=found.is_sure,
         why=endings[-1].why if endings else None,
         looks=Looks(planned=stop.max_blocks).counts(finished),
         spending="alpha (1 - 5 / n)" if stop.top_up else "alpha (n / last)^2",
@@ -207,7 +246,7 @@ def _blocks_still_expected(
     elif overall is None or overall.effect_percent <= -100.0:
         return FIRST_LOOK if overall is None else None
     elif experiment.design.max_loss_percent is not None:
-        allowed = limit_percent(scale(experiment).metric, experiment.design.max_loss_percent)
+        allowed = scale(experiment).limit_percent(experiment.design.max_loss_percent)
         limit = abs(math.log1p(overall.effect_percent / 100.0) - math.log1p(allowed / 100.0))
     else:
         # For a direction, the interval must leave out zero; for "equivalent" it must be within ±delta.

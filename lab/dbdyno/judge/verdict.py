@@ -14,7 +14,7 @@ from dbdyno.finding import Finding
 from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, statements, stopping
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry
 from dbdyno.judge.decision import compare_all, finished_and_planned, relevant_to, with_overrides
-from dbdyno.judge.evidence import Evidence, gather
+from dbdyno.judge.evidence import Evidence, gather, scheduled
 from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate
 from dbdyno.judge.order_effect import order_findings
@@ -37,7 +37,7 @@ def judge(run: Run) -> VerdictFile:
 
     Raises StoreProblem if the run cannot be read or written.
     """
-    experiment = run.experiment()
+    experiment = scheduled(run)
     evidence = gather(run, experiment)
     scaling_entries = scaling.scaling(evidence.trials, experiment)
     explanation = cost_changes.explain(evidence.trials, evidence.costs, experiment)
@@ -65,11 +65,13 @@ def judge(run: Run) -> VerdictFile:
         )
         for one, lines in zip(comparisons, second_lines(comparisons, experiment), strict=True)
     ]
-    factors = (
-        factorial.judge_factors(evidence.trials, experiment, all_findings, evidence.block_s)
+    contrasts = (
+        factorial.judge_contrasts(evidence.trials, experiment, all_findings)
         if is_factorial(experiment)
         else None
     )
+    state = stopping.state(comparisons, contrasts, experiment, all_findings)
+    factors = None if contrasts is None else factorial.entries(contrasts, experiment, evidence.block_s)
     verdicts = {one.verdict for one in (*(entry.curve for entry in entries), *(factors or ()))}
     verdict = VerdictFile(
         experiment=experiment.name,
@@ -77,15 +79,14 @@ def judge(run: Run) -> VerdictFile:
         order_seed=experiment.design.order_seed,
         family=_family(experiment, has_result=not verdicts.isdisjoint(_RESULTS)),
         comparisons=entries,
-        stopping=stopping.rule(evidence.trials, experiment, all_findings, read_endings(run))
-        if experiment.design.stop
-        else None,
+        stopping=stopping.rule(evidence.trials, experiment, read_endings(run), state),
         scaling=scaling_entries or None,
         factors=factors,
         checks=all_findings,
     )
     if (max_loss_percent := experiment.design.max_loss_percent) is not None:
-        verdict = verdict.model_copy(update={"gate": gate(verdict, max_loss_percent)})
+        sure = {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_sure}
+        verdict = verdict.model_copy(update={"gate": gate(verdict, max_loss_percent, sure)})
     measured.write(run.path / MEASURED)
     explanation.write(run.path / EXPLAINED)
     verdict.write(run.path / VERDICT)

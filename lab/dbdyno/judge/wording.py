@@ -18,6 +18,8 @@ SIZE_UNSURE = (
     "the direction is sure by Holm's test, the size is not: the interval, which holds for all sentences "
     "together, reaches zero"
 )
+# The same for a gate whose interval contains the allowed loss.
+SIDE_SURE = "this is sure by Holm's test, though not by the interval, which holds for all sentences together"
 # Maximum number of loads that are listed one by one; more are given as a range.
 LISTED_LOADS = 6
 # Maximum number of decimals.

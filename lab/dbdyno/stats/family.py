@@ -9,11 +9,15 @@ tested first, then those at single loads, at these significance levels:
     single loads      alpha / K if the effect over all loads is significant;
                       1/5 of alpha / K if it is not (an effect at a single load is a result too)
 
-If all effects of a comparison are significant, its budget is divided equally among the other comparisons, as
-in Holm's procedure (1979, Scand. J. Stat. 6:65); if there is only one load, this is Holm's procedure. A
-comparison passes its budget on only if it has nothing left to test. So the chance of a false result stays
-below alpha whichever effects are real, and the order of the comparisons does not matter (the graphical
-procedures of Bretz et al. 2009, Stat. Med. 28:586).
+A gate (a limit of the loss, declared before the run) is tested at the level of the effect over all loads. An
+effect is not both zero and at the limit, so the two tests together spend no more than one. The single loads
+then have their full level only if the gate is decided too.
+
+If all effects of a comparison are significant, and its gate is decided, its budget is divided equally among
+the other comparisons, as in Holm's procedure (1979, Scand. J. Stat. 6:65); if there is only one load, this is
+Holm's procedure. A comparison passes its budget on only if it has nothing left to test. So the chance of a
+false result stays below alpha whichever effects are real, and the order of the comparisons does not matter
+(the graphical procedures of Bretz et al. 2009, Stat. Med. 28:586).
 """
 
 from __future__ import annotations
@@ -42,6 +46,8 @@ class ComparisonTests:
     # P-value at each load, adjusted for all loads of the comparison; None without a result. Empty for a
     # comparison with only one load.
     loads: Sequence[float | None] = ()
+    # P-value of the loss that a gate allows, over all loads; None without a gate.
+    gate: float | None = None
 
 
 @dataclass
@@ -50,30 +56,32 @@ class SignificantEffects:
 
     overall: bool = False
     loads: list[bool] = field(default_factory=list)
+    # Whether the effect over all loads differs from the loss that the gate allows.
+    gate: bool = False
 
 
 def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[SignificantEffects]:
     """Decide which effects are significant; one result per comparison, in the order of `family`."""
     share = alpha / max(1, len(family))
     results = [SignificantEffects(loads=[False] * len(tests.loads)) for tests in family]
-    undecided = set(range(len(family)))
     # Number of comparisons that have passed their budget on.
-    finished = 0
-    while undecided:
+    finished, is_new = 0, True
+    while is_new and finished < len(family):
         # Budget of each comparison that still has tests left.
         budget = alpha / (len(family) - finished)
-        rejected = next(
-            (i for i in undecided if _is_within(family[i].p_value, _overall_budget(family[i], budget))), None
+        for tests, found in zip(family, results, strict=True):
+            limit = _overall_budget(tests, budget)
+            found.overall |= _is_within(tests.p_value, limit)
+            found.gate |= _is_within(tests.gate, limit)
+            is_decided = found.overall and (found.gate or tests.gate is None)
+            limit = share if is_decided else share - _overall_budget(tests, share)
+            found.loads = [_is_within(p, limit) for p in tests.loads]
+        before = finished
+        finished = sum(
+            found.overall and (found.gate or tests.gate is None) and all(found.loads)
+            for tests, found in zip(family, results, strict=True)
         )
-        if rejected is None:
-            break
-        undecided.discard(rejected)
-        results[rejected].overall = True
-        results[rejected].loads = [_is_within(p, share) for p in family[rejected].loads]
-        finished += all(results[rejected].loads)
-    for i in undecided:
-        limit = share - _overall_budget(family[i], share)
-        results[i].loads = [_is_within(p, limit) for p in family[i].loads]
+        is_new = finished > before
     return results
 
 
