@@ -70,6 +70,7 @@ bench: build packages-servers packages-peers mysql ## compare dbdyno with sysben
 	$(BIN)/python benchmarks/engine/lua.py --hot --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine/at_rate.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine/slices.py --output benchmarks/results.md
+	$(BIN)/python benchmarks/engine/workers.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/slap.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md

@@ -22,7 +22,7 @@ def usage(_workers: int, busy: float, waiting: float, events_per_s: float) -> Us
 @pytest.mark.parametrize(
     ("steps", "largest", "decision"),
     [
-        # Idle often enough, although it shares its CPU: MariaDB, one client CPU of two.
+        # Idle often enough, although it waits for CPUs.
         ([(1, 0.5, 0.3, 58_000)], 2, (1, None)),
         ([(1, 0.6, 0.0, 90_000)], 8, (1, None)),
         # Over 60 % of a CPU: more, whatever the throughput.
@@ -121,6 +121,15 @@ def test_a_pilot_needs_a_choice_and_leaves_nothing_to_the_first_trial(
     bare = experiment()
     ramp = bare.load.model_copy(update={"ramp": Ramp(duration_s=2.0)})
     assert not pilot.has_pilot(bare.model_copy(update={"load": ramp}))
+    assert [
+        pilot.describe_plan(experiment()),
+        pilot.describe_plan(experiment(declared={"workers": 3})),
+        pilot.describe_plan(experiment(client="3")),
+    ] == [
+        "event loops: auto (by a pilot)",
+        "3 event loops",
+        "1 event loop (auto: the load generator has one CPU or one connection)",
+    ]
     without = pilot.without_pilot(experiment(client="3"))
     assert (without["workers"], without["reason"]) == (1, "the load generator has one CPU or one connection")
 

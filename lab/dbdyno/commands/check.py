@@ -22,6 +22,7 @@ from dbdyno.problem import ExitCode
 from dbdyno.run import progress
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.engine import Engine
+from dbdyno.run.pilot import describe_plan
 from dbdyno.run.preflight import preflight
 
 _HEADINGS = {
@@ -63,6 +64,7 @@ def _print(experiment: Experiment, findings: list[Finding]) -> None:
                 print(f"  {finding.summary}")
                 if finding.override is not None:
                     print(f"    overridden: {finding.override}")
+    print(f"Load generator: CPUs {experiment.client.cpus or 'any'}, {describe_plan(experiment)}")
     stopping = len(checks.blocking_findings(findings))
     if stopping:
         stops = "1 stop" if stopping == 1 else f"{stopping} stops"

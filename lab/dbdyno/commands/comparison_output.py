@@ -19,6 +19,7 @@ from dbdyno.finding import Finding
 from dbdyno.judge.wording import join_words
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
+from dbdyno.run.pilot import describe_plan
 from dbdyno.run.warmup import has_warmup_trials, length_s
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
@@ -63,7 +64,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
             if design.pairing == "slices"
             else []
         ),
-        f"  client    CPUs {experiment.client.cpus or 'any'}",
+        f"  client    CPUs {experiment.client.cpus or 'any'}, {describe_plan(experiment)}",
         *(f"  variant   {variant.name}: {_server(variant.server)}" for variant in experiment.variants),
         *(f"  differs   {name}: {texts}" for name, texts in _differences(experiment, server=False)),
     ]

@@ -259,6 +259,15 @@ def _describe_step(step: Step) -> str:
     )
 
 
+def describe_plan(experiment: Experiment) -> str:
+    """The number of event loops before the run: for example "2 event loops"."""
+    declared = experiment.client.workers
+    if declared != "auto":
+        return format_workers(declared)
+    why = reason_against(experiment, max_workers(experiment))
+    return f"{format_workers(1)} (auto: {why})" if why else "event loops: auto (by a pilot)"
+
+
 def format_workers(workers: int) -> str:
     """The number with its noun."""
     return "1 event loop" if workers == 1 else f"{workers} event loops"
