@@ -12,7 +12,7 @@ from scipy import stats
 
 from dbdyno.experiment.model import Experiment, Factor
 
-from . import second_lines, slices, stopping, warmup
+from . import capacity, second_lines, slices, stopping, warmup
 from .row import Promise, Row
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
@@ -77,6 +77,7 @@ def promises() -> list[Promise]:
         partial(_gate_at_any_look, "4 variants, 3 loads", (10, 16), variants=4, loads=3, cost=10),
         *_second_lines(),
         *(partial(_in_slices, effect) for effect in (0.0, math.log(0.9))),
+        *capacity.promises(),
     ]
 
 

@@ -24,6 +24,7 @@ from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.engine import Engine
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.preflight import preflight
+from dbdyno.run.warmup import describe_probe
 
 _HEADINGS = {
     "stop": "Stops (the comparison does not run, unless [override] gives a reason):",
@@ -65,6 +66,8 @@ def _print(experiment: Experiment, findings: list[Finding]) -> None:
                 if finding.override is not None:
                     print(f"    overridden: {finding.override}")
     print(f"Load generator: CPUs {experiment.client.cpus or 'any'}, {describe_plan(experiment)}")
+    if experiment.load.needs_probe:
+        print(f"dbdyno compare will find the rates: {describe_probe(experiment)}")
     stopping = len(checks.blocking_findings(findings))
     if stopping:
         stops = "1 stop" if stopping == 1 else f"{stopping} stops"

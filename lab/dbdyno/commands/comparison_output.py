@@ -20,7 +20,7 @@ from dbdyno.judge.wording import join_words
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
 from dbdyno.run.pilot import describe_plan
-from dbdyno.run.warmup import has_warmup_trials, length_s
+from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.verdict import Effect, VerdictFile
@@ -42,8 +42,12 @@ WIDTH = 160
 def describe(console: Console, experiment: Experiment, profile: str | None) -> None:
     """Print the design of the experiment in a few lines."""
     load, design = experiment.load, experiment.design
-    levels = load.rate or load.connections
-    unit = "transactions/s" if load.rate else "connection" if levels == (1,) else "connections"
+    levels = [point.rate or point.connections for point in load.points()]
+    unit = "transactions/s" if load.is_open else "connection" if levels == [1] else "connections"
+    points = f"{join_words([f'{value:g}' for value in levels])} {unit}"
+    if load.needs_probe and not load.has_rates:
+        points = describe_probe(experiment)
+    promise = f", {load.promise.text()}" if load.promise else ""
     warmup = f"warm-up {load.warmup_allowance_s():g} s" + (" (auto)" if load.warmup_s is None else "")
     if has_warmup_trials(experiment):
         warmup = f"warm-up determined by one trial of {length_s(experiment):g} s per variant"
@@ -54,8 +58,8 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         *([experiment.question] if experiment.question else []),
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
-        f"  load      {join_words([f'{value:g}' for value in levels])} {unit} over "
-        f"{_TRANSPORTS[load.transport]}{shape}; {read}{warmup}, measurement {load.duration_s:g} s",
+        f"  load      {points} over {_TRANSPORTS[load.transport]}{shape}{promise}; "
+        f"{read}{warmup}, measurement {load.duration_s:g} s",
         f"  design    {design_text(experiment)}, balanced random order "
         f"(order seed {design.effective_order_seed}); {_STATES[design.state]} before each {groups}; "
         f"workload seed {design.seed}",
@@ -149,7 +153,6 @@ def _setting(value: str | int | float | bool) -> str:
 
 def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str) -> Table:
     """A row for each variant and load: medians over the blocks, and the effect with its interval."""
-    open_loop = bool(experiment.load.rate)
     title = workload if len(experiment.workloads) > 1 else None
     comparisons = {entry.variant: entry for entry in verdict.comparisons if entry.workload == workload}
     caption = formatting.CHANGE_NOTE if comparisons else None
@@ -158,7 +161,10 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
     )
     table.add_column("variant")
     confidence = next((formatting.ci_heading(entry.points) for entry in comparisons.values()), "CI")
-    for name in ("rate/s" if open_loop else "connections", "transactions/s", "p95 ms", "change", confidence):
+    promise = experiment.load.promise
+    metric, percentile = (promise.metric, promise.percentile) if promise else ("latency_p95_us", "p95")
+    load = "rate/s" if experiment.load.is_open else "connections"
+    for name in (load, "transactions/s", f"{percentile} ms", "change", confidence):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
     trials = [trial for trial in measured.trials if trial.workload == workload]
@@ -167,18 +173,19 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
         of_variant = [trial for trial in trials if trial.variant == variant.name]
         for point in experiment.load.points():
             at = point.as_dict()
-            medians = _medians([trial for trial in of_variant if trial.at == at])
+            medians = _medians([trial for trial in of_variant if trial.at == at], metric)
             entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
             effect = _effect(entry, entry, verdict) if entry else ("baseline", "", "")
             table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *medians, *effect)
         if comparison and len(comparison.points) > 1:
             effect = _effect(comparison.curve, comparison.points[0], verdict)
-            table.add_row(Text(variant.name), formatting.ALL_LOADS, "", "", *effect)
+            title, _, value = formatting.combined(comparison)
+            table.add_row(Text(variant.name), title, value.removesuffix(" /s"), "", *effect)
     return table
 
 
-def _medians(trials: list[MeasuredTrial]) -> tuple[str, str]:
-    """Throughput and 95th percentile: each the median over the blocks, or a dash if there is no result.
+def _medians(trials: list[MeasuredTrial], metric: str) -> tuple[str, str]:
+    """Throughput and a percentile of latency: each the median over the blocks, or a dash without results.
 
     A trial in which the server failed counts as throughput 0.
     """
@@ -187,9 +194,9 @@ def _medians(trials: list[MeasuredTrial]) -> tuple[str, str]:
     throughput = f"{median(rates):,.1f}" if rates else formatting.MISSING
     if not figures:
         return throughput, formatting.MISSING
-    p95_ms = median(figure.latency_p95_us for figure in figures) / 1000
-    more = "> " if any("latency_p95_us" in figure.censored for figure in figures) else ""
-    return throughput, f"{more}{p95_ms:,.2f}"
+    percentile_ms = median(figure.metric(metric) for figure in figures) / 1000
+    more = "> " if any(metric in figure.censored for figure in figures) else ""
+    return throughput, f"{more}{percentile_ms:,.2f}"
 
 
 def _effect(entry: Effect, default: Effect, judged: VerdictFile) -> tuple[str, str, str]:

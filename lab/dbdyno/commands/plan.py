@@ -20,7 +20,7 @@ from dbdyno.run.affinity import assign_cpus
 from dbdyno.run.pilot import has_pilot
 from dbdyno.run.planning import Earlier, Plan, find_earlier, read_earlier
 from dbdyno.run.planning import plan as make_plan
-from dbdyno.run.warmup import has_warmup_trials
+from dbdyno.run.warmup import describe_probe, has_trials, has_warmup_trials
 from dbdyno.store import Run
 
 
@@ -65,9 +65,11 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
     steps = ["loading", "test starts"]
     steps += ["pilots of the load generator"] if has_pilot(experiment) else []
     steps += ["warm-up trials"] if has_warmup_trials(experiment) else []
+    steps += ["a probe"] if has_trials(experiment) and not has_warmup_trials(experiment) else []
     before = f", after {format_duration(made.before_s)} of {', '.join(steps[:-1])} and {steps[-1]}"
     lines = [
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
+        *([f"  rates     {describe_probe(experiment)}"] if experiment.load.needs_probe else []),
         f"  block     {made.trials_per_block} trials in about {format_duration(made.block_s)}{before}",
         f"  time      {made.shares.text()}",
         f"  disk      {_bytes(made.data_bytes)} for servers and data, "

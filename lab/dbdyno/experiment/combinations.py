@@ -33,6 +33,7 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
             problem = "no variant differs from the baseline, so there is no loss to limit"
             yield InputError("design.max_loss_percent", None, problem, "Leave it out, or change a variant")
     yield from slices.find_errors(experiment)
+    yield from _promise_errors(experiment)
     yield from _state_errors(experiment)
     yield from _statement_errors(experiment)
     errors: list[InputError] = []
@@ -47,6 +48,23 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
         yield InputError(
             "load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms"
         )
+
+
+def _promise_errors(experiment: Experiment) -> Iterator[InputError]:
+    """What a promise, or the probe that finds its rates, cannot do."""
+    load = experiment.load
+    if load.promise is not None and is_factorial(experiment):
+        problem = "the capacity of variants is judged, but the experiment compares factors"
+        yield InputError("load.promise", None, problem, "Leave it out, or write variants")
+    if not load.needs_probe:
+        return
+    fix = "Give rate = [...]"
+    if len(experiment.workloads) > 1:
+        problem = "a probe finds the rates of one workload, and the experiment has several"
+        yield InputError("load.promise", None, problem, f"{fix}, or write one experiment file per workload")
+    if not experiment.design.renews_data:
+        problem = "the probe that finds the rates changes the data, and nothing renews them"
+        yield InputError("load.promise", None, problem, f'{fix}, or set state = "restore" or "reset"')
 
 
 def _statement_errors(experiment: Experiment) -> Iterator[InputError]:

@@ -25,6 +25,7 @@ _MODEL: dict[str, type[BaseModel]] = {
     "sql.transactions.statements": models.SqlStatement,
     "sql.tables": models.SqlTable,
     "load": models.Load,
+    "load.promise": models.Promise,
     **{f"load.{key}": table for key, table in shapes.TABLES.items()},
     "design": models.Design,
     "design.stop": models.Stop,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, PrivateAttr, Tag, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
+from dbdyno.experiment.promise import SHARES, Promise
 from dbdyno.experiment.script_workload import ScriptWorkload
 from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State
 from dbdyno.experiment.shapes import Shapes
@@ -30,6 +31,7 @@ __all__ = [
     "Model",
     "OltpName",
     "OltpWorkload",
+    "Promise",
     "ScriptWorkload",
     "ServerSpec",
     "SessionSettings",
@@ -84,6 +86,8 @@ class Load(Shapes):
     """Numbers of connections, one point each; with `rate` one number, the maximum of busy connections."""
     rate: tuple[Rate, ...] = ()
     """Rates in transactions per second, one point each; the load is then an open loop."""
+    promise: Promise | None = None
+    """Judge the capacity: the highest rate with this latency. Without `rate`, a probe finds 8 rates."""
     arrivals: Literal["poisson", "constant"] = "poisson"
     """Open loop: the intervals between scheduled starts are random (`poisson`) or `constant`."""
     think_time_s: Duration | None = None
@@ -109,21 +113,36 @@ class Load(Shapes):
     give_up_s: float = Field(default=30.0, ge=0, le=DURATION_S_MAX)
     """Reconnect timeout, after which the trial ends."""
 
+    # The rates that the probe of a promise has found; the run stores them.
+    _found: tuple[float, ...] = PrivateAttr(default=())
+
     @model_validator(mode="after")
     def _one_cap(self) -> Load:
-        if self.rate and len(self.connections) != 1:
+        if self.is_open and len(self.connections) != 1:
+            what = "rates" if self.rate else "a promise"
             raise ValueError(
-                "with rates, connections is the maximum number of busy connections: write one number"
+                f"with {what}, connections is the maximum number of busy connections: write one number"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _promised(self) -> Load:
+        if self.promise is not None and self.chosen_shapes():
+            raise ValueError(f"a promise needs a constant load: leave out {', '.join(self.chosen_shapes())}")
+        if self.promise is not None and len(self.rate) == 1:
+            raise ValueError(
+                "the capacity under a promise lies between rates: give several, or leave rate out"
             )
         return self
 
     @model_validator(mode="after")
     def _one_loop(self) -> Load:
-        if self.rate and self.think_time_s is not None:
+        if self.is_open and self.think_time_s is not None:
+            what = "rates" if self.rate else "a promise"
             raise ValueError(
-                "think_time is for closed loops: with rates, transactions start at scheduled times"
+                f"think_time is for closed loops: with {what}, transactions start at scheduled times"
             )
-        if not self.rate and self.queue_limit is not None:
+        if not self.is_open and self.queue_limit is not None:
             raise ValueError("queue_limit is for open loops: give a rate, or leave it out")
         return self
 
@@ -156,6 +175,25 @@ class Load(Shapes):
         return values
 
     @property
+    def is_open(self) -> bool:
+        """Whether transactions start at scheduled times: the load is a rate, or a promise finds the rates."""
+        return bool(self.rate or self.promise)
+
+    @property
+    def needs_probe(self) -> bool:
+        """Whether a probe finds the rates."""
+        return self.promise is not None and not self.rate
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether the rates of an open loop are known."""
+        return bool(self.rate or self._found)
+
+    def set_found_rates(self, rates: tuple[float, ...]) -> None:
+        """Use the rates that the probe has found, from now on."""
+        self._found = rates
+
+    @property
     def is_changing(self) -> bool:
         """Whether the load changes during the measurement, so that throughput has no steady state."""
         return self.shape is not None
@@ -166,9 +204,12 @@ class Load(Shapes):
         return self.warmup_s is None and not self.is_changing
 
     def points(self) -> tuple[Point, ...]:
-        """The load levels in the order of the file."""
-        if self.rate:
-            return tuple(Point(connections=self.connections[0], rate=rate) for rate in self.rate)
+        """The load levels in the order of the file. Before a probe has found the rates of a promise they are
+        shares of the highest throughput.
+        """
+        if self.is_open:
+            rates = self.rate or self._found or SHARES
+            return tuple(Point(connections=self.connections[0], rate=rate) for rate in rates)
         return tuple(Point(connections=connections) for connections in self.connections)
 
     def warmup_allowance_s(self) -> float:

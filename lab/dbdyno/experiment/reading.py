@@ -28,6 +28,7 @@ from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.explain import is_echo, to_input_error
 from dbdyno.experiment.family import has_verdict
 from dbdyno.experiment.model import NAME_LENGTH_MAX, Design, Experiment
+from dbdyno.experiment.promise import Promise
 from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
 from dbdyno.experiment.variant import move_connection_settings
@@ -191,6 +192,9 @@ def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
 def _convert_durations(load: dict[str, Any], place: str, errors: list[InputError]) -> dict[str, Any]:
     """[load] or [variant.load] with its durations in seconds, including those of its load shapes."""
     load = _convert_to_seconds(load, place, ("duration", "warmup", "give_up", "think_time"), errors)
+    if isinstance(promise := load.get("promise"), dict):
+        keys = tuple(field.removesuffix("_s") for field in Promise.model_fields)
+        load["promise"] = _convert_to_seconds(promise, f"{place}.promise", keys, errors)
     for name, model in TABLES.items():
         keys = tuple(field.removesuffix("_s") for field in model.model_fields if field.endswith("_s"))
         match load.get(name):

@@ -104,9 +104,10 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
 
 def _load_errors(experiment: Experiment) -> Iterator[InputError]:
     """Errors of loads that cannot pause."""
-    if experiment.load.rate:
+    if experiment.load.is_open:
+        key = "load.rate" if experiment.load.rate else "load.promise"
         problem = "a rate schedules transactions also while the load is paused"
-        yield InputError("load.rate", None, f"slices are for closed loops: {problem}", _FIX)
+        yield InputError(key, None, f"slices are for closed loops: {problem}", _FIX)
     for name in experiment.load.chosen_shapes():
         yield InputError(f"load.{name}", None, "slices are for a constant load", _FIX)
     for variant in experiment.variants:

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dbdyno.finding import Finding
+from dbdyno.judge.capacity import Capacities
 from dbdyno.judge.effects import Judged
-from dbdyno.judge.figures import THROUGHPUT
+from dbdyno.judge.figures import HIGHER_IS_BETTER
 from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import finite
-from dbdyno.stats.paired import Bound, Effect, Ratios
+from dbdyno.stats.paired import Bound, Effect, Ratios, effect, ratio_bounds
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store import verdict
@@ -29,7 +30,8 @@ from dbdyno.store.verdict import OrderEffect
 class Scale:
     """The metric and the limits of a verdict; the same for all comparisons of an experiment."""
 
-    # Throughput in a closed loop. In an open loop the rate fixes the throughput, so latency is compared.
+    # Throughput in a closed loop. In an open loop the rate fixes the throughput, so latency is compared, or
+    # the capacity under a promise.
     metric: Metric
     # None if the experiment declares no zone of equivalence; the verdict is then never "equivalent".
     delta_percent: float | None
@@ -39,7 +41,7 @@ class Scale:
     @property
     def higher_is_faster(self) -> bool:
         """Whether a higher value of the metric is better."""
-        return self.metric == THROUGHPUT
+        return self.metric in HIGHER_IS_BETTER
 
     def limit_percent(self, max_loss_percent: float) -> float:
         """The change of the metric that is the largest allowed loss."""
@@ -63,17 +65,11 @@ class Pairs:
             other = self.variant[block]
             paired = block_ratio([(-1.0, base), (1.0, other)], metric)
             lows[block], highs[block] = (
-                _ratio(base.log_bounds(metric), other.log_bounds(metric))
+                ratio_bounds(base.log_bounds(metric), other.log_bounds(metric))
                 if paired is None
                 else (paired, paired)
             )
         return Ratios(lows, highs)
-
-
-def _ratio(base: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Bounds of a log ratio, from the bounds of both logarithms; infinite if unknown."""
-    low, high = other[0] - base[1], other[1] - base[0]
-    return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
 
 
 def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant: str) -> Pairs:
@@ -112,6 +108,8 @@ class Comparison:
     # Other processes disturbed blocks that count, and no override permits it.
     is_disturbed: bool = False
     stops: tuple[Finding, ...] = ()
+    # The capacities under the promise of the experiment. The verdict is about them, not about single loads.
+    capacities: Capacities | None = None
     # Number of blocks of this comparison in which all trials have run, and number of planned blocks.
     blocks: tuple[int, int] = (0, 0)
     # With `design.stop`, the number of blocks that the run may have.
@@ -152,7 +150,10 @@ def comparison_entry(
         workload=comparison.workload,
         identical=True if comparison.is_identical else None,
         differs=list(comparison.differences) or None,
-        points=[_point(comparison, index) for index in range(len(comparison.pairs))],
+        points=[
+            _point(comparison, index) if comparison.capacities is None else _rate_point(pairs, comparison)
+            for index, pairs in enumerate(comparison.pairs)
+        ],
         curve=verdict.CombinedEffect(
             metric=comparison.scale.metric,
             **change(overall),
@@ -164,21 +165,42 @@ def comparison_entry(
             verdict=comparison.verdict.value if comparison.verdict else None,
             sentence=sentence,
         ),
+        capacity=comparison.capacities.entry() if comparison.capacities else None,
         second_lines=list(second_lines) or None,
         order=comparison.order,
     )
 
 
+def _rate_point(pairs: Pairs, comparison: Comparison) -> verdict.Point:
+    """One entry of `points` with a promise: the promised percentile at one rate. It is part of the capacity,
+    and has no interval and no verdict of its own.
+    """
+    assert comparison.capacities is not None, "the caller has checked it"
+    scale = replace(comparison.scale, metric=comparison.capacities.promise.metric)
+    estimate = effect(pairs.ratios(scale.metric))
+    estimate = replace(estimate, interval_percent=None) if estimate else None
+    return _entry(comparison, scale, pairs, estimate, None)
+
+
 def _point(comparison: Comparison, index: int) -> verdict.Point:
-    """One entry of `points` in verdict.json. Its two values are medians over the blocks."""
-    scale, pairs, effect = comparison.scale, comparison.pairs[index], comparison.judged.load_effects[index]
+    """One entry of `points` in verdict.json."""
     word = comparison.judged.load_verdicts[index]
+    shown = None if comparison.is_factorial and word not in _WITHOUT_RESULT else word
+    load_effect = comparison.judged.load_effects[index]
+    floors = comparison.load_floors
+    point = _entry(comparison, comparison.scale, comparison.pairs[index], load_effect, shown)
+    return point.model_copy(update={"noise_floor_percent": finite(floors[index]) if floors else None})
+
+
+def _entry(
+    comparison: Comparison, scale: Scale, pairs: Pairs, effect: Effect | None, word: Verdict | None
+) -> verdict.Point:
+    """One entry of `points`. Its two values are medians over the blocks."""
     by_role = {"baseline": pairs.baseline, "variant": pairs.variant}
     censored = {
         name: any(t.figures is not None and scale.metric in t.figures.censored for t in by_block.values())
         for name, by_block in by_role.items()
     }
-    floors = comparison.load_floors
     return verdict.Point(
         at=pairs.at,
         metric=scale.metric,
@@ -186,13 +208,13 @@ def _point(comparison: Comparison, index: int) -> verdict.Point:
         variant=_median(pairs.variant, scale.metric),
         **change(effect),
         confidence=1.0 - comparison.judged.assessment.alpha,
-        noise_floor_percent=finite(floors[index]) if floors else None,
+        noise_floor_percent=None,
         delta_percent=scale.delta_percent,
         blocks=effect.blocks if effect else 0,
         trials=verdict.TrialIndices(
             **{name: [t.index for t in by_block.values()] for name, by_block in by_role.items()}
         ),
-        verdict=None if comparison.is_factorial and word not in _WITHOUT_RESULT else word.value,
+        verdict=word.value if word else None,
         censored=verdict.CensoredMedians(**censored) if any(censored.values()) else None,
     )
 
@@ -234,6 +256,11 @@ def comparison_blocks(comparison: Comparison) -> ComparisonBlockEffects:
     """The effect in every single block, for the charts."""
     assessment = comparison.judged.assessment
     is_finished = comparison.judged.verdict != Verdict.UNFINISHED
+    effects: Sequence[Effect | None] = assessment.load_effects
+    ratios_of_loads: Sequence[Ratios] = assessment.ratios
+    if comparison.capacities is not None:
+        effects = [None] * len(comparison.pairs)
+        ratios_of_loads = [one.ratios(comparison.capacities.promise.metric) for one in comparison.pairs]
     return ComparisonBlockEffects(
         variant=comparison.variant,
         workload=comparison.workload,
@@ -243,9 +270,7 @@ def comparison_blocks(comparison: Comparison) -> ComparisonBlockEffects:
                 p_value=effect.p_value if effect and is_finished else None,
                 percent=_blocks_percent(ratios),
             )
-            for pairs, effect, ratios in zip(
-                comparison.pairs, assessment.load_effects, assessment.ratios, strict=True
-            )
+            for pairs, effect, ratios in zip(comparison.pairs, effects, ratios_of_loads, strict=True)
         ],
         curve=BlockEffects(
             p_value=overall_p_value(comparison.judged), percent=_blocks_percent(assessment.overall_ratios)

@@ -13,6 +13,7 @@ from dbdyno.experiment.differences import describe_differences, is_identical
 from dbdyno.experiment.family import family_size, is_factorial
 from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.finding import Finding
+from dbdyno.judge.capacity import capacities
 from dbdyno.judge.comparison import Comparison, Scale, pair
 from dbdyno.judge.effects import (
     Assessment,
@@ -23,7 +24,7 @@ from dbdyno.judge.effects import (
     judge_family,
     judge_identical,
 )
-from dbdyno.judge.figures import LATENCY_P95, THROUGHPUT
+from dbdyno.judge.figures import CAPACITY, LATENCY_P95, THROUGHPUT
 from dbdyno.judge.order_effect import order_effect
 from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.verdict_rule import Circumstances
@@ -37,10 +38,11 @@ REASONS = 2
 
 def scale(experiment: Experiment) -> Scale:
     """The metric and limits of an experiment's verdicts. A closed loop compares throughput, an open
-    loop latency.
+    loop latency, a promise capacity.
     """
+    load = experiment.load
     return Scale(
-        metric=LATENCY_P95 if experiment.load.rate else THROUGHPUT,
+        metric=CAPACITY if load.promise else LATENCY_P95 if load.rate else THROUGHPUT,
         delta_percent=experiment.design.delta_percent,
         alpha=ALPHA / family_size(experiment),
     )
@@ -131,9 +133,12 @@ class _Pending:
         allowed = experiment.design.max_loss_percent
         self.limit_percent = None if allowed is None else self.scale.limit_percent(allowed)
         self.pairs = tuple(pair(self.trials, p.as_dict(), *self.names[:2]) for p in experiment.load.points())
+        self.capacities = capacities(self.trials, experiment.load, *self.names[:2])
         is_alone = self.is_identical or is_factorial(experiment)
         self.assessment: Assessment = assess(
-            [p.ratios(self.scale.metric) for p in self.pairs],
+            [self.capacities.ratios()]
+            if self.capacities
+            else [p.ratios(self.scale.metric) for p in self.pairs],
             ALPHA if is_alone else self.scale.alpha,
             stopping(experiment, 1 if is_alone else family_size(experiment)),
         )
@@ -171,6 +176,7 @@ class _Pending:
             is_factorial=is_factorial(self.experiment) and not self.is_identical,
             is_disturbed=self.is_disturbed,
             stops=tuple(self.stops),
+            capacities=self.capacities,
             blocks=finished_and_planned(self.trials, self.experiment),
             blocks_at_most=blocks_at_most(self.trials, self.experiment),
             failures=dict(failures(self.trials)),

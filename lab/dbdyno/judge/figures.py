@@ -16,6 +16,10 @@ MICROSECONDS = 1_000_000.0
 # The metrics that verdicts compare.
 THROUGHPUT: Final = "throughput"
 LATENCY_P95: Final = "latency_p95_us"
+# The highest rate at which a variant keeps the promise of the experiment.
+CAPACITY: Final = "capacity"
+# The metrics of which more is better.
+HIGHER_IS_BETTER = frozenset({THROUGHPUT, CAPACITY})
 PERCENTILES = {
     "latency_p50_us": 50.0,
     "latency_p90_us": 90.0,

@@ -15,7 +15,7 @@ from dbdyno.experiment.family import has_verdict, is_factorial
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.decision import is_disturbed, relevant_to
-from dbdyno.judge.figures import THROUGHPUT
+from dbdyno.judge.figures import HIGHER_IS_BETTER
 from dbdyno.judge.wording import METRICS, SIDE_SURE, decimals_for, loads
 from dbdyno.problem import Problem
 from dbdyno.store.verdict import (
@@ -119,7 +119,7 @@ def is_forbidden(comparison: Comparison, max_loss_percent: float, identical: Com
 
 def _estimated_loss(entry: Comparison) -> float | None:
     estimate = entry.curve.effect_percent
-    return -estimate if estimate is not None and entry.curve.metric == THROUGHPUT else estimate
+    return -estimate if estimate is not None and entry.curve.metric in HIGHER_IS_BETTER else estimate
 
 
 def _losses(entry: Comparison, load: int | None = None) -> tuple[float, float] | None:
@@ -129,7 +129,7 @@ def _losses(entry: Comparison, load: int | None = None) -> tuple[float, float] |
         return None
     # An infinite end is null; a change is never below -100 %.
     low, high = (math.inf if end is None else end for end in ends)
-    return (-high, -low) if entry.curve.metric == THROUGHPUT else (low, high)
+    return (-high, -low) if entry.curve.metric in HIGHER_IS_BETTER else (low, high)
 
 
 def _is_noise(effect: CombinedEffect | Point, of_identical: CombinedEffect | Point | None) -> bool:
@@ -184,7 +184,7 @@ def _sentence(
         reason = _WITHOUT_INTERVAL.get(comparison.curve.verdict or "", "there is no interval")
         return f"gate: {where}: {'not judged' if word == 'not-comparable' else 'undecided'}, because {reason}"
     confidence = f"{round(100.0 * comparison.curve.confidence, 1):g} %"
-    average = " on average" if len(comparison.points) > 1 else ""
+    average = " on average" if len(comparison.points) > 1 and comparison.capacity is None else ""
     range_ = _range_text(comparison.curve.metric, ends, word, max_loss_percent)
     text = f"gate: {where}: {range_}{average} ({confidence})"
     if word in {"worse", "not-inferior"}:
@@ -210,13 +210,15 @@ def _range_text(metric: str, ends: tuple[float, float], word: GateResult, max_lo
     digits = decimals_for(ends, max_loss_percent)
     least, most = (f"{end:.{digits}f} %" if math.isfinite(end) else "an unknown amount" for end in ends)
     if ends[1] <= 0.0:
-        return "no loss of throughput" if metric == THROUGHPUT else f"no higher {METRICS[metric]}"
+        return (
+            f"no loss of {METRICS[metric]}" if metric in HIGHER_IS_BETTER else f"no higher {METRICS[metric]}"
+        )
     if word == "worse" and ends[0] > max_loss_percent:
         amount = f"at least {least}"
     elif ends[0] > 0.0:
         amount = f"{least} to {most}"
     else:
         amount = f"at most {most}"
-    if metric == THROUGHPUT:
-        return f"loses {amount} of throughput"
+    if metric in HIGHER_IS_BETTER:
+        return f"loses {amount} of {METRICS[metric]}"
     return f"{METRICS[metric]} higher by {amount}"

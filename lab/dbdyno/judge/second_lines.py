@@ -129,7 +129,9 @@ def _lines(comparison: Comparison, looks: Looks | None) -> list[Line]:
     rows: list[tuple[int, SecondMetric, Ratios, float, float]] = []
     for load, pairs in enumerate(comparison.pairs):
         blocks = [(base, pairs.variant[block]) for block, base in pairs.baseline.items()]
-        if not all(_is_comparable(trial, comparison.scale.metric) for pair in blocks for trial in pair):
+        promised = comparison.capacities and comparison.capacities.promise.metric
+        metric_of_load = promised or comparison.scale.metric
+        if not all(_is_comparable(trial, metric_of_load) for pair in blocks for trial in pair):
             continue
         for metric, value in _values(blocks):
             if metric != comparison.scale.metric:
@@ -215,7 +217,8 @@ def contradictions(comparison: Comparison, lines: Sequence[Line]) -> list[Line]:
         is_equivalent = comparison.judged.verdict == Verdict.EQUIVALENT
         if is_equivalent and delta is not None and line.effect.lies_within(delta):
             continue
-        verdict = comparison.judged.load_verdicts[line.load]
+        # The capacity has one verdict for all rates.
+        verdict = comparison.judged.load_verdicts[0 if comparison.capacities else line.load]
         if verdict not in (Verdict.FASTER, Verdict.SLOWER):
             verdict = comparison.judged.verdict
         same = {Verdict.FASTER: "better", Verdict.SLOWER: "worse"}.get(verdict)

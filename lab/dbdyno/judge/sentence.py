@@ -23,14 +23,17 @@ from dbdyno.judge.wording import (
     blocks_clause,
     blocks_of,
     change,
+    confidence,
+    decimals_for,
     effect_text,
     excluded,
     has_no_estimate,
+    is_ratio,
     is_unknown,
     join_words,
     loads,
 )
-from dbdyno.stats.paired import Effect
+from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.verdict_rule import Verdict
 
@@ -107,6 +110,8 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
     relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
     where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
+    if comparison.capacities is not None and effect.is_significant and effect.bound == Bound.EXACT:
+        return f"{_capacity(comparison, effect, faster=faster)}; {_blocks(comparison, effect)}"
     if _has_several_loads(comparison):
         if all(verdict == judged.verdict for verdict in judged.load_verdicts):
             relation += " at every load"
@@ -122,6 +127,26 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
             where = "; ".join([*([", ".join(parts)] if parts else []), where])
     text = f"{relation}: {_effect(comparison, effect)}, {where}"
     return text if effect.is_significant else f"{text}; {SIZE_UNSURE}"
+
+
+def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
+    """The direction of a known capacity: b serves 5.1 % (95 % interval 2.3 to 7.8) fewer transactions …"""
+    capacities, ends, change_percent = comparison.capacities, effect.interval_percent, effect.effect_percent
+    assert capacities is not None, "the caller has checked it"
+    assert ends is not None, "a significant effect has an interval"
+    if is_ratio(change_percent) or has_no_estimate(effect) or not all(map(math.isfinite, ends)):
+        relation = better(comparison.scale.metric, faster=faster)
+        shown = f"{_effect(comparison, effect)}, {_where(comparison)}"
+        return f"{comparison.variant} {relation} {comparison.baseline}: {shown}"
+    digits = decimals_for((change_percent, *ends))
+    low, high = sorted(abs(end) for end in ends)
+    inside = f"{confidence(effect.alpha)} {low:.{digits}f} to {high:.{digits}f}"
+    size = f"{abs(change_percent):.{digits}f} % ({inside}) {'more' if faster else 'fewer'}"
+    return (
+        f"{comparison.variant} serves {size} "
+        f"transactions per second than {comparison.baseline} while {capacities.promise.text()}: "
+        f"{capacities.text()}, {comparison.workload}"
+    )
 
 
 def _identical(comparison: Comparison, effect: Effect) -> str:
@@ -172,6 +197,11 @@ def _equivalent(comparison: Comparison, effect: Effect) -> str:
             f"{variant} {relation} {baseline} by less than {delta:g} % (declared): "
             f"{_effect(comparison, effect)}, {_where(comparison)}; {blocks}"
         )
+    if comparison.capacities is not None:
+        return (
+            f"{baseline} and {variant} are equivalent: any difference in {metric} is within "
+            f"±{delta:g} % (declared); {_effect(comparison, effect)}, {_where(comparison)}; {blocks}"
+        )
     at = loads([pair.at for pair in comparison.pairs])
     each = f"at each of {at.removeprefix('at ')}" if _has_several_loads(comparison) else at
     return (
@@ -189,7 +219,7 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
             f"Undecided because other processes disturbed the trials: {text}; {_blocks(comparison, effect)}"
         )
     text = f"Undecided: {text}"
-    if is_unknown(effect):
+    if is_unknown(effect) and comparison.capacities is None:
         name = METRICS[comparison.scale.metric]
         text = (
             f"Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {name}, "
@@ -249,7 +279,7 @@ def _not_comparable(comparison: Comparison) -> str:
 
 
 def _has_several_loads(comparison: Comparison) -> bool:
-    return len(comparison.pairs) > 1
+    return len(comparison.pairs) > 1 and comparison.capacities is None
 
 
 def _effect(comparison: Comparison, effect: Effect) -> str:
@@ -267,7 +297,10 @@ def _estimate(comparison: Comparison, effect: Effect | None) -> str:
 
 
 def _where(comparison: Comparison) -> str:
-    """Workload and loads."""
+    """Workload and loads; with a promise, workload, promise and capacities."""
+    if comparison.capacities is not None:
+        capacities = comparison.capacities
+        return f"{comparison.workload} while {capacities.promise.text()} ({capacities.text()})"
     return f"{comparison.workload} {loads([pair.at for pair in comparison.pairs])}"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from dbdyno.judge.figures import LATENCY_P95, THROUGHPUT
+from dbdyno.judge.figures import CAPACITY, LATENCY_P95, THROUGHPUT
 from dbdyno.stats.paired import Bound, Effect
 
-METRICS = {THROUGHPUT: "throughput", LATENCY_P95: "p95 latency"}
+METRICS = {THROUGHPUT: "throughput", CAPACITY: "capacity", LATENCY_P95: "p95 latency"}
 # Beyond these changes in percent, the text gives a ratio, which is easier to read.
 RATIO_BELOW, RATIO_ABOVE = -50.0, 100.0
 # Text for an infinite ratio: most trials of the baseline failed and count as 0.
@@ -230,6 +230,8 @@ def better(metric: str, *, faster: bool) -> str:
     """The relation of two variants: "is faster than", "has a lower p95 latency than"."""
     if metric == THROUGHPUT:
         return f"is {'faster' if faster else 'slower'} than"
+    if metric == CAPACITY:
+        return f"has a {'higher' if faster else 'lower'} capacity than"
     return f"has a {'lower' if faster else 'higher'} {METRICS[metric]} than"
 
 

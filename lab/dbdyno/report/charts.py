@@ -21,7 +21,8 @@ def all_charts(report: Report) -> list[Chart]:
             for trial in report.trials
             if trial.workload == workload and value(trial, "throughput") is not None
         ]
-        for metric in ("throughput", "latency_p95_us"):
+        promise = report.experiment.load.promise
+        for metric in ("throughput", promise.metric if promise else "latency_p95_us"):
             if any(value(trial, metric) is not None for trial in results):
                 charts.append(load_chart(report, workload, results, metric))
         if results and (entries := report.scaling_rows(workload)):

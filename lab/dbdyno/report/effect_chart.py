@@ -83,6 +83,8 @@ def effect_charts(
 
 def _labelled_effects(comparison: Comparison, blocks: ComparisonBlockEffects) -> list[LabelledEffect]:
     """One effect per load and, if there are several loads, one for all loads combined."""
+    if comparison.capacity is not None:
+        return [(formatting.METRICS["capacity"], comparison.curve, blocks.curve.percent)]
     effects: list[LabelledEffect] = []
     for point, single in zip(comparison.points, blocks.points, strict=True):
         ((unit, value),) = point.at.items()
@@ -133,7 +135,8 @@ def _row(label: str, effect: JudgedEffect, axis: _Axis, color: str) -> Row:
 
 
 def _caption(comparison: Comparison, effects: Sequence[LabelledEffect], rows: Sequence[Row]) -> str:
-    points, curve = comparison.points, comparison.curve
+    curve = comparison.curve
+    points = comparison.points if comparison.capacity is None else [curve]
     simultaneous = "simultaneous " if len(points) > 1 else ""
     bars = (
         f"bars: {simultaneous}{formatting.ci_heading(points)}; "

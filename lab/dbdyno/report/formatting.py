@@ -44,7 +44,9 @@ SEVERITIES = {"stop": "stop", "warn": "warning", "note": "note"}
 # Metric -> text.
 METRICS = {
     "throughput": "throughput",
+    "capacity": "capacity",
     "latency_p50_us": "p50 latency",
+    "latency_p90_us": "p90 latency",
     "latency_p95_us": "p95 latency",
     "latency_p99_us": "p99 latency",
     "latency_p999_us": "p99.9 latency",
@@ -245,6 +247,27 @@ def median(point: Point, variant: Literal["baseline", "variant"]) -> str:
     """The median of one of the two variants at a load, with its unit; "> x" if it is only a lower bound."""
     is_lower_bound = point.censored is not None and getattr(point.censored, variant)
     return metric_value(point.metric, getattr(point, variant), censored=is_lower_bound)
+
+
+def combined(comparison: Comparison) -> tuple[str, str, str]:
+    """The row of the effect over all loads: its title and, with a promise, the capacities of baseline and
+    variant.
+    """
+    if comparison.capacity is None:
+        return ALL_LOADS, "", ""
+    return (
+        METRICS["capacity"],
+        _capacity(comparison.capacity.baseline),
+        _capacity(comparison.capacity.variant),
+    )
+
+
+def _capacity(ends: tuple[float | None, float | None]) -> str:
+    """A capacity with its unit: "801 /s", "> 900 /s", "< 500 /s"."""
+    low, high = ends
+    if low is not None:
+        return f"{'> ' if high is None else ''}{metric_value('throughput', low)}"
+    return MISSING if high is None else f"{'< ' if high else ''}{metric_value('throughput', high)}"
 
 
 def latency(figures: Figures, name: str) -> str:

@@ -30,7 +30,8 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     ]
     middle_values = medians(report, trials, metric)
     unit = "offered transactions/s" if report.is_open_loop else "connections"
-    title = "transactions/s" if metric == "throughput" else "p95 latency, milliseconds"
+    name, promise = formatting.METRICS[metric], report.experiment.load.promise
+    title = "transactions/s" if metric == "throughput" else f"{name}, milliseconds"
     x = alt.X(
         "x:Q",
         scale=load_scale(trials),
@@ -38,7 +39,10 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     )
     y = alt.Y(
         "value:Q",
-        scale=alt.Scale(zero=False, nice=True),
+        # Beyond the capacity the latency is many times as high.
+        scale=alt.Scale(
+            type="log" if promise and metric == promise.metric else "linear", zero=False, nice=True
+        ),
         axis=alt.Axis(title=title, tickCount=6, minExtent=48),
     )
     lines = chart_of(middle_values).mark_line(strokeWidth=2)
@@ -47,17 +51,21 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
         lines.encode(x=x, y=y, color=color(report), strokeDash=dash(report)),
         marks.encode(x=x, y=y, color=color(report), shape=shape(report)),
     ]
-    metric_name = "Throughput" if metric == "throughput" else "p95 latency"
+    if promise and metric == promise.metric:
+        layers.append(chart_of([{"value": promise.limit_s * 1e3}]).mark_rule(strokeDash=[6, 3]).encode(y=y))
+    metric_name = "Throughput" if metric == "throughput" else name
     details = "; ".join(
         f"{m['variant']} at {m['load']:g}: {formatting.rate(m['value'])}"
         for m in sorted(middle_values, key=lambda m: (m["variant"], m["load"]))
     )
     return Chart(
-        name=f"{'throughput' if metric == 'throughput' else 'latency-p95'}-{workload}",
+        name=f"{metric.removesuffix('_us').replace('_', '-')}-{workload}",
         title=f"{metric_name} of {workload}",
         description=f"{metric_name} ({title}) over {unit}, medians of the blocks. {details}.",
         caption="Lines: medians of the blocks; marks: individual blocks. "
-        "The vertical axis may not begin at zero." + _failures(trials, metric),
+        "The vertical axis may not begin at zero."
+        + (f" Dashed: {promise.text()}." if promise and metric == promise.metric else "")
+        + _failures(trials, metric),
         specification=layered(layers, HALF_WIDTH, HEIGHT),
         width="half",
     )

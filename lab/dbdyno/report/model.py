@@ -152,7 +152,7 @@ class Report:
     @property
     def is_open_loop(self) -> bool:
         """Whether the load is a rate. If it is, the verdict compares latency."""
-        return bool(self.experiment.load.rate)
+        return self.experiment.load.is_open
 
 
 def gather(run: Run) -> Report:

@@ -115,7 +115,7 @@ def _order(design: Design) -> str:
 def _load(report: Report) -> str:
     load = report.experiment.load
     text = "closed loop: each connection begins its next transaction when the last one has ended"
-    if load.rate:
+    if load.is_open:
         busy = formatting.load("connections", load.connections[0])
         text = f"open loop, {load.arrivals} arrivals, at most {busy} busy"
     return f"{text}; {load.shape.text()}" if load.shape else text

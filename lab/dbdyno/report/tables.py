@@ -94,7 +94,7 @@ def as_markdown(run: Run) -> str:
 
 def _comparison(report: Report, comparison: Comparison) -> list[str]:
     baseline, variant = _escaped(report.verdict.baseline), _escaped(comparison.variant)
-    metric = formatting.METRICS[comparison.curve.metric]
+    metric = formatting.METRICS[comparison.points[0].metric]
     ci = formatting.ci_heading(comparison.points)
     lines = [
         f"{_escaped(comparison.workload)}, {metric}, medians of the blocks ({formatting.CHANGE_NOTE}):",
@@ -110,7 +110,8 @@ def _comparison(report: Report, comparison: Comparison) -> list[str]:
         )
     if len(comparison.points) > 1:
         effect = _effect(report, comparison.curve, comparison.points[0].confidence)
-        lines.append(f"| {formatting.ALL_LOADS} | | | {effect} |")
+        cells = " ".join(f"| {cell}".rstrip() for cell in formatting.combined(comparison))
+        lines.append(f"{cells} | {effect} |")
     if comparison.order:
         lines += [
             "",

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.promise import found_rates
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
@@ -211,11 +212,13 @@ class _Comparison:
         return trial.slot + len(self._experiment.variants) * titles.index(trial.workload)
 
     def _plan_warmup_trials(self, titles: Sequence[str]) -> list[Trial]:
-        """The trials that determine the warm-up; none if an earlier attempt has determined it or has run
-        trials.
+        """The trials that determine the warm-up and the rates of a promise; none if an earlier attempt has
+        determined both, or has run trials.
         """
-        chosen = derived_warmup_s(self._run) is not None or bool(self._run.trials())
-        if chosen or not self._todo or not warmup.has_warmup_trials(self._experiment):
+        experiment = self._experiment
+        has_rates = experiment.load.has_rates or not experiment.load.needs_probe
+        has_warmup = derived_warmup_s(self._run) is not None or not warmup.has_warmup_trials(experiment)
+        if (has_rates and has_warmup) or self._run.trials() or not self._todo:
             return []
         return warmup.warmup_trials(self._experiment, titles)
 
@@ -252,7 +255,11 @@ class _Comparison:
         for number, trial in enumerate(trials, start=1):
             server = self._server_of(trial)
             length_s = warmup.length_s(experiment)
-            coordinator.step(f"{trial.variant}: {length_s:.0f} s of load to determine the warm-up")
+            sought = ["warm-up"] if warmup.has_warmup_trials(experiment) else []
+            sought += ["rates"] if experiment.load.needs_probe else []
+            coordinator.step(
+                f"{trial.variant}: {length_s:.0f} s of load to determine the {' and the '.join(sought)}"
+            )
             with coordinator.stopping_on_failure(server):
                 description = self._start_server(data, slots, server, trial).description
                 assert description is not None, "a server is described when it has started"
@@ -269,12 +276,24 @@ class _Comparison:
             coordinator.keep(hook_findings(trial, hook_failures))
             data.finish_group(server, servers[number:])
             coordinator.listen(progress.WarmupTrialEnded())
-        if entries:
+        if entries and experiment.load.needs_probe:
+            self._use_rates(warmup.peaks(entries))
+        if entries and warmup.has_warmup_trials(experiment):
             document = warmup.to_document(experiment, entries)
             write_warmup_trials(self._run, document)
             coordinator.listen(progress.WarmupChosen(document["warmup_s"]))
             coordinator.keep(warmup.findings(experiment, document))
             coordinator.step(warmup.describe(experiment, document, len(self._todo)))
+
+    def _use_rates(self, peaks: Mapping[str, float]) -> None:
+        """Store the rates of a promise, and use them in all trials."""
+        rates = found_rates(min(peaks.values()))
+        self._run.set_rates(rates, peaks)
+        self._experiment.load.set_found_rates(tuple(rates))
+        by_index = {trial.index: trial for trial in self._run.schedule()}
+        self._todo = [by_index[trial.index] for trial in self._todo]
+        reached = ", ".join(f"{name} {peak:,.0f}/s" for name, peak in peaks.items())
+        self._coordinator.step(f"rates: {rates[0]:g} to {rates[-1]:g} transactions/s ({reached})")
 
     def _plan_repeats(self) -> list[Trial]:
         """Add the trials of repeated blocks to the run and return them; the second call returns none."""

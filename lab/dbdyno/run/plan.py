@@ -134,7 +134,7 @@ def scheduling(experiment: Experiment, variant: Variant) -> str:
     if experiment.client.scheduling is not None:
         return experiment.client.scheduling
     shared = any(experiment.shares_cpus(any_variant) for any_variant in (*experiment.variants, variant))
-    return "batch" if shared and not experiment.load.rate else "normal"
+    return "batch" if shared and not experiment.load.is_open else "normal"
 
 
 def _load(load: Load, point: Point) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _load(load: Load, point: Point) -> dict[str, Any]:
     if load.think_time_s is not None:
         key = "us" if load.think == "constant" else "mean_us"
         section["think_time"] = {load.think: {key: round(load.think_time_s * US)}}
-    if load.queue_limit is not None:
+    if load.queue_limit is not None and point.rate is not None:
         section["queue_limit"] = load.queue_limit
     if load.reconnect_every:
         section["reconnect_every"] = load.reconnect_every
@@ -151,5 +151,5 @@ def _load(load: Load, point: Point) -> dict[str, Any]:
 
 def _shape(load: Load, point: Point) -> str | dict[str, Any]:
     if load.shape is not None:
-        return load.shape.plan(point.rate or point.connections, load.arrivals if load.rate else None)
+        return load.shape.plan(point.rate or point.connections, load.arrivals if load.is_open else None)
     return "closed" if point.rate is None else {load.arrivals: {"rate_per_s": point.rate}}

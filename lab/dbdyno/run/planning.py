@@ -22,7 +22,7 @@ from dbdyno.run import progress
 from dbdyno.run.estimate import ROW_BYTES, Estimate
 from dbdyno.run.loading import data_key
 from dbdyno.run.pilot import has_pilot
-from dbdyno.run.warmup import has_warmup_trials, length_s, warmup_trials
+from dbdyno.run.warmup import has_trials, length_s, warmup_trials
 from dbdyno.servers.machine import this_machine
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.precision import factors, scatter
@@ -184,7 +184,7 @@ def time_shares(run: Run) -> Shares | None:
     total_s = (call.ended_unix_us - call.began_unix_us) / 1e6
     derived_s = derived_warmup_s(run)
     # The warm-up trials ran in the call of the first trial.
-    is_first = derived_s is not None and min(starts) >= call.began_unix_us
+    is_first = (derived_s is not None or experiment.load.needs_probe) and min(starts) >= call.began_unix_us
     number = len(warmup_trials(experiment, [one.title for one in experiment.workloads])) if is_first else 0
     each_s = experiment.load.warmup_allowance_s() if derived_s is None else derived_s
     warming_s = count * each_s + number * length_s(experiment)
@@ -254,7 +254,7 @@ def _estimate(experiment: Experiment, earlier: Sequence[Earlier]) -> Estimate:
     estimate = Estimate(experiment)
     trials = (
         warmup_trials(experiment, [one.title for one in experiment.workloads])
-        if has_warmup_trials(experiment)
+        if has_trials(experiment)
         else []
     )
     began = progress.Began(

@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.durations import format_duration
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import Experiment, Point
+from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
+from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
@@ -49,8 +52,15 @@ def has_warmup_trials(experiment: Experiment) -> bool:
     )
 
 
+def has_trials(experiment: Experiment) -> bool:
+    """Whether trials before the first block determine the warm-up, or find the rates of a promise."""
+    return has_warmup_trials(experiment) or experiment.load.needs_probe
+
+
 def length_s(experiment: Experiment) -> float:
-    """The length of a warm-up trial in seconds."""
+    """The length of a warm-up trial in seconds; a trial that only finds rates is as long as the others."""
+    if not has_warmup_trials(experiment):
+        return experiment.load.warmup_allowance_s() + experiment.load.duration_s
     return max(LENGTH_MIN_S, LENGTH_FACTOR * experiment.load.duration_s)
 
 
@@ -60,7 +70,11 @@ def warmup_trials(experiment: Experiment, titles: Iterable[str]) -> list[Trial]:
 
     The schedule does not contain them: their indexes are negative, and the last one is -1.
     """
-    highest = max(experiment.load.points(), key=lambda point: point.rate or point.connections)
+    load = experiment.load
+    highest = max(load.points(), key=lambda point: point.rate or point.connections)
+    if load.needs_probe:
+        # A closed loop at all connections, whose throughput limits the rates.
+        highest = Point(connections=load.connections[0])
     settings = [
         (title, variant.name, slot) for title in titles for slot, variant in enumerate(experiment.variants)
     ]
@@ -112,7 +126,7 @@ def run_warmup_trial(
             hooks.abort()
             raise
         hooks.after()
-    seconds = _seconds(intervals, open_loop=bool(experiment.load.rate))
+    seconds = _seconds(intervals, open_loop=trial.point.rate is not None)
     if not failure and not seconds:
         failure = "no transaction ended in at least one second"
     entry: WarmupTrial = {
@@ -120,16 +134,21 @@ def run_warmup_trial(
         "workload": trial.workload,
         "at": trial.point.as_dict(),
         "length_s": planned_s,
-        "settle_s": None if failure else settle(seconds),
-        "series": [
-            math.fsum(seconds[first : first + MEAN_S]) / MEAN_S
-            for first in range(0, len(seconds) - MEAN_S + 1, MEAN_S)
-        ],
+        "settle_s": settle(seconds) if not failure and has_warmup_trials(experiment) else None,
+        "series": [fmean(seconds[end - MEAN_S : end]) for end in range(MEAN_S, len(seconds) + 1, MEAN_S)],
         "failure": failure or None,
         "records": writer.records,
         "hooks": writer.hooks,
     }
+    if not failure and trial.point.rate is None:
+        entry["peak"] = _peak(experiment, seconds, planned_s)
     return entry, hooks.failures
+
+
+def _peak(experiment: Experiment, seconds: Sequence[float], length_s: float) -> float:
+    """The throughput at the end of a closed-loop trial: in the last third of a warm-up trial."""
+    tail_s = length_s / 3.0 if has_warmup_trials(experiment) else experiment.load.duration_s
+    return fmean(seconds[-max(1, round(tail_s)) :])
 
 
 def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:
@@ -163,6 +182,29 @@ def _warmup_s(entry: WarmupTrial, experiment: Experiment) -> float:
     if entry["failure"] is not None or entry["settle_s"] is None:
         return experiment.load.warmup_allowance_s()
     return MARGIN * entry["settle_s"]
+
+
+def describe_probe(experiment: Experiment) -> str:
+    """What finds the rates of a promise, in one line."""
+    load = experiment.load
+    return (
+        f"{len(SHARES)} rates from {SHARES[0] * 100:.0f} to {SHARES[-1] * 100:.0f} % of the throughput of "
+        f"the weaker variant at {load.connections[0]} connections, measured by one trial of "
+        f"{length_s(experiment):g} s per variant"
+    )
+
+
+def peaks(entries: Sequence[WarmupTrial]) -> dict[str, float]:
+    """Variant -> its highest throughput. Raises Problem if a trial failed."""
+    for entry in entries:
+        if not entry.get("peak"):
+            raise Problem(
+                f"the rates of the promise are unknown: the trial of {entry['variant']} that finds them "
+                f"failed ({entry['failure']})",
+                "Give rate = [...] in [load], or lower connections",
+                ExitCode.NOT_COMPARABLE,
+            )
+    return {entry["variant"]: entry["peak"] for entry in entries}
 
 
 def describe(experiment: Experiment, document: WarmupTrials, trials: int) -> str:

@@ -26,6 +26,8 @@ from dbdyno.stats.repeated_joint import repeated_joint_intervals
 from dbdyno.stats.signed_rank import hodges_lehmann, interval, p_value, percent
 
 ALPHA = 0.05
+# Lower and upper bound of a logarithm.
+LogBounds = tuple[float, float]
 
 
 class Bound(StrEnum):
@@ -89,6 +91,12 @@ class Ratios:
             {block: low - null for block, low in self.lows.items()},
             {block: high - null for block, high in self.highs.items()},
         )
+
+
+def ratio_bounds(base: LogBounds, other: LogBounds) -> LogBounds:
+    """Bounds of a log ratio, from the bounds of both logarithms; infinite if unknown."""
+    low, high = other[0] - base[1], other[1] - base[0]
+    return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
 
 
 def effect(ratios: Ratios, alpha: float = ALPHA, looks: Looks | None = None) -> Effect | None:

@@ -18,7 +18,15 @@ PointDict = Annotated[
 ]
 # The lower and the upper end of an interval; null for an end that is unknown or infinite.
 IntervalEnds = tuple[float | None, float | None]
-Metric = Literal["throughput", "latency_p95_us"]
+Metric = Literal[
+    "throughput",
+    "capacity",
+    "latency_p50_us",
+    "latency_p90_us",
+    "latency_p95_us",
+    "latency_p99_us",
+    "latency_p999_us",
+]
 # The metrics of second lines; variation_percent is the coefficient of variation of the seconds.
 SecondMetric = Literal[
     "latency_p50_us",

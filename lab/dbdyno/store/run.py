@@ -12,12 +12,13 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import Experiment, Point
+from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
@@ -28,6 +29,8 @@ from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.trial import StoredTrial, TrialWriter, schedule_entry
 from dbdyno.store.verdict import VerdictFile
 
+# The rates that a probe has found for a promise.
+RATES = "rates.json"
 # Files that the package `judge` writes.
 VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
 
@@ -160,6 +163,8 @@ class Run:
             stored = self._experiment_json()["experiment"]
             variants = [move_connection_settings(variant) for variant in stored["variants"]]
             self._experiment = Experiment.model_validate_json(json.dumps({**stored, "variants": variants}))
+            if (path := self.path / RATES).exists():
+                self._experiment.load.set_found_rates(tuple(files.read_json(path)["rates"]))
         return self._experiment
 
     def schedule(self) -> list[Trial]:
@@ -167,7 +172,13 @@ class Run:
 
         Raises StoreProblem if the schedule does not belong to the experiment.
         """
-        points = {tuple(point.as_dict().items()): point for point in self.experiment().load.points()}
+        load = self.experiment().load
+        # The schedule has shares of a peak instead of rates until a probe has found them.
+        shares = zip(load.points(), SHARES, strict=True) if load.needs_probe else ()
+        points: dict[tuple[tuple[str, float], ...], Point] = {
+            (("rate", share),): point for point, share in shares
+        }
+        points |= {tuple(point.as_dict().items()): point for point in load.points()}
         try:
             return [
                 Trial(point=points[tuple(entry.pop("at").items())], **entry)
@@ -178,6 +189,15 @@ class Run:
                 f"{self.path}: schedule.json has an entry that experiment.json does not explain ({error})",
                 "Use the dbdyno that made the run",
             ) from error
+
+    def set_rates(self, rates: Sequence[float], peaks: Mapping[str, float]) -> None:
+        """Store the rates that a probe has found, and use them in the experiment and the schedule.
+
+        `peaks` are the highest throughputs of the variants. Raises StoreProblem.
+        """
+        files.write_json(self.path / RATES, {"schema": 1, "rates": list(rates), "peaks": dict(peaks)})
+        self.experiment().load.set_found_rates(tuple(rates))
+        files.write_json(self.path / "schedule.json", [_planned_trial(trial) for trial in self.schedule()])
 
     def append_schedule(self, trials: Iterable[Trial]) -> None:
         """Append trials to the schedule. Raises StoreProblem."""

@@ -54,13 +54,14 @@ class Effect(Change):
     """A change with a verdict."""
 
     metric: Metric
-    """Throughput; if the load is a rate, the p95 latency."""
+    """Throughput; if the load is a rate, the p95 latency. With a promise (load.promise) the capacity, and at
+    each rate the promised percentile."""
     confidence: float
     """Confidence level of the interval; 1 - confidence is its share of the family-wise error rate."""
     blocks: int
     """Number of blocks in which both variants have a result."""
     verdict: VerdictCode | None
-    """The verdict; null if an entry of `factors` has the verdict instead."""
+    """The verdict; null if an entry of `factors` has the verdict instead, and at the rates of a promise."""
 
 
 class JudgedEffect(Effect):
@@ -155,6 +156,20 @@ class SecondLine(Change):
     """Whether the variant is better or worse (lower is better); null if that is not sure."""
 
 
+class Capacity(DocumentPart):
+    """The highest rates at which a latency stays below a limit, interpolated between the measured rates."""
+
+    metric: Metric
+    """The promised percentile of latency."""
+    limit_us: float
+    """Its limit in microseconds."""
+    baseline: IntervalEnds
+    """Lower and upper bound of the baseline's median over the blocks, in transactions per second; null for an
+    unknown end. They are equal if the capacity is between two measured rates."""
+    variant: IntervalEnds
+    """The same of the variant."""
+
+
 class Comparison(DocumentPart):
     """One variant against the baseline on one workload."""
 
@@ -170,6 +185,8 @@ class Comparison(DocumentPart):
     """One per load, in the order of the experiment file."""
     curve: CombinedEffect
     """All loads combined."""
+    capacity: Optional[Capacity] = None
+    """Present with a promise (load.promise): the capacities that `curve` compares."""
     second_lines: Optional[list[SecondLine]] = None
     """Present if other metrics were compared: latency, errors and stability at every load."""
     order: Optional[OrderEffect] = None
@@ -277,7 +294,7 @@ class Gate(DocumentPart):
     """Whether a variant loses more than design.max_loss_percent allows."""
 
     max_loss_percent: float
-    """The allowed loss: a lower throughput, or a higher p95 latency if the load is a rate."""
+    """The allowed loss: a lower throughput or capacity, or a higher p95 latency if the load is a rate."""
     result: GateResult
     """not-comparable if any comparison is, else worse if any is, else undecided if any is."""
     comparisons: list[GatedComparison]

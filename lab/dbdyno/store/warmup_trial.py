@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TypedDict
+from typing import Any, BinaryIO, NotRequired, TypedDict
 
 from dbdyno.finding import FreeForm
 from dbdyno.store import files
@@ -39,6 +39,8 @@ class WarmupTrial(TypedDict):
     # Means over 5 s: transactions per second or, in an open loop, latency in microseconds.
     series: list[float]
     failure: str | None
+    # Transactions per second at the end of the trial; only in a closed loop.
+    peak: NotRequired[float]
     # Name of the file with the engine's records.
     records: str
     # Name of each hook -> its command line, exit status and duration.

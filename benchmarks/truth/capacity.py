@@ -1,0 +1,87 @@
+"""Simulates percentiles over rates, and counts what the real judge says of the capacity under a promise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from dbdyno.experiment.model import Experiment, Load, Promise
+from dbdyno.experiment.promise import found_rates
+from dbdyno.experiment.schedule import schedule
+from dbdyno.judge.decision import compare_all
+from dbdyno.stats.paired import Effect
+from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
+
+from . import row
+from .simulation import Random, experiment, figures_of
+
+# The latency of an idle server, the promise, and the noise of a trial's percentile in log units.
+IDLE_US, PROMISE, SD = 5_000.0, Promise(p99_s=0.026), 0.15
+# Transactions/s that the baseline sustains.
+PEAK = 1_000.0
+PLANTED = math.log(0.95)
+
+
+def of_blocks(blocks: int, effect: float) -> Experiment:
+    """A comparison of a and b, whose rates a probe has found; b sustains exp(effect) times as much."""
+    of = experiment(blocks=blocks)
+    load = Load(connections=(64,), duration_s=10.0, promise=PROMISE)
+    load.set_found_rates(tuple(found_rates(PEAK * math.exp(min(effect, 0.0)))))
+    return of.model_copy(update={"load": load})
+
+
+def simulate(of: Experiment, effect: float, random: Random) -> list[MeasuredTrial]:
+    """The trials of one run. Beyond the peak of a server only a bound of the percentile is known."""
+    of = of.with_order_seed(int(random.integers(0, 2**31)))
+    measured = []
+    for trial in schedule(of):
+        entry = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.as_dict())
+        peak = PEAK * math.exp(effect if trial.variant == "b" else 0.0)
+        used = min(float(trial.point.rate or 0.0) / peak, 0.99)
+        percentile_us = IDLE_US / (1.0 - used) * math.exp(random.normal(0.0, SD))
+        figures = replace(figures_of(used * peak), latency_p99_us=percentile_us)
+        if used == 0.99:
+            figures = replace(figures, censored=("latency_p99_us",))
+        measured.append(MeasuredTrial(entry, None, figures=figures))
+    return measured
+
+
+def overall(of: Experiment, effect: float, random: Random) -> tuple[str, Effect | None]:
+    """The verdict of one run, and its effect."""
+    (comparison,) = compare_all(simulate(of, effect, random), of, [])
+    return comparison.judged.verdict.value, comparison.judged.assessment.overall
+
+
+def promises() -> list[row.Promise]:
+    """What the verdicts about capacity promise."""
+    return [_false, _covers, _found]
+
+
+def _results(effect: float, count: int, seed: int) -> list[tuple[str, Effect | None]]:
+    of, random = of_blocks(8, effect), np.random.default_rng(seed)
+    return [overall(of, effect, random) for _ in range(count)]
+
+
+def _false(count: int) -> row.Row:
+    words = [word for word, _ in _results(0.0, count // 2, 31)]
+    wrong = sum(word in ("faster", "slower") for word in words) / len(words)
+    return row.Row("2 equal variants, capacity under a promise: any wrong verdict", len(words), wrong, 0.05)
+
+
+def _covers(count: int) -> row.Row:
+    truth, covered = math.expm1(PLANTED) * 100.0, 0
+    results = _results(PLANTED, count // 2, 32)
+    for _, one in results:
+        ends = one.interval_percent if one else None
+        covered += ends is not None and ends[0] <= truth <= ends[1]
+    text = f"capacity changed by {truth:.0f} %: the interval contains it"
+    return row.Row(text, len(results), covered / len(results), 0.93, at_most=False)
+
+
+def _found(count: int) -> row.Row:
+    words = [word for word, _ in _results(PLANTED, count // 2, 33)]
+    found = words.count("slower") / len(words)
+    text = "capacity changed by -5 %, 15 % noise of the percentile, 8 blocks: found"
+    return row.Row(text, len(words), found, 0.70, at_most=False)

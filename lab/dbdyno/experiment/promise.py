@@ -1,0 +1,79 @@
+"""The promise of an experiment: the latency below which its capacity is judged."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from dbdyno.experiment.base import DURATION_S_MAX, Model
+
+# The rates of a promise without `rate`, as shares of the weaker variant's highest throughput.
+SHARES = tuple(round(0.5 * 2.1 ** (step / 7.0), 4) for step in range(8))
+Percentile = Literal[
+    "latency_p50_us", "latency_p90_us", "latency_p95_us", "latency_p99_us", "latency_p999_us"
+]
+_FIGURES: dict[str, Percentile] = {
+    "p50": "latency_p50_us",
+    "p90": "latency_p90_us",
+    "p95": "latency_p95_us",
+    "p99": "latency_p99_us",
+    "p999": "latency_p999_us",
+}
+_LIMIT = Field(default=None, gt=0, le=DURATION_S_MAX)
+
+
+class Promise(Model):
+    """`[load] promise`: one percentile of latency and its limit."""
+
+    p50_s: float | None = _LIMIT
+    """The median latency stays below this time."""
+    p90_s: float | None = _LIMIT
+    """The 90th percentile of latency stays below this time."""
+    p95_s: float | None = _LIMIT
+    """The 95th percentile of latency stays below this time."""
+    p99_s: float | None = _LIMIT
+    """The 99th percentile of latency stays below this time."""
+    p999_s: float | None = _LIMIT
+    """The 99.9th percentile of latency stays below this time."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Promise:
+        if len(self._given()) != 1:
+            raise ValueError('a promise is one percentile and its limit: { p99 = "20ms" }')
+        return self
+
+    def _given(self) -> list[tuple[str, float]]:
+        values = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return [(name.removesuffix("_s"), value) for name, value in values if value is not None]
+
+    @property
+    def limit_s(self) -> float:
+        """The limit in seconds."""
+        return self._given()[0][1]
+
+    @property
+    def limit_us(self) -> float:
+        """The limit in microseconds, the unit of the figures."""
+        return self.limit_s * 1e6
+
+    @property
+    def metric(self) -> Percentile:
+        """The figure that must stay below the limit."""
+        return _FIGURES[self._given()[0][0]]
+
+    @property
+    def percentile(self) -> str:
+        """Its name in sentences: "p99", "p99.9"."""
+        return self._given()[0][0].replace("p999", "p99.9")
+
+    def text(self) -> str:
+        """The promise as a clause: "p99 latency stays below 20 ms"."""
+        limit_s = self.limit_s
+        limit = f"{limit_s:g} s" if limit_s >= 1.0 else f"{limit_s * 1e3:g} ms"
+        return f"{self.percentile} latency stays below {limit}"
+
+
+def found_rates(peak: float) -> list[float]:
+    """The rates to measure if the weaker variant reaches at most `peak` transactions/s."""
+    return [float(f"{share * peak:.3g}") for share in SHARES]

@@ -1,0 +1,113 @@
+"""The capacity of each block: the highest rate at which a variant keeps the promise of `[load] promise`.
+
+::
+
+    percentile of each trial -> monotone curve over the rates -> crossing of the limit -> log ratio per block
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from dbdyno.experiment.model import Load
+from dbdyno.experiment.promise import Promise
+from dbdyno.stats.capacity import log_capacity
+from dbdyno.stats.paired import LogBounds, Ratios, ratio_bounds
+from dbdyno.store import verdict
+from dbdyno.store.measured import MeasuredTrial
+
+
+@dataclass(frozen=True)
+class Capacities:
+    """The capacities of the two variants of a comparison, in the blocks that have a result at every rate."""
+
+    promise: Promise
+    # Block -> bounds of the logarithm.
+    baseline: Mapping[int, LogBounds]
+    variant: Mapping[int, LogBounds]
+
+    def ratios(self) -> Ratios:
+        """The log ratios of variant to baseline, per block."""
+        bounds = {
+            block: ratio_bounds(base, self.variant[block])
+            for block, base in self.baseline.items()
+            if block in self.variant
+        }
+        return Ratios(
+            {block: low for block, (low, _) in bounds.items()},
+            {block: high for block, (_, high) in bounds.items()},
+        )
+
+    def entry(self) -> verdict.Capacity:
+        """The entry in verdict.json."""
+        return verdict.Capacity(
+            metric=self.promise.metric,
+            limit_us=self.promise.limit_us,
+            baseline=_median(self.baseline),
+            variant=_median(self.variant),
+        )
+
+    def text(self) -> str:
+        """The medians of variant and baseline: 760 against 801 transactions/s."""
+        return f"{_text(_median(self.variant))} against {_text(_median(self.baseline))} transactions/s"
+
+
+def capacities(trials: Sequence[MeasuredTrial], load: Load, baseline: str, variant: str) -> Capacities | None:
+    """The capacities of two variants under one workload, whose trials these are; None without a promise."""
+    if load.promise is None:
+        return None
+    return Capacities(
+        load.promise, _of(trials, load, load.promise, baseline), _of(trials, load, load.promise, variant)
+    )
+
+
+def _of(trials: Sequence[MeasuredTrial], load: Load, promise: Promise, variant: str) -> dict[int, LogBounds]:
+    """Block -> bounds of the log capacity of a variant, in the order of `trials`."""
+    rates = sorted(float(point.as_dict()["rate"]) for point in load.points())
+    blocks: dict[int, dict[float, MeasuredTrial]] = {}
+    for trial in trials:
+        if trial.variant == variant and trial.is_result:
+            blocks.setdefault(trial.block, {})[float(trial.point.value)] = trial
+    return {
+        block: _capacity(rates, [by_rate[rate] for rate in rates], promise)
+        for block, by_rate in blocks.items()
+        if all(rate in by_rate for rate in rates)
+    }
+
+
+def _capacity(rates: Sequence[float], trials: Sequence[MeasuredTrial], promise: Promise) -> LogBounds:
+    if all(trial.figures is None for trial in trials):
+        return -math.inf, -math.inf
+    # A server that failed at a rate keeps no promise at higher ones.
+    failed = next((index for index, trial in enumerate(trials) if trial.figures is None), len(trials))
+    latencies = [_latency(trial, promise) for trial in trials[:failed]] + [math.inf] * (len(trials) - failed)
+    return log_capacity(rates, latencies, promise.limit_us)
+
+
+def _latency(trial: MeasuredTrial, promise: Promise) -> float:
+    """The promised percentile of a trial; infinite if its lower bound is below the limit."""
+    value = trial.value(promise.metric)
+    is_bound = trial.figures is not None and promise.metric in trial.figures.censored
+    return math.inf if is_bound and value <= promise.limit_us else value
+
+
+def _median(by_block: Mapping[int, LogBounds]) -> tuple[float | None, float | None]:
+    """Lower and upper bound of the median over the blocks; None for an unknown end."""
+    ends = [median(bounds[side] for bounds in by_block.values()) if by_block else math.nan for side in (0, 1)]
+    low, high = (math.exp(end) if end < math.inf else math.inf for end in ends)
+    return (low if 0.0 < low < math.inf else None), (high if high < math.inf else None)
+
+
+def _text(ends: tuple[float | None, float | None]) -> str:
+    match ends:
+        case None, None:
+            return "an unknown number"
+        case None, float(high):
+            return f"less than {high:,.0f}" if high > 0.0 else "0"
+        case float(low), None:
+            return f"more than {low:,.0f}"
+        case low, high:
+            return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"

@@ -1,0 +1,168 @@
+"""The capacity under a promise: from the file to the sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.truth import capacity as simulated
+
+from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.promise import SHARES, found_rates
+from dbdyno.experiment.reading import read_bytes
+from dbdyno.judge.comparison import Comparison, comparison_entry
+from dbdyno.judge.decision import compare_all
+from dbdyno.judge.gate import result
+from dbdyno.judge.second_lines import second_lines
+from dbdyno.judge.sentence import sentence
+from dbdyno.stats.capacity import BEYOND_MAX, log_capacity
+from dbdyno.store import Run
+from dbdyno.store.measured import MeasuredTrial
+
+FILE = """
+[experiment]
+name = "x"
+[[workload]]
+name = "oltp_read_only"
+[load]
+connections = [64]
+promise = { p99 = "20ms" }
+duration = "5s"
+[[variant]]
+name = "a"
+[[variant]]
+name = "b"
+[variant.server.variables]
+max_error_count = 65
+"""
+
+
+def read(text: str = FILE) -> Experiment:
+    return read_bytes(text.encode(), Path("x.toml"))
+
+
+def judged(
+    effect: float, trials: list[MeasuredTrial] | None = None, seed: int = 5
+) -> tuple[Comparison, Experiment]:
+    of = simulated.of_blocks(8, effect)
+    trials = trials or simulated.simulate(of, effect, np.random.default_rng(seed))
+    (comparison,) = compare_all(trials, of, [])
+    return comparison, of
+
+
+@pytest.mark.parametrize(
+    ("latencies", "capacity"),
+    [
+        # The limit is the geometric mean of 5 and 20, so the crossing is that of 200 and 400.
+        ([5.0, 5.0, 20.0, 40.0], (math.sqrt(200.0 * 400.0),) * 2),
+        ([20.0, 30.0, 40.0, 50.0], (0.0, 100.0)),
+        ([1.0, 2.0, 3.0, 4.0], (800.0, math.inf)),
+        # Pooled: 10 and 2.5 have the geometric mean 5.
+        ([2.5, 10.0, 2.5, 20.0], (math.sqrt(400.0 * 800.0),) * 2),
+        # Nothing is higher than ten times the limit.
+        ([5.0, 5.0, 5.0, math.inf], (400.0 * 2 ** (math.log(2.0) / math.log(2.0 * BEYOND_MAX)),) * 2),
+    ],
+)
+def test_the_crossing_is_interpolated(latencies: list[float], capacity: tuple[float, float]) -> None:
+    low, high = log_capacity([100.0, 200.0, 400.0, 800.0], latencies, 10.0)
+    assert (math.exp(low), math.exp(high)) == pytest.approx(capacity)
+
+
+def test_the_sentence_says_how_many_transactions_a_variant_serves() -> None:
+    comparison, _ = judged(simulated.PLANTED)
+    text = sentence(comparison, [])
+    assert text.startswith("b serves ")
+    assert " fewer transactions per second than a while p99 latency stays below 26 ms: " in text
+    entry = comparison_entry(comparison, text)
+    assert (entry.curve.metric, entry.curve.verdict) == ("capacity", "slower")
+    assert {(one.metric, one.verdict, one.interval_percent) for one in entry.points} == {
+        ("latency_p99_us", None, None)
+    }
+    assert entry.capacity is not None
+    assert entry.capacity.baseline[0] == pytest.approx(807.7, rel=0.02)
+    assert entry.capacity.variant[0] == pytest.approx(767.3, rel=0.02)
+    assert (result(entry, 0.1, []), result(entry, 20.0, [])) == ("worse", "not-inferior")
+
+
+def test_a_server_that_fails_at_a_rate_keeps_no_promise_beyond_it() -> None:
+    of = simulated.of_blocks(8, 0.0)
+    trials = [
+        replace(trial, failure="gone", failed_by="server", figures=None)
+        if trial.variant == "b" and trial.point.value == of.load.points()[2].rate
+        else trial
+        for trial in simulated.simulate(of, 0.0, np.random.default_rng(6))
+    ]
+    comparison, _ = judged(0.0, trials)
+    assert comparison.judged.verdict.value == "slower"
+    entry = comparison_entry(comparison, "")
+    assert entry.capacity is not None
+    high = entry.capacity.variant[1]
+    assert high is not None
+    assert high <= (of.load.points()[2].rate or 0.0)
+
+
+def test_where_no_rate_breaks_the_promise_only_a_bound_is_known() -> None:
+    of = simulated.of_blocks(8, 0.0)
+    trials = [
+        replace(trial, figures=replace(trial.figures, latency_p99_us=1_000.0, censored=()))
+        if trial.variant == "b" and trial.figures
+        else trial
+        for trial in simulated.simulate(of, 0.0, np.random.default_rng(7))
+    ]
+    comparison, _ = judged(0.0, trials)
+    text = sentence(comparison, [])
+    assert text.startswith("b has a higher capacity than a: capacity +")
+    assert "% or more" in text
+    assert "(more than 1,050 against 789 transactions/s)" in text
+
+
+def test_second_lines_compare_the_rates() -> None:
+    comparison, of = judged(simulated.PLANTED)
+    (lines,) = second_lines([comparison], of)
+    assert {line.load for line in lines} >= {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (('{ p99 = "20ms" }', "{}"), "a promise is one percentile and its limit"),
+        (('{ p99 = "20ms" }', '{ p95 = "1ms", p99 = "2ms" }'), "a promise is one percentile and its limit"),
+        (('{ p99 = "20ms" }', '{ p98 = "20ms" }'), "load.promise.p98"),
+        (('{ p99 = "20ms" }', "{ p99 = 20 }"), "load.promise.p99"),
+        (("[64]", "[32, 64]"), "with a promise, connections is the maximum number of busy connections"),
+        (('"5s"', '"5s"\nthink_time = "1s"'), "think_time is for closed loops: with a promise"),
+        (('"5s"', '"5s"\nramp = { from_percent = 10, duration = "2s" }'), "a promise needs a constant load"),
+        (('"5s"', '"5s"\nrate = [100]'), "lies between rates"),
+        (("[[variant]]", '[[workload]]\nname = "oltp_read_write"\n[[variant]]'), "rates of one workload"),
+        (("[[variant]]", '[design]\nstate = "preserve"\n[[variant]]'), "nothing renews them"),
+        (("[[variant]]", '[design]\npairing = "slices"\n[[variant]]'), "slices are for closed loops"),
+    ],
+)
+def test_a_promise_that_cannot_be_judged_is_an_error(change: tuple[str, str], problem: str) -> None:
+    with pytest.raises(InvalidExperiment) as invalid:
+        read(FILE.replace(*change, 1))
+    assert problem in str(invalid.value)
+
+
+def test_found_rates_are_part_of_the_run(tmp_path: Path) -> None:
+    experiment = read().with_order_seed(1)
+    assert [point.rate for point in experiment.load.points()] == list(SHARES)
+    run = Run.create(tmp_path, experiment, FILE.encode())
+    rates = found_rates(1_000.0)
+    assert (rates[0], rates[-1]) == (500.0, 1050.0)
+    run.release()
+    # A crash between the two files that `set_rates` writes.
+    planned = (run.path / "schedule.json").read_text()
+    run.set_rates(rates, {"a": 1_000.0, "b": 1_100.0})
+    for text in ((run.path / "schedule.json").read_text(), planned):
+        (run.path / "schedule.json").write_text(text)
+        resumed = Run.resume(tmp_path, experiment)
+        assert resumed.experiment().load.has_rates
+        assert {trial.point.rate for trial in resumed.schedule()} == set(rates)
+        resumed.release()
+    assert json.loads((run.path / "rates.json").read_text())["peaks"] == {"a": 1_000.0, "b": 1_100.0}
