@@ -104,6 +104,12 @@ def test_the_ratio_of_a_block_is_the_median_over_its_slices(tmp_path: Path) -> N
     assert (curve["verdict"], curve["effect_percent"]) == ("slower", pytest.approx(-10.0))
     a, b = ({one["place"]["variant"]: one for one in trials_of(verdict)[:2]}[name] for name in "ab")
     assert b["figures"]["throughput"] / a["figures"]["throughput"] < 0.6
+    (stalls,) = (check for check in verdict["checks"] if check["code"] == "R12")
+    assert stalls["level"] == "warn"
+    assert stalls["text"].startswith(
+        "over all slices the throughput of b against a on oltp_read_write is 50.0 % lower than in the typical"
+    )
+    assert "stalls in some slices" in curve["sentence"]
 
 
 def test_a_slice_that_one_variant_lacks_counts_for_none(tmp_path: Path) -> None:
@@ -140,7 +146,9 @@ def test_a_drift_over_the_slices_is_found(tmp_path: Path) -> None:
     def events(trial: Trial, number: int) -> int:
         return 100 + (2 * number if trial.variant == "b" else 0) + trial.block % 2
 
-    (found,) = (check for check in judged(tmp_path, making(events))["checks"] if check["code"] == "R01")
+    checks = judged(tmp_path, making(events))["checks"]
+    assert "R12" not in {check["code"] for check in checks}
+    (found,) = (check for check in checks if check["code"] == "R01")
     assert (found["level"], found["subject"], found["evidence"]["part"]) == ("warn", "b", "within")
 
 

@@ -20,6 +20,7 @@ from dbdyno.judge.gate import gate
 from dbdyno.judge.order_effect import order_findings
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import sentence
+from dbdyno.judge.slice_totals import totals_findings
 from dbdyno.judge.warmup import warm_state
 from dbdyno.stats.paired import ALPHA
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
@@ -129,6 +130,7 @@ def _comparison_findings(comparisons: Sequence[Comparison]) -> Iterator[Finding]
     """The findings about comparisons."""
     for one in comparisons:
         yield from order_findings(one.order, one.names, one.scale.metric, one.scale.delta_percent)
+        yield from totals_findings(one, ALPHA / len(comparisons))
         if one.is_identical:
             yield from findings.identical_variants(one.judged.overall, one.names)
 
