@@ -13,25 +13,30 @@ is the same for all variants of a round.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 from dbdyno.checks import Context, Moment
-from dbdyno.experiment.model import Point
+from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial, round_order
 from dbdyno.experiment.slices import rounds
 from dbdyno.finding import Finding
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.coordinator import Coordinator, hook_findings
-from dbdyno.run.foreign import combine, create_meter
+from dbdyno.run.foreign import ForeignMeter, combine, create_meter
 from dbdyno.run.sliced_trial import SlicedTrial
 from dbdyno.run.trial import Outcome, store_unrun_trial, unreachable_reason
-from dbdyno.server_record import ServerRecord
+from dbdyno.server_record import ForeignRecord, ServerRecord
 from dbdyno.servers.kinds.process import server_cpus
 from dbdyno.servers.server import Description, Server
+from dbdyno.servers.usage import TICKS_PER_S
 from dbdyno.store.warmup_trial import derived_warmup_s
 
+# Maximum share of the time in which the work of the servers is read.
+METER_SHARE = 0.01
 # An idle server may use this share of the servers' CPUs, half of what other processes may use (D06): its work
 # is foreign load for the other variants, but recurs in every round.
 IDLE_SHARE_MAX = 0.05
@@ -117,22 +122,49 @@ def _run_point(
         }
         for one in sliced.values():
             one.connect(coordinator.engine.binary)
-        first = None
-        for number in range(warmup + counted):
-            if _abandon(sliced) or not _running(sliced):
-                break
-            if number == warmup:
-                for one in _running(sliced):
-                    one.begin_measurement()
-                first = meter.read() if meter else None
-            for name in round_order(experiment, trials[0], number):
-                if name in sliced and sliced[name].is_running:
-                    sliced[name].run_slice(number)
-        _abandon(sliced)
-        foreign = meter.foreign_load(first, meter.read()) if meter else None
+        foreign = _run_rounds(experiment, trials[0], sliced, (warmup, counted), meter)
         for one in _running(sliced):
             one.end_measurement(foreign)
         return {name: one.finish() for name, one in sliced.items()}
+
+
+def _run_rounds(
+    experiment: Experiment,
+    trial: Trial,
+    sliced: Mapping[str, SlicedTrial],
+    numbers: tuple[int, int],
+    foreign: ForeignMeter | None,
+) -> ForeignRecord | None:
+    """Run the rounds of a point, until all trials have failed or one has failed because of dbdyno. Returns
+    the foreign load of the measurement. `trial` is any of the point, and `numbers` are those of `rounds`.
+    """
+    warmup, counted = numbers
+    first, next_metered = None, warmup
+    for number in range(warmup + counted):
+        if _abandon(sliced) or not _running(sliced):
+            break
+        if number == warmup:
+            for one in _running(sliced):
+                one.begin_measurement()
+            first = foreign.read() if foreign else None
+        began, is_metered = time.monotonic(), number == next_metered
+        for one in _running(sliced) if is_metered else ():
+            one.meter.read()
+        for name in round_order(experiment, trial, number):
+            if name in sliced and sliced[name].is_running:
+                sliced[name].run_slice(number, is_metered=is_metered)
+        if is_metered:
+            for one in _running(sliced):
+                one.meter.read(one.meter.idle)
+            next_metered = number + _rounds_between(_running(sliced), time.monotonic() - began)
+    _abandon(sliced)
+    return foreign.foreign_load(first, foreign.read()) if foreign else None
+
+
+def _rounds_between(trials: Sequence[SlicedTrial], round_s: float) -> int:
+    """The distance between two metered rounds of that length, such that readings take little time."""
+    cost_s = sum(one.meter.end_round() for one in trials)
+    return max(1, math.ceil(cost_s / (METER_SHARE * round_s)))
 
 
 def _idle_findings(trial: Trial, server: ServerRecord, context: Context) -> list[Finding]:
@@ -142,7 +174,9 @@ def _idle_findings(trial: Trial, server: ServerRecord, context: Context) -> list
         return []
     assert context.variant is not None, "the server is that of a variant"
     cpus = len(server_cpus(context.variant.server.cpus))
-    share, mib = idle["cpu_s"] / idle["seconds"] / cpus, idle["write_bytes"] / idle["seconds"] / 2**20
+    # The kernel counts CPU time in ticks, and one at each end may be wrong.
+    busy_s = max(0.0, idle["cpu_s"] - 2.0 / TICKS_PER_S)
+    share, mib = busy_s / idle["seconds"] / cpus, idle["write_bytes"] / idle["seconds"] / 2**20
     if share <= IDLE_SHARE_MAX:
         return []
     evidence = {"trial": trial.index, "share": round(share, 4), "write_mib_per_s": round(mib, 3)}

@@ -181,6 +181,7 @@ class SlicedRun:
     ) -> None:
         """See `Engine.run`. Raises EngineProblem if the connections cannot be opened."""
         self._reader = _Reader(True, self._keep, on_line, lambda: None)
+        self._drain_s = _drain_s(plan)
         # The data of the newest record of each type that `_read_until` has not returned.
         self._found: dict[str, Record] = {}
         with on_cpus(cpus):
@@ -204,7 +205,7 @@ class SlicedRun:
     def finish(self) -> EngineResult:
         """End the run and read its last records. Raises EngineProblem if the engine does not end."""
         self._reader.send(self._process, {"type": "finish", "data": {}})
-        self._reader.read(self._process, _Limits(STOP_S_MAX))
+        self._reader.read(self._process, _Limits(self._drain_s + STOP_S_MAX))
         return self._result()
 
     def close(self) -> None:
@@ -271,9 +272,14 @@ def _time_limits(command: Command, plan: Mapping[str, Any]) -> _Limits:
     if command != "run":
         return _Limits(silence_s=_loading_silence_s(plan))
     phases = plan["phases"]
-    planned_s = (phases.get("warmup_us", 0) + phases["measure_us"] + phases.get("drain_us", 10_000_000)) / 1e6
+    planned_s = (phases.get("warmup_us", 0) + phases["measure_us"]) / 1e6 + _drain_s(plan)
     connect = _connect_limits(plan)
     return _Limits(planned_s + connect.total_s + 60.0, planned_s + connect.silence_s)
+
+
+def _drain_s(plan: Mapping[str, Any]) -> float:
+    """How long the engine waits for transactions in flight at the end."""
+    return float(plan["phases"].get("drain_us", 10_000_000)) / 1e6
 
 
 def _connect_limits(plan: Mapping[str, Any]) -> _Limits:

@@ -7,7 +7,7 @@ its hook fails; the others of its point go on.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,27 +51,28 @@ class _Work:
 
 
 @dataclass
-class _Meter:
+class _WorkMeter:
     """Measures the work of a server in its own slices, and between them."""
 
     server: Server
     own: _Work = field(default_factory=_Work)
     idle: _Work = field(default_factory=_Work)
+    _cost_s: float = 0.0
     _last: _Work | None = None
 
-    def begin_slice(self) -> None:
-        """A slice of this server begins."""
+    def read(self, to: _Work | None = None) -> None:
+        """Read the counters, and add the work since the last reading to `to`."""
+        began = time.monotonic()
         now = self._read()
-        if self._last is not None and now is not None:
-            self.idle.add(self._last, now)
+        if to is not None and self._last is not None and now is not None:
+            to.add(self._last, now)
         self._last = now
+        self._cost_s += time.monotonic() - began
 
-    def end_slice(self) -> None:
-        """The slice has ended."""
-        now = self._read()
-        if self._last is not None and now is not None:
-            self.own.add(self._last, now)
-        self._last = now
+    def end_round(self) -> float:
+        """Seconds that the readings of a round took."""
+        cost_s, self._cost_s = self._cost_s, 0.0
+        return cost_s
 
     def _read(self) -> _Work | None:
         spent = self.server.spent()
@@ -103,7 +104,7 @@ class SlicedTrial:
         )
         self._before, self._after = Counters(), Counters()
         self._edges = Edges(server, description, 0, with_host=False)
-        self._meter = _Meter(server)
+        self.meter = _WorkMeter(server)
         self._warmup = warmup_rounds
         self._length_us = round(slice_s(experiment, trial.workload, trial.point.connections) * 1e6)
         self._started_unix_us = time.time_ns() // 1000
@@ -148,19 +149,19 @@ class SlicedTrial:
         except (EngineProblem, ServerProblem) as problem:
             self._fail(problem)
 
-    def run_slice(self, number: int) -> None:
-        """Run the slice of a round."""
+    def run_slice(self, number: int, *, is_metered: bool) -> None:
+        """Run the slice of a round. `is_metered`: the meter was read at the beginning of the round."""
         assert self._engine is not None, "the trial has connected"
-        counts = number >= self._warmup
-        if counts:
-            self._meter.begin_slice()
+        if is_metered:
+            self.meter.read(self.meter.idle)
         try:
             record = self._engine.run_slice(number, self._length_us)
         except EngineProblem as problem:
             self._fail(problem)
             return
-        if counts:
-            self._meter.end_slice()
+        if is_metered:
+            self.meter.read(self.meter.own)
+        if number >= self._warmup:
             self._events += int(record["events"])
             self._counted_s += (record["end_us"] - record["start_us"]) / 1e6
 
@@ -189,7 +190,7 @@ class SlicedTrial:
             self.failure = self.failure or describe_problem(problem, self._result, self._server)
         self._hooks.after()
         record = server_record(self._description, self._before, self._after, self._edges)
-        record["slices"] = {"own": self._meter.own.record(), "idle": self._meter.idle.record()}
+        record["slices"] = {"own": self.meter.own.record(), "idle": self.meter.idle.record()}
         self._writer.write_server(record)
         stored = self._writer.finish(
             "failed" if self.failure else "done",
@@ -205,4 +206,8 @@ class SlicedTrial:
     def _fail(self, problem: Problem) -> None:
         if isinstance(problem, EngineEnded):
             self._result = problem.result
+        elif self._engine is not None:
+            # An engine that does not pause waits for its server, and says so at its end.
+            with suppress(EngineProblem):
+                self._result = self._engine.finish()
         self.failure = describe_problem(problem, self._result, self._server)
