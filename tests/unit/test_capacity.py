@@ -12,7 +12,7 @@ import pytest
 from benchmarks.truth import capacity as simulated
 
 from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES, found_rates
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.judge.comparison import Comparison, comparison_entry
@@ -20,10 +20,14 @@ from dbdyno.judge.decision import compare_all
 from dbdyno.judge.gate import result
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import sentence
+from dbdyno.run import plan as run_plan
+from dbdyno.run import warmup as run_warmup
+from dbdyno.run.warmup import warmup_trials
 from dbdyno.stats.capacity import BEYOND_MAX, log_capacity
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
 
+TARGET = {"protocol": "mysql", "endpoints": [{"unix": {"path": "/x"}}], "user": "u", "database": "d"}
 FILE = """
 [experiment]
 name = "x"
@@ -121,6 +125,19 @@ def test_where_no_rate_breaks_the_promise_only_a_bound_is_known() -> None:
     assert "(more than 1,050 against 789 transactions/s)" in text
 
 
+def test_rates_that_are_all_too_high_are_named() -> None:
+    of = simulated.of_blocks(8, 0.0)
+    trials = [
+        replace(trial, figures=replace(trial.figures, latency_p99_us=90_000.0)) if trial.figures else trial
+        for trial in simulated.simulate(of, 0.0, np.random.default_rng(7))
+    ]
+    text = sentence(judged(0.0, trials)[0], [])
+    assert text.startswith(
+        "Undecided: the rates from 500 to 1050 transactions/s do not contain the capacities"
+    )
+    assert "(less than 500 against less than 500 transactions/s); give other rates" in text
+
+
 def test_second_lines_compare_the_rates() -> None:
     comparison, of = judged(simulated.PLANTED)
     (lines,) = second_lines([comparison], of)
@@ -147,6 +164,18 @@ def test_a_promise_that_cannot_be_judged_is_an_error(change: tuple[str, str], pr
     with pytest.raises(InvalidExperiment) as invalid:
         read(FILE.replace(*change, 1))
     assert problem in str(invalid.value)
+
+
+@pytest.mark.parametrize(("warmup", "length_s"), [("auto", 60.0), ("2s", 7.0)])
+def test_the_probe_is_a_closed_loop_of_each_variant(warmup: str, length_s: float) -> None:
+    experiment = read(FILE.replace('"5s"', f'"5s"\nwarmup = "{warmup}"'))
+    trials = warmup_trials(experiment, ["oltp_read_only"])
+    assert [(trial.variant, trial.point) for trial in trials] == [
+        ("a", Point(connections=64)),
+        ("b", Point(connections=64)),
+    ]
+    assert run_warmup.length_s(experiment) == length_s
+    assert run_plan.trial_plan(experiment, trials[0], TARGET)["load"]["shape"] == "closed"
 
 
 def test_found_rates_are_part_of_the_run(tmp_path: Path) -> None:

@@ -219,7 +219,13 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
             f"Undecided because other processes disturbed the trials: {text}; {_blocks(comparison, effect)}"
         )
     text = f"Undecided: {text}"
-    if is_unknown(effect) and comparison.capacities is None:
+    if is_unknown(effect) and comparison.capacities is not None:
+        rates = [next(iter(pairs.at.values())) for pairs in comparison.pairs]
+        text = (
+            f"Undecided: the rates from {min(rates):g} to {max(rates):g} transactions/s do not contain the "
+            f"capacities, {_where(comparison)}; give other rates"
+        )
+    elif is_unknown(effect):
         name = METRICS[comparison.scale.metric]
         text = (
             f"Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {name}, "
