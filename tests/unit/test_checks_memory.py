@@ -10,7 +10,7 @@ import pytest
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.checks.p19_memory import memory_bytes
-from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers.server import Description
 
 
@@ -90,3 +90,15 @@ def test_servers_that_run_together_share_the_memory(share: float, fits: bool) ->
     found = checks.run(Moment.READY, context, ["P19"])
     assert (not found) == fits
     assert all("the caches of 2 servers that run at the same time have" in finding.text for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("pairing", "share", "fits"), [("slices", 0.3, True), ("slices", 0.5, False), ("trials", 0.5, True)]
+)
+def test_caches_of_servers_in_slices_add_up(pairing: Any, share: float, fits: bool) -> None:
+    pool: dict[str, Any] = {"innodb_buffer_pool_size": int(share * memory_bytes())}
+    given = experiment(ServerSpec(variables=pool), ServerSpec(variables=pool))
+    given = given.model_copy(update={"design": Design(pairing=pairing)})
+    found = checks.run(Moment.DESIGN, Context(given), ["P19"])
+    assert [finding.level for finding in found] == ([] if fits else ["stop"])
+    assert all("in slices the servers of 2 variants run at the same time" in one.text for one in found)

@@ -13,6 +13,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import from_document
 from dbdyno.experiment.schedule import round_order, schedule
 from dbdyno.experiment.slices import rounds, slice_s
+from dbdyno.run.alternating import complete_points
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -160,3 +161,14 @@ def test_a_script_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "x.lua"
     script.write_text("function event() end\n")
     assert list(errors(workload=[{"script": str(script)}])) == ["workload[x].script"]
+
+
+def test_a_point_of_which_a_trial_is_missing_runs_again_for_all_variants() -> None:
+    planned = schedule(read())
+    (missing,) = (t for t in planned if (t.block, t.variant, t.point.connections) == (1, "b", 4))
+    finished = {trial.index for trial in planned} - {missing.index}
+    again = {trial.index for trial in planned} - complete_points(planned, finished)
+    assert {(planned[i].block, planned[i].variant, planned[i].point.connections) for i in again} == {
+        (1, "a", 4),
+        (1, "b", 4),
+    }
