@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from benchmarks.truth import capacity as simulated
 
+from dbdyno.checks import Context, Moment, p15_design
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES, found_rates
@@ -176,6 +177,22 @@ def test_the_probe_is_a_closed_loop_of_each_variant(warmup: str, length_s: float
     ]
     assert run_warmup.length_s(experiment) == length_s
     assert run_plan.trial_plan(experiment, trials[0], TARGET)["load"]["shape"] == "closed"
+
+
+def test_a_percentile_of_few_transactions_is_a_warning() -> None:
+    experiment = read()
+
+    def warnings() -> list[str]:
+        found = p15_design.find(Moment.DESIGN, Context(experiment))
+        return [one.text + str(one.fix) for one in found if "p99" in one.text]
+
+    assert warnings() == []
+    experiment.load.set_found_rates((100.0, 200.0))
+    (text,) = warnings()
+    assert text.startswith("p99 of a trial at 100 transactions/s depends on 5.0 transactions")
+    assert 'duration = "30s"' in text
+    experiment.load.set_found_rates((1_000.0, 2_000.0))
+    assert warnings() == []
 
 
 def test_found_rates_are_part_of_the_run(tmp_path: Path) -> None:

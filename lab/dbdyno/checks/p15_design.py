@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from dbdyno.checks.check import Check, Context, Moment
@@ -14,6 +15,9 @@ from dbdyno.finding import Finding
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.signed_rank import blocks_needed
+
+# Number of transactions of a trial beyond a promised percentile.
+BEYOND_MIN = 30
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -28,7 +32,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     sentence, 7 for three, 8 for six. With `design.stop`, `max_blocks` and `max_time` must allow for the first
     look that can give a verdict (8 blocks for one sentence). The order is balanced exactly only if the number
     of blocks is a multiple of the number of variants. Points in a fixed order run in the state that earlier
-    points left. With a single variant nothing is compared. Several declared differences between a variant and
+    points left. A promised percentile of latency needs at least 30 transactions beyond it in each trial. With
+    a single variant nothing is compared. Several declared differences between a variant and
     the baseline are confounded, unless the variants are all combinations of declared factors, whose effects
     the judge separates. Each of these is a warning, but an unbalanced order is a note. Identical variants are
     a note: an A/A test, which measures the noise floor.
@@ -48,6 +53,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             "Add a second [[variant]].",
             variants=[experiment.variants[0].name],
         )
+    yield from _promise_findings(experiment)
     yield from _slot_findings(experiment)
     baseline = experiment.variants[0]
     for variant in experiment.variants[1:]:
@@ -122,6 +128,26 @@ def _stop_findings(experiment: Experiment, stop: Stop, sentences: int) -> Iterat
             max_time_s=stop.max_time_s,
             least_s=least_s,
             blocks_needed=needed,
+        )
+
+
+def _promise_findings(experiment: Experiment) -> Iterator[Finding]:
+    """A warning if a promised percentile depends on a few transactions. Unknown rates are checked when the
+    probe has found them.
+    """
+    load = experiment.load
+    if load.promise is None or not load.has_rates:
+        return
+    lowest = min(float(point.rate or 0.0) for point in load.points())
+    beyond = lowest * load.duration_s * load.promise.share_beyond
+    if beyond < BEYOND_MIN:
+        needed_s = math.ceil(BEYOND_MIN / lowest / load.promise.share_beyond)
+        yield _warn(
+            f"{load.promise.percentile} of a trial at {lowest:g} transactions/s depends on {beyond:.1f} "
+            "transactions, so capacities are noisy, and one queued transaction may break the promise.",
+            f'Set duration = "{needed_s}s" in [load], or promise a lower percentile.',
+            rate=lowest,
+            beyond=beyond,
         )
 
 

@@ -67,6 +67,11 @@ class Promise(Model):
         """Its name in sentences: "p99", "p99.9"."""
         return self._given()[0][0].replace("p999", "p99.9")
 
+    @property
+    def share_beyond(self) -> float:
+        """The share of the transactions that may take longer than the limit."""
+        return {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p99.9": 0.001}[self.percentile]
+
     def text(self) -> str:
         """The promise as a clause: "p99 latency stays below 20 ms"."""
         limit_s = self.limit_s

@@ -286,13 +286,14 @@ class _Comparison:
             coordinator.step(warmup.describe(experiment, document, len(self._todo)))
 
     def _use_rates(self, peaks: Mapping[str, float]) -> None:
-        """Store the rates of a promise, and use them in all trials."""
+        """Store the rates of a promise, check them, and use them in all trials. Raises Stopped."""
         rates = found_rates(min(peaks.values()))
         self._run.set_rates(rates, peaks)
         self._experiment.load.set_found_rates(tuple(rates))
         by_index = {trial.index: trial for trial in self._run.schedule()}
         self._todo = [by_index[trial.index] for trial in self._todo]
         reached = ", ".join(f"{name} {peak:,.0f}/s" for name, peak in peaks.items())
+        self._coordinator.require(Moment.DESIGN, Context(self._experiment))
         self._coordinator.step(f"rates: {rates[0]:g} to {rates[-1]:g} transactions/s ({reached})")
 
     def _plan_repeats(self) -> list[Trial]:
