@@ -12,7 +12,7 @@ from scipy import stats
 
 from dbdyno.experiment.model import Experiment, Factor
 
-from . import capacity, second_lines, slices, stopping, warmup
+from . import capacity, metrics, second_lines, slices, stopping, warmup
 from .row import Promise, Row
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
@@ -76,6 +76,7 @@ def promises() -> list[Promise]:
         partial(_gate_at_any_look, "2 variants", (8, 11, 14, 17, 20), variants=2),
         partial(_gate_at_any_look, "4 variants, 3 loads", (10, 16), variants=4, loads=3, cost=10),
         *_second_lines(),
+        *metrics.promises(World(noise=ALL)),
         *(partial(_in_slices, effect) for effect in (0.0, math.log(0.9))),
         *capacity.promises(),
     ]

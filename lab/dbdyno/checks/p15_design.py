@@ -9,6 +9,7 @@ from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.differences import is_identical, list_differences
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import family_size
+from dbdyno.experiment.metrics import CPU
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
@@ -35,8 +36,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     points left. A promised percentile of latency needs at least 30 transactions beyond it in each trial. With
     a single variant nothing is compared. Several declared differences between a variant and
     the baseline are confounded, unless the variants are all combinations of declared factors, whose effects
-    the judge separates. Each of these is a warning, but an unbalanced order is a note. Identical variants are
-    a note: an A/A test, which measures the noise floor.
+    the judge separates. CPU time per transaction needs servers whose processes dbdyno sees: without, it is a
+    stop if it is the metric of the verdict. Each of these is a warning, but an unbalanced order is a note.
+    Identical variants are a note: an A/A test, which measures the noise floor.
     """
     assert moment is Moment.DESIGN, "P15 is registered for DESIGN only"
     experiment = context.experiment
@@ -55,6 +57,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         )
     yield from _promise_findings(experiment)
     yield from _slot_findings(experiment)
+    yield from _cpu_findings(experiment)
     baseline = experiment.variants[0]
     for variant in experiment.variants[1:]:
         if is_identical(experiment, variant):
@@ -76,6 +79,17 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
         yield from _stop_findings(experiment, stop, sentences)
         return
     needed = blocks_needed(ALPHA / sentences)
+    further = sentences * len(experiment.metrics[1:])
+    for_all = blocks_needed(ALPHA / max(sentences, further))
+    if needed <= blocks < for_all:
+        yield Finding(
+            code="P15",
+            level="note",
+            text=f"{blocks} blocks cannot give a verdict on the further metrics: {further} share an "
+            f"error rate of {100 * ALPHA:g} %.",
+            fix=f"Set blocks = {for_all} or more in [design], or name fewer metrics.",
+            evidence={"blocks": blocks, "blocks_needed": for_all, "sentences": further},
+        )
     if blocks < needed:
         share = f"{100 * ALPHA / sentences:.2g} %"
         single = (
@@ -164,6 +178,23 @@ def _slot_findings(experiment: Experiment) -> Iterator[Finding]:
             fix='Set state = "restore" in [design] to rotate them from block to block.',
             evidence={"state": state, "variants": started},
         )
+
+
+def _cpu_findings(experiment: Experiment) -> Iterator[Finding]:
+    """Variants whose CPU time dbdyno cannot read, if it is a metric; a stop if it is that of the verdict."""
+    if CPU not in experiment.metrics:
+        return
+    for variant in experiment.variants:
+        if not variant.server.is_private and not variant.server.sample:
+            yield Finding(
+                code="P15",
+                level="stop" if experiment.metrics[0] == CPU else "warn",
+                text=f"cpu_per_transaction has no figure for {variant.name}: dbdyno does not see the "
+                "processes of a server that it did not start.",
+                fix="Leave cpu_per_transaction out of metrics in [design], or let dbdyno start the server.",
+                evidence={"metric": CPU},
+                subject=variant.name,
+            )
 
 
 def _identical_finding(baseline: Variant, variant: Variant) -> Finding:

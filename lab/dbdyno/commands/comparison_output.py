@@ -13,6 +13,7 @@ from rich.text import Text
 from dbdyno import report
 from dbdyno.commands.plan import design_text
 from dbdyno.experiment.differences import describe_differences
+from dbdyno.experiment.metrics import is_latency, metric_text
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.experiment.slices import describe_slices
 from dbdyno.finding import Finding
@@ -103,8 +104,10 @@ def show(run: Run, experiment: Experiment) -> None:
         console.print(Text(verdict.family.text), soft_wrap=True)
     for gated in verdict.gate.comparisons if verdict.gate else ():
         print(gated.sentence)
-    for one, _ in verdict.sentences:
-        print(one.sentence)
+    if not experiment.load.rate and any(map(is_latency, experiment.metrics)):
+        console.print(Text(formatting.TIED), soft_wrap=True)
+    for one, entry in verdict.sentences:
+        print("\n  ".join([one.sentence, *formatting.metric_sentences(entry)]))
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
 
@@ -156,6 +159,8 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
     title = workload if len(experiment.workloads) > 1 else None
     comparisons = {entry.variant: entry for entry in verdict.comparisons if entry.workload == workload}
     caption = formatting.CHANGE_NOTE if comparisons else None
+    if caption and experiment.design.metrics:
+        caption = caption.replace("change", f"change of {metric_text(experiment.metrics[0])}", 1)
     table = Table(
         box=box.SIMPLE_HEAD, title=title, title_justify="left", caption=caption, caption_justify="left"
     )

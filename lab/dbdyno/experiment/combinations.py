@@ -34,6 +34,7 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
             yield InputError("design.max_loss_percent", None, problem, "Leave it out, or change a variant")
     yield from slices.find_errors(experiment)
     yield from _promise_errors(experiment)
+    yield from _metric_errors(experiment)
     yield from _state_errors(experiment)
     yield from _statement_errors(experiment)
     errors: list[InputError] = []
@@ -65,6 +66,20 @@ def _promise_errors(experiment: Experiment) -> Iterator[InputError]:
     if not experiment.design.renews_data:
         problem = "the probe that finds the rates changes the data, and nothing renews them"
         yield InputError("load.promise", None, problem, f'{fix}, or set state = "restore" or "reset"')
+
+
+def _metric_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Errors for metrics that cannot be compared."""
+    names = experiment.design.metrics
+    if experiment.load.promise is not None and names:
+        problem, fix = "with a promise the capacity is judged", "Leave out metrics, or leave out the promise"
+        yield InputError("design.metrics", list(names), problem, fix)
+    elif experiment.load.rate and "throughput" in names:
+        problem, fix = "the rate fixes the throughput", "Leave out throughput, or replace rate by connections"
+        yield InputError("design.metrics", list(names), problem, fix)
+    if is_factorial(experiment) and len(names) > 1:
+        problem = "factors are compared by one metric"
+        yield InputError("design.metrics", list(names), problem, f'Write metrics = ["{names[0]}"]')
 
 
 def _statement_errors(experiment: Experiment) -> Iterator[InputError]:

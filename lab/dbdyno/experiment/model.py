@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, PrivateAttr, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    Tag,
+    field_validator,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.metrics import CAPACITY, NAME_PATTERN, metric_key, metric_name
 from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
 from dbdyno.experiment.promise import SHARES, Promise
 from dbdyno.experiment.script_workload import ScriptWorkload
@@ -219,6 +228,9 @@ class Load(Shapes):
         return min(max(self.duration_s, 5.0), 60.0) if self.warmup_s is None else self.warmup_s
 
 
+MetricName = Annotated[str, AfterValidator(metric_name), Field(json_schema_extra={"pattern": NAME_PATTERN})]
+
+
 class Design(Model):
     """How often and in which order trials run. A block runs every variant once at every point."""
 
@@ -245,6 +257,8 @@ class Design(Model):
     # See experiment/repeats.py.
     repeat_disturbed: bool = True
     """Repeat a block that other processes disturbed (D06)."""
+    metrics: tuple[MetricName, ...] = ()
+    """What is judged: `throughput`, `p99`, `mean`, `cpu_per_transaction` …; the first carries the verdict."""
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
     """The largest difference that does not matter to you, in percent; the verdict *equivalent* needs it."""
     # The reader inserts the twin as the second variant.
@@ -252,6 +266,14 @@ class Design(Model):
     """Run the baseline twice in each block: a difference within that of the twins has no direction."""
     max_loss_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
     """The largest loss of throughput, or rise of latency, that `compare` lets pass: see `--max-loss`."""
+
+    @field_validator("metrics")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)}: duplicate")
+        return names
 
     @model_validator(mode="after")
     def _at_most(self) -> Design:
@@ -376,6 +398,16 @@ class Experiment(Model):
             if workloads != owner.workloads:
                 object.__setattr__(owner, "workloads", workloads)
         return self
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The keys of the metrics that are judged; the first is that of the verdict. A rate fixes the
+        throughput, so latency is compared if the load is one, and with a promise the capacity.
+        """
+        if self.load.promise is not None:
+            return (CAPACITY,)
+        names = self.design.metrics or (("p95",) if self.load.rate else ("throughput",))
+        return tuple(map(metric_key, names))
 
     def with_order_seed(self, order_seed: int | None) -> Experiment:
         """The experiment with this order seed, unless its file declares one."""

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from dbdyno.experiment.metrics import HIGHER_IS_BETTER
 from dbdyno.finding import Finding
 from dbdyno.judge.capacity import Capacities
 from dbdyno.judge.effects import Judged
-from dbdyno.judge.figures import HIGHER_IS_BETTER
 from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import finite
-from dbdyno.stats.paired import Bound, Effect, Ratios, effect, ratio_bounds
+from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, ratio_bounds
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store import verdict
@@ -30,13 +30,16 @@ from dbdyno.store.verdict import OrderEffect
 class Scale:
     """The metric and the limits of a verdict; the same for all comparisons of an experiment."""
 
-    # Throughput in a closed loop. In an open loop the rate fixes the throughput, so latency is compared, or
-    # the capacity under a promise.
     metric: Metric
     # None if the experiment declares no zone of equivalence; the verdict is then never "equivalent".
     delta_percent: float | None
-    # Significance level of each interval: the family-wise error rate divided by the number of sentences.
-    alpha: float
+    # Number of sentences that share the family-wise error rate.
+    family: int
+
+    @property
+    def alpha(self) -> float:
+        """Significance level of each interval."""
+        return ALPHA / self.family
 
     @property
     def higher_is_faster(self) -> bool:
@@ -58,17 +61,18 @@ class Pairs:
     variant: Mapping[int, MeasuredTrial]
 
     def ratios(self, metric: str) -> Ratios:
-        """The log ratios of variant to baseline, per block."""
+        """The log ratios of variant to baseline, per block in which both are known."""
         lows: dict[int, float] = {}
         highs: dict[int, float] = {}
         for block, base in self.baseline.items():
             other = self.variant[block]
-            paired = block_ratio([(-1.0, base), (1.0, other)], metric)
-            lows[block], highs[block] = (
-                ratio_bounds(base.log_bounds(metric), other.log_bounds(metric))
-                if paired is None
-                else (paired, paired)
-            )
+            if base.has(metric) and other.has(metric):
+                paired = block_ratio([(-1.0, base), (1.0, other)], metric)
+                lows[block], highs[block] = (
+                    ratio_bounds(base.log_bounds(metric), other.log_bounds(metric))
+                    if paired is None
+                    else (paired, paired)
+                )
         return Ratios(lows, highs)
 
 
@@ -122,6 +126,8 @@ class Comparison:
     order: OrderEffect | None = None
     # Variants that have no result at some load.
     incomplete_variants: frozenset[str] = frozenset()
+    # Variants with results whose metric is unknown.
+    variants_without_metric: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, str, str]:
@@ -141,15 +147,29 @@ _WITHOUT_RESULT = (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_B
 
 
 def comparison_entry(
-    comparison: Comparison, sentence: str, second_lines: Sequence[verdict.SecondLine] = ()
+    comparison: Comparison,
+    sentence: str,
+    second_lines: Sequence[verdict.SecondLine] = (),
+    metrics: Sequence[verdict.MetricComparison] = (),
 ) -> verdict.Comparison:
-    """One entry of `comparisons` in verdict.json."""
-    overall = comparison.judged.overall
+    """One entry of `comparisons` in verdict.json; `metrics` are the further metrics."""
     return verdict.Comparison(
         variant=comparison.variant,
         workload=comparison.workload,
         identical=True if comparison.is_identical else None,
         differs=list(comparison.differences) or None,
+        **dict(metric_entry(comparison, sentence)),
+        capacity=comparison.capacities.entry() if comparison.capacities else None,
+        metrics=list(metrics) or None,
+        second_lines=list(second_lines) or None,
+        order=comparison.order,
+    )
+
+
+def metric_entry(comparison: Comparison, sentence: str) -> verdict.MetricComparison:
+    """The effects on one metric in verdict.json."""
+    overall = comparison.judged.overall
+    return verdict.MetricComparison(
         points=[
             _point(comparison, index) if comparison.capacities is None else _rate_point(pairs, comparison)
             for index, pairs in enumerate(comparison.pairs)
@@ -165,9 +185,6 @@ def comparison_entry(
             verdict=comparison.verdict.value if comparison.verdict else None,
             sentence=sentence,
         ),
-        capacity=comparison.capacities.entry() if comparison.capacities else None,
-        second_lines=list(second_lines) or None,
-        order=comparison.order,
     )
 
 
@@ -221,7 +238,7 @@ def _entry(
 
 def _median(by_block: Mapping[int, MeasuredTrial], metric: str) -> float | None:
     """The median over the blocks; None if it is infinite because the server failed in most trials."""
-    values = [trial.value(metric) for trial in by_block.values()]
+    values = [trial.value(metric) for trial in by_block.values() if trial.has(metric)]
     median = float(np.median(values)) if values else math.nan
     return median if math.isfinite(median) else None
 

@@ -24,7 +24,6 @@ from dbdyno.judge.effects import (
     judge_family,
     judge_identical,
 )
-from dbdyno.judge.figures import CAPACITY, LATENCY_P95, THROUGHPUT
 from dbdyno.judge.order_effect import order_effect
 from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.verdict_rule import Circumstances
@@ -37,15 +36,15 @@ REASONS = 2
 
 
 def scale(experiment: Experiment) -> Scale:
-    """The metric and limits of an experiment's verdicts. A closed loop compares throughput, an open
-    loop latency, a promise capacity.
-    """
-    load = experiment.load
-    return Scale(
-        metric=CAPACITY if load.promise else LATENCY_P95 if load.rate else THROUGHPUT,
-        delta_percent=experiment.design.delta_percent,
-        alpha=ALPHA / family_size(experiment),
-    )
+    """The metric and limits of an experiment's verdicts."""
+    return Scale(experiment.metrics[0], experiment.design.delta_percent, family_size(experiment))
+
+
+def further_scales(experiment: Experiment) -> list[Scale]:
+    """Those of the further metrics of `design.metrics`, which share a second family-wise error rate."""
+    further = experiment.metrics[1:]
+    size = family_size(experiment) * len(further)
+    return [Scale(metric, experiment.design.delta_percent, size) for metric in further]
 
 
 def stopping(experiment: Experiment, family: int = 1) -> Stopping | None:
@@ -64,10 +63,32 @@ def compare_all(
     `findings` may stop a comparison, or (D06, foreign load) forbid a verdict with a direction. With
     `design.stop` the trials are those of finished blocks, in the order in which the blocks were finished.
     """
+    return _compare(trials, experiment, findings, [scale(experiment)])
+
+
+def compare_further(
+    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
+) -> list[list[Comparison]]:
+    """For each of these comparisons, the same by every further metric of `design.metrics`."""
+    scales = further_scales(experiment)
+    if not scales:
+        return [[] for _ in experiment.variants[1:] for _ in experiment.workloads]
+    compared = _compare(trials, experiment, findings, scales)
+    return [compared[first : first + len(scales)] for first in range(0, len(compared), len(scales))]
+
+
+def _compare(
+    trials: Sequence[MeasuredTrial],
+    experiment: Experiment,
+    findings: Sequence[Finding],
+    scales: Sequence[Scale],
+) -> list[Comparison]:
+    """The comparisons by some metrics, whose verdicts are one family; the metrics vary fastest."""
     pending = [
-        _Pending(trials, experiment, findings, variant, workload)
+        _Pending((trials, experiment, findings), variant, workload, one)
         for variant in experiment.variants[1:]
         for workload in experiment.workloads
+        for one in scales
     ]
     identical = [one for one in pending if one.is_identical]
     family = [one for one in pending if not one.is_identical]
@@ -75,31 +96,26 @@ def compare_all(
         # The sentences about factors have the verdicts, so comparisons get none, like those of identical
         # variants.
         identical, family = pending, []
-    up = scale(experiment).higher_is_faster
-    judged = {
-        id(one): judge_identical(one.assessment, one.conditions(), higher_is_faster=up) for one in identical
-    }
+    judged = {id(one): judge_identical(one.assessment, one.conditions()) for one in identical}
     floors = _NoiseFloors(identical, judged) if not is_factorial(experiment) else _NoiseFloors((), {})
-    judged_family = judge_family(
-        [(one.assessment, one.conditions(floors)) for one in family], higher_is_faster=up, alpha=ALPHA
-    )
+    judged_family = judge_family([(one.assessment, one.conditions(floors)) for one in family], ALPHA)
     judged |= {id(one): result for one, result in zip(family, judged_family, strict=True)}
     return [one.comparison(judged[id(one)], floors) for one in pending]
 
 
 class _NoiseFloors:
-    """Noise floors per workload: the largest absolute end of an interval of identical variants."""
+    """Noise floors per workload and metric: the largest absolute end of an interval of identical variants."""
 
     def __init__(self, identical: Sequence[_Pending], judged: Mapping[int, Judged]) -> None:
-        self._by_workload: dict[str, list[Judged]] = {}
+        self._judged: dict[tuple[str, str], list[Judged]] = {}
         for one in identical:
-            self._by_workload.setdefault(one.workload.title, []).append(judged[id(one)])
+            self._judged.setdefault(one.floor_key, []).append(judged[id(one)])
 
-    def overall(self, workload: str) -> float | None:
-        return _largest([_floor(one.overall) for one in self._by_workload.get(workload, ())])
+    def overall(self, key: tuple[str, str]) -> float | None:
+        return _largest([_floor(one.overall) for one in self._judged.get(key, ())])
 
-    def per_load(self, workload: str) -> tuple[float | None, ...]:
-        floors = [map(_floor, one.load_effects) for one in self._by_workload.get(workload, ())]
+    def per_load(self, key: tuple[str, str]) -> tuple[float | None, ...]:
+        floors = [map(_floor, one.load_effects) for one in self._judged.get(key, ())]
         return tuple(map(_largest, zip(*floors, strict=True)))
 
 
@@ -117,21 +133,23 @@ class _Pending:
 
     def __init__(
         self,
-        trials: Sequence[MeasuredTrial],
-        experiment: Experiment,
-        findings: Sequence[Finding],
+        run: tuple[Sequence[MeasuredTrial], Experiment, Sequence[Finding]],
         variant: Variant,
         workload: Workload,
+        scale: Scale,
     ) -> None:
+        trials, experiment, findings = run
         self.experiment, self.variant, self.workload = experiment, variant, workload
         self.names = (experiment.variants[0].name, variant.name, workload.title)
         self.trials = [t for t in trials if t.workload == workload.title and t.variant in self.names[:2]]
         self.is_identical = is_identical(experiment, variant)
         self.differences = tuple(describe_differences(experiment, variant))
         self.differences_besides_server = tuple(describe_differences(experiment, variant, server=False))
-        self.scale = scale(experiment)
+        self.scale = scale
+        self.floor_key = workload.title, scale.metric
         allowed = experiment.design.max_loss_percent
-        self.limit_percent = None if allowed is None else self.scale.limit_percent(allowed)
+        is_first = scale.metric == experiment.metrics[0]
+        self.limit_percent = scale.limit_percent(allowed) if is_first and allowed is not None else None
         self.pairs = tuple(pair(self.trials, p.as_dict(), *self.names[:2]) for p in experiment.load.points())
         self.capacities = capacities(self.trials, experiment.load, *self.names[:2])
         is_alone = self.is_identical or is_factorial(experiment)
@@ -140,7 +158,7 @@ class _Pending:
             if self.capacities
             else [p.ratios(self.scale.metric) for p in self.pairs],
             ALPHA if is_alone else self.scale.alpha,
-            stopping(experiment, 1 if is_alone else family_size(experiment)),
+            stopping(experiment, 1 if is_alone else scale.family),
         )
         relevant = relevant_to(self.names, findings)
         self.stops = stops(relevant)
@@ -149,14 +167,15 @@ class _Pending:
     def conditions(self, floors: _NoiseFloors | None = None) -> Conditions:
         """All inputs of the verdict other than the effects."""
         return Conditions(
+            higher_is_faster=self.scale.higher_is_faster,
             circumstances=Circumstances(
                 is_stopped=bool(self.stops),
                 is_unfinished=is_unfinished(self.trials),
                 is_disturbed=self.is_disturbed,
             ),
             delta_percent=self.scale.delta_percent,
-            load_floors=floors.per_load(self.workload.title) if floors else (),
-            floor_percent=floors.overall(self.workload.title) if floors else None,
+            load_floors=floors.per_load(self.floor_key) if floors else (),
+            floor_percent=floors.overall(self.floor_key) if floors else None,
             limit_percent=self.limit_percent,
         )
 
@@ -180,14 +199,20 @@ class _Pending:
             blocks=finished_and_planned(self.trials, self.experiment),
             blocks_at_most=blocks_at_most(self.trials, self.experiment),
             failures=dict(failures(self.trials)),
-            floor_percent=None if self.is_identical else floors.overall(workload),
-            load_floors=() if self.is_identical else floors.per_load(workload),
+            floor_percent=None if self.is_identical else floors.overall(self.floor_key),
+            load_floors=() if self.is_identical else floors.per_load(self.floor_key),
             # An unfinished run has no intervals, so that nobody stops a run after a lucky block.
             order=None
             if is_unfinished(self.trials)
             else order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
             incomplete_variants=frozenset(name for name in (baseline, variant) if self._lacks_load(name)),
+            variants_without_metric=tuple(name for name in (baseline, variant) if self._lacks_metric(name)),
         )
+
+    def _lacks_metric(self, variant: str) -> bool:
+        """Whether a variant has results, but the metric is unknown in all of them."""
+        results = [trial for trial in self.trials if trial.variant == variant and trial.is_result]
+        return bool(results) and not any(trial.has(self.scale.metric) for trial in results)
 
     def _lacks_load(self, variant: str) -> bool:
         """Whether a variant has no result at some load."""

@@ -50,6 +50,8 @@ class Stopping:
 class Conditions:
     """All inputs of a verdict other than the effects."""
 
+    # Whether a higher value of the metric is better.
+    higher_is_faster: bool
     circumstances: Circumstances = field(default_factory=Circumstances)
     delta_percent: float | None = None
     # Noise floors at each load and over all loads; None if the run has no identical variants.
@@ -104,16 +106,11 @@ def assess(ratios: Sequence[Ratios], alpha: float, stopping: Stopping | None = N
     )
 
 
-def judge_family(
-    family: Sequence[tuple[Assessment, Conditions]], *, higher_is_faster: bool, alpha: float
-) -> list[Judged]:
+def judge_family(family: Sequence[tuple[Assessment, Conditions]], alpha: float) -> list[Judged]:
     """The verdicts of all members of `family`, which share the family-wise error rate, in the same order."""
     significant = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
     return [
-        replace(
-            _judge(assessment, conditions, one.overall, one.loads, higher_is_faster=higher_is_faster),
-            is_gate_sure=one.gate,
-        )
+        replace(_judge(assessment, conditions, one.overall, one.loads), is_gate_sure=one.gate)
         for (assessment, conditions), one in zip(family, significant, strict=True)
     ]
 
@@ -140,15 +137,13 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
     )
 
 
-def judge_identical(assessment: Assessment, conditions: Conditions, *, higher_is_faster: bool) -> Judged:
+def judge_identical(assessment: Assessment, conditions: Conditions) -> Judged:
     """The verdicts of a comparison of identical variants, which never have a direction."""
     circumstances = replace(conditions.circumstances, is_identical=True)
     conditions = replace(conditions, circumstances=circumstances)
     loads = [one is not None and one.is_significant for one in assessment.load_effects]
     overall = assessment.overall is not None and assessment.overall.is_significant
-    return _judge(
-        assessment, conditions, overall, loads if len(loads) > 1 else [], higher_is_faster=higher_is_faster
-    )
+    return _judge(assessment, conditions, overall, loads if len(loads) > 1 else [])
 
 
 def _judge(
@@ -156,8 +151,6 @@ def _judge(
     conditions: Conditions,
     overall_is_significant: bool,
     loads_significant: Sequence[bool],
-    *,
-    higher_is_faster: bool,
 ) -> Judged:
     delta, circumstances = conditions.delta_percent, conditions.circumstances
     floors = conditions.load_floors or [None] * len(assessment.load_effects)
@@ -177,7 +170,7 @@ def _judge(
     verdict = choose(
         assessment.overall,
         is_significant=overall_is_significant,
-        higher_is_faster=higher_is_faster,
+        higher_is_faster=conditions.higher_is_faster,
         is_equivalent=is_equivalent,
         floor_percent=conditions.floor_percent,
         circumstances=circumstances,
@@ -195,7 +188,7 @@ def _judge(
         choose(
             one,
             is_significant=is_significant,
-            higher_is_faster=higher_is_faster,
+            higher_is_faster=conditions.higher_is_faster,
             delta_percent=delta,
             is_equivalent=False if has_mixed_signs and is_significant else True if is_equivalent else None,
             floor_percent=floor,

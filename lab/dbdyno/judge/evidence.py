@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from statistics import median
 
+from dbdyno.experiment.metrics import CPU, percentile_of
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks
 from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic, slices
-from dbdyno.judge.figures import figures, interval_events
+from dbdyno.judge.figures import PERCENTILES, figures, interval_events
 from dbdyno.judge.findings import generator_delays
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.judge.recording import Recording, failure, read
@@ -195,12 +196,17 @@ def _measure_group(
         [recording for _, recording in complete], automatic=experiment.load.has_auto_warmup
     )
     for (entry, recording), window in zip(complete, common_windows, strict=True):
-        measured = _measure(entry, recording, window, evidence.foreign.shares.get(entry.index))
-        evidence.trials.append(measured)
+        foreign = evidence.foreign.shares.get(entry.index)
+        measured = _measure(entry, recording, window, foreign, experiment.metrics)
         if measured.figures is not None:
             server = stored[entry.index].server
             evidence.unread[entry.index] = server.get("edges_unread", "")
-            evidence.costs[entry.index] = costs(server, recording.ticks, recording.start_unix_us)
+            cost = costs(server, recording.ticks, recording.start_unix_us)
+            evidence.costs[entry.index] = cost
+            if CPU in experiment.metrics and "cpu_us" in cost and cost["cpu_us"].counted > 0.0:
+                with_cpu = replace(measured.figures, cpu_us_per_transaction=cost["cpu_us"].each)
+                measured = replace(measured, figures=with_cpu)
+        evidence.trials.append(measured)
 
 
 def _gaps(recording: Recording) -> str | None:
@@ -217,11 +223,17 @@ def _gaps(recording: Recording) -> str | None:
 
 
 def _measure(
-    entry: ScheduleEntry, recording: Recording, window: Window, foreign: float | None
+    entry: ScheduleEntry,
+    recording: Recording,
+    window: Window,
+    foreign: float | None,
+    metrics: Sequence[str],
 ) -> MeasuredTrial:
     """The result of a complete recording. After the common warm-up cut no transaction may be left."""
+    percents = {one: percent for one in metrics if (percent := percentile_of(one)) is not None}
+    further = {one: percent for one, percent in percents.items() if one not in PERCENTILES}
     try:
-        trial_figures = figures(recording, window)
+        trial_figures = figures(recording, window, further)
     except _INCOMPLETE:
         left_s = window.length_us / 1e6
         return MeasuredTrial(

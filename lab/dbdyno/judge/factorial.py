@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.experiment.family import Contrast, contrasts, family_size
+from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.caveats import with_caveats
@@ -41,7 +42,6 @@ from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, judge_f
 from dbdyno.judge.outlook import outlook_text
 from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import (
-    METRICS,
     SIZE_UNSURE,
     better,
     blocks_clause,
@@ -120,11 +120,12 @@ def judge_contrasts(
         relevant = on_workload(workload.title, findings)
         stopping_findings = stops(relevant)
         conditions = Conditions(
+            metric_scale.higher_is_faster,
             Circumstances(bool(stopping_findings), is_unfinished(of_workload), is_disturbed(relevant)),
             metric_scale.delta_percent,
         )
         failed = list(dict(failures(of_workload)).values())
-        cells = _cells(of_workload, experiment)
+        cells = _cells(of_workload, experiment, metric_scale.metric)
         assessed += [
             _AssessedContrast(
                 contrast=contrast,
@@ -145,14 +146,13 @@ def judge_contrasts(
         ]
     judged = judge_family(
         [(one.assessment, one.conditions) for one in assessed],
-        higher_is_faster=metric_scale.higher_is_faster,
         alpha=ALPHA,
     )
     return list(zip(assessed, judged, strict=True))
 
 
-def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Cells:
-    """The trials of every variant, load and block that count."""
+def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, metric: str) -> Cells:
+    """The trials of every variant, load and block whose metric is known."""
     cells: dict[tuple[str, ...], list[Blocks]] = {}
     for variant in experiment.variants:
         levels = tuple(variant.levels[factor.name] for factor in experiment.factors)
@@ -160,7 +160,7 @@ def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Cells:
             {
                 trial.block: trial
                 for trial in trials
-                if trial.variant == variant.name and trial.at == point.as_dict() and trial.is_result
+                if trial.variant == variant.name and trial.at == point.as_dict() and trial.has(metric)
             }
             for point in experiment.load.points()
         ]
@@ -263,7 +263,7 @@ def _sentence(
     if verdict == Verdict.NOT_COMPARABLE:
         return f"Not comparable: {contrast_text}, {where}, because {_reason(one)}"
     if verdict in (Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
-        metric = METRICS[metric_scale.metric] if len(one.contrast.factors) == 1 else "ratio"
+        metric = metric_text(metric_scale.metric) if len(one.contrast.factors) == 1 else "ratio"
         value = f"{metric} {change(overall)}" if overall else "no result"
         if verdict == Verdict.UNFINISHED:
             number = blocks_text(counted, experiment.design.blocks)
@@ -276,7 +276,7 @@ def _sentence(
     if partners:
         parts = "; ".join(_at_each_level(one, partner, experiment) for partner in partners)
         depends = f"depends on {join_words(partners)} ({parts})"
-        return f"{METRICS[metric_scale.metric]}, {contrast_text}: {depends}, {where}; {blocks}"
+        return f"{metric_text(metric_scale.metric)}, {contrast_text}: {depends}, {where}; {blocks}"
     if len(one.contrast.factors) == 2:
         text = _interaction(one.contrast, overall, verdict, metric_scale, where)
     else:
@@ -334,7 +334,7 @@ def _main_effect(
                 if effect_at is not None and effect_at.is_significant
             ]
             return (
-                f"It depends on the load: {_contrast_text(one.contrast)}, {METRICS[metric_scale.metric]} "
+                f"It depends on the load: {_contrast_text(one.contrast)}, {metric_text(metric_scale.metric)} "
                 f"{', '.join(parts)}, {mean}, {where}"
             )
         case _:
@@ -346,7 +346,7 @@ def _interaction(
 ) -> str:
     (other, factor), (other_level, level) = contrast.factors, contrast.levels
     other_base, base = contrast.baseline_levels
-    ratio = f"the {METRICS[metric_scale.metric]} ratio of {level} to {base}"
+    ratio = f"the {metric_text(metric_scale.metric)} ratio of {level} to {base}"
     changes = f"{ratio} {_changes(overall)} from {other_base} to {other_level}"
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Literal
 
+from dbdyno.experiment.metrics import LATENCY_MEAN
 from dbdyno.judge import slices
 from dbdyno.judge.recording import Recording
 from dbdyno.stats.histogram import Histogram, Percentile, merge, percentile
@@ -13,13 +14,6 @@ from dbdyno.store.measured import Figures, Window
 from dbdyno.store.records import Interval, Slice, Span
 
 MICROSECONDS = 1_000_000.0
-# The metrics that verdicts compare.
-THROUGHPUT: Final = "throughput"
-LATENCY_P95: Final = "latency_p95_us"
-# The highest rate at which a variant keeps the promise of the experiment.
-CAPACITY: Final = "capacity"
-# The metrics of which more is better.
-HIGHER_IS_BETTER = frozenset({THROUGHPUT, CAPACITY})
 PERCENTILES = {
     "latency_p50_us": 50.0,
     "latency_p90_us": 90.0,
@@ -29,8 +23,11 @@ PERCENTILES = {
 }
 
 
-def figures(recording: Recording, window: Window) -> Figures:
-    """The figures of a window. Raises KeyError, TypeError or ValueError if the records are incomplete."""
+def figures(recording: Recording, window: Window, further: Mapping[str, float] | None = None) -> Figures:
+    """The figures of a window; `further` are percentiles besides `PERCENTILES`.
+
+    Raises KeyError, TypeError or ValueError if the records are incomplete.
+    """
     parts = _parts(recording, window)
     events = sum(part["events"] for part in parts)
     errors: Counter[str] = Counter()
@@ -38,8 +35,14 @@ def figures(recording: Recording, window: Window) -> Figures:
         errors.update(part["errors"])
     low_us = min(low for part in parts if (low := part["latency_min_us"]) is not None)
     high_us = max(high for part in parts if (high := part["latency_max_us"]) is not None)
+    further = further or {}
     weighted = slices.latencies(recording)
-    latencies = _latencies(recording, parts, weighted, low_us, high_us)
+    known = weighted or merge(part["latency_us"] for part in parts)
+    latencies = _latencies(recording, parts, known, (low_us, high_us), PERCENTILES | dict(further))
+    censored = [name for name, one in latencies.items() if one.censored]
+    if _censored(recording, parts):
+        # The mean is of the transactions that ended; a dropped or unfinished one has no latency.
+        censored.insert(0, LATENCY_MEAN)
     intervals = _intervals(recording, window)
     generators: Sequence[Interval | Slice] = recording.counted or intervals
     return Figures(
@@ -49,8 +52,9 @@ def figures(recording: Recording, window: Window) -> Figures:
         if weighted
         else sum(part["latency_sum_us"] for part in parts) / events,
         latency_min_us=low_us,
-        **{name: one.value_us for name, one in latencies.items()},
-        censored=tuple(name for name, one in latencies.items() if one.censored),
+        **{name: one.value_us for name, one in latencies.items() if name not in further},
+        percentiles={name: one.value_us for name, one in latencies.items() if name in further},
+        censored=tuple(censored),
         errors=dict(sorted(errors.items())),
         error_classes=merge_classes(part.get("error_classes", {}) for part in parts),
         errors_per_1000=sum(errors.values()) / events * 1000.0,
@@ -75,14 +79,18 @@ def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _latencies(
-    recording: Recording, parts: Sequence[Span], weighted: Histogram, low_us: float, high_us: float
+    recording: Recording,
+    parts: Sequence[Span],
+    known: Histogram,
+    ends_us: tuple[float, float],
+    percents: Mapping[str, float],
 ) -> dict[str, Percentile]:
     """The percentiles and the maximum over `parts`, by the names of the figures.
 
-    In an open loop they include transactions that were unfinished at the end of the measurement. `weighted`
-    has the latencies of a trial in slices.
+    `known` are the latencies, the smallest and the largest of which are `ends_us`. In an open loop the
+    percentiles include transactions that were unfinished at the end of the measurement.
     """
-    known = weighted or merge(part["latency_us"] for part in parts)
+    low_us, high_us = ends_us
     if not known:
         raise ValueError("the latency histogram is empty")
     drained = merge([recording.measure.get("drained_us", ())])
@@ -94,7 +102,7 @@ def _latencies(
     censored = _censored(recording, parts)
     latencies = {
         name: value
-        for name, percent in PERCENTILES.items()
+        for name, percent in percents.items()
         if (value := percentile(known, percent, low_us, high_us, censored)) is not None
     }
     longest_us = max(censored, default=0)

@@ -12,11 +12,11 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 
 from dbdyno.experiment.family import has_verdict, is_factorial
+from dbdyno.experiment.metrics import HIGHER_IS_BETTER, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.decision import is_disturbed, relevant_to
-from dbdyno.judge.figures import HIGHER_IS_BETTER
-from dbdyno.judge.wording import METRICS, SIDE_SURE, decimals_for, loads
+from dbdyno.judge.wording import SIDE_SURE, decimals_for, loads
 from dbdyno.problem import Problem
 from dbdyno.store.verdict import (
     CombinedEffect,
@@ -210,9 +210,8 @@ def _range_text(metric: str, ends: tuple[float, float], word: GateResult, max_lo
     digits = decimals_for(ends, max_loss_percent)
     least, most = (f"{end:.{digits}f} %" if math.isfinite(end) else "an unknown amount" for end in ends)
     if ends[1] <= 0.0:
-        return (
-            f"no loss of {METRICS[metric]}" if metric in HIGHER_IS_BETTER else f"no higher {METRICS[metric]}"
-        )
+        less = "loss of" if metric in HIGHER_IS_BETTER else "higher"
+        return f"no {less} {metric_text(metric)}"
     if word == "worse" and ends[0] > max_loss_percent:
         amount = f"at least {least}"
     elif ends[0] > 0.0:
@@ -220,5 +219,5 @@ def _range_text(metric: str, ends: tuple[float, float], word: GateResult, max_lo
     else:
         amount = f"at most {most}"
     if metric in HIGHER_IS_BETTER:
-        return f"loses {amount} of {METRICS[metric]}"
-    return f"{METRICS[metric]} higher by {amount}"
+        return f"loses {amount} of {metric_text(metric)}"
+    return f"{metric_text(metric)} higher by {amount}"

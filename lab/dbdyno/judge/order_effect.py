@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from dbdyno.experiment.metrics import metric_text
 from dbdyno.finding import Finding
-from dbdyno.judge.wording import METRICS, interval, signed
+from dbdyno.judge.wording import interval, signed
 from dbdyno.stats.paired import ALPHA, Ratios
 from dbdyno.stats.rank_sum import Shift, shift
 from dbdyno.stats.signed_rank import percent
@@ -74,12 +75,12 @@ def order_findings(
     yield Finding(
         "R10",
         "warn",
-        f"the variant that runs later in a block has {signed(order.effect_percent)} % {METRICS[metric]} "
+        f"the variant that runs later in a block has {signed(order.effect_percent)} % {metric_text(metric)} "
         f"({interval(order.interval_percent)}) on {workload}: each trial affects the next "
         "one. The order is balanced, so the estimate is not shifted; without the order effect "
         f"{variant} against {baseline} is {signed(order.crossover_percent)} % "
         f"({interval(order.crossover_interval_percent)})",
-        {"workload": workload, "metric": METRICS[metric], **order.model_dump(mode="json")},
+        {"workload": workload, "metric": metric_text(metric), **order.model_dump(mode="json")},
         variant,
         fix='To reduce it, use a longer warmup in [load], or state_per = "trial" in [design]',
     )

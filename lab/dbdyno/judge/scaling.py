@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.figures import THROUGHPUT
 from dbdyno.judge.wording import count
 from dbdyno.stats import usl
 from dbdyno.stats.joint import joint_intervals

@@ -91,7 +91,7 @@ def second_lines(comparisons: Sequence[Comparison], experiment: Experiment) -> l
     """The second lines of each comparison, in the same order; [] without a result, and in factorial runs."""
     stop = stopping(experiment)
     looks = Looks(stop.last, planned=stop.planned) if stop else None
-    of_each = [_lines(one, looks) for one in comparisons]
+    of_each = [_lines(one, looks, experiment.metrics) for one in comparisons]
     floors: dict[tuple[str, int, SecondMetric], float] = {}
     for one, lines in zip(comparisons, of_each, strict=True):
         if one.is_identical:
@@ -122,8 +122,8 @@ def _with_direction(
     return Line(line.load, line.at, line.metric, effect, line.baseline, line.variant, direction)
 
 
-def _lines(comparison: Comparison, looks: Looks | None) -> list[Line]:
-    """The second lines of one comparison, without their directions."""
+def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str]) -> list[Line]:
+    """The second lines of one comparison, without their directions and without the `declared` metrics."""
     if comparison.is_factorial or comparison.judged.verdict not in _WITH_RESULT:
         return []
     rows: list[tuple[int, SecondMetric, Ratios, float, float]] = []
@@ -134,7 +134,7 @@ def _lines(comparison: Comparison, looks: Looks | None) -> list[Line]:
         if not all(_is_comparable(trial, metric_of_load) for pair in blocks for trial in pair):
             continue
         for metric, value in _values(blocks):
-            if metric != comparison.scale.metric:
+            if metric not in declared:
                 shown = _errors_per_1000 if metric == "errors_per_1000" else value
                 medians = [median(map(shown, trials.values())) for trials in (pairs.baseline, pairs.variant)]
                 rows.append((load, metric, _log_ratios(pairs, value), medians[0], medians[1]))

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dbdyno.experiment.metrics import CPU, THROUGHPUT, metric_text
 from dbdyno.finding import Finding
 from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Comparison
-from dbdyno.judge.figures import LATENCY_P95, THROUGHPUT
 from dbdyno.judge.outlook import deviation, outlook_text
 from dbdyno.judge.second_lines import Line, but_clause
 from dbdyno.judge.wording import (
-    METRICS,
     SIZE_UNSURE,
     better,
     blocks_clause,
@@ -40,8 +39,9 @@ from dbdyno.stats.verdict_rule import Verdict
 # Maximum number of changes in a sentence.
 CHANGES_MAX = 2
 # Metric -> the adjectives after "but" for loads whose direction is the opposite of the overall one: if the
-# variant is slower overall, if it is faster.
-_OPPOSITES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
+# variant is slower overall, if it is faster. Latencies have those of `_HIGHER`.
+_OPPOSITES = {THROUGHPUT: ("faster", "slower"), CPU: ("less", "more")}
+_HIGHER = ("lower", "higher")
 
 
 def sentence(
@@ -56,6 +56,21 @@ def sentence(
     """
     text = _text(comparison, block_s) + but_clause(comparison, lines) + _changes(comparison)
     return with_caveats(text, comparison.failures.values(), findings)
+
+
+def metric_sentence(comparison: Comparison) -> str:
+    """The sentence on a further metric; caveats and what would settle it are in that of the verdict."""
+    judged, effect = comparison.judged, comparison.judged.overall
+    is_plain = not (comparison.is_identical or judged.significant_loads)
+    if (
+        judged.verdict == Verdict.UNDECIDED
+        and effect is not None
+        and is_plain
+        and not (effect.is_significant or is_unknown(effect))
+    ):
+        names = f"{comparison.variant} against {comparison.baseline}"
+        return f"Undecided: {names}, {_effect(comparison, effect)}, {_where(comparison)}"
+    return _text(comparison, None)
 
 
 def _changes(comparison: Comparison) -> str:
@@ -122,7 +137,7 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
             other = [index for index in judged.significant_loads if index not in same]
             parts = [f"surely {_loads_text(comparison, same)}"] if same else []
             if other:
-                worse = _OPPOSITES[comparison.scale.metric][faster]
+                worse = _OPPOSITES.get(comparison.scale.metric, _HIGHER)[faster]
                 parts.append(f"but {worse} {_loads_and_effects(comparison, other)}")
             where = "; ".join([*([", ".join(parts)] if parts else []), where])
     text = f"{relation}: {_effect(comparison, effect)}, {where}"
@@ -150,7 +165,7 @@ def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
 
 
 def _identical(comparison: Comparison, effect: Effect) -> str:
-    name = METRICS[comparison.scale.metric]
+    name = metric_text(comparison.scale.metric)
     shown = effect_text(comparison.scale.metric, effect, average=_has_several_loads(comparison))
     differs = f"their {name} differs by {shown.removeprefix(f'{name} ')}"
     if is_unknown(effect) or has_no_estimate(effect) or not shown.startswith(name):
@@ -179,6 +194,8 @@ def _mixed(comparison: Comparison) -> str:
     relation = f"{comparison.variant} {better(metric, faster=True)} {comparison.baseline} {first}"
     if metric == THROUGHPUT:
         text = f"{relation}, slower {second}; throughput, {_where(comparison)}"
+    elif metric == CPU:
+        text = f"{relation}, more {second}; {_where(comparison)}"
     else:
         text = f"{relation}, a higher one {second}; {_where(comparison)}"
     blocks = f"; {_blocks(comparison, judged.overall)}" if judged.overall else ""
@@ -187,7 +204,7 @@ def _mixed(comparison: Comparison) -> str:
 
 def _equivalent(comparison: Comparison, effect: Effect) -> str:
     variant, baseline, delta = comparison.variant, comparison.baseline, comparison.scale.delta_percent
-    metric = METRICS[comparison.scale.metric]
+    metric = metric_text(comparison.scale.metric)
     blocks = _blocks(comparison, effect)
     floor = comparison.floor_percent
     if effect.is_significant and (floor is None or abs(effect.effect_percent) > floor):
@@ -226,7 +243,7 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
             f"capacities, {_where(comparison)}; give other rates"
         )
     elif is_unknown(effect):
-        name = METRICS[comparison.scale.metric]
+        name = metric_text(comparison.scale.metric)
         text = (
             f"Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {name}, "
             f"{_where(comparison)}"
@@ -271,6 +288,14 @@ def _not_comparable(comparison: Comparison) -> str:
         text = first.text.strip().rstrip(".")
         others = f"; {join_words(more)} failed too" if more else ""
         return f"{variant} and {baseline} are not comparable: {text} ({first.code}){others}"
+    if comparison.variants_without_metric:
+        names = list(comparison.variants_without_metric)
+        metric, one = metric_text(comparison.scale.metric), len(names) == 1
+        return (
+            f"{metric} unknown, so {variant} and {baseline} cannot be compared by it: "
+            f"dbdyno could not read the CPU time of {'the server' if one else 'the servers'} of "
+            f"{join_words(names)}"
+        )
     missing = [pair.at for pair in comparison.pairs if not pair.baseline]
     names = [name for name in (variant, baseline) if name in comparison.incomplete_variants]
     subject = join_words(names) if names else f"{variant} and {baseline}"
@@ -299,7 +324,7 @@ def _effect(comparison: Comparison, effect: Effect) -> str:
 
 def _estimate(comparison: Comparison, effect: Effect | None) -> str:
     """Metric and estimate, without the interval."""
-    return f"{METRICS[comparison.scale.metric]} {change(effect)}" if effect else "no result"
+    return f"{metric_text(comparison.scale.metric)} {change(effect)}" if effect else "no result"
 
 
 def _where(comparison: Comparison) -> str:

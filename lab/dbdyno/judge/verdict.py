@@ -9,23 +9,33 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.family import family_size, is_factorial
+from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, statements, stopping
-from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry
-from dbdyno.judge.decision import compare_all, finished_and_planned, relevant_to, with_overrides
+from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry, metric_entry
+from dbdyno.judge.decision import (
+    compare_all,
+    compare_further,
+    finished_and_planned,
+    further_scales,
+    relevant_to,
+    with_overrides,
+)
 from dbdyno.judge.evidence import Evidence, gather, scheduled
 from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate
 from dbdyno.judge.order_effect import order_findings
 from dbdyno.judge.second_lines import second_lines
-from dbdyno.judge.sentence import sentence
+from dbdyno.judge.sentence import metric_sentence, sentence
 from dbdyno.judge.slice_totals import totals_findings
 from dbdyno.judge.warmup import warm_state
+from dbdyno.judge.wording import join_words
 from dbdyno.stats.paired import ALPHA
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
 from dbdyno.store.endings import read_endings
 from dbdyno.store.measured import MeasuredFile
+from dbdyno.store.verdict import Comparison as ComparisonEntry
 from dbdyno.store.verdict import Family, VerdictCode, VerdictFile
 from dbdyno.store.warmup_trial import is_warm_state_checked
 
@@ -55,17 +65,11 @@ def judge(run: Run) -> VerdictFile:
         experiment,
     )
     comparisons = compare_all(evidence.trials, experiment, all_findings)
+    further = compare_further(evidence.trials, experiment, all_findings)
     all_findings += with_overrides(_comparison_findings(comparisons), experiment)
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.index)
     measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
-    entries = [
-        comparison_entry(
-            one,
-            sentence(one, relevant_to(one.names, all_findings), evidence.block_s, lines),
-            [line.entry() for line in lines],
-        )
-        for one, lines in zip(comparisons, second_lines(comparisons, experiment), strict=True)
-    ]
+    entries = _entries(comparisons, further, experiment, all_findings, evidence.block_s)
     contrasts = (
         factorial.judge_contrasts(evidence.trials, experiment, all_findings)
         if is_factorial(experiment)
@@ -73,7 +77,8 @@ def judge(run: Run) -> VerdictFile:
     )
     state = stopping.state(comparisons, contrasts, experiment, all_findings)
     factors = None if contrasts is None else factorial.entries(contrasts, experiment, evidence.block_s)
-    verdicts = {one.verdict for one in (*(entry.curve for entry in entries), *(factors or ()))}
+    curves = [one.curve for entry in entries for one in (entry, *(entry.metrics or ()))]
+    verdicts = {one.verdict for one in (*curves, *(factors or ()))}
     verdict = VerdictFile(
         experiment=experiment.name,
         baseline=experiment.variants[0].name,
@@ -92,6 +97,26 @@ def judge(run: Run) -> VerdictFile:
     explanation.write(run.path / EXPLAINED)
     verdict.write(run.path / VERDICT)
     return verdict
+
+
+def _entries(
+    comparisons: Sequence[Comparison],
+    further: Sequence[Sequence[Comparison]],
+    experiment: Experiment,
+    found: Sequence[Finding],
+    block_s: float | None,
+) -> list[ComparisonEntry]:
+    """The entries of `comparisons` in verdict.json; `further` are the comparisons by the further metrics."""
+    lines = second_lines(comparisons, experiment)
+    return [
+        comparison_entry(
+            one,
+            sentence(one, relevant_to(one.names, found), block_s, of_one),
+            [line.entry() for line in of_one],
+            [metric_entry(metric, metric_sentence(metric)) for metric in metrics],
+        )
+        for one, of_one, metrics in zip(comparisons, lines, further, strict=True)
+    ]
 
 
 def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:
@@ -149,6 +174,15 @@ def _family(experiment: Experiment, *, has_result: bool) -> Family:
         text = f"The chance that this verdict is wrong is at most {ALPHA * 100:g} %."
     else:
         text = f"The chance that any of these {sentences} verdicts is wrong is at most {ALPHA * 100:g} %."
+    if text and has_result and (further := further_scales(experiment)):
+        text += f" {_further_text(further[0].family, experiment)}"
     if len(experiment.factors) > 2:
         text += " Interactions of three factors are not examined."
     return Family(sentences=sentences, alpha=ALPHA, text=text)
+
+
+def _further_text(count: int, experiment: Experiment) -> str:
+    """The error rate of the second family."""
+    names = join_words([metric_text(metric) for metric in experiment.metrics[1:]])
+    any_of = "the verdict" if count == 1 else f"any of the {count} verdicts"
+    return f"That of {any_of} on {names} is a second {ALPHA * 100:g} %."

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from dbdyno.judge.figures import CAPACITY, LATENCY_P95, THROUGHPUT
+from dbdyno.experiment.metrics import CAPACITY, CPU, THROUGHPUT, metric_text
 from dbdyno.stats.paired import Bound, Effect
 
-METRICS = {THROUGHPUT: "throughput", CAPACITY: "capacity", LATENCY_P95: "p95 latency"}
 # Beyond these changes in percent, the text gives a ratio, which is easier to read.
 RATIO_BELOW, RATIO_ABOVE = -50.0, 100.0
 # Text for an infinite ratio: most trials of the baseline failed and count as 0.
@@ -139,7 +138,7 @@ def effect_text(
     """Metric, estimate and interval: throughput -9.3 % on average (95 % interval -9.8 to -8.8)."""
     ends = effect.interval_percent
     mean = " on average" if average else ""
-    name = METRICS[metric]
+    name = metric_text(metric)
     if effect.bound != Bound.EXACT:
         return f"{_bounded(name, effect)}{mean}"
     if has_no_estimate(effect):
@@ -232,7 +231,9 @@ def better(metric: str, *, faster: bool) -> str:
         return f"is {'faster' if faster else 'slower'} than"
     if metric == CAPACITY:
         return f"has a {'higher' if faster else 'lower'} capacity than"
-    return f"has a {'lower' if faster else 'higher'} {METRICS[metric]} than"
+    if metric == CPU:
+        return f"needs {'less' if faster else 'more'} {metric_text(metric)} than"
+    return f"has a {'lower' if faster else 'higher'} {metric_text(metric)} than"
 
 
 def excluded(effect: Effect) -> list[str]:

@@ -54,7 +54,7 @@ def effect_charts(
         return []
     baseline, variant, workload = report.variants[0], comparison.variant, comparison.workload
     delta = comparison.curve.delta_percent
-    metric = formatting.METRICS[comparison.curve.metric]
+    metric = formatting.metric_name(comparison.curve.metric)
     color = PALETTE[report.variants.index(variant) % len(PALETTE)]
     axis = _axis(effects, delta)
     rows = [_row(label, effect, axis, color) for label, effect, _ in effects]
@@ -84,7 +84,7 @@ def effect_charts(
 def _labelled_effects(comparison: Comparison, blocks: ComparisonBlockEffects) -> list[LabelledEffect]:
     """One effect per load and, if there are several loads, one for all loads combined."""
     if comparison.capacity is not None:
-        return [(formatting.METRICS["capacity"], comparison.curve, blocks.curve.percent)]
+        return [(formatting.metric_name("capacity"), comparison.curve, blocks.curve.percent)]
     effects: list[LabelledEffect] = []
     for point, single in zip(comparison.points, blocks.points, strict=True):
         ((unit, value),) = point.at.items()

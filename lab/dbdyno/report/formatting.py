@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from dbdyno.experiment.metrics import CPU, THROUGHPUT, metric_text
 from dbdyno.finding import Finding
 from dbdyno.store.measured import Figures
 from dbdyno.store.verdict import (
@@ -41,19 +42,12 @@ INTERACTIONS = VERDICTS | {
 }
 # Severity of a finding -> text.
 SEVERITIES = {"stop": "stop", "warn": "warning", "note": "note"}
-# Metric -> text.
-METRICS = {
-    "throughput": "throughput",
-    "capacity": "capacity",
-    "latency_p50_us": "p50 latency",
-    "latency_p90_us": "p90 latency",
-    "latency_p95_us": "p95 latency",
-    "latency_p99_us": "p99 latency",
-    "latency_p999_us": "p99.9 latency",
+# Second line that is no metric of verdicts -> text.
+_SECOND_LINES = {
     "errors_per_1000": "errors per 1,000 transactions",
     "variation_percent": "variation between seconds",
 }
-# Below the tables of second lines of a closed loop.
+# Said once wherever latencies of a closed loop are compared.
 TIED = (
     "In a closed loop latency is tied to throughput: the mean latency is the number of connections divided "
     "by the throughput. To compare latencies at equal throughput, set a rate."
@@ -118,7 +112,14 @@ def metric_value(metric: str, value: float | None, *, censored: bool = False) ->
         return f"{value:,.1f}{' %' if metric == 'variation_percent' else ''}"
     if censored:
         return f"> {metric_value(metric, value)}"
-    return f"{rate(value)} /s" if metric == "throughput" else f"{milliseconds(value)} ms"
+    if metric == CPU:
+        return f"{value:,.1f} µs"
+    return f"{rate(value)} /s" if metric == THROUGHPUT else f"{milliseconds(value)} ms"
+
+
+def metric_name(metric: str) -> str:
+    """A metric of verdicts or of second lines as text."""
+    return _SECOND_LINES.get(metric) or metric_text(metric)
 
 
 def percent(value: float, decimals: int = 1) -> str:
@@ -256,7 +257,7 @@ def combined(comparison: Comparison) -> tuple[str, str, str]:
     if comparison.capacity is None:
         return ALL_LOADS, "", ""
     return (
-        METRICS["capacity"],
+        metric_name("capacity"),
         _capacity(comparison.capacity.baseline),
         _capacity(comparison.capacity.variant),
     )
@@ -300,11 +301,38 @@ def order_effect(comparison: Comparison, baseline: str) -> str:
     assert order is not None, "the caller checked"
     effect = effect_text(order.effect_percent, order.interval_percent)
     without = effect_text(order.crossover_percent, order.crossover_interval_percent)
+    metric = metric_name(comparison.curve.metric)
     return (
-        f"Order effect on {METRICS[comparison.curve.metric]}: {effect} for the variant that ran later in a "
+        f"Order effect on {metric}: {effect} for the variant that ran later in a "
         f"block (blocks with {baseline} first: {order.blocks[0]}, with {variant} first: {order.blocks[1]}). "
         f"Effect of {variant} without the order effect: {without}."
     )
+
+
+def metric_sentences(result: Comparison | FactorEffect) -> list[str]:
+    """The sentences about the further metrics of a comparison."""
+    metrics = result.metrics if isinstance(result, Comparison) else None
+    return [one.curve.sentence for one in metrics or ()]
+
+
+def metric_rows(
+    comparison: Comparison, checks: Sequence[Finding]
+) -> list[tuple[tuple[str, ...], str | None]]:
+    """The rows of the table of further metrics, each with the code of its verdict."""
+    rows: list[tuple[tuple[str, ...], str | None]] = []
+    for one in comparison.metrics or ():
+        name, column = metric_name(one.curve.metric), one.curve.confidence
+        effects: list[tuple[str, str, str, Effect]] = [
+            (load(*next(iter(point.at.items()))), median(point, "baseline"), median(point, "variant"), point)
+            for point in one.points
+        ]
+        if len(one.points) > 1:
+            effects.append((ALL_LOADS, "", "", one.curve))
+        for at, baseline, variant, effect in effects:
+            cells = (name, at, baseline, variant, estimate(effect), interval(effect, column))
+            word = verdict(effect.verdict, checks)
+            rows.append(((*cells, str(effect.blocks), word), effect.verdict))
+    return rows
 
 
 def second_lines(comparison: Comparison) -> list[tuple[str, ...]]:
@@ -312,7 +340,7 @@ def second_lines(comparison: Comparison) -> list[tuple[str, ...]]:
     return [
         (
             load(*next(iter(line.at.items()))),
-            METRICS[line.metric],
+            metric_name(line.metric),
             metric_value(line.metric, line.baseline),
             metric_value(line.metric, line.variant),
             estimate(line),

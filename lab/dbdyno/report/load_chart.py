@@ -30,7 +30,7 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     ]
     middle_values = medians(report, trials, metric)
     unit = "offered transactions/s" if report.is_open_loop else "connections"
-    name, promise = formatting.METRICS[metric], report.experiment.load.promise
+    name, promise = formatting.metric_name(metric), report.experiment.load.promise
     title = "transactions/s" if metric == "throughput" else f"{name}, milliseconds"
     x = alt.X(
         "x:Q",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.variable_differences import Difference, differences
@@ -146,8 +147,11 @@ class Report:
 
     @property
     def has_tied_latency(self) -> bool:
-        """Whether the report has second lines of a closed loop."""
-        return not self.is_open_loop and any(one.second_lines for one in self.verdict.comparisons)
+        """Whether the report compares latencies of a closed loop."""
+        has_latency = any(map(is_latency, self.experiment.metrics))
+        return not self.is_open_loop and (
+            has_latency or any(one.second_lines for one in self.verdict.comparisons)
+        )
 
     @property
     def is_open_loop(self) -> bool:

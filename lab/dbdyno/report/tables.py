@@ -7,6 +7,7 @@ import io
 import json
 from dataclasses import asdict
 
+from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.report import formatting
 from dbdyno.report.model import Report, gather, value
 from dbdyno.report.page import design_rows
@@ -38,18 +39,21 @@ def as_csv(run: Run) -> str:
     report = gather(run)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    # Metrics of design.metrics that no column has.
+    further = [one for one in report.experiment.metrics if one not in (THROUGHPUT, *COLUMNS)]
+    columns = (*COLUMNS, *further)
+    writer.writerow(columns)
     for trial in report.trials:
         plan = [trial.index, trial.block + 1, trial.variant, trial.workload]
         load = [trial.point.unit, f"{trial.point.value:g}"]
         status = [_status(trial), trial.failure or "", trial.failed_by or ""]
         throughput = value(trial, "throughput")
         figures = {
-            **(asdict(trial.figures) if trial.figures else {}),
+            **({**asdict(trial.figures), **trial.figures.percentiles} if trial.figures else {}),
             "throughput_per_s": "" if throughput is None else throughput,
             "lower_bound_of": " ".join(trial.figures.censored) if trial.figures else "",
         }
-        values = [figures.get(column, "") for column in COLUMNS[len(plan) + len(load) + len(status) :]]
+        values = [figures.get(column, "") for column in columns[len(plan) + len(load) + len(status) :]]
         writer.writerow([*plan, *load, *status, *values])
     return text.getvalue().rstrip("\n")
 
@@ -66,13 +70,16 @@ def as_markdown(run: Run) -> str:
     lines = [f"# {_escaped(report.experiment.name)}", ""]
     if report.experiment.question:
         lines += [_escaped(report.experiment.question), ""]
-    for judged, _ in report.verdict.sentences:
+    for judged, entry in report.verdict.sentences:
         lines += [f"**{_escaped(judged.sentence)}**", ""]
+        lines += [f"- {_escaped(sentence)}" for sentence in formatting.metric_sentences(entry)]
+        lines += [""] if formatting.metric_sentences(entry) else []
     for gated in report.verdict.gate.comparisons if report.verdict.gate else ():
         lines += [_escaped(gated.sentence), ""]
     lines += [_escaped(report.verdict.family.text), ""] if report.verdict.family.text else []
     for comparison in report.verdict.comparisons:
-        lines += [*_comparison(report, comparison), "", *_second_lines(report, comparison)]
+        lines += [*_comparison(report, comparison), "", *_metrics(report, comparison)]
+        lines += _second_lines(report, comparison)
     if report.has_tied_latency:
         lines += [_escaped(formatting.TIED), ""]
     reasons = [
@@ -94,7 +101,7 @@ def as_markdown(run: Run) -> str:
 
 def _comparison(report: Report, comparison: Comparison) -> list[str]:
     baseline, variant = _escaped(report.verdict.baseline), _escaped(comparison.variant)
-    metric = formatting.METRICS[comparison.points[0].metric]
+    metric = formatting.metric_name(comparison.points[0].metric)
     ci = formatting.ci_heading(comparison.points)
     lines = [
         f"{_escaped(comparison.workload)}, {metric}, medians of the blocks ({formatting.CHANGE_NOTE}):",
@@ -118,6 +125,21 @@ def _comparison(report: Report, comparison: Comparison) -> list[str]:
             _escaped(formatting.order_effect(comparison, report.verdict.baseline)),
         ]
     return lines
+
+
+def _metrics(report: Report, comparison: Comparison) -> list[str]:
+    if not comparison.metrics:
+        return []
+    baseline, variant = _escaped(report.verdict.baseline), _escaped(comparison.variant)
+    ci = formatting.ci_heading([one.curve for one in comparison.metrics])
+    return [
+        f"Further metrics on {_escaped(comparison.workload)}:",
+        "",
+        f"| metric | load | {baseline} | {variant} | change | {ci} | blocks | verdict |",
+        "|---|---|---:|---:|---:|---:|---:|---|",
+        *(f"| {' | '.join(row)} |" for row, _ in formatting.metric_rows(comparison, report.checks)),
+        "",
+    ]
 
 
 def _second_lines(report: Report, comparison: Comparison) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dbdyno.experiment.metrics import KEY_PATTERN
 from dbdyno.store.files import StoreProblem, read_json, write_json
 
 # A point as files store it: {"connections": n} or {"rate": r}.
@@ -18,15 +19,8 @@ PointDict = Annotated[
 ]
 # The lower and the upper end of an interval; null for an end that is unknown or infinite.
 IntervalEnds = tuple[float | None, float | None]
-Metric = Literal[
-    "throughput",
-    "capacity",
-    "latency_p50_us",
-    "latency_p90_us",
-    "latency_p95_us",
-    "latency_p99_us",
-    "latency_p999_us",
-]
+# A metric of verdicts, such as throughput or latency_p99_us.
+Metric = Annotated[str, Field(pattern=KEY_PATTERN)]
 # The metrics of second lines; variation_percent is the coefficient of variation of the seconds.
 SecondMetric = Literal[
     "latency_p50_us",

@@ -115,6 +115,12 @@ class Figures:
     """Scheduled transactions that were dropped."""
     backlog: int
     """Scheduled transactions that had not started at the end of the window."""
+    percentiles: Annotated[dict[str, float], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=dict
+    )
+    """Percentiles of latency that design.metrics names and that are not among those above."""
+    cpu_us_per_transaction: Optional[float] = None
+    """CPU time of the server's processes per transaction; absent if it was not read."""
     error_classes: dict[str, str] = Field(default_factory=dict)
     """Class of each error code, such as "deadlock"; empty in records of older engines."""
     row_count_mismatches: int = 0
@@ -129,8 +135,9 @@ class Figures:
     """Share of CPU time that the hypervisor gave to other machines."""
 
     def metric(self, name: str) -> float:
-        """The figure with this name, such as "throughput" or "latency_p95_us"."""
-        return float(getattr(self, name))
+        """The figure with this name, such as "throughput" or "latency_p95_us"; NaN if it is unknown."""
+        figure = self.percentiles[name] if name in self.percentiles else getattr(self, name, None)
+        return math.nan if figure is None else float(figure)
 
     def bounds(self, name: str) -> tuple[float, float]:
         """Lower and upper bound of a figure; the upper one is infinite if the figure is a lower bound."""
@@ -199,6 +206,10 @@ class MeasuredTrial:
     def is_result(self) -> bool:
         """Whether the trial counts: it has figures, or its server failed."""
         return self.figures is not None or self.failed_by == "server"
+
+    def has(self, metric: str) -> bool:
+        """Whether the trial counts and the metric is known."""
+        return self.is_result and not math.isnan(self.value(metric))
 
     def value(self, metric: str) -> float:
         """The metric; if the server failed, 0 transactions per second or an infinite latency."""

@@ -54,8 +54,8 @@ class Effect(Change):
     """A change with a verdict."""
 
     metric: Metric
-    """Throughput; if the load is a rate, the p95 latency. With a promise (load.promise) the capacity, and at
-    each rate the promised percentile."""
+    """The key of the metric. By default throughput; if the load is a rate, the p95 latency. With a promise
+    (load.promise) the capacity, and at each rate the promised percentile."""
     confidence: float
     """Confidence level of the interval; 1 - confidence is its share of the family-wise error rate."""
     blocks: int
@@ -170,6 +170,15 @@ class Capacity(DocumentPart):
     """The same of the variant."""
 
 
+class MetricComparison(DocumentPart):
+    """One variant against the baseline on one workload, by one metric."""
+
+    points: list[Point]
+    """One per load, in the order of the experiment file."""
+    curve: CombinedEffect
+    """All loads combined."""
+
+
 class Comparison(DocumentPart):
     """One variant against the baseline on one workload."""
 
@@ -187,6 +196,9 @@ class Comparison(DocumentPart):
     """All loads combined."""
     capacity: Optional[Capacity] = None
     """Present with a promise (load.promise): the capacities that `curve` compares."""
+    metrics: Optional[list[MetricComparison]] = None
+    """Present if design.metrics names further metrics; a second 5 % is the family-wise error rate of their
+    verdicts."""
     second_lines: Optional[list[SecondLine]] = None
     """Present if other metrics were compared: latency, errors and stability at every load."""
     order: Optional[OrderEffect] = None

@@ -1,0 +1,59 @@
+"""The metrics that verdicts compare: their names in `design.metrics`, in stored files and in sentences."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+THROUGHPUT: Final = "throughput"
+# The highest rate at which a variant keeps the promise of the experiment; never in `design.metrics`.
+CAPACITY: Final = "capacity"
+LATENCY_MEAN: Final = "latency_mean_us"
+LATENCY_P95: Final = "latency_p95_us"
+CPU: Final = "cpu_us_per_transaction"
+# The metrics of which more is better.
+HIGHER_IS_BETTER = frozenset({THROUGHPUT, CAPACITY})
+# Name in the file -> key in stored files, of every metric that is not a percentile.
+_KEYS = {THROUGHPUT: THROUGHPUT, "mean": LATENCY_MEAN, "cpu_per_transaction": CPU}
+_TEXTS = {
+    THROUGHPUT: "throughput",
+    CAPACITY: "capacity",
+    LATENCY_MEAN: "mean latency",
+    CPU: "CPU time per transaction",
+}
+# p10 to p99.999. Two digits before the point, so that the point can be left out of the key.
+_PERCENTILE = r"p\d\d(?:\.\d{0,2}[1-9])?"
+NAME_PATTERN = rf"^(?:{'|'.join(_KEYS)}|{_PERCENTILE.replace('p', 'p(?!0)', 1)})$"
+KEY_PATTERN = rf"^(?:{'|'.join(_TEXTS)}|latency_p[1-9]\d{{1,4}}_us)$"
+_PERCENTILE_KEY = re.compile(r"latency_p(\d\d)(\d*)_us")
+
+
+def metric_name(name: str) -> str:
+    """The name, if it is that of a metric. Raises ValueError."""
+    if re.match(NAME_PATTERN, name) is None:
+        raise ValueError(
+            f"there is no metric {name!r}: write {', '.join(_KEYS)}, or a percentile such as p99 or p99.9"
+        )
+    return name
+
+
+def metric_key(name: str) -> str:
+    """The key in stored files: latency_p999_us for p99.9."""
+    return _KEYS.get(name) or f"latency_{name.replace('.', '')}_us"
+
+
+def percentile_of(key: str) -> float | None:
+    """The percentage of a percentile's key; None for other metrics."""
+    match = _PERCENTILE_KEY.fullmatch(key)
+    return float(f"{match[1]}.{match[2] or 0}") if match else None
+
+
+def is_latency(key: str) -> bool:
+    """Whether the metric is a latency."""
+    return key == LATENCY_MEAN or percentile_of(key) is not None
+
+
+def metric_text(key: str) -> str:
+    """The metric in a sentence: p99.9 latency."""
+    percent = percentile_of(key)
+    return _TEXTS[key] if percent is None else f"p{percent:g} latency"
