@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator
 from statistics import fmean
 
+from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.finding import Finding
 from dbdyno.judge.comparison import Comparison, Pairs
-from dbdyno.judge.figures import THROUGHPUT
 from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import interval
 from dbdyno.stats.signed_rank import hodges_lehmann, percent
