@@ -185,4 +185,4 @@ def _further_text(count: int, experiment: Experiment) -> str:
     """The error rate of the second family."""
     names = join_words([metric_text(metric) for metric in experiment.metrics[1:]])
     any_of = "the verdict" if count == 1 else f"any of the {count} verdicts"
-    return f"That of {any_of} on {names} is a second {ALPHA * 100:g} %."
+    return f"The chance that {any_of} on {names} is wrong is at most {ALPHA * 100:g} % too."
