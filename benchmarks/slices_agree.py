@@ -221,19 +221,23 @@ def measure(cell: Cell, options: argparse.Namespace, folder: Path) -> dict[str, 
 
 def run(options: argparse.Namespace, folder: Path) -> None:
     """Run the cells that are missing, until the time is over."""
-    chosen, began, spent_s = cells(options), time.monotonic(), 0.0
-    whole_h = sum(cell.expected_s(options) for cell in chosen) / 3600
+    chosen, began, spent_s, expected_s = cells(options), time.monotonic(), 0.0, 0.0
+    whole_s = sum(cell.expected_s(options) for cell in chosen)
     for number, cell in enumerate(chosen, start=1):
         path = folder / f"{cell.name}.json"
+        # The cells that are done tell how long the others take.
+        scale = spent_s / expected_s if spent_s else 1.0
         if not path.exists():
-            if time.monotonic() - began + cell.expected_s(options) > options.hours * 3600:
+            if time.monotonic() - began + scale * cell.expected_s(options) > options.hours * 3600:
                 print(f"{cell.name} would end after {options.hours:g} hours", flush=True)
                 return
             result = measure(cell, options, folder)
             path.write_text(json.dumps(result, indent=1))
         result = json.loads(path.read_text())
         spent_s += result["wall_s"]
-        done = f"{number} of {len(chosen)} cells, {spent_s / 3600:.1f} of about {whole_h:.1f} hours"
+        expected_s += cell.expected_s(options)
+        whole_h = whole_s * spent_s / expected_s / 3600
+        done = f"{number} of {len(chosen)} cells, {spent_s / 3600:.2f} of about {whole_h:.2f} hours"
         print(f"{done}: {cell.name}: {result['sentence']}", flush=True)
 
 
