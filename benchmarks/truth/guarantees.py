@@ -12,7 +12,7 @@ from scipy import stats
 
 from dbdyno.experiment.model import Experiment, Factor
 
-from . import capacity, metrics, second_lines, slices, stopping, warmup
+from . import capacity, everything, metrics, second_lines, slices, stopping, warmup
 from .row import Promise, Row
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
@@ -77,6 +77,7 @@ def promises() -> list[Promise]:
         partial(_gate_at_any_look, "4 variants, 3 loads", (10, 16), variants=4, loads=3, cost=10),
         *_second_lines(),
         *metrics.promises(World(noise=ALL)),
+        *everything.promises(),
         *(partial(_in_slices, effect) for effect in (0.0, math.log(0.9))),
         *capacity.promises(),
     ]
@@ -114,7 +115,6 @@ def _stopped() -> list[Promise]:
             loads=3,
             cost=20,
         ),
-        _everything_at_any_look,
         *(partial(_saved, top_up=top_up) for top_up in (True, False)),
         *(partial(_lost, top_up=top_up) for top_up in (True, False)),
         _covers_at_the_stop,
@@ -332,7 +332,7 @@ def _covers(noise: str, count: int) -> Row:
     )
 
 
-def everything() -> World:
+def _crowded() -> World:
     """A world with all effects and disturbances at once."""
     return World(
         noise=ALL,
@@ -347,7 +347,7 @@ def everything() -> World:
 
 def _everything(count: int) -> Row:
     of = experiment(variants=4, loads=3, workloads=2, delta_percent=5.0, blocks=10)
-    results = repeat(of, everything(), count // 4, seed=10)
+    results = repeat(of, _crowded(), count // 4, seed=10)
     return Row(
         "everything at once (4 variants, 2 workloads, 3 loads, crossing curves, failures, order, slots, "
         "repeats): any wrong verdict",
@@ -372,20 +372,6 @@ def _wrong_at_any_look(
     return Row(
         f"{promise}, judged up to {looks[-1]} blocks whatever ends the run: any wrong verdict",
         count // cost,
-        wrong,
-        0.05,
-    )
-
-
-def _everything_at_any_look(count: int) -> Row:
-    of = experiment(variants=4, loads=3, workloads=2, delta_percent=5.0)
-    of = stopping.stopping(of, max_blocks=14)
-    # A variant whose server will fail later has no failure yet at an early look.
-    world = replace(everything(), failures={})
-    wrong = stopping.wrong_at_any_look(of, world, count // 40, (9, 12, 14), seed=15)
-    return Row(
-        "everything at once but failures, judged up to 14 blocks whatever ends the run: any wrong verdict",
-        count // 40,
         wrong,
         0.05,
     )

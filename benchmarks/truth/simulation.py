@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -232,9 +232,8 @@ class Result:
     covers: bool
     levels_cover: bool
     crossover_covers: bool | None
-    # Its word, and half of its interval's width.
+    # Its word.
     word: str
-    half_width: float
 
     def is_false(self, delta_percent: float | None = None) -> bool:
         """Whether any word of the run is false."""
@@ -276,7 +275,6 @@ def judge(of: Experiment, world: World, trials: Sequence[MeasuredTrial]) -> Resu
         if order is None
         else _within(order.crossover_interval_percent, math.fsum(truths) / len(truths)),
         word=str(first.verdict),
-        half_width=_half_width(first.judged.assessment.overall),
     )
 
 
@@ -289,17 +287,7 @@ def _within(ends: tuple[float, float], truth: float) -> bool:
     return ends[0] - 1e-9 <= percent <= ends[1] + 1e-9
 
 
-def _half_width(effect: Any) -> float:
-    ends = effect.interval_percent if effect else None
-    return (ends[1] - ends[0]) / 2.0 if ends else math.inf
-
-
 def repeat(of: Experiment, world: World, count: int, seed: int) -> list[Result]:
     """So many independent runs of an experiment in a world."""
     random = np.random.default_rng(seed)
     return [judge(of, world, simulate(of, world, random)) for _ in range(count)]
-
-
-def without_effects(world: World) -> World:
-    """The same world with equal variants."""
-    return replace(world, effects={})

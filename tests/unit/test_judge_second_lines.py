@@ -61,6 +61,20 @@ def test_the_sentence_names_what_contradicts_the_verdict(effect: float, verdict:
     assert clause in text
 
 
+@pytest.mark.parametrize(("effect", "direction"), [(0.0, None), (0.3, "worse")])
+def test_second_lines_have_a_fifth_of_the_error_rate_until_the_verdict_is_certain(
+    effect: float, direction: str | None
+) -> None:
+    """With 7 blocks the smallest p-value is 1/64, which is within 5 % but not within 1 %."""
+    of = experiment(blocks=7)
+    world = World(sd=0.02, effects={"b": [effect]})
+    line = of_metric(judged(of, trials_of(of, world, p99_of_b=3.0))[1], "latency_p99_us")
+    assert line.direction == direction
+    ends = line.effect.interval_percent
+    assert ends is not None
+    assert (ends[0] <= 0.0) == (direction is None)
+
+
 def test_an_equivalent_variant_has_its_latency_named_unless_it_is_within_the_zone() -> None:
     of = experiment(delta_percent=10.0)
     quiet = World(sd=0.001, effects={"b": [math.log(1.02)]})

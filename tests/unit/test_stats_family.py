@@ -55,6 +55,10 @@ class TestByHand:
         assert [words.overall for words in decide(eight)] == [False, False, False]
         assert [effects.loads for effects in decide(eight)[1:]] == [[True], [True]]
 
+    def test_the_verdicts_have_four_fifths_where_that_can_be_reached(self) -> None:
+        # 0.04/3 takes 8 blocks, 0.05/3 takes 7.
+        assert [module.verdicts_share(3, blocks) for blocks in (7, 8, None)] == [1.0, 0.8, 0.8]
+
     def test_a_gate_shares_the_level_of_its_comparison_and_keeps_it_until_it_is_decided(self) -> None:
         first, second = comparison(0.001), comparison(0.04)
         assert decide([first, second])[1].overall

@@ -25,6 +25,7 @@ from dbdyno.judge.effects import (
     judge_identical,
 )
 from dbdyno.judge.order_effect import order_effect
+from dbdyno.stats.family import verdicts_share
 from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.verdict_rule import Circumstances
 from dbdyno.store.measured import MeasuredTrial
@@ -47,12 +48,23 @@ def further_scales(experiment: Experiment) -> list[Scale]:
     return [Scale(metric, experiment.design.delta_percent, size) for metric in further]
 
 
-def stopping(experiment: Experiment, family: int = 1) -> Stopping | None:
+def stopping(experiment: Experiment, family: int = 1, share: float = 1.0) -> Stopping | None:
     """What the statistics of `family` tests with a common error rate need; None for fixed blocks."""
     stop = experiment.design.stop
     if stop is None:
         return None
-    return Stopping(None if stop.top_up else stop.max_blocks, family, stop.max_blocks)
+    return Stopping(None if stop.top_up else stop.max_blocks, family, stop.max_blocks, share)
+
+
+def share_of_verdicts(experiment: Experiment, metric: str | None = None) -> float:
+    """The share of the family-wise error rate for the verdicts on the first metric.
+
+    The rest is for the second lines. The further metrics share an error rate of their own.
+    """
+    if is_factorial(experiment) or metric not in (None, experiment.metrics[0]):
+        return 1.0
+    design = experiment.design
+    return verdicts_share(family_size(experiment), None if design.stop else design.blocks)
 
 
 def compare_all(
@@ -98,7 +110,10 @@ def _compare(
         identical, family = pending, []
     judged = {id(one): judge_identical(one.assessment, one.conditions()) for one in identical}
     floors = _NoiseFloors(identical, judged) if not is_factorial(experiment) else _NoiseFloors((), {})
-    judged_family = judge_family([(one.assessment, one.conditions(floors)) for one in family], ALPHA)
+    judged_family = judge_family(
+        [(one.assessment, one.conditions(floors)) for one in family],
+        ALPHA * share_of_verdicts(experiment, scales[0].metric),
+    )
     judged |= {id(one): result for one, result in zip(family, judged_family, strict=True)}
     return [one.comparison(judged[id(one)], floors) for one in pending]
 
@@ -158,7 +173,11 @@ class _Pending:
             if self.capacities
             else [p.ratios(self.scale.metric) for p in self.pairs],
             ALPHA if is_alone else self.scale.alpha,
-            stopping(experiment, 1 if is_alone else scale.family),
+            stopping(
+                experiment,
+                1 if is_alone else scale.family,
+                share_of_verdicts(experiment, scale.metric),
+            ),
         )
         relevant = relevant_to(self.names, findings)
         self.stops = stops(relevant)

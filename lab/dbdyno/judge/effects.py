@@ -44,6 +44,8 @@ class Stopping:
     family: int
     # Largest number of blocks of the plan.
     planned: int
+    # Share of the family-wise error rate for these tests.
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Judged:
     verdict: Verdict
     # Whether the effect over all loads is surely on one side of what the gate allows.
     is_gate_sure: bool = False
+    # Whether every test of the comparison has a result.
+    is_complete: bool = False
 
     @property
     def significant_loads(self) -> list[int]:
@@ -90,8 +94,10 @@ def assess(ratios: Sequence[Ratios], alpha: float, stopping: Stopping | None = N
     """
     looks = of_loads = separate = None
     if stopping is not None:
-        looks = Looks(stopping.last, overall_levels(stopping.family, len(ratios)), stopping.planned)
-        of_loads = Looks(stopping.last, load_levels(), stopping.planned)
+        looks = Looks(
+            stopping.last, overall_levels(stopping.family, len(ratios), stopping.share), stopping.planned
+        )
+        of_loads = Looks(stopping.last, load_levels(stopping.share), stopping.planned)
         separate = Looks(stopping.last, planned=stopping.planned)
     overall_ratios = mean_ratios(ratios)
     overall = effect(overall_ratios, alpha, looks)
@@ -110,7 +116,11 @@ def judge_family(family: Sequence[tuple[Assessment, Conditions]], alpha: float) 
     """The verdicts of all members of `family`, which share the family-wise error rate, in the same order."""
     significant = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
     return [
-        replace(_judge(assessment, conditions, one.overall, one.loads), is_gate_sure=one.gate)
+        replace(
+            _judge(assessment, conditions, one.overall, one.loads),
+            is_gate_sure=one.gate,
+            is_complete=one.is_complete,
+        )
         for (assessment, conditions), one in zip(family, significant, strict=True)
     ]
 

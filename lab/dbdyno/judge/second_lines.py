@@ -4,9 +4,10 @@
 
     figure of each trial -> log ratio of each block -> joint sign-flip test of all figures at all loads
 
-A variant with equal throughput may have ten times the p99 latency. The second lines of all comparisons of a
-run are one family with an error rate of 5 %, apart from that of the verdicts. The sentence of a verdict names
-those that are sure and contradict it, and all that are sure if the verdict has no direction.
+A variant with equal throughput may have ten times the p99 latency. The second lines share the 5 % of the
+verdicts (`stats/family.py`): they have a fifth, or all of it if every verdict of the run is certain. The
+sentence of a verdict names those that are sure and contradict it, and all that are sure if the verdict has no
+direction.
 
 Which figures are compared at a load never depends on the variant of a trial, so the test stays valid.
 """
@@ -15,16 +16,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, median, stdev
 from typing import Literal
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparison import Comparison, Pairs, change
-from dbdyno.judge.decision import stopping
+from dbdyno.judge.decision import share_of_verdicts, stopping
 from dbdyno.judge.figures import PERCENTILES
 from dbdyno.judge.wording import confidence, decimals_for, interval, is_ratio, loads, times, times_interval
+from dbdyno.stats.family import ROUNDING, line_levels
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import Verdict
@@ -90,7 +92,10 @@ class Line:
 def second_lines(comparisons: Sequence[Comparison], experiment: Experiment) -> list[list[Line]]:
     """The second lines of each comparison, in the same order; [] without a result, and in factorial runs."""
     stop = stopping(experiment)
-    looks = Looks(stop.last, planned=stop.planned) if stop else None
+    looks = Looks(stop.last, line_levels(), stop.planned) if stop else None
+    family = [one for one in comparisons if not one.is_identical]
+    is_complete = bool(family) and all(one.judged.is_complete for one in family)
+    share = 1.0 if is_complete else 1.0 - share_of_verdicts(experiment)
     of_each = [_lines(one, looks, experiment.metrics) for one in comparisons]
     floors: dict[tuple[str, int, SecondMetric], float] = {}
     for one, lines in zip(comparisons, of_each, strict=True):
@@ -104,22 +109,30 @@ def second_lines(comparisons: Sequence[Comparison], experiment: Experiment) -> l
                 ends = line.effect.interval_percent or (-math.inf, math.inf)
                 floors[key] = max(floors.get(key, 0.0), *map(abs, ends))
     return [
-        [_with_direction(line, one, floors) for line in lines]
+        [_with_direction(line, one, floors, share) for line in lines]
         for one, lines in zip(comparisons, of_each, strict=True)
     ]
 
 
 def _with_direction(
-    line: Line, comparison: Comparison, floors: Mapping[tuple[str, int, SecondMetric], float]
+    line: Line, comparison: Comparison, floors: Mapping[tuple[str, int, SecondMetric], float], share: float
 ) -> Line:
-    """The line with its direction if it is sure, that is, beyond chance and beyond the noise floor."""
+    """The line with its direction if it is sure, that is, beyond chance and beyond the noise floor.
+
+    `share` is that of the second lines in the error rate. The interval of a line contains zero unless the
+    line is beyond chance.
+    """
     effect = line.effect
+    if comparison.is_identical:
+        return line
+    if effect.p_value > share * comparison.scale.alpha * (1.0 + ROUNDING):
+        return replace(line, effect=effect.with_zero())
     floor = floors.get((comparison.workload, line.load, line.metric), 0.0)
     is_sure = effect.is_significant and abs(effect.effect_percent) > floor
-    if not is_sure or comparison.is_identical or comparison.is_disturbed:
+    if not is_sure or comparison.is_disturbed:
         return line
     direction: Literal["better", "worse"] = "better" if effect.effect_percent < 0.0 else "worse"
-    return Line(line.load, line.at, line.metric, effect, line.baseline, line.variant, direction)
+    return replace(line, direction=direction)
 
 
 def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str]) -> list[Line]:

@@ -32,6 +32,8 @@ from dbdyno.stats.signed_rank import blocks_needed
 ROUNDING = 1e-9
 # Share of a comparison's budget for single loads, if the effect over all loads is not significant.
 SINGLE_LOADS_SHARE = 0.2
+# Share of alpha for the verdicts and the gate; the rest is for the second lines, if the run has any.
+VERDICTS_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class SignificantEffects:
     loads: list[bool] = field(default_factory=list)
     # Whether the effect over all loads differs from the loss that the gate allows.
     gate: bool = False
+    # Whether nothing is left to test.
+    is_complete: bool = field(default=False, compare=False)
 
 
 def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[SignificantEffects]:
@@ -76,12 +80,9 @@ def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[Sign
             is_decided = found.overall and (found.gate or tests.gate is None)
             limit = share if is_decided else share - _overall_budget(tests, share)
             found.loads = [_is_within(p, limit) for p in tests.loads]
-        before = finished
-        finished = sum(
-            found.overall and (found.gate or tests.gate is None) and all(found.loads)
-            for tests, found in zip(family, results, strict=True)
-        )
-        is_new = finished > before
+            found.is_complete = is_decided and all(found.loads)
+        complete = sum(result.is_complete for result in results)
+        is_new, finished = complete > finished, complete
     return results
 
 
@@ -100,13 +101,29 @@ def _overall_budget(tests: ComparisonTests, budget: float) -> float:
     return part if tests.loads and has_enough_blocks else budget
 
 
-def overall_levels(comparisons: int, loads: int) -> tuple[float, ...]:
-    """The levels at which `decide` may test an effect over all loads, relative to alpha / K, and 1."""
-    part = 1.0 - SINGLE_LOADS_SHARE if loads > 1 else 1.0
+def verdicts_share(comparisons: int, blocks: int | None) -> float:
+    """The share of alpha for the verdicts. It is 1 if these `blocks` are too few to reach a smaller level;
+    None if the run may stop after any block.
+    """
+    is_reached = blocks is None or blocks >= blocks_needed(VERDICTS_SHARE * ALPHA / comparisons)
+    return VERDICTS_SHARE if is_reached else 1.0
+
+
+def overall_levels(comparisons: int, loads: int, share: float = 1.0) -> tuple[float, ...]:
+    """The levels at which `decide` may test an effect over all loads, relative to alpha / K, and 1.
+
+    `share` is that of the verdicts.
+    """
+    part = share * (1.0 - SINGLE_LOADS_SHARE if loads > 1 else 1.0)
     levels = {1.0, *(part * comparisons / left for left in range(1, comparisons + 1))}
     return tuple(sorted(levels, reverse=True))
 
 
-def load_levels() -> tuple[float, ...]:
-    """The levels at which `decide` may test an effect at a single load, relative to alpha / K."""
-    return 1.0, SINGLE_LOADS_SHARE
+def load_levels(share: float = 1.0) -> tuple[float, ...]:
+    """The levels at which `decide` may test an effect at a single load, relative to alpha / K, and 1."""
+    return tuple(sorted({1.0, share, share * SINGLE_LOADS_SHARE}, reverse=True))
+
+
+def line_levels() -> tuple[float, ...]:
+    """The levels at which second lines may be tested, relative to alpha / K."""
+    return 1.0, 1.0 - VERDICTS_SHARE
