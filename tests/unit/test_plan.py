@@ -11,7 +11,7 @@ import pytest
 from tests.unit import stored_run
 from tests.unit.stored_run import Making
 
-from dbdyno.commands.plan import describe, summary
+from dbdyno.commands.plan import describe, suggest_length, summary
 from dbdyno.commands.plan import plan as plan_command
 from dbdyno.experiment.model import Design, Factor, Stop
 from dbdyno.judge import judge
@@ -86,6 +86,19 @@ def test_time_and_scatter_come_from_earlier_runs_of_the_same_question(tmp_path: 
     assert summary(made).endswith(
         "(8 blocks of 1 earlier run here differ by 1.1 %, with 80 % confidence by at most 1.4 %)"
     )
+
+
+def test_a_trial_length_is_suggested_if_it_is_clearly_more_precise(tmp_path: Path) -> None:
+    # Every second differs by up to 20 %, and the blocks only by what that leaves: longer trials help.
+    run = stored(tmp_path, speed=lambda trial, second: 1000 + 37 * trial.index * (second + 3) % 200)
+    given, earlier = run.experiment(), [read_earlier(run)]
+    (_, line) = suggest_length(given, earlier, plan(given, earlier))
+    assert line.startswith("  trials of ")
+    assert " s would give ±" in line
+    better_s = float(line.split()[2])
+    better = given.model_copy(update={"load": given.load.model_copy(update={"duration_s": better_s})})
+    assert suggest_length(better, earlier, plan(better, earlier)) == []
+    assert suggest_length(given, [], plan(given, [])) == []
 
 
 def test_a_damaged_earlier_run_is_left_out_and_a_named_one_is_named(tmp_path: Path) -> None:

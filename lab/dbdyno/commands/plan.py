@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus
 from dbdyno.run.pilot import has_pilot
-from dbdyno.run.planning import Earlier, Plan, find_earlier, read_earlier
+from dbdyno.run.planning import Earlier, Plan, better_trial_length, find_earlier, read_earlier
 from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.warmup import describe_probe, has_trials, has_warmup_trials
 from dbdyno.store import Run
@@ -49,7 +50,23 @@ def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by na
             f"--noise {noise}: this is not a percentage below 100", "Write a number and %, such as --noise 3%"
         )
     earlier = find_earlier(results, experiment) if like is None else [_judged(like)]
-    print("\n".join(describe(experiment, profile, make_plan(experiment, earlier, noise_percent))))
+    computed = make_plan(experiment, earlier, noise_percent)
+    lines = [*describe(experiment, profile, computed), *suggest_length(experiment, earlier, computed)]
+    print("\n".join(lines))
+
+
+def suggest_length(experiment: Experiment, earlier: Sequence[Earlier], made: Plan) -> list[str]:
+    """A better length of trials, if there is one."""
+    better, precision = better_trial_length(experiment, earlier, made), made.rows[-1].precision[0]
+    if better is None or precision is None:
+        return []
+    length_s, width = better
+    half_width = precision[0]
+    return [
+        "",
+        f"  trials of {length_s:g} s would give ±{_percent(half_width * width)} in the same time as "
+        f"±{_percent(half_width)} now",
+    ]
 
 
 def _judged(path: Path) -> Earlier:

@@ -28,8 +28,10 @@ from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.signed_rank import cut_off
+from dbdyno.stats.trial_length import Components, best_length, components, relative_width
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import read_endings
+from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.warmup_trial import derived_warmup_s
 
 # The numbers of blocks and the noise of a trial that a plan lists if nothing is known.
@@ -37,6 +39,8 @@ BLOCKS = (6, 8, 10, 16, 20)
 NOISE_PERCENT = (2.0, 5.0, 10.0)
 # Earlier runs beyond these are not read, because reading one takes a tenth of a second.
 EARLIER_MAX = 10
+# A trial length is suggested if its half width is narrower by more than this part.
+LENGTH_GAIN = 0.1
 # An empty data directory, and the stored records of a trial; measured with MariaDB 10.11 and trials of 5 s.
 SERVER_BYTES, RECORDS_BYTES = 120e6, 150e3
 
@@ -61,6 +65,8 @@ class Earlier:
     group_s: float | None
     # Whether the user named it; it may be of another machine.
     is_named: bool = False
+    # How much the seconds of a trial and the blocks vary; None if that is not known.
+    components: Components | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,44 @@ def read_earlier(run: Run, *, is_named: bool = False) -> Earlier:
         [math.log1p(p / 100.0) for p in one.curve.percent.values() if p is not None and p > -100.0]
         for one in (judged[1].comparisons if judged else ())
     ]
-    return Earlier(run.path, ratios, derived_warmup_s(run), _group_s(run), is_named)
+    parts = _components(judged[1]) if judged else None
+    return Earlier(run.path, ratios, derived_warmup_s(run), _group_s(run), is_named, parts)
+
+
+def better_trial_length(
+    experiment: Experiment, earlier: Sequence[Earlier], made: Plan
+) -> tuple[float, float] | None:
+    """The trial length in seconds that gives the most precision per minute, and the half width that it gives
+    relative to the present one in the same time; None if that is no clear gain. The newest earlier run has
+    the variances.
+    """
+    parts = earlier[-1].components if earlier else None
+    duration_s, trials = experiment.load.duration_s, made.trials_per_block
+    if parts is None or experiment.design.pairing == "slices":
+        return None
+    overhead_s = max(0.0, made.block_s - trials * duration_s)
+    best_s = float(round(best_length(parts, overhead_s, trials)))
+    width = relative_width(parts, overhead_s, trials, best_s, duration_s)
+    return (best_s, width) if width < 1.0 - LENGTH_GAIN else None
+
+
+def _components(measured: MeasuredFile) -> Components | None:
+    """The variances of the comparison with the most blocks; None with fewer blocks than a verdict needs."""
+    comparisons = [one for one in measured.comparisons if len(one.curve.percent) >= min(BLOCKS)]
+    if not comparisons:
+        return None
+    one = max(comparisons, key=lambda each: len(each.curve.percent))
+    ratios = [math.log1p(p / 100.0) for p in one.curve.percent.values() if p is not None and p > -100.0]
+    seconds = [
+        [
+            events * 1e6 / (end_us - start_us)
+            for start_us, end_us, events in trial.seconds
+            if start_us >= trial.window.start_us and end_us <= trial.window.end_us
+        ]
+        for trial in measured.trials
+        if trial.window is not None and trial.workload == one.workload
+    ]
+    return components(ratios, seconds, len(one.points))
 
 
 def find_earlier(results: Path, experiment: Experiment) -> list[Earlier]:
