@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,6 +125,28 @@ def test_where_no_rate_breaks_the_promise_only_a_bound_is_known() -> None:
     assert text.startswith("b has a higher capacity than a: capacity +")
     assert "% or more" in text
     assert "(more than 1,050 against 789 transactions/s)" in text
+
+
+@pytest.mark.parametrize(("backlog", "is_kept"), [(0, True), (90, True), (110, False)])
+def test_a_trial_breaks_the_promise_if_more_transactions_wait_than_may_be_late(
+    backlog: int, is_kept: bool
+) -> None:
+    of = simulated.of_blocks(8, 0.0)
+    late: dict[str, Any] = {
+        "latency_p99_us": 1_000.0,
+        "censored": ("latency_p99_us",),
+        "events": 10_000,
+        "backlog": backlog,
+    }
+    trials = [
+        replace(trial, figures=replace(trial.figures, **late))
+        for trial in simulated.simulate(of, 0.0, np.random.default_rng(8))
+        if trial.figures
+    ]
+    capacities = judged(0.0, trials)[0].capacities
+    assert capacities is not None
+    low, high = capacities.entry().baseline
+    assert (low is not None, high is not None) == (is_kept, not is_kept)
 
 
 def test_rates_that_are_all_too_high_are_named() -> None:

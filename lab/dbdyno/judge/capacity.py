@@ -88,10 +88,15 @@ def _capacity(rates: Sequence[float], trials: Sequence[MeasuredTrial], promise: 
 
 
 def _latency(trial: MeasuredTrial, promise: Promise) -> float:
-    """The promised percentile of a trial; infinite if its lower bound is below the limit."""
-    value = trial.value(promise.metric)
-    is_bound = trial.figures is not None and promise.metric in trial.figures.censored
-    return math.inf if is_bound and value <= promise.limit_us else value
+    """The promised percentile of a trial; infinite if more transactions are unknown than may be beyond it.
+
+    A few that wait at the end make it a bound too, which is hardly below the true percentile.
+    """
+    figures, value = trial.figures, trial.value(promise.metric)
+    if figures is None or promise.metric not in figures.censored or value > promise.limit_us:
+        return value
+    unknown = figures.backlog + figures.dropped
+    return math.inf if unknown > promise.share_beyond * (figures.events + unknown) else value
 
 
 def _median(by_block: Mapping[int, LogBounds]) -> tuple[float | None, float | None]:
