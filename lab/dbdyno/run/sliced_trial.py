@@ -16,7 +16,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import slice_s
 from dbdyno.problem import Problem
-from dbdyno.run.engine import EngineEnded, EngineResult, SlicedRun
+from dbdyno.run.engine import PAUSE_S_MAX, EngineEnded, EngineResult, SlicedRun
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.run.trial import (
@@ -206,8 +206,14 @@ class SlicedTrial:
     def _fail(self, problem: Problem) -> None:
         if isinstance(problem, EngineEnded):
             self._result = problem.result
-        elif self._engine is not None:
-            # An engine that does not pause waits for its server, and says so at its end.
+        elif isinstance(problem, EngineProblem) and self._engine is not None:
             with suppress(EngineProblem):
                 self._result = self._engine.finish()
-        self.failure = describe_problem(problem, self._result, self._server)
+        if isinstance(problem, EngineProblem) and self._result is not None and self._result.done:
+            # The engine obeys, so its transactions wait for the server.
+            reason = (
+                f"the server did not answer: its transactions had not ended {PAUSE_S_MAX:.0f} s after a slice"
+            )
+            self.failure = {"reason": reason, "failed_by": "server"}
+        else:
+            self.failure = describe_problem(problem, self._result, self._server)
