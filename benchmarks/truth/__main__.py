@@ -1,9 +1,9 @@
 """Runs the judge on simulated experiments, and prints for every promise its limit and the measured share.
 
-`python -m benchmarks.truth` takes some ten minutes, with `--experiments 200` a tenth of that. With `--output`
-the tables replace the part of that Markdown file between two markers, and a chart is written to images/ next
-to the file. With `--first 44` the 44 promises before are not measured: their rows in the file stay, as do the
-other tables and the chart. The exit code is 1 if a promise is not kept.
+`python -m benchmarks.truth` takes some 15 minutes on two CPUs, with `--experiments 200` a tenth of that. With
+`--output` the tables replace the part of that Markdown file between two markers, and a chart is written to
+images/ next to the file. With `--first 44` the 44 promises before are not measured: their rows in the file
+stay, as do the other tables and the chart. The exit code is 1 if a promise is not kept.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ FIRST_LOOK, MAX_BLOCKS = 9, 12
 # The allowed loss, and the zone of equivalence. Variant c loses exactly this much, so a gate that is decided,
 # and "equivalent", are false.
 LOSS_PERCENT = 3.0
+# Fewer experiments per promise are a short form.
+FULL = 1_000
 NOISES = ("normal", "heavy", "stalls", "growing", "heavy+drifting+stalls+bimodal+growing")
 
 
@@ -54,7 +56,8 @@ def promises() -> list[Promise]:
 def _row(promise: str, of: Experiment, count: int, *, cost: int) -> Row:
     of = of.model_copy(update={"design": of.design.model_copy(update={"max_loss_percent": LOSS_PERCENT})})
     random = np.random.default_rng(22)
-    runs = count // cost
+    # A run takes a second or two, so the short form has few of them.
+    runs = count // (cost if count >= FULL else 5 * cost)
     false = sum(
         any(_false_words(of, _world(of, noise), random)) for noise, _ in zip(cycle(NOISES), range(runs))
     )
