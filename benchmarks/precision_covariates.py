@@ -34,9 +34,13 @@ from pathlib import Path
 from types import FrameType
 
 import numpy as np
-from benchmarks import results, slices_agree
 from numpy.typing import NDArray
 from scipy.stats import t as student
+
+sys.path.append(str(Path(__file__).resolve().parent))
+
+import results
+import slices_agree
 
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import cut_off, interval, percent

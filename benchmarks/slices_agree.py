@@ -23,8 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import results
 from scipy.stats import binomtest, ttest_ind
+
+sys.path.append(str(Path(__file__).resolve().parent))
+
+import results
 
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, effect
 from dbdyno.stats.signed_rank import percent
