@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dbdyno.run.planning import find_earlier, plan, read_earlier, time_shares
 from dbdyno.servers.machine import this_machine
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off
+from dbdyno.stats.trial_length import Components
 from dbdyno.store import Run, files
 from dbdyno.store.endings import Ending, add_ending
 
@@ -89,16 +91,34 @@ def test_time_and_scatter_come_from_earlier_runs_of_the_same_question(tmp_path: 
 
 
 def test_a_trial_length_is_suggested_if_it_is_clearly_more_precise(tmp_path: Path) -> None:
-    # Every second differs by up to 20 %, and the blocks only by what that leaves: longer trials help.
-    run = stored(tmp_path, speed=lambda trial, second: 1000 + 37 * trial.index * (second + 3) % 200)
-    given, earlier = run.experiment(), [read_earlier(run)]
-    (_, line) = suggest_length(given, earlier, plan(given, earlier))
-    assert line.startswith("  trials of ")
-    assert " s would give ±" in line
-    better_s = float(line.split()[2])
-    better = given.model_copy(update={"load": given.load.model_copy(update={"duration_s": better_s})})
-    assert suggest_length(better, earlier, plan(better, earlier)) == []
+    # The blocks hardly differ, the seconds do, and a group takes 10 s besides its trial: longer trials help,
+    # as long as enough blocks remain.
+    run = stored(tmp_path)
+    given, parts = run.experiment(), Components(0.01**2, 0.1**2)
+    earlier = [replace(read_earlier(run), components=parts, group_s=given.load.duration_s + 10.0)]
+    for one in (given, given.model_copy(update={"design": Design(blocks=6)})):
+        made = plan(one, earlier)
+        (_, line) = suggest_length(one, earlier, made)
+        assert line.startswith("  trials of ")
+        assert " s would give ±" in line
+        better_s = float(line.split()[2])
+        longer_s = made.trials_per_block * (better_s - one.load.duration_s)
+        assert made.rows[-1].blocks * made.block_s / (made.block_s + longer_s) >= 6
+        better = one.model_copy(update={"load": one.load.model_copy(update={"duration_s": better_s})})
+        assert suggest_length(better, earlier, plan(better, earlier)) == []
+    made = plan(given, earlier)
+    for unlike in (Components(0.0, 0.1**2), None):
+        assert suggest_length(given, [replace(earlier[0], components=unlike)], made) == []
     assert suggest_length(given, [], plan(given, [])) == []
+
+
+def test_only_throughput_by_trials_has_a_better_length(tmp_path: Path) -> None:
+    run = stored(tmp_path)
+    given = run.experiment()
+    earlier = [replace(read_earlier(run), components=Components(0.01**2, 0.1**2))]
+    for update in ({"metrics": ("p99",)}, {"pairing": "slices"}):
+        other = given.model_copy(update={"design": given.design.model_copy(update=update)})
+        assert suggest_length(other, earlier, plan(other, earlier)) == []
 
 
 def test_a_damaged_earlier_run_is_left_out_and_a_named_one_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from dbdyno.experiment.model import Client, Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.experiment.model import (
+    Client,
+    Design,
+    Experiment,
+    Load,
+    OltpWorkload,
+    ServerSpec,
+    SqlStatement,
+    SqlTransaction,
+    SqlWorkload,
+    Variant,
+)
 from dbdyno.experiment.shapes.ramp import Ramp
 from dbdyno.run import pilot
 from dbdyno.store.workers import Step, Usage
@@ -81,11 +92,22 @@ def experiment(
 ) -> Experiment:
     return Experiment(
         name="many",
-        workloads=(OltpWorkload(name=more.pop("workload", "oltp_read_write")),),
+        workloads=(
+            sql_workload(more.pop("sql"))
+            if "sql" in more
+            else OltpWorkload(name=more.pop("workload", "oltp_read_write")),
+        ),
         load=Load(connections=(1, connections), duration_s=5.0),
         client=Client(cpus=client, **more.pop("declared", {})),
         variants=(Variant(name="a", server=ServerSpec(cpus=server)), Variant(name="b")),
         **more,
+    )
+
+
+def sql_workload(sql: str) -> SqlWorkload:
+    statement = SqlStatement(name="statement", sql=sql)
+    return SqlWorkload(
+        name="sql", transactions=(SqlTransaction(name="transaction", statements=(statement,)),)
     )
 
 
@@ -116,6 +138,10 @@ def test_a_pilot_needs_a_choice_and_leaves_nothing_to_the_first_trial(
     assert pilot.has_pilot(experiment(design=kept))
     assert not pilot.has_pilot(experiment(workload="oltp_insert", design=kept))
     assert pilot.has_pilot(experiment(workload="oltp_insert"))
+    assert pilot.has_pilot(experiment(sql="SELECT 1", design=kept))
+    for sql in ("DELETE FROM t LIMIT 1", "INSERT INTO t VALUES (:id)", "UPDATE t SET a = :id"):
+        assert not pilot.has_pilot(experiment(sql=sql, design=kept))
+        assert pilot.has_pilot(experiment(sql=sql))
     assert not pilot.has_pilot(experiment(client="3"))
     assert not pilot.has_pilot(experiment(declared={"workers": 1}))
     bare = experiment()

@@ -57,15 +57,13 @@ def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by na
 
 def suggest_length(experiment: Experiment, earlier: Sequence[Earlier], made: Plan) -> list[str]:
     """A better length of trials, if there is one."""
-    better, precision = better_trial_length(experiment, earlier, made), made.rows[-1].precision[0]
-    if better is None or precision is None:
+    better = better_trial_length(experiment, earlier, made)
+    if better is None:
         return []
-    length_s, width = better
-    half_width = precision[0]
+    length_s, new, now = better
     return [
         "",
-        f"  trials of {length_s:g} s would give ±{_percent(half_width * width)} in the same time as "
-        f"±{_percent(half_width)} now",
+        f"  trials of {length_s:g} s would give ±{_percent(new)} in the same time as ±{_percent(now)} now",
     ]
 
 

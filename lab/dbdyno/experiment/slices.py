@@ -43,7 +43,7 @@ def slice_s(experiment: Experiment, title: str, connections: int) -> float:
     if experiment.design.slice_s is not None:
         return experiment.design.slice_s
     workloads = [experiment.workload_for(variant, title) for variant in experiment.variants]
-    least_s = READ_SLICE_S if all(map(_only_reads, workloads)) else WRITE_SLICE_S
+    least_s = READ_SLICE_S if all(map(only_reads, workloads)) else WRITE_SLICE_S
     return lengthened_s(least_s, connections, max(map(_statements, workloads)))
 
 
@@ -149,7 +149,7 @@ def _length_text(seconds: float) -> str:
     return f"{seconds:g} s" if seconds >= 1.0 else f"{seconds * 1000:g} ms"
 
 
-def _only_reads(workload: Workload) -> bool:
+def only_reads(workload: Workload) -> bool:
     """Whether no statement changes rows; a recorded log or a script may."""
     if isinstance(workload, OltpWorkload):
         return workload.name in _READING

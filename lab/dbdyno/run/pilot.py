@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.limits import LIMITS
-from dbdyno.experiment.model import Experiment, Workload
+from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
 from dbdyno.experiment.schedule import Trial
-from dbdyno.experiment.sql_workload import SqlWorkload
+from dbdyno.experiment.slices import only_reads
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.hooks import TrialHooks
-from dbdyno.run.plan import US, is_open_ended, trial_plan
+from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.trial import prewarm
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
@@ -111,7 +111,7 @@ def reason_against(experiment: Experiment, largest: int) -> str:
     if experiment.load.is_changing:
         return "the load changes during a trial"
     if not experiment.design.renews_data and not all(map(_is_repeatable, experiment.distinct_workloads())):
-        return "the data of a pilot would remain"
+        return "a pilot would change the data of the first trial"
     return ""
 
 
@@ -123,11 +123,8 @@ def has_pilot(experiment: Experiment, run: Run | None = None) -> bool:
 
 
 def _is_repeatable(workload: Workload) -> bool:
-    """Whether a trial may follow a pilot on the same data."""
-    if isinstance(workload, SqlWorkload):
-        parameters = workload.plan().get("sql", {}).get("parameters", {})
-        return not any(map(is_open_ended, parameters.values()))
-    return not workload.changes_row_count
+    """Whether a trial may follow a pilot on the same data. A user's statements may use up rows or numbers."""
+    return only_reads(workload) or (isinstance(workload, OltpWorkload) and not workload.changes_row_count)
 
 
 def without_pilot(experiment: Experiment) -> Workers:
@@ -205,6 +202,8 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
         experiment, trial, target, warmup_s=WARMUP_S, workers=workers, earlier_trials=numbers[1]
     )
     plan["phases"]["measure_us"] = round(MEASURE_S * US)
+    # With the trial's seed the pilot would write the trial's values, which would then change no row.
+    plan["seed"] ^= 1
     usage: Usage | None = None
     with warmup_trial_writer(run, sum(numbers) + 1, trial.variant, FOLDER) as writer:
         hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=MEASURE_S)

@@ -16,19 +16,20 @@ from statistics import median
 from typing import Any
 
 from dbdyno.experiment.family import family_size
+from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import schedule
 from dbdyno.run import progress
 from dbdyno.run.estimate import ROW_BYTES, Estimate
 from dbdyno.run.loading import data_key
 from dbdyno.run.pilot import has_pilot
-from dbdyno.run.warmup import has_trials, length_s, warmup_trials
+from dbdyno.run.warmup import has_trials, has_warmup_trials, length_s, warmup_trials
 from dbdyno.servers.machine import this_machine
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.signed_rank import cut_off
-from dbdyno.stats.trial_length import Components, best_length, components, relative_width
+from dbdyno.stats.trial_length import Components, components
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import read_endings
 from dbdyno.store.measured import MeasuredFile
@@ -41,6 +42,8 @@ NOISE_PERCENT = (2.0, 5.0, 10.0)
 EARLIER_MAX = 10
 # A trial length is suggested if its half width is narrower by more than this part.
 LENGTH_GAIN = 0.1
+# Lengths that may be suggested: records have a second as their shortest interval.
+LENGTHS_S = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0)
 # An empty data directory, and the stored records of a trial; measured with MariaDB 10.11 and trials of 5 s.
 SERVER_BYTES, RECORDS_BYTES = 120e6, 150e3
 
@@ -154,25 +157,50 @@ def read_earlier(run: Run, *, is_named: bool = False) -> Earlier:
         [math.log1p(p / 100.0) for p in one.curve.percent.values() if p is not None and p > -100.0]
         for one in (judged[1].comparisons if judged else ())
     ]
-    parts = _components(judged[1]) if judged else None
+    parts = _components(judged[1]) if judged and _has_length(run.experiment()) else None
     return Earlier(run.path, ratios, derived_warmup_s(run), _group_s(run), is_named, parts)
 
 
 def better_trial_length(
     experiment: Experiment, earlier: Sequence[Earlier], made: Plan
-) -> tuple[float, float] | None:
-    """The trial length in seconds that gives the most precision per minute, and the half width that it gives
-    relative to the present one in the same time; None if that is no clear gain. The newest earlier run has
-    the variances.
+) -> tuple[float, float, float] | None:
+    """The trial length in seconds that gives the most precision per minute, and the half widths in percent
+    with it and with the present one in the time of the planned blocks; None if that is no clear gain. The
+    newest earlier run has the variances.
     """
+    load = experiment.load
     parts = earlier[-1].components if earlier else None
-    duration_s, trials = experiment.load.duration_s, made.trials_per_block
-    if parts is None or experiment.design.pairing == "slices":
+    # Without a variance between blocks, which few blocks may not show, every length would seem too short.
+    if parts is None or not parts.between or not _has_length(experiment):
         return None
-    overhead_s = max(0.0, made.block_s - trials * duration_s)
-    best_s = float(round(best_length(parts, overhead_s, trials)))
-    width = relative_width(parts, overhead_s, trials, best_s, duration_s)
-    return (best_s, width) if width < 1.0 - LENGTH_GAIN else None
+    block_s = {trial_s: _block_s(experiment, made, trial_s) for trial_s in (*LENGTHS_S, load.duration_s)}
+    total_s = made.rows[-1].blocks * block_s[load.duration_s]
+    widths: dict[float, float] = {}
+    for trial_s, each_s in block_s.items():
+        precision = _precision(experiment, int(total_s / each_s + 1e-9), parts.deviation(trial_s))
+        if precision is not None:
+            widths[trial_s] = precision[0]
+    now = widths.get(load.duration_s)
+    best_s = min(widths, key=lambda trial_s: widths[trial_s], default=load.duration_s)
+    if now is None or widths[best_s] >= now * (1.0 - LENGTH_GAIN):
+        return None
+    return best_s, widths[best_s], now
+
+
+def _block_s(experiment: Experiment, made: Plan, trial_s: float) -> float:
+    """Seconds of a block with trials of another length, which `warmup = "auto"` may follow."""
+    load = experiment.load
+    changed = load.model_copy(update={"duration_s": trial_s})
+    longer_s = trial_s - load.duration_s
+    if load.has_auto_warmup and not has_warmup_trials(experiment):
+        longer_s += changed.warmup_allowance_s() - load.warmup_allowance_s()
+    return made.block_s + made.trials_per_block * longer_s
+
+
+def _has_length(experiment: Experiment) -> bool:
+    """Whether the seconds of a trial say how precise a longer one would be."""
+    is_steady = experiment.metrics[0] == THROUGHPUT and not experiment.load.is_changing
+    return is_steady and experiment.design.pairing == "trials"
 
 
 def _components(measured: MeasuredFile) -> Components | None:

@@ -59,7 +59,7 @@ def has_trials(experiment: Experiment) -> bool:
 
 def length_s(experiment: Experiment) -> float:
     """The length of a warm-up trial in seconds; a trial that only finds rates is as long as the others."""
-    if not has_warmup_trials(experiment):
+    if experiment.load.needs_probe and not has_warmup_trials(experiment):
         return experiment.load.warmup_allowance_s() + experiment.load.duration_s
     return max(LENGTH_MIN_S, LENGTH_FACTOR * experiment.load.duration_s)
 

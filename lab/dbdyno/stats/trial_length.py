@@ -4,7 +4,8 @@ benchmarking in reasonable time", ISMM, equation 3).
 The log ratio of a block has the variance B + W / t with trials of t seconds: B is what differs from block to
 block, and W / t what the seconds of a trial leave. A block costs c + m t seconds, with m trials and an
 overhead of c for starts, restores and warm-ups. The variance of a mean of blocks in a given time is in
-proportion to (B + W / t) (c + m t), which is smallest at t = sqrt((c / m) (W / B)).
+proportion to (B + W / t) (c + m t), which is smallest at t = sqrt((c / m) (W / B)). The exact intervals of
+few blocks are wider than such a mean's, so `run/planning.py` compares the half widths of whole blocks.
 """
 
 from __future__ import annotations
@@ -15,9 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Records have one second as their shortest interval; beyond the maximum the seconds say too little.
-SHORTEST_S, LONGEST_S = 1.0, 60.0
-
 
 @dataclass(frozen=True)
 class Components:
@@ -26,9 +24,9 @@ class Components:
     between: float
     within: float
 
-    def variance(self, trial_s: float) -> float:
-        """The variance with trials of this length."""
-        return self.between + self.within / trial_s
+    def deviation(self, trial_s: float) -> float:
+        """The standard deviation with trials of this length."""
+        return math.sqrt(self.between + self.within / trial_s)
 
 
 def components(ratios: Sequence[float], seconds: Sequence[Sequence[float]], loads: int) -> Components | None:
@@ -37,26 +35,10 @@ def components(ratios: Sequence[float], seconds: Sequence[Sequence[float]], load
 
     The seconds count as independent of each other. What they have in common belongs to the blocks.
     """
-    usable = [np.asarray(one, dtype=float) for one in seconds if len(one) > 1 and min(one) > 0.0]
+    usable = [np.asarray(one, dtype=float) for one in seconds if len(one) > 1 and np.mean(one) > 0.0]
     if len(ratios) < 2 or not usable:
         return None
     trial_s = float(np.mean([len(one) for one in usable]))
     of_second = float(np.mean([np.var(one, ddof=1) / np.mean(one) ** 2 for one in usable]))
     within = 2.0 * of_second / loads
     return Components(max(0.0, float(np.var(ratios, ddof=1)) - within / trial_s), within)
-
-
-def best_length(parts: Components, overhead_s: float, trials: int) -> float:
-    """The length in seconds with the smallest variance per time; a block has so many `trials`, and an
-    overhead in addition.
-    """
-    if parts.between <= 0.0:
-        return LONGEST_S
-    best = math.sqrt(overhead_s / trials * parts.within / parts.between)
-    return float(min(max(best, SHORTEST_S), LONGEST_S))
-
-
-def relative_width(parts: Components, overhead_s: float, trials: int, new_s: float, old_s: float) -> float:
-    """The half width with trials of `new_s` relative to that with `old_s`, in the same time."""
-    new, old = (parts.variance(one) * (overhead_s + trials * one) for one in (new_s, old_s))
-    return math.sqrt(new / old) if old > 0.0 else 1.0
