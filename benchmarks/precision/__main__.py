@@ -18,6 +18,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from results import machine, write_section
 
+from dbdyno.problem import Problem
+
 from . import lab, sysbench
 from .cells import Cell, Result
 from .questions import QUESTIONS, TRIAL_S, WARMUP_S
@@ -29,7 +31,7 @@ DESIGNS = {**{name: one.text for name, one in lab.DESIGNS.items()}, **sysbench.D
 def main() -> int:
     """Exit code 0 if all selected cells are done, 1 if some failed."""
     options = _options()
-    cells = _cells(options.repeats)
+    cells = _cells(options.repeats, options.minutes)
     selected = [cell for cell in cells if any(fnmatch(cell.name, one) for one in options.cells)]
     folder = options.results / "cells"
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +47,8 @@ def main() -> int:
         measure = lab.measure if cell.design in lab.DESIGNS else sysbench.measure
         try:
             result = measure(cell, options.minutes, options.results)
-        except SystemExit as error:
+        except (SystemExit, Problem, LookupError) as error:
+            # The other cells do not need this one.
             print(f"FAILED {cell.name}: {error}", file=sys.stderr, flush=True)
             failed += 1
             continue
@@ -58,10 +61,10 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _cells(repeats: int) -> list[Cell]:
+def _cells(repeats: int, minutes: Sequence[float]) -> list[Cell]:
     """All cells. An interrupted series has every question and design once before it has any twice."""
     return [
-        Cell(question, design, repeat)
+        Cell(question, design, repeat, tuple(minutes))
         for repeat in range(1, repeats + 1)
         for design in DESIGNS
         for question in QUESTIONS

@@ -61,6 +61,8 @@ class Cell:
     question: Question
     design: str
     repeat: int
+    # The times of the answers; a stored result with other times does not count.
+    minutes: tuple[float, ...]
 
     @property
     def name(self) -> str:
@@ -73,8 +75,8 @@ class Cell:
         if not path.exists():
             return None
         stored = json.loads(path.read_text())
-        stored["answers"] = [Answer(**one) for one in stored["answers"]]
-        return Result(**stored)
+        result = Result(**{**stored, "answers": [Answer(**one) for one in stored["answers"]]})
+        return result if [one.minutes for one in result.answers] == list(self.minutes) else None
 
     def store(self, folder: Path, result: Result) -> None:
         """Write the result at once: an interrupted command leaves no half a file."""

@@ -46,7 +46,7 @@ class LabDesign:
 DESIGNS = {
     "trials": LabDesign("as shipped: one trial after the other, interval for a look after every block"),
     "slices": LabDesign('`pairing = "slices"`', settings={"pairing": "slices"}),
-    "0.1.0": LabDesign("0.1.0: a number of blocks fixed before the run, and its interval", has_looks=False),
+    "0.1.0": LabDesign("the same with the interval of 0.1.0, for a fixed number of blocks", has_looks=False),
 }
 
 
@@ -100,7 +100,7 @@ def _answer(
 def _load(question: Question, folder: Path) -> None:
     """Load the data, which later runs restore: no design's time includes loading."""
     name = f"load-{question.name}"
-    if not (folder / name).exists():
+    if not any(map(_is_complete, _runs(name, folder))):
         _compare(name, question.experiment(name, {"blocks": 1}, 1.0, 0.0), folder)
 
 
@@ -110,11 +110,20 @@ def _compare(name: str, text: str, folder: Path) -> Run:
     file.write_text(text)
     command = [sys.executable, "-m", "dbdyno", "compare", str(file), "--results", str(folder), "--no-report"]
     log = folder / f"{name}.log"
+    earlier = _runs(name, folder)
     with log.open("w") as output:
         code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
-    runs = sorted((folder / name).glob("*/experiment.json"))
-    ends = read_endings(Run.open(runs[-1].parent)) if runs else []
-    # A comparison that a finding stopped afterwards has its trials nevertheless.
-    if not ends or ends[-1].why not in ("time", "blocks"):
+    new = [path for path in _runs(name, folder) if path not in earlier]
+    if not new or not _is_complete(new[-1]):
         raise SystemExit(f"dbdyno compare ended with exit code {code}; see {log}")
-    return Run.open(runs[-1].parent)
+    return Run.open(new[-1])
+
+
+def _runs(name: str, folder: Path) -> list[Path]:
+    return sorted(path.parent for path in (folder / name).glob("*/experiment.json"))
+
+
+def _is_complete(path: Path) -> bool:
+    """Whether a run has ended as planned; it has its trials even if a finding then stopped it."""
+    ends = read_endings(Run.open(path))
+    return bool(ends) and ends[-1].why in ("time", "blocks")

@@ -63,16 +63,18 @@ Measured = tuple[list[Answer], list[float], float]
 
 
 def _loop(question: Question, addresses: Sequence[Address], minutes: Sequence[float]) -> Measured:
-    """Runs of `TRIAL_S` in turn, until the time is over."""
+    """Runs of `TRIAL_S` in turn, a b b a, until the time is over."""
     start = time.monotonic()
     # When each pair ended, and its log ratio.
     pairs: list[tuple[float, float]] = []
     pair_s = 0.0
     while time.monotonic() - start + pair_s <= max(minutes) * 60.0:
         before = time.monotonic()
-        base, other = (
-            _throughput(_sysbench(question, address, "run", f"--time={TRIAL_S:g}")) for address in addresses
-        )
+        measured = {
+            address: _throughput(_sysbench(question, address, "run", f"--time={TRIAL_S:g}"))
+            for address in addresses[:: -1 if len(pairs) % 2 else 1]
+        }
+        base, other = (measured[address] for address in addresses)
         now = time.monotonic()
         pair_s = now - before
         pairs.append((now - start, math.log(other / base)))

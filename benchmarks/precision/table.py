@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
-from dbdyno.stats.paired import ALPHA
-from dbdyno.stats.signed_rank import hodges_lehmann, interval, percent
+from dbdyno.stats.signed_rank import hodges_lehmann, percent
 
 from .cells import Answer, Cell, Result
 from .questions import QUESTIONS, Question
@@ -24,7 +24,14 @@ def table(results: Mapping[Cell, Result], minutes: Sequence[float], designs: Map
 def _of_question(
     question: Question, results: Mapping[Cell, Result], minutes: Sequence[float], designs: Sequence[str]
 ) -> str:
-    truth, said = _truth(question, list(results.values()))
+    changes = _changes(results.values())
+    said = "The servers are equal: the truth is 0."
+    if question.planted:
+        listed = ", ".join(f"{name} {change:+.1f} %" for name, change in changes.items())
+        said = (
+            f"The change that each design found (Hodges-Lehmann estimate of its blocks or pairs): {listed}. "
+            "The truth of a row is the median of the other designs' changes."
+        )
     versions = ", ".join(sorted({one.version for one in results.values()}))
     shown = "".join(f"half width, {limit:g} min | " for limit in minutes)
     lines = [
@@ -35,6 +42,8 @@ def _of_question(
         "|---|" + "---:|" * len(minutes) + "---|---:|---|---:|",
     ]
     for cell in sorted(results, key=lambda cell: (designs.index(cell.design), cell.repeat)):
+        others = [change for name, change in changes.items() if name != cell.design]
+        truth = 0.0 if not question.planted else median(others) if others else None
         lines.append(_row(results[cell], truth))
     return "\n".join([lines[0], "", *lines[1:]])
 
@@ -59,18 +68,9 @@ def _half_width(answer: Answer) -> str:
     return "none" if width is None else f"{width:.2f} %"
 
 
-def _truth(question: Question, results: Sequence[Result]) -> tuple[float | None, str]:
-    """The true change in percent, and how it is known."""
-    if not question.planted:
-        return 0.0, "The servers are equal: the truth is 0."
-    ratios = [ratio for one in results for ratio in one.ratios]
-    if not ratios:
-        return None, "The true change is not known yet."
-    change = percent(hodges_lehmann(ratios))
-    ends = interval(ratios, ALPHA)
-    text = f" ({percent(ends.low):+.1f} to {percent(ends.high):+.1f} %)" if ends else ""
-    designs = len({one.design for one in results})
-    return change, (
-        f"The true change is taken to be {change:+.1f} %{text}: Hodges-Lehmann estimate of the {len(ratios)} "
-        f"blocks and pairs of {designs} designs together."
-    )
+def _changes(results: Iterable[Result]) -> dict[str, float]:
+    """Design -> the change in percent that all its cells found."""
+    ratios: dict[str, list[float]] = {}
+    for one in results:
+        ratios.setdefault(one.design, []).extend(one.ratios)
+    return {name: percent(hodges_lehmann(values)) for name, values in ratios.items() if values}
