@@ -202,21 +202,20 @@ def measure(cell: Cell, options: argparse.Namespace, folder: Path) -> dict[str, 
     ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     stored = sorted((runs / name).glob("*/verdict.json"))
     (folder / f"{cell.name}.log").write_text(ended.stdout)
+    cell_facts = {"kind": cell.kind, "pairing": cell.pairing, "part": cell.part}
     if ended.returncode != 0 or not stored:
-        raise SystemExit(f"{' '.join(command)} failed ({ended.returncode}):\n{ended.stdout[-2000:]}")
+        # Kept like a result: a series that repeats failed runs would favour those that met no disturbance.
+        sentence = f"FAILED with exit code {ended.returncode}, see {cell.name}.log"
+        return {**cell_facts, "sentence": sentence, "wall_s": round(time.monotonic() - began, 1)}
     curve = json.loads(stored[-1].read_text())["comparisons"][0]["curve"]
     measured = json.loads(stored[-1].with_name("measured.json").read_text())
     by_block = measured["comparisons"][0]["curve"]["percent"]
-    shares = [trial["foreign"] for trial in measured["trials"] if trial["foreign"] is not None]
     return {
-        "kind": cell.kind,
-        "pairing": cell.pairing,
-        "part": cell.part,
-        "log_ratios": [math.log1p(one / 100) for one in by_block.values() if one is not None],
+        **cell_facts,
+        "log_ratios": [math.log1p(one / 100) for one in by_block.values() if one is not None and one > -100],
         "verdict": curve["verdict"],
         "interval_percent": curve["interval_percent"],
         "sentence": curve["sentence"],
-        "foreign_max": max(shares, default=None),
         "wall_s": round(time.monotonic() - began, 1),
     }
 
@@ -234,7 +233,9 @@ def run(options: argparse.Namespace, folder: Path) -> None:
                 print(f"{cell.name} would end after {options.hours:g} hours", flush=True)
                 return
             result = measure(cell, options, folder)
-            path.write_text(json.dumps(result, indent=1))
+            unfinished = path.with_suffix(".unfinished")
+            unfinished.write_text(json.dumps(result, indent=1))
+            unfinished.rename(path)
         result = json.loads(path.read_text())
         spent_s += result["wall_s"]
         expected_s += cell.expected_s(options)
@@ -246,7 +247,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
 def pooled(found: Sequence[Mapping[str, Any]], kind: str, pairing: str) -> list[float]:
     """The log ratios of all blocks of all parts."""
     chosen = (one for one in found if one["kind"] == kind and one["pairing"] == pairing)
-    return [ratio for one in chosen for ratio in one["log_ratios"]]
+    return [ratio for one in chosen for ratio in one.get("log_ratios", [])]
 
 
 def interval(one: Effect | None) -> str:
@@ -260,12 +261,13 @@ def table(found: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> It
     """The section of results.md, line by line."""
     total = cells(options)
     spent_h = sum(one["wall_s"] for one in found) / 3600
+    failed = sum("verdict" not in one for one in found)
     yield "## Slices and trials"
     yield ""
     yield (
         f"{results.machine()}; server on CPU 0, client on CPU 1, MariaDB. {options.seconds:g} s of load per "
         f"variant and block after {options.warmup:g} s of warm-up; {len(found)} of {len(total)} runs done, "
-        f"{spent_h:.1f} hours. Changes of throughput in percent, with 95 % intervals."
+        f"{failed} failed, {spent_h:.1f} hours. Changes of throughput in percent, with 95 % intervals."
     )
     yield ""
     yield (
@@ -284,7 +286,7 @@ def table(found: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> It
     )
     yield "|---|---|---|---|---|---|"
     for name in (name for name in options.kinds if KINDS[name].is_aa):
-        series = [one for one in found if one["kind"] == name]
+        series = [one for one in found if one["kind"] == name and "verdict" in one]
         if series:
             yield _series(KINDS[name].text, series, options.aa_blocks)
 
@@ -317,6 +319,7 @@ def _series(text: str, series: Sequence[Mapping[str, Any]], blocks: int) -> str:
     """The row of one A/A series."""
     false = sum(one["verdict"] in WORDS for one in series)
     ends = [one["interval_percent"] for one in series if one["interval_percent"]]
+    ends = [one for one in ends if None not in one]
     excluding = sum(not low <= 0 <= high for low, high in ends)
     exact = binomtest(false, len(series)).proportion_ci(1 - ALPHA)
     share = f"{100 * false / len(series):.0f} % ({100 * exact.low:.0f} to {100 * exact.high:.0f} %)"
