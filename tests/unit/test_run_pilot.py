@@ -151,10 +151,12 @@ def test_a_pilot_needs_a_choice_and_leaves_nothing_to_the_first_trial(
         pilot.describe_plan(experiment()),
         pilot.describe_plan(experiment(declared={"workers": 3})),
         pilot.describe_plan(experiment(client="3")),
+        pilot.describe_plan(experiment(), 2),
     ] == [
         "event loops: auto (by a pilot)",
         "3 event loops",
         "1 event loop (auto: the load generator has one CPU or one connection)",
+        "2 event loops",
     ]
     without = pilot.without_pilot(experiment(client="3"))
     assert (without["workers"], without["reason"]) == (1, "the load generator has one CPU or one connection")

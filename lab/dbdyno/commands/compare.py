@@ -50,6 +50,7 @@ from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.stopping import Limits, finished_blocks
 from dbdyno.store import Run, files
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.store.workers import chosen_workers
 
 # Random order seeds are below this limit, so that they are short enough to type.
 ORDER_SEEDS = 1_000_000
@@ -95,7 +96,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
     # The stored experiment has an order seed: chosen above, or by the run that is resumed.
     experiment = run.experiment()
-    comparison_output.describe(console, experiment, profile)
+    comparison_output.describe(console, experiment, profile, chosen_workers(run))
     if expected is not None:
         console.print(f"  plan      {summary(expected)}", soft_wrap=True)
     conclusion = _run(console, experiment, run, engine, limits, no_report=no_report)

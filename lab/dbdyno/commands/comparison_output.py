@@ -40,8 +40,10 @@ _STATES = {
 WIDTH = 160
 
 
-def describe(console: Console, experiment: Experiment, profile: str | None) -> None:
-    """Print the design of the experiment in a few lines."""
+def describe(
+    console: Console, experiment: Experiment, profile: str | None, workers: int | None = None
+) -> None:
+    """Print the design of the experiment in a few lines; `workers` are those that a pilot has chosen."""
     load, design = experiment.load, experiment.design
     levels = [point.rate or point.connections for point in load.points()]
     unit = "transactions/s" if load.is_open else "connection" if levels == [1] else "connections"
@@ -69,7 +71,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
             if design.pairing == "slices"
             else []
         ),
-        f"  client    CPUs {experiment.client.cpus or 'any'}, {describe_plan(experiment)}",
+        f"  client    CPUs {experiment.client.cpus or 'any'}, {describe_plan(experiment, workers)}",
         *(f"  variant   {variant.name}: {_server(variant.server)}" for variant in experiment.variants),
         *(f"  differs   {name}: {texts}" for name, texts in _differences(experiment, server=False)),
     ]

@@ -258,9 +258,11 @@ def _describe_step(step: Step) -> str:
     )
 
 
-def describe_plan(experiment: Experiment) -> str:
-    """The number of event loops before the run: for example "2 event loops"."""
-    declared = experiment.client.workers
+def describe_plan(experiment: Experiment, chosen: int | None = None) -> str:
+    """The number of event loops before the run: for example "2 event loops"; `chosen` is that of an earlier
+    attempt.
+    """
+    declared = chosen or experiment.client.workers
     if declared != "auto":
         return format_workers(declared)
     why = reason_against(experiment, max_workers(experiment))
