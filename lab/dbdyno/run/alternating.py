@@ -79,9 +79,13 @@ def run_in_slices(
                 coordinator.keep(_idle_findings(trial, outcome.stored.server, contexts[name]))
                 reason, rate = str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
             coordinator.listen(progress.TrialEnded(trial, reason, rate))
-            if reason:
-                reasons[name].append(reason)
-                if failure := server_failures.get(name) or unreachable_reason(server):
+            if not reason:
+                continue
+            reasons[name].append(reason)
+            if name not in server_failures:
+                # A server that did not answer is not asked again, which may take minutes.
+                is_frozen = outcomes[name].is_frozen
+                if failure := reason if is_frozen else unreachable_reason(server):
                     server_failures[name] = failure
     for name, context in contexts.items():
         if name not in server_failures:
@@ -105,8 +109,7 @@ def _run_point(
             for trial in trials
         ]
     )
-    # On the load generator's CPUs this process takes no time from the servers.
-    with ExitStack() as stack, on_cpus(experiment.client.cpus):
+    with ExitStack() as stack:
         sliced = {
             trial.variant: stack.enter_context(
                 SlicedTrial(
@@ -122,7 +125,9 @@ def _run_point(
         }
         for one in sliced.values():
             one.connect(coordinator.engine.binary)
-        foreign = _run_rounds(experiment, trials[0], sliced, (warmup, counted), meter)
+        # On the load generator's CPUs this process takes no time from the servers.
+        with on_cpus(experiment.client.cpus):
+            foreign = _run_rounds(experiment, trials[0], sliced, (warmup, counted), meter)
         for one in _running(sliced):
             one.end_measurement(foreign)
         return {name: one.finish() for name, one in sliced.items()}

@@ -400,7 +400,9 @@ class _Comparison:
             self._add_groups(trials[0], waiting_groups)
         following = [self._server_of(trial) for later in waiting_groups for trial in later]
         for first, *_ in groups:
-            data.finish_group(self._server_of(first), following)
+            server = self._server_of(first)
+            # Every server of the next block follows at once, whatever its place in the order.
+            data.finish_group(server, [*(later for later in following if later is server), *following])
         seconds = (time.monotonic() - began) / len(groups)
         for group in groups:
             self._coordinator.listen(progress.GroupEnded(len(group), seconds))

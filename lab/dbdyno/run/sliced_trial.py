@@ -115,6 +115,10 @@ class SlicedTrial:
         # Transactions and seconds that count.
         self._events, self._counted_s = 0, 0.0
         self._stack = ExitStack()
+        # Whether the hook before_trial has begun, and after_trial has not.
+        self._is_between_hooks = False
+        # Whether its transactions did not end, so that no question to the server may be answered.
+        self.is_frozen = False
 
     def __enter__(self) -> SlicedTrial:
         self._stack.enter_context(self._writer)
@@ -122,7 +126,7 @@ class SlicedTrial:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._stack.close()
-        if kind is not None:
+        if kind is not None and self._is_between_hooks:
             self._hooks.abort()
 
     @property
@@ -132,6 +136,7 @@ class SlicedTrial:
 
     def connect(self, binary: Path) -> None:
         """Start the engine, whose connections then wait for the first slice."""
+        self._is_between_hooks = True
         try:
             if reason := self._hooks.before():
                 raise HookProblem(reason)
@@ -185,9 +190,11 @@ class SlicedTrial:
                 self._result = self._engine.finish()
                 self.failure = self.failure or describe_failure(self._result, self._server)
             self._hooks.finish()
-            self._after.read(self._server)
+            if not self.is_frozen:
+                self._after.read(self._server)
         except (EngineProblem, ServerProblem) as problem:
             self.failure = self.failure or describe_problem(problem, self._result, self._server)
+        self._is_between_hooks = False
         self._hooks.after()
         record = server_record(self._description, self._before, self._after, self._edges)
         record["slices"] = {"own": self.meter.own.record(), "idle": self.meter.idle.record()}
@@ -201,7 +208,8 @@ class SlicedTrial:
             slices={"warmup": self._warmup, "length_us": self._length_us},
         )
         rate = self._events / self._counted_s if self._counted_s else None
-        return Outcome(stored, self._result.end if self._result else None, tuple(self._hooks.failures), rate)
+        end = self._result.end if self._result else None
+        return Outcome(stored, end, tuple(self._hooks.failures), rate, self.is_frozen)
 
     def _fail(self, problem: Problem) -> None:
         if isinstance(problem, EngineEnded):
@@ -214,6 +222,6 @@ class SlicedTrial:
             reason = (
                 f"the server did not answer: its transactions had not ended {PAUSE_S_MAX:.0f} s after a slice"
             )
-            self.failure = {"reason": reason, "failed_by": "server"}
+            self.failure, self.is_frozen = {"reason": reason, "failed_by": "server"}, True
         else:
             self.failure = describe_problem(problem, self._result, self._server)

@@ -49,6 +49,8 @@ class Outcome:
     hook_failures: tuple[str, ...] = ()
     # Events per second of the counted time, if the load ran in slices.
     rate: float | None = None
+    # Whether the server did not answer, so that it need not be asked again.
+    is_frozen: bool = False
 
     def events_per_s(self) -> float | None:
         """Events per second of the measured phase, for display; the package `judge` computes the result."""
