@@ -235,3 +235,15 @@ def test_found_rates_are_part_of_the_run(tmp_path: Path) -> None:
         assert {trial.point.rate for trial in resumed.schedule()} == set(rates)
         resumed.release()
     assert json.loads((run.path / "rates.json").read_text())["peaks"] == {"a": 1_000.0, "b": 1_100.0}
+
+
+def test_a_variant_without_results_at_a_rate_is_not_blamed_for_its_cpu_time() -> None:
+    lowest = simulated.of_blocks(8, 0.0).load.points()[0].as_dict()
+    trials = [
+        MeasuredTrial(trial.planned, "the engine ended", "harness")
+        if trial.variant == "b" and trial.at == lowest
+        else trial
+        for trial in simulated.simulate(simulated.of_blocks(8, 0.0), 0.0, np.random.default_rng(9))
+    ]
+    text = sentence(judged(0.0, trials)[0], [])
+    assert text.startswith("b has no result at "), text

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.stored_run import Arms, Making, Spoil, judged
 
+from dbdyno.change_text import times
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding, Level
 from dbdyno.judge.caveats import caveats
@@ -20,7 +21,6 @@ from dbdyno.judge.wording import (
     effect_text,
     loads,
     signed,
-    times,
     times_interval,
 )
 from dbdyno.stats.paired import Bound, Effect
@@ -583,6 +583,11 @@ EFFECT = Effect(-9.3, (-9.8, -8.8), 0.05, 0.01, 8)
             Effect(12.0, None, 0.05, 0.01, 8, Bound.AT_MOST),
             "throughput +12.0 % or less on average",
             "+12.0 % or less",
+        ),
+        (
+            Effect(12.0, (3.0, 20.0), 0.05, 0.01, 8, Bound.AT_LEAST),
+            "throughput +12.0 % or more on average (95 % interval +3.0 to +20.0)",
+            "+12.0 % or more",
         ),
         (
             Effect(-12.0, None, 0.05, 0.01, 8, Bound.AT_MOST),

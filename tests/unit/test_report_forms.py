@@ -21,11 +21,13 @@ from dbdyno import report
 from dbdyno.commands import comparison_output
 from dbdyno.experiment.model import Factor
 from dbdyno.finding import Finding
+from dbdyno.judge.wording import effect_text
 from dbdyno.report import charts, formatting, tables
 from dbdyno.report.chart import PAPER, apply_style
 from dbdyno.report.model import gather
+from dbdyno.stats.paired import Effect as Estimate
 from dbdyno.store import Run
-from dbdyno.store.verdict import CombinedEffect, Scaling
+from dbdyno.store.verdict import Change, CombinedEffect, Scaling
 
 MINUS = formatting.MINUS
 UNKNOWN = Effect(None, (None, None), "undecided", each=(None,) * 8)
@@ -470,18 +472,30 @@ def test_numbers_have_the_decimals_that_their_word_needs() -> None:
     assert (
         formatting.estimate_and_interval(entry(1.5, 1.0, 2.04, delta_percent=2.0)) == "+1.50 % [+1.00, +2.04]"
     )
-    assert (
-        formatting.estimate_and_interval(entry(1390.0, 1000.0, 1500.0)) == "+1,390.0 % [+1,000.0, +1,500.0]"
-    )
+    assert formatting.estimate_and_interval(entry(100.0, 50.0, 1250.0)) == "+100.0 % [+50.0, +1,250.0]"
     assert (
         formatting.estimate_and_interval(entry(697.6, 120.0, None, bound="at-least"))
-        == "≥ +697.6 % (CI ≥ +120.0)"
+        == "≥ 8.0 times (CI ≥ 2.2 times)"
     )
     assert formatting.estimate_and_interval(entry(-100.0, -100.0, None, bound="at-least")) == "unknown"
     assert (
         formatting.estimate_and_interval(entry(-94.4, -100.0, -90.0, bound="at-most"))
-        == f"≤ {MINUS}94.4 % (CI ≤ {MINUS}90.0)"
+        == "≤ 0.056 times (CI ≤ 0.1 times)"
     )
+
+
+def test_tables_and_sentences_give_the_same_ratio() -> None:
+    for percent, ends, shown in (
+        (406.0, (358.0, 471.2), "5.1 times [4.6, 5.7]"),
+        (-62.1, (-66.0, -58.4), "0.38 times [0.34, 0.42]"),
+        (699.0, (697.0, 701.0), "8.0 times [7.97, 8.01]"),
+    ):
+        sentence = effect_text("throughput", Estimate(percent, ends, alpha=0.05, p_value=0.01, blocks=8))
+        cells = Change(effect_percent=percent, interval_percent=ends)
+        assert formatting.estimate_and_interval(cells) == shown
+        assert sentence.startswith(f"{formatting.estimate(cells)} the throughput")
+        low, high = formatting.interval(cells).strip("[] times").split(", ")
+        assert sentence.endswith(f"{low} to {high} times)")
 
 
 def test_second_lines_have_a_table_and_the_sentence_about_closed_loops_stands_once(tmp_path: Path) -> None:

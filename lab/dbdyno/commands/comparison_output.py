@@ -106,7 +106,7 @@ def show(run: Run, experiment: Experiment) -> None:
         console.print(Text(verdict.family.text), soft_wrap=True)
     for gated in verdict.gate.comparisons if verdict.gate else ():
         print(gated.sentence)
-    if not experiment.load.rate and any(map(is_latency, experiment.metrics)):
+    if experiment.ties_latency and any(map(is_latency, experiment.metrics)):
         console.print(Text(formatting.TIED), soft_wrap=True)
     for one, entry in verdict.sentences:
         print("\n  ".join([one.sentence, *formatting.metric_sentences(entry)]))

@@ -23,7 +23,7 @@ MaxLoss = Annotated[
     str | None,
     typer.Option(
         metavar="PERCENT",
-        help="Exit with 0 if no variant loses more than this, with 1 if one does, with 5 if undecided.",
+        help="Exit with 0 if no variant is worse by more than this, with 1 if one is, with 5 if undecided.",
     ),
 ]
 UndecidedAs = Annotated[
@@ -46,7 +46,10 @@ def parse_max_loss(text: str) -> float:
 def require_max_loss(undecided: Undecided | None, max_loss_percent: float | None) -> None:
     """Raise Problem for --undecided without a gate."""
     if undecided is not None and max_loss_percent is None:
-        raise Problem("--undecided has no effect without --max-loss", "Add --max-loss 3%, for example")
+        raise Problem(
+            "--undecided has no effect without --max-loss or design.max_loss_percent",
+            "Add --max-loss 3%, for example",
+        )
 
 
 def exit_code(gate: Gate, undecided: Undecided | None) -> ExitCode:

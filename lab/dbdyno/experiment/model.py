@@ -265,7 +265,7 @@ class Design(Model):
     twin: bool = False
     """Run the baseline twice in each block: a difference within that of the twins has no direction."""
     max_loss_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
-    """The largest loss of throughput, or rise of latency, that `compare` lets pass: see `--max-loss`."""
+    """The largest loss by the first metric, such as a rise of p95, that `compare` lets pass: `--max-loss`."""
 
     @field_validator("metrics")
     @classmethod
@@ -474,6 +474,14 @@ class Experiment(Model):
         return tuple(
             other.name for other in self.variants if other.name != name and other.server.data_location == own
         )
+
+    @property
+    def ties_latency(self) -> bool:
+        """Whether throughput determines the mean latency, as in a closed loop with a constant load and no
+        pauses: it is the number of connections divided by the throughput.
+        """
+        has_pauses = any(self.load_for(variant).think_time_s for variant in self.variants)
+        return not (self.load.is_open or self.load.is_changing or has_pauses)
 
     def shares_cpus(self, variant: Variant) -> bool:
         """Whether the load generator and that variant's server may run on the same CPU."""

@@ -126,7 +126,7 @@ class Comparison:
     order: OrderEffect | None = None
     # Variants that have no result at some load.
     incomplete_variants: frozenset[str] = frozenset()
-    # Variants with results whose metric is unknown.
+    # Variants with results at some load whose metric is unknown there.
     variants_without_metric: tuple[str, ...] = ()
 
     @property

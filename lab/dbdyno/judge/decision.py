@@ -225,13 +225,16 @@ class _Pending:
             if is_unfinished(self.trials)
             else order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
             incomplete_variants=frozenset(name for name in (baseline, variant) if self._lacks_load(name)),
-            variants_without_metric=tuple(name for name in (baseline, variant) if self._lacks_metric(name)),
+            variants_without_metric=()
+            if self.capacities
+            else tuple(name for name in (baseline, variant) if self._lacks_metric(name)),
         )
 
     def _lacks_metric(self, variant: str) -> bool:
-        """Whether a variant has results, but the metric is unknown in all of them."""
+        """Whether a variant has results at some load, but the metric is unknown in all of them."""
         results = [trial for trial in self.trials if trial.variant == variant and trial.is_result]
-        return bool(results) and not any(trial.has(self.scale.metric) for trial in results)
+        known = [trial.at for trial in results if trial.has(self.scale.metric)]
+        return any(trial.at not in known for trial in results)
 
     def _lacks_load(self, variant: str) -> bool:
         """Whether a variant has no result at some load."""

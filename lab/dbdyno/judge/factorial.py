@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dbdyno.change_text import is_ratio
 from dbdyno.experiment.family import Contrast, contrasts, family_size
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
@@ -53,7 +54,6 @@ from dbdyno.judge.wording import (
     excluded,
     has_no_estimate,
     interval,
-    is_ratio,
     is_unknown,
     join_words,
     loads,

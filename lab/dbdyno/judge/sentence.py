@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dbdyno.change_text import is_ratio
 from dbdyno.experiment.metrics import CPU, THROUGHPUT, metric_text
 from dbdyno.finding import Finding
 from dbdyno.judge.caveats import with_caveats
@@ -27,7 +28,6 @@ from dbdyno.judge.wording import (
     effect_text,
     excluded,
     has_no_estimate,
-    is_ratio,
     is_unknown,
     join_words,
     loads,
@@ -290,12 +290,11 @@ def _not_comparable(comparison: Comparison) -> str:
         return f"{variant} and {baseline} are not comparable: {text} ({first.code}){others}"
     if comparison.variants_without_metric:
         names = list(comparison.variants_without_metric)
-        metric, one = metric_text(comparison.scale.metric), len(names) == 1
-        return (
-            f"{metric} unknown, so {variant} and {baseline} cannot be compared by it: "
-            f"dbdyno could not read the CPU time of {'the server' if one else 'the servers'} of "
-            f"{join_words(names)}"
-        )
+        metric, servers = comparison.scale.metric, "the server" if len(names) == 1 else "the servers"
+        why = f"dbdyno could not read the CPU time of {servers} of {join_words(names)}"
+        if metric != CPU:
+            why = f"the records of {join_words(names)} do not contain it"
+        return f"{metric_text(metric)} unknown, so {variant} and {baseline} cannot be compared by it: {why}"
     missing = [pair.at for pair in comparison.pairs if not pair.baseline]
     names = [name for name in (variant, baseline) if name in comparison.incomplete_variants]
     subject = join_words(names) if names else f"{variant} and {baseline}"

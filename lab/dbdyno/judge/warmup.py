@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
+from dbdyno.change_text import is_ratio, times
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.wording import is_ratio, times
 from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed, hodges_lehmann, percent

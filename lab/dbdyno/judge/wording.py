@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from dbdyno.change_text import is_ratio, ratio_decimals, times
 from dbdyno.experiment.metrics import CAPACITY, CPU, THROUGHPUT, metric_text
 from dbdyno.stats.paired import Bound, Effect
 
-# Beyond these changes in percent, the text gives a ratio, which is easier to read.
-RATIO_BELOW, RATIO_ABOVE = -50.0, 100.0
 # Text for an infinite ratio: most trials of the baseline failed and count as 0.
 INFINITE = "infinitely higher"
 # Added to a verdict with a direction whose interval contains zero, which Holm's procedure makes possible.
@@ -23,8 +22,6 @@ SIDE_SURE = "this is sure by Holm's test, though not by the interval, which hold
 LISTED_LOADS = 6
 # Maximum number of decimals.
 DECIMALS_MAX = 2
-# Ratios below this have two significant digits.
-SMALL_RATIO = 0.1
 
 
 def finite(value: float | None) -> float | None:
@@ -102,28 +99,9 @@ def _side(value: float, limit: float) -> int:
     return (value > limit) - (value < limit)
 
 
-def is_ratio(change_percent: float) -> bool:
-    """Whether the text gives a ratio (8.0 times, 0.4 times) instead of the change. -100 % is never
-    a ratio.
-    """
-    return -100.0 < change_percent < RATIO_BELOW or RATIO_ABOVE < change_percent < math.inf
-
-
-def times(change_percent: float, decimals: int = 1) -> str:
-    """A change as a ratio: 8.0, 0.41, 0.0055; ∞ if it is infinite."""
-    if math.isinf(change_percent):
-        return "∞"
-    ratio = 1.0 + change_percent / 100.0
-    if 0.0 < ratio < SMALL_RATIO:
-        return f"{ratio:.2g}"
-    return f"{ratio:.{decimals}f}" if ratio >= 1.0 else f"{ratio:.2f}"
-
-
 def times_interval(ends: tuple[float, float]) -> str:
-    """Both ends of an interval as ratios, with a second decimal if they are equal with one."""
-    low, high = (times(end) for end in ends)
-    if low == high:
-        low, high = (times(end, DECIMALS_MAX) for end in ends)
+    """Both ends of an interval as ratios: 7.9 to 8.1 times."""
+    low, high = (times(end, ratio_decimals(ends)) for end in ends)
     return f"{low} to {high} times"
 
 
@@ -139,15 +117,17 @@ def effect_text(
     ends = effect.interval_percent
     mean = " on average" if average else ""
     name = metric_text(metric)
-    if effect.bound != Bound.EXACT:
-        return f"{_bounded(name, effect)}{mean}"
     if has_no_estimate(effect):
         return f"{name} {_between(effect, mean)}"
-    if is_ratio(effect.effect_percent):
-        inside = f" ({confidence(effect.alpha)} {times_interval(ends)})" if ends else ""
-        return f"{times(effect.effect_percent)} times the {name}{mean}{inside}"
     decimals = decimals_for((effect.effect_percent, *(ends or ())), delta_percent)
-    inside = f" ({confidence(effect.alpha)} {interval(ends, decimals)})" if ends else ""
+    inside = ""
+    if ends and (effect.bound == Bound.EXACT or -100.0 < ends[0] < ends[1] < math.inf):
+        shown = times_interval(ends) if is_ratio(effect.effect_percent) else interval(ends, decimals)
+        inside = f" ({confidence(effect.alpha)} {shown})"
+    if effect.bound != Bound.EXACT:
+        return f"{_bounded(name, effect)}{mean}{inside}"
+    if is_ratio(effect.effect_percent):
+        return f"{times(effect.effect_percent)} times the {name}{mean}{inside}"
     return f"{name} {signed(effect.effect_percent, decimals)} %{mean}{inside}"
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import altair as alt
 
+from dbdyno.change_text import RATIO_ABOVE, RATIO_BELOW
 from dbdyno.report import formatting
 from dbdyno.report.chart import INK, MUTED, PALETTE, PAPER, SHADE, Chart
 from dbdyno.report.chart_parts import chart_of
@@ -23,8 +24,6 @@ LabelledEffect: TypeAlias = tuple[str, JudgedEffect, Mapping[str, float | None]]
 
 # Width of the plot, and the x positions of the columns at its right: effect as text, and verdict. In pixels.
 PLOT_WIDTH, EFFECT_X, VERDICT_X = 540, 552, 740
-# Beyond these changes in percent the axis shows ratios and is logarithmic.
-RATIOS_BELOW, RATIOS_ABOVE = -50.0, 100.0
 # Margin at both ends, as a share of the axis.
 MARGIN = 0.04
 # Both ends of the axis, in percent, if no change is known.
@@ -105,7 +104,8 @@ def _axis(effects: Sequence[LabelledEffect], delta: float | None) -> _Axis:
     low, high = min(values), max(values)
     if low == high:
         low, high = -DEFAULT_END, DEFAULT_END
-    if low < RATIOS_BELOW or high > RATIOS_ABOVE:
+    if low < RATIO_BELOW or high > RATIO_ABOVE:
+        # The axis shows ratios and is logarithmic.
         first, last = 1.0 + low / 100.0, 1.0 + high / 100.0
         margin = (last / first) ** MARGIN
         return _Axis(True, first / margin, last * margin)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Literal
 
+from dbdyno.change_text import is_ratio, ratio_decimals, times
 from dbdyno.experiment.metrics import CPU, THROUGHPUT, metric_text
 from dbdyno.finding import Finding
 from dbdyno.store.measured import Figures
@@ -21,6 +23,8 @@ from dbdyno.store.verdict import (
 
 # Written by name because in most fonts they look like a hyphen.
 MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+# An interval of which neither end is known.
+UNKNOWN = "unknown"
 
 # Code of a verdict in verdict.json -> text.
 VERDICTS = {
@@ -47,10 +51,10 @@ _SECOND_LINES = {
     "errors_per_1000": "errors per 1,000 transactions",
     "variation_percent": "variation between seconds",
 }
-# Said once wherever latencies of a closed loop are compared.
+# Said once wherever latencies that throughput determines are compared (`Experiment.ties_latency`).
 TIED = (
-    "In a closed loop latency is tied to throughput: the mean latency is the number of connections divided "
-    "by the throughput. To compare latencies at equal throughput, set a rate."
+    "In a closed loop without think time, throughput determines the mean latency: it is the number of "
+    "connections divided by the throughput. To compare latencies at equal throughput, set a rate."
 )
 # Title of the row with the mean effect over all loads.
 ALL_LOADS = "all loads combined"
@@ -150,39 +154,45 @@ def _decimals(effect: Change) -> int:
 
 
 def estimate(effect: Change) -> str:
-    """The estimate of an effect: "+12.0 %"; "≥ +12.0 %" if only a lower bound is known."""
+    """The estimate of an effect: "+12.0 %", "8.0 times"; "≥ +12.0 %" if only a lower bound is known."""
     value = effect.effect_percent
     if value is None or (value <= -100.0 and effect.bound == "at-least"):
         # Every change is at least -100 %, so this bound says nothing.
         return MISSING
     sign = {"at-least": "≥ ", "at-most": "≤ "}.get(str(effect.bound), "")
-    return f"{sign}{percent(value, _decimals(effect))} %"
+    return (
+        f"{sign}{times(value)} times" if is_ratio(value) else f"{sign}{percent(value, _decimals(effect))} %"
+    )
 
 
 def interval(effect: Change, column_confidence: float | None = None) -> str:
-    """The interval of an effect in percent, with its confidence if that differs from the one in the column's
-    heading.
+    """The interval of an effect in percent, or as a ratio if the estimate is one, with its confidence if that
+    differs from the one in the column's heading.
     """
     ends = effect.interval_percent
     if ends is None:
         return MISSING
-    text = interval_text(ends, _decimals(effect))
+    known = [end for end in known_ends(ends) if end is not None]
+    if known and effect.effect_percent is not None and is_ratio(effect.effect_percent):
+        text = f"{interval_text(ends, partial(times, decimals=ratio_decimals(known)))} times"
+    else:
+        text = interval_text(ends, partial(percent, decimals=_decimals(effect)))
     if not isinstance(effect, Effect) or column_confidence in (None, effect.confidence):
         return text
     return f"{text} ({confidence(effect.confidence)})"
 
 
-def interval_text(ends: Sequence[float | None], decimals: int = 1) -> str:
+def interval_text(ends: Sequence[float | None], shown: Callable[[float], str] = percent) -> str:
     """Both ends of an interval, or the known one; None is an unknown end."""
     low, high = known_ends(ends)
     if low is None and high is None:
-        return "unknown"
+        return UNKNOWN
     if high is None:
         assert low is not None
-        return f"≥ {percent(low, decimals)}"
+        return f"≥ {shown(low)}"
     if low is None:
-        return f"≤ {percent(high, decimals)}"
-    return f"[{percent(low, decimals)}, {percent(high, decimals)}]"
+        return f"≤ {shown(high)}"
+    return f"[{shown(low)}, {shown(high)}]"
 
 
 def known_ends(ends: Sequence[float | None]) -> tuple[float | None, float | None]:
@@ -282,7 +292,9 @@ def estimate_and_interval(effect: Change) -> str:
     """An effect in one line: "+3.0 % [+1.0, +5.0]"."""
     value, ends = estimate(effect), interval(effect)
     if value == MISSING:
-        return ends if ends in {MISSING, "unknown"} else f"{ends} %"
+        return ends if ends in {MISSING, UNKNOWN} else f"{ends} %"
+    if ends.startswith("["):
+        ends = ends.removesuffix(" times")
     return value if ends == MISSING else f"{value} {ends}" if ends.startswith("[") else f"{value} (CI {ends})"
 
 
@@ -357,5 +369,5 @@ def effect_text(estimate_percent: float, ends: tuple[float, float]) -> str:
     text = f"{percent(estimate_percent, decimals)} %"
     low, high = known_ends(ends)
     if low is None or high is None:
-        return f"{text} ({interval_text(ends, decimals)})"
+        return f"{text} ({interval_text(ends, partial(percent, decimals=decimals))})"
     return f"{text} ({percent(low, decimals)} to {percent(high, decimals)})"

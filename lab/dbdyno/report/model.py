@@ -147,9 +147,9 @@ class Report:
 
     @property
     def has_tied_latency(self) -> bool:
-        """Whether the report compares latencies of a closed loop."""
+        """Whether the report compares latencies that throughput determines."""
         has_latency = any(map(is_latency, self.experiment.metrics))
-        return not self.is_open_loop and (
+        return self.experiment.ties_latency and (
             has_latency or any(one.second_lines for one in self.verdict.comparisons)
         )
 

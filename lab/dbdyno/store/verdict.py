@@ -306,7 +306,8 @@ class Gate(DocumentPart):
     """Whether a variant loses more than design.max_loss_percent allows."""
 
     max_loss_percent: float
-    """The allowed loss: a lower throughput or capacity, or a higher p95 latency if the load is a rate."""
+    """The allowed loss of the metric of the verdict, the first of design.metrics: a lower throughput or
+    capacity, or a higher latency or CPU time per transaction."""
     result: GateResult
     """not-comparable if any comparison is, else worse if any is, else undecided if any is."""
     comparisons: list[GatedComparison]
