@@ -120,6 +120,18 @@ def test_a_load_at_which_a_server_failed_has_none() -> None:
     assert {line.load for line in judged(of, trials)[1]} == {1}
 
 
+@pytest.mark.parametrize(("backlog", "loads"), [(1, {0, 1}), (100, {0, 1}), (101, {1})])
+def test_a_load_at_which_a_server_did_not_keep_up_has_none(backlog: int, loads: set[int]) -> None:
+    of = experiment(loads=2)
+    trials = trials_of(of, World())
+    one = next(trial for trial in trials if trial.at == {"connections": 10} and trial.figures)
+    assert one.figures is not None
+    bounds = ("latency_p999_us", "latency_max_us")
+    waiting = replace(one.figures, events=10_000, backlog=backlog, censored=bounds)
+    trials[one.index] = replace(one, figures=waiting)
+    assert {line.load for line in judged(of, trials)[1]} == loads
+
+
 def test_more_errors_are_worse() -> None:
     of = experiment()
     trials = trials_of(of, World())

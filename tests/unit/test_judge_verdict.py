@@ -19,6 +19,7 @@ from dbdyno.experiment.model import OltpWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import judge
 from dbdyno.judge.decision import compare_all
+from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store import Run
 
 VERDICTS = [
@@ -635,6 +636,27 @@ class TestOpenLoop:
         assert found["interval_percent"][1] is None
         # 5 blocks are 9 to 11 % higher: without the three others that is all there would be.
         assert found["interval_percent"][0] > 8.0
+
+    def test_one_waiting_transaction_leaves_latency_known(self, tmp_path: Path) -> None:
+        def spoil(trial: Trial, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            totals = records[-1]["data"]["phases"]["measure"]
+            count, mean_us = totals["events"], totals["latency_sum_us"] / totals["events"]
+            # Latencies of which no two share a bucket.
+            spread_us = [mean_us * (0.5 + at / count) for at in range(count)]
+            totals["latency_us"] = [[bucket_lower_us(round(us)), 1] for us in spread_us]
+            totals["latency_min_us"], totals["latency_max_us"] = spread_us[0], spread_us[-1]
+            totals["censored_us"] = [[1, 1]]
+            totals["accounting"]["unfinished"] = 1
+            totals["accounting"]["due"] += 1
+            return records
+
+        speed = Arms(a=lambda _trial: 10, b=lambda _trial: 9)
+        verdict = judged(tmp_path, Making(connections=(64,), rates=(500.0,), speed=speed, spoil=spoil))
+        (point,) = points(verdict)
+        assert not {"bound", "censored"} & point.keys()
+        assert (point["verdict"], None in point["interval_percent"]) == ("slower", False)
+        lines = {line["metric"] for line in verdict["comparisons"][0]["second_lines"]}
+        assert "latency_p50_us" in lines
 
     def test_where_both_were_nothing_is_known(self, tmp_path: Path) -> None:
         verdict = self.judged(tmp_path, lambda _trial: True)

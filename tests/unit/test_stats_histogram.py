@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 
 import numpy as np
@@ -84,6 +85,28 @@ def test_a_percentile_that_the_censored_can_change_is_a_lower_bound() -> None:
     assert percentile({}, 50, 0, 0, {7: 3}) == Percentile(7.0, True)
 
 
+def test_a_percentile_is_unknown_only_if_the_censored_reach_its_rank() -> None:
+    values = np.floor(np.random.default_rng(3).lognormal(9.0, 0.6, 10_000))
+    known = merge([counted(values)])
+
+    def with_censored(number: int, percent: float = 99) -> Percentile:
+        found = percentile(known, percent, values.min(), values.max(), {1: number})
+        assert found is not None
+        return found
+
+    without = percentile(known, 99, values.min(), values.max())
+    assert without is not None
+    # One transaction that had waited for 1 µs moves each percentile by one value, not to infinity.
+    assert without.value_us == pytest.approx(with_censored(1).value_us, rel=0.01)
+    assert not any(with_censored(1, percent).censored for percent in (50, 90, 95, 99))
+    # 101 transactions are beyond the 99th percentile of 10,101.
+    some, most, more = map(with_censored, (50, 101, 102))
+    assert some.censored
+    assert without.value_us < some.at_most_us < most.at_most_us
+    assert most.at_most_us == pytest.approx(values.max(), rel=0.001)
+    assert (more.censored, more.at_most_us) == (True, math.inf)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_bound_is_that_of_every_completion(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -94,5 +117,6 @@ def test_the_bound_is_that_of_every_completion(seed: int) -> None:
             float(np.percentile([*known, *completion], percent, method="inverted_cdf"))
             for completion in itertools.product(*([*range(bound, 13), 1000] for bound in bounds))
         }
-        expected = Percentile(min(reached), censored=len(reached) > 1)
+        at_most_us = max(reached) if 1 < len(reached) and max(reached) < 1000 else math.inf
+        expected = Percentile(min(reached), censored=len(reached) > 1, at_most_us=at_most_us)
         assert percentile(Counter(known), percent, 1, 12, Counter(bounds)) == expected

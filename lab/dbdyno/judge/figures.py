@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -9,8 +10,8 @@ from typing import Literal
 from dbdyno.experiment.metrics import LATENCY_MEAN
 from dbdyno.judge import slices
 from dbdyno.judge.recording import Recording
-from dbdyno.stats.histogram import Histogram, Percentile, merge, percentile
-from dbdyno.store.measured import Figures, Window
+from dbdyno.stats.histogram import MATERIAL_SHARE, Histogram, Percentile, merge, percentile
+from dbdyno.store.measured import BACKLOG_SHARE, Figures, Window
 from dbdyno.store.records import Interval, Slice, Span
 
 MICROSECONDS = 1_000_000.0
@@ -39,26 +40,26 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
     weighted = slices.latencies(recording)
     known = weighted or merge(part["latency_us"] for part in parts)
     latencies = _latencies(recording, parts, known, (low_us, high_us), PERCENTILES | dict(further))
+    mean_us = slices.mean_us(weighted) if weighted else sum(part["latency_sum_us"] for part in parts) / events
+    dropped = sum(part["dropped"] for part in parts)
     censored = [name for name, one in latencies.items() if one.censored]
-    if _censored(recording, parts):
-        # The mean is of the transactions that ended; a dropped or unfinished one has no latency.
+    if dropped or _raises_mean(_censored(recording, parts), events, mean_us):
         censored.insert(0, LATENCY_MEAN)
     intervals = _intervals(recording, window)
     generators: Sequence[Interval | Slice] = recording.counted or intervals
     return Figures(
         events=events,
         throughput=events / (window.length_us / MICROSECONDS),
-        latency_mean_us=slices.mean_us(weighted)
-        if weighted
-        else sum(part["latency_sum_us"] for part in parts) / events,
+        latency_mean_us=mean_us,
         latency_min_us=low_us,
         **{name: one.value_us for name, one in latencies.items() if name not in further},
         percentiles={name: one.value_us for name, one in latencies.items() if name in further},
         censored=tuple(censored),
+        at_most={name: one.at_most_us for name, one in latencies.items() if math.isfinite(one.at_most_us)},
         errors=dict(sorted(errors.items())),
         error_classes=merge_classes(part.get("error_classes", {}) for part in parts),
         errors_per_1000=sum(errors.values()) / events * 1000.0,
-        dropped=sum(part["dropped"] for part in parts),
+        dropped=dropped,
         backlog=intervals[-1].get("backlog", 0) if intervals else 0,
         row_count_mismatches=sum(part["row_count_mismatches"] for part in parts),
         statements=sum(part["reads"] + part["writes"] + part["other"] for part in parts),
@@ -124,6 +125,15 @@ def _censored(recording: Recording, parts: Sequence[Span]) -> dict[int, int]:
         censored[lower_us] -= taken
         surplus -= taken
     return {lower_us: count for lower_us, count in censored.items() if count}
+
+
+def _raises_mean(unknown: Histogram, events: int, mean_us: float) -> bool:
+    """Whether the mean latency of the transactions that ended is only a lower bound, because those of which
+    only a lower bound is known are too many (R07) or have waited too long.
+    """
+    number, waited_us = sum(unknown.values()), sum(lower * count for lower, count in unknown.items())
+    raised_us = (events * mean_us + waited_us) / (events + number)
+    return number > BACKLOG_SHARE * events or raised_us > mean_us * (1.0 + MATERIAL_SHARE)
 
 
 def _parts(recording: Recording, window: Window) -> Sequence[Span]:

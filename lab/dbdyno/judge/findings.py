@@ -37,8 +37,6 @@ ERRORS_NOTEWORTHY = 0.1
 OUTAGE_CLASSES = ("lost", "refused")
 # R03 is a stop if more than one trial and more than this share of all trials have contradictory numbers.
 CONTRADICTORY_SHARE = 0.05
-# R07 is reported if more transactions are queued at the end than this share of those that ended.
-BACKLOG_SHARE = 0.01
 # D04 is a stop above this share of statements with row-count mismatches, and a note up to CONFLICT_SHARE. So
 # few may come from concurrency: PostgreSQL does not change a row that another transaction has deleted and
 # inserted again.
@@ -388,11 +386,7 @@ def overload(by_variant: ByVariant) -> Iterator[Finding]:
     lower bound.
     """
     for variant, trials in by_variant.items():
-        behind = {
-            index: one
-            for index, one in _figures(trials)
-            if one.dropped or one.backlog > BACKLOG_SHARE * one.events
-        }
+        behind = {index: one for index, one in _figures(trials) if not one.keeps_up}
         if not behind:
             continue
         dropped = sum(one.dropped for one in behind.values())

@@ -21,11 +21,12 @@ from functools import partial
 from statistics import fmean, median, stdev
 from typing import Literal
 
+from dbdyno.change_text import is_ratio, times
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparison import Comparison, Pairs, change
 from dbdyno.judge.decision import share_of_verdicts, stopping
 from dbdyno.judge.figures import PERCENTILES
-from dbdyno.judge.wording import confidence, decimals_for, interval, is_ratio, loads, times, times_interval
+from dbdyno.judge.wording import confidence, decimals_for, interval, loads, times_interval
 from dbdyno.stats.family import ROUNDING, line_levels
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects
 from dbdyno.stats.repeated import Looks
@@ -142,9 +143,7 @@ def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str])
     rows: list[tuple[int, SecondMetric, Ratios, float, float]] = []
     for load, pairs in enumerate(comparison.pairs):
         blocks = [(base, pairs.variant[block]) for block, base in pairs.baseline.items()]
-        promised = comparison.capacities and comparison.capacities.promise.metric
-        metric_of_load = promised or comparison.scale.metric
-        if not all(_is_comparable(trial, metric_of_load) for pair in blocks for trial in pair):
+        if not all(trial.figures and trial.figures.keeps_up for pair in blocks for trial in pair):
             continue
         for metric, value in _values(blocks):
             if metric not in declared:
@@ -158,11 +157,6 @@ def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str])
         for (load, metric, _, baseline, variant), effect in zip(rows, effects, strict=True)
         if effect is not None
     ]
-
-
-def _is_comparable(trial: MeasuredTrial, metric: str) -> bool:
-    """Whether the trial has figures, and its server kept up: `metric`, that of the verdict, is known."""
-    return trial.figures is not None and metric not in trial.figures.censored
 
 
 def _log_ratios(pairs: Pairs, value: Callable[[MeasuredTrial], float]) -> Ratios:

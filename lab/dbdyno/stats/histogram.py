@@ -18,6 +18,8 @@ Histogram: TypeAlias = Mapping[int, int]
 # The largest value that a histogram can hold.
 HIGHEST_US = 3_600_000_000
 _UNIT_BUCKETS_US = 2048
+# A latency is known if unfinished transactions change it by at most this share.
+MATERIAL_SHARE = 0.01
 
 
 def bucket_width_us(value_us: int) -> int:
@@ -47,6 +49,8 @@ class Percentile:
     value_us: float
     # Whether `value_us` is only a lower bound, because unfinished transactions may change the percentile.
     censored: bool = False
+    # The upper bound of a percentile that is `censored`.
+    at_most_us: float = math.inf
 
 
 def percentile(
@@ -59,8 +63,9 @@ def percentile(
     (`low_us`, `high_us`). The error is at most half a bucket: 0.05 % or 0.5 µs.
 
     Of the values in `censored` only a lower bound is known. The percentile is lowest if each of them equals
-    its bound, and highest if each is infinite. If both results are in the same bucket, the percentile is
-    known. Otherwise it is at least the lower result.
+    its bound, and highest if each is infinite. If the results differ by at most `MATERIAL_SHARE`, or are in
+    the same bucket, the percentile is known: it is the lower one. Otherwise both are bounds of it. The upper
+    one is infinite if as many values are censored as are from the rank on.
     """
     if not 0.0 <= percent <= 100.0:
         raise ValueError(f"percent is {percent}; it must be from 0 to 100")
@@ -70,12 +75,20 @@ def percentile(
         return None
     # Without the rounding, a product such as 95.00000000000001 would give rank 96.
     rank = max(1, math.ceil(round(percent / 100.0 * total, 6)))
-    lowest = _bucket_of(all_values, rank)
+    lowest, highest = _bucket_of(all_values, rank), _bucket_of(known, rank)
     assert lowest is not None, "the counts of a histogram add up to its total"
-    if _bucket_of(known, rank) != lowest:
+    if highest is None:
         return Percentile(float(lowest), censored=True)
-    # The engine rounds to whole microseconds, so the middle of a bucket that is 1 µs wide is its lower edge.
-    return Percentile(min(max(lowest + (bucket_width_us(lowest) - 1) / 2.0, low_us), high_us))
+    if highest - lowest > MATERIAL_SHARE * lowest:
+        return Percentile(float(lowest), censored=True, at_most_us=_middle_us(highest, low_us, high_us))
+    return Percentile(_middle_us(lowest, low_us, high_us))
+
+
+def _middle_us(lower_us: int, low_us: float, high_us: float) -> float:
+    """The middle of a bucket, limited to the smallest and largest measured value. The engine rounds to whole
+    microseconds, so in a bucket that is 1 µs wide it is the lower edge.
+    """
+    return min(max(lower_us + (bucket_width_us(lower_us) - 1) / 2.0, low_us), high_us)
 
 
 def _bucket_of(histogram: Histogram, rank: int) -> int | None:

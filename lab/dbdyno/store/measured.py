@@ -15,6 +15,10 @@ from dbdyno.store.document import Document, DocumentPart, Optional, PointDict
 # "not-run": the trial did not run.
 FailedBy = Literal["server", "harness", "not-run"]
 
+# A server kept up with a rate if no more transactions are queued at the end than this share of those that
+# ended (R07).
+BACKLOG_SHARE = 0.01
+
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True, populate_by_name=True, serialize_by_alias=True)
 
 
@@ -106,7 +110,7 @@ class Figures:
     latency_max_us: float
     """Maximum latency."""
     censored: tuple[str, ...]
-    """Keys of the latencies above that are only lower bounds."""
+    """Keys of the latencies that are only lower bounds."""
     errors: dict[str, int]
     """Number of errors by MySQL error number or SQLSTATE, including retried ones."""
     errors_per_1000: float
@@ -119,6 +123,10 @@ class Figures:
         default_factory=dict
     )
     """Percentiles of latency that design.metrics names and that are not among those above."""
+    at_most: Annotated[dict[str, float], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=dict
+    )
+    """Upper bounds of percentiles in `censored`, where more transactions are beyond them than are unknown."""
     cpu_us_per_transaction: Optional[float] = None
     """CPU time of the server's processes per transaction; absent if it was not read."""
     error_classes: dict[str, str] = Field(default_factory=dict)
@@ -140,9 +148,14 @@ class Figures:
         return math.nan if figure is None else float(figure)
 
     def bounds(self, name: str) -> tuple[float, float]:
-        """Lower and upper bound of a figure; the upper one is infinite if the figure is a lower bound."""
+        """Lower and upper bound of a figure, which are equal if it is known."""
         value = self.metric(name)
-        return value, math.inf if name in self.censored else value
+        return value, self.at_most.get(name, math.inf) if name in self.censored else value
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the server kept up with an open loop: nearly all scheduled transactions started."""
+        return not self.dropped and self.backlog <= BACKLOG_SHARE * self.events
 
 
 @dataclass(frozen=True, config=_DESCRIBED)
