@@ -89,6 +89,7 @@ class Making:
     # With it, `blocks` is ignored.
     stop: Stop | None = None
     max_loss_percent: float | None = None
+    metrics: tuple[str, ...] = ()
     order_seed: int | None = None
     product: Literal["mariadb", "postgresql"] = "mariadb"
     override: dict[str, str] = field(default_factory=dict)
@@ -128,6 +129,7 @@ def experiment(making: Making) -> Experiment:
         ),
         design=Design(
             blocks=making.blocks,
+            metrics=making.metrics,
             delta_percent=making.delta_percent,
             max_loss_percent=making.max_loss_percent,
             order_seed=making.order_seed,

@@ -20,6 +20,7 @@ from dbdyno.experiment.model import Experiment, ServerSpec
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.judge.comparison import Comparison
 from dbdyno.judge.decision import compare_all, compare_further
+from dbdyno.judge.few_beyond import few_beyond
 from dbdyno.judge.figures import figures
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import metric_sentence, sentence
@@ -155,6 +156,16 @@ def test_a_server_without_visible_processes_has_no_cpu_time() -> None:
         "CPU time per transaction unknown, so b and a cannot be compared by it: dbdyno could not read the "
         "CPU time of the server of b"
     )
+    # The same if it is missing at one of two loads only.
+    of = with_metrics(experiment(loads=2))
+    trials = [
+        replace(one, figures=replace(one.figures, cpu_us_per_transaction=None))
+        if one.figures and one.variant == "b" and one.at == of.load.points()[0].as_dict()
+        else one
+        for one in trials_of(of)
+    ]
+    text = metric_sentence(further(of, trials)["cpu_us_per_transaction"])
+    assert text.endswith("dbdyno could not read the CPU time of the server of b"), text
     remote = ServerSpec(kind="remote", url="mysql://u@db/test")
     variants = (of.variants[0], of.variants[1].model_copy(update={"server": remote}))
     for metrics, level in ((METRICS, "warn"), (("cpu_per_transaction",), "stop")):
@@ -162,6 +173,40 @@ def test_a_server_without_visible_processes_has_no_cpu_time() -> None:
         given = of.model_copy(update={"variants": variants, "design": design})
         (finding,) = [one for one in find(Moment.DESIGN, Context(given)) if "cpu_per" in one.text]
         assert (finding.level, finding.subject) == (level, "b")
+
+
+@pytest.mark.parametrize(
+    ("load", "of_variant", "is_tied"),
+    [
+        ("connections = [4]", "", True),
+        ("connections = [4]\nrate = [100]", "", False),
+        ('connections = [4]\nthink_time = "10ms"', "", False),
+        ("connections = [4]", '[variant.load]\nthink_time = "10ms"', False),
+        ('connections = [4]\nramp = { duration = "1s" }', "", False),
+    ],
+)
+def test_throughput_determines_latency_in_a_closed_loop_without_pauses(
+    load: str, of_variant: str, is_tied: bool
+) -> None:
+    text = FILE.format(metrics='["p99"]', load=load) + of_variant
+    assert read_bytes(text.encode(), Path("metrics.toml")).ties_latency == is_tied
+
+
+def test_a_percentile_of_few_transactions_is_a_note_that_says_what_would_suffice() -> None:
+    of = experiment()
+    design = of.design.model_copy(update={"metrics": ("throughput", "p99.9", "p99", "mean")})
+    of = of.model_copy(update={"design": design})
+    trials = [
+        replace(one, figures=replace(one.figures, events=10_000)) for one in trials_of(of) if one.figures
+    ]
+    (note,) = few_beyond(trials, of)
+    assert (note.code, note.level) == ("R13", "note")
+    assert note.text == (
+        "p99.9 latency of oltp_read_write depends on few transactions: 10 of the 10,000 in a trial are "
+        "beyond it; it is stable with 30, that is 30,000 in all"
+    )
+    assert note.fix.startswith(f'Set duration = "{3 * of.load.duration_s:g}s" in [load]')
+    assert list(few_beyond(trials_of(experiment()), experiment())) == []
 
 
 def test_blocks_that_are_too_few_for_the_further_metrics_are_a_note() -> None:
@@ -202,8 +247,26 @@ def test_other_percentiles_are_those_of_the_histogram() -> None:
     assert math.isnan(found.metric("cpu_us_per_transaction"))
 
 
-def test_a_mean_without_the_dropped_transactions_is_a_lower_bound() -> None:
-    recording = recorded("open-loop")
+@pytest.mark.parametrize(
+    ("unknown", "is_bound"),
+    [
+        ([], False),
+        ([[1_000, 1]], False),
+        # More than 1 % of the transactions.
+        ([[1_000, 40]], True),
+        # One that hangs.
+        ([[30_000_000, 1]], True),
+    ],
+)
+def test_a_mean_is_a_lower_bound_if_many_transactions_or_much_time_is_missing(
+    unknown: list[list[int]], is_bound: bool
+) -> None:
+    recording = recorded("closed-loop")
     (window,) = windows([recording], automatic=False)
-    has_unknown = bool(recording.measure.get("censored_us"))
-    assert ("latency_mean_us" in figures(recording, window).censored) == has_unknown
+    totals = recording.measure
+    totals["censored_us"] = unknown
+    # 3,200 transactions.
+    totals["events"] *= 100
+    totals["latency_sum_us"] *= 100
+    totals["latency_us"] = [[lower, count * 100] for lower, count in totals["latency_us"]]
+    assert ("latency_mean_us" in figures(recording, window).censored) == is_bound

@@ -93,13 +93,14 @@ def test_figures_are_those_of_the_slices_after_the_warmup(tmp_path: Path) -> Non
     assert drift[1] == drift[2] == pytest.approx(math.log(trial["figures"]["throughput"] / 250.0))
 
 
-def test_the_ratio_of_a_block_is_the_median_over_its_slices(tmp_path: Path) -> None:
-    def events(trial: Trial, number: int) -> int:
-        # Each slice has another machine, and b's server stops in four of twelve.
-        machine = 100 * (1 + number % 3)
-        return machine if trial.variant == "a" else 0 if number % 3 == 2 else machine * 9 // 10
+def stalling(trial: Trial, number: int) -> int:
+    """Each slice has another machine, and b's server stops in four of twelve."""
+    machine = 100 * (1 + number % 3)
+    return machine if trial.variant == "a" else 0 if number % 3 == 2 else machine * 9 // 10
 
-    verdict = judged(tmp_path, making(events))
+
+def test_the_ratio_of_a_block_is_the_median_over_its_slices(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, making(stalling))
     curve = verdict["comparisons"][0]["curve"]
     assert (curve["verdict"], curve["effect_percent"]) == ("slower", pytest.approx(-10.0))
     a, b = ({one["place"]["variant"]: one for one in trials_of(verdict)[:2]}[name] for name in "ab")
@@ -110,6 +111,18 @@ def test_the_ratio_of_a_block_is_the_median_over_its_slices(tmp_path: Path) -> N
         "over all slices the throughput of b against a on oltp_read_write is 50.0 % lower than in the typical"
     )
     assert "stalls in some slices" in curve["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "is_reported"),
+    [(("p90",), False), (("p90", "throughput"), True), (("throughput", "p90"), True)],
+)
+def test_stalls_are_reported_where_the_median_of_the_slices_hides_them(
+    tmp_path: Path, metrics: tuple[str, ...], is_reported: bool
+) -> None:
+    verdict = judged(tmp_path, making(stalling, metrics=metrics))
+    assert [check["code"] for check in verdict["checks"]].count("R12") == is_reported
+    assert ("stalls in some slices" in verdict["comparisons"][0]["curve"]["sentence"]) == is_reported
 
 
 def test_a_slice_that_one_variant_lacks_counts_for_none(tmp_path: Path) -> None:

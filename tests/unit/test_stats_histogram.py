@@ -117,6 +117,6 @@ def test_the_bound_is_that_of_every_completion(seed: int) -> None:
             float(np.percentile([*known, *completion], percent, method="inverted_cdf"))
             for completion in itertools.product(*([*range(bound, 13), 1000] for bound in bounds))
         }
-        at_most_us = max(reached) if 1 < len(reached) and max(reached) < 1000 else math.inf
+        at_most_us = max(reached) if len(reached) > 1 and max(reached) < 1000 else math.inf
         expected = Percentile(min(reached), censored=len(reached) > 1, at_most_us=at_most_us)
         assert percentile(Counter(known), percent, 1, 12, Counter(bounds)) == expected

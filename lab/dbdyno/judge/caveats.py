@@ -140,5 +140,5 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "R05": "identical variants differ",
     "R07": _overload,
     "R10": _order,
-    "R12": "one of the variants stalls in some slices, which the typical slice does not show",
+    "R12": "one of the variants stalls in some slices, which the throughput of the typical slice hides",
 }

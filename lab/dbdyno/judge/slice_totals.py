@@ -1,4 +1,4 @@
-"""R12: whether all slices together show the same difference as the typical slice.
+"""R12: whether all slices together show the same difference of throughput as the typical slice.
 
 The log ratio of a block is the median over its slices, so a loss in less than half of them hardly changes it:
 a variant that stalls in every fifth slice loses throughput that the verdict does not show. In each block the
@@ -25,7 +25,12 @@ REPORTED_MIN_PERCENT = 1.0
 
 
 def totals_findings(comparison: Comparison, alpha: float) -> Iterator[Finding]:
-    """The finding R12 of one comparison; `alpha` is its share of the error rate of all of them."""
+    """The finding R12 of one comparison; `alpha` is its share of the error rate of all of them.
+
+    Other metrics than throughput are those of all slices anyway.
+    """
+    if comparison.scale.metric != THROUGHPUT:
+        return
     by_load = [_excess(pairs) for pairs in comparison.pairs]
     blocks = set.intersection(*(set(of_load) for of_load in by_load)) if by_load else set()
     rows = [fmean(of_load[block] for of_load in by_load) for block in sorted(blocks)]
@@ -42,8 +47,8 @@ def totals_findings(comparison: Comparison, alpha: float) -> Iterator[Finding]:
         "warn",
         f"over all slices the throughput of {variant} against {baseline} on {workload} is {abs(excess):.1f} "
         f"% {'higher' if excess > 0.0 else 'lower'} than in the typical slice "
-        f"({interval((low, high))} %): one of them stalls in some slices, and the verdict is about the "
-        "typical slice",
+        f"({interval((low, high))} %): one of them stalls in some slices, and the verdict on throughput is "
+        "about the typical slice",
         {"workload": workload, "excess_percent": excess, "interval_percent": [low, high]},
         variant,
         fix='Look at the slices in measured.json; pairing = "trials" in [design] compares the totals',

@@ -23,6 +23,7 @@ from dbdyno.judge.decision import (
     with_overrides,
 )
 from dbdyno.judge.evidence import Evidence, gather, scheduled
+from dbdyno.judge.few_beyond import few_beyond
 from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate
 from dbdyno.judge.order_effect import order_findings
@@ -66,7 +67,7 @@ def judge(run: Run) -> VerdictFile:
     )
     comparisons = compare_all(evidence.trials, experiment, all_findings)
     further = compare_further(evidence.trials, experiment, all_findings)
-    all_findings += with_overrides(_comparison_findings(comparisons), experiment)
+    all_findings += with_overrides(_comparison_findings(comparisons, further), experiment)
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.index)
     measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
     entries = _entries(comparisons, further, experiment, all_findings, evidence.block_s)
@@ -136,6 +137,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from evidence.foreign.findings
     if any(trial.figures for trial in trials):
         yield from unchecked(evidence.foreign, experiment)
+    yield from few_beyond(trials, experiment)
     yield from findings.generator(by_variant)
     yield from findings.generator_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)
@@ -151,11 +153,14 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
         yield from findings.overload(by_variant)
 
 
-def _comparison_findings(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
-    """The findings about comparisons."""
-    for one in comparisons:
+def _comparison_findings(
+    comparisons: Sequence[Comparison], further: Sequence[Sequence[Comparison]]
+) -> Iterator[Finding]:
+    """The findings about comparisons; `further` are those by the further metrics."""
+    for one, of_metrics in zip(comparisons, further, strict=True):
         yield from order_findings(one.order, one.names, one.scale.metric, one.scale.delta_percent)
-        yield from totals_findings(one, ALPHA / len(comparisons))
+        for each in (one, *of_metrics):
+            yield from totals_findings(each, ALPHA / len(comparisons))
         if one.is_identical:
             yield from findings.identical_variants(one.judged.overall, one.names)
 
