@@ -158,6 +158,14 @@ def test_every_workload_and_every_contrast_has_its_sentence() -> None:
     assert (finding.evidence["sentences"], finding.evidence["blocks_needed"]) == (13, 10)
 
 
+def test_the_first_look_is_that_of_the_test() -> None:
+    three = tuple({"x": index} for index in range(3))
+    given = experiment(blocks=8, variables=three)
+    stop = given.design.model_copy(update={"stop": Stop(max_blocks=8)})
+    findings = found("P15", given.model_copy(update={"design": stop}))
+    assert [one.evidence["blocks_needed"] for one in findings if "blocks_needed" in one.evidence] == [9]
+
+
 def test_identical_variants_need_no_blocks_of_the_others() -> None:
     three = ({"x": 1}, {"x": 1}, {"x": 2})
     found_ones = found("P15", experiment(blocks=6, variables=three))

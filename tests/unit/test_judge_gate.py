@@ -150,6 +150,17 @@ def test_a_sentence_says_that_a_gate_is_sure_only_by_holm(stored: Run) -> None:
     )
 
 
+def test_the_procedure_alone_decides_a_declared_limit(stored: Run) -> None:
+    """The interval is beyond the limit at 5 %, and the test, at 4 %, is not."""
+    verdict = judge(stored)
+    assert gate(verdict, 3.0).result == "worse"
+    (found,) = gate(verdict, 3.0, ()).comparisons
+    assert found.result == "undecided"
+    assert found.sentence.endswith(
+        "loses 3.0 % to 5.0 % of throughput (95 %), undecided against the 3 % allowed"
+    )
+
+
 def test_no_block_is_expected_to_decide_a_gate_that_a_load_or_noise_keeps_undecided() -> None:
     of = with_gate(experiment(loads=2), 3.0, stop=Stop())
     # The mean gains 2 %, but one load surely loses 6 %.

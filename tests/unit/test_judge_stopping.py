@@ -304,3 +304,48 @@ def test_the_factors_of_a_run_are_its_comparisons(tmp_path: Path) -> None:
     assert factor is not None
     assert factor[0].verdict == "faster"
     assert "stopped after 10 of at most 20 blocks; the interval allows for every look" in factor[0].sentence
+
+
+def test_too_few_blocks_are_those_with_which_the_test_cannot_be_significant() -> None:
+    """The interval has the level 0.05 / K, the test 0.04 / K, which needs a block more."""
+    of = stopping(experiment(variants="abc"))
+    assert text(of, trials(of, 8, -0.7)).startswith(
+        "Too few blocks for a verdict (8 of at most 20; 9 are needed)"
+    )
+    assert text(of, trials(of, 9, -0.7)).startswith("b is slower than a")
+    fixed = experiment(variants="abcd")
+    found = [
+        replace(one, figures=None, failed_by="harness", failure="x") if one.block == 3 else one
+        for one in trials(fixed, 8, -0.7)
+    ]
+    assert text(fixed, found).startswith("Too few blocks for a verdict (7 of 8; 8 are needed)")
+
+
+def test_a_run_goes_on_until_the_further_metrics_can_have_verdicts() -> None:
+    of = stopping(experiment())
+    design = of.design.model_copy(update={"metrics": ("throughput", "p99", "p95", "mean")})
+    further = of.model_copy(update={"design": design})
+    assert progress(trials(of, 8, -0.7), of).is_sure
+    one = progress(trials(further, 8, -0.7), further)
+    assert (one.is_sure, one.comparisons[0].blocks_still_expected) == (False, 1)
+    assert progress(trials(further, 9, -0.7), further).is_sure
+
+
+def test_loads_with_opposite_effects_are_mixed_at_the_level_of_the_test() -> None:
+    """Both loads have p-values of at most 0.05, and one of them above 0.04."""
+    of = experiment(loads=2, blocks=9)
+    levels: set[str] = set()
+    for seed in range(60):
+        draw = random.Random(seed)
+
+        def throughput(trial: Trial, draw: random.Random = draw) -> float:
+            sign = -1.0 if trial.point.connections == 10 else 1.0
+            return 1000.0 * math.exp((trial.variant != "a") * sign * 0.03 + draw.gauss(0.0, 0.022))
+
+        (one,) = compare_all(measured(of, throughput), of, [])
+        effects = [load for load in one.judged.load_effects if load]
+        if all(load.p_value <= 0.05 for load in one.judged.assessment.load_effects if load):
+            is_sure = all(load.p_value <= 0.04 for load in one.judged.assessment.load_effects if load)
+            assert (one.judged.verdict is Verdict.MIXED) == is_sure, (seed, effects)
+            levels.add(str(is_sure))
+    assert levels == {"True", "False"}

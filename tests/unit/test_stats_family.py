@@ -14,7 +14,7 @@ from tests.unit.simulated_trials import experiment, measured
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge.decision import compare_all
 from dbdyno.stats import family as module
-from dbdyno.stats.family import SignificantEffects, decide
+from dbdyno.stats.family import ComparisonTests, SignificantEffects, decide
 
 FALSE_WORDS = ("faster", "slower", "mixed")
 
@@ -173,3 +173,13 @@ def test_the_chance_of_any_false_word_is_5_percent(slower: str, heavy: bool) -> 
         )
         assert all(one.verdict == "slower" for one in comparisons if one.variant in slower)
     assert false / count <= 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / count)
+
+
+def test_a_comparison_whose_equivalence_is_open_keeps_its_budget() -> None:
+    sure, other = ComparisonTests(0.001, 10), ComparisonTests(0.04, 10)
+    assert [one.overall for one in decide([sure, other])] == [True, True]
+    open_ = replace(sure, has_open_equivalence=True)
+    assert [(one.overall, one.is_complete) for one in decide([open_, other])] == [
+        (True, False),
+        (False, False),
+    ]

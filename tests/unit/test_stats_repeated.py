@@ -72,8 +72,9 @@ def test_few_runs_miss_the_true_value_at_any_of_forty_looks(looks: Looks, noise:
         values = random.standard_normal(blocks) if noise == "normal" else random.standard_cauchy(blocks)
         one = repeated(list(values), list(values), 0.05, looks)
         assert one.interval is not None
-        missed += one.p_value <= 0.05
-        assert one.interval.excludes(0.0) == (one.p_value <= 0.05)
+        p_value = min(one.p_above, one.p_below)
+        missed += p_value <= 0.05
+        assert one.interval.excludes(0.0) == (p_value <= 0.05)
     assert missed / runs <= 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / runs)
 
 
@@ -118,7 +119,21 @@ def test_failures_of_servers_and_bounds_keep_their_meaning() -> None:
     one = repeated(lows, highs, 0.05, OPEN)
     assert one.interval is not None
     assert (one.interval.low, one.interval.high) == (-math.inf, math.inf)
-    assert one.p_value == 1.0
+    assert (one.p_above, one.p_below) == (1.0, 1.0)
+
+
+def test_a_direction_that_the_estimate_contradicts_is_no_result() -> None:
+    """A comparison that has the budget of another one: level 0.04, and an interval at 0.025."""
+    looks, contradicted = Looks(factors=(1.6, 1.0)), 0
+    random = np.random.default_rng(0)
+    for _ in range(400):
+        values = [*random.normal(-0.03, 0.03, 8), *random.normal(0.06, 0.03, 7)]
+        ratios = Ratios(dict(enumerate(values)), dict(enumerate(values)))
+        result, found = repeated(values, values, 0.025, looks), effect(ratios, 0.025, looks)
+        assert found is not None
+        contradicted += result.p_below < 1.0 and found.effect_percent > 0.0
+        assert found.p_value == (result.p_above if found.effect_percent > 0.0 else result.p_below)
+    assert contradicted
 
 
 def test_the_estimate_of_an_effect_lies_in_its_interval() -> None:

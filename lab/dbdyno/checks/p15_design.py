@@ -13,9 +13,8 @@ from dbdyno.experiment.metrics import CPU
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
+from dbdyno.judge.decision import verdict_test
 from dbdyno.stats.paired import ALPHA
-from dbdyno.stats.repeated import Looks
-from dbdyno.stats.signed_rank import blocks_needed
 
 # Number of transactions of a trial beyond a promised percentile.
 BEYOND_MIN = 30
@@ -31,10 +30,10 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     Rule: the smallest possible p-value, 2 / 2^blocks, must not exceed 0.05 / K, where K is the number of
     verdict sentences (all comparisons of a run, or all main effects and interactions): 6 blocks for one
     sentence, 7 for three, 8 for six. With `design.stop`, `max_blocks` and `max_time` must allow for the first
-    look that can give a verdict (8 blocks for one sentence). The order is balanced exactly only if the number
-    of blocks is a multiple of the number of variants. Points in a fixed order run in the state that earlier
-    points left. A promised percentile of latency needs at least 30 transactions beyond it in each trial. With
-    a single variant nothing is compared. Several declared differences between a variant and
+    look that can give a verdict (8 blocks for one sentence, 9 for two). The order is balanced exactly only if
+    the number of blocks is a multiple of the number of variants. Points in a fixed order run in the state
+    that earlier points left. A promised percentile of latency needs at least 30 transactions beyond it in
+    each trial. With a single variant nothing is compared. Several declared differences between a variant and
     the baseline are confounded, unless the variants are all combinations of declared factors, whose effects
     the judge separates. CPU time per transaction needs servers whose processes dbdyno sees: without, it is a
     stop if it is the metric of the verdict. Each of these is a warning, but an unbalanced order is a note.
@@ -74,22 +73,12 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
         family_size(experiment),
         len(experiment.variants),
     )
-    stop = experiment.design.stop
+    stop, needed = experiment.design.stop, verdict_test(experiment).blocks_needed
+    if needed <= blocks:
+        yield from _further_findings(experiment)
     if stop is not None:
-        yield from _stop_findings(experiment, stop, sentences)
+        yield from _stop_findings(experiment, stop, sentences, needed)
         return
-    needed = blocks_needed(ALPHA / sentences)
-    further = sentences * len(experiment.metrics[1:])
-    for_all = blocks_needed(ALPHA / max(sentences, further))
-    if needed <= blocks < for_all:
-        yield Finding(
-            code="P15",
-            level="note",
-            text=f"{blocks} blocks cannot give a verdict on the further metrics: {further} share an "
-            f"error rate of {100 * ALPHA:g} %.",
-            fix=f"Set blocks = {for_all} or more in [design], or name fewer metrics.",
-            evidence={"blocks": blocks, "blocks_needed": for_all, "sentences": further},
-        )
     if blocks < needed:
         share = f"{100 * ALPHA / sentences:.2g} %"
         single = (
@@ -117,10 +106,25 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
         )
 
 
-def _stop_findings(experiment: Experiment, stop: Stop, sentences: int) -> Iterator[Finding]:
+def _further_findings(experiment: Experiment) -> Iterator[Finding]:
+    """A note if the blocks are enough for the first metric, but not for the further ones."""
+    blocks, names = experiment.design.blocks, experiment.metrics[1:]
+    needed = verdict_test(experiment, names[0]).blocks_needed if names else 0
+    if blocks < needed:
+        sentences = family_size(experiment) * len(names)
+        key = "max_blocks" if experiment.design.stop else "blocks"
+        yield Finding(
+            code="P15",
+            level="note",
+            text=f"{blocks} blocks cannot give a verdict on the further metrics: {sentences} share an "
+            f"error rate of {100 * ALPHA:g} %.",
+            fix=f"Set {key} = {needed} or more in [design], or name fewer metrics.",
+            evidence={"blocks": blocks, "blocks_needed": needed, "sentences": sentences},
+        )
+
+
+def _stop_findings(experiment: Experiment, stop: Stop, sentences: int, needed: int) -> Iterator[Finding]:
     """Warnings if the limits of design.stop end the run before the first look that can give a verdict."""
-    looks = Looks(None if stop.top_up else stop.max_blocks, planned=stop.max_blocks)
-    needed = looks.blocks_needed(ALPHA / sentences)
     of_sentences = "" if sentences == 1 else f" with {sentences} verdict sentences"
     if stop.max_blocks < needed:
         yield _warn(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dbdyno.experiment.differences import describe_differences, is_identical
 from dbdyno.experiment.family import family_size, is_factorial
@@ -23,10 +23,12 @@ from dbdyno.judge.effects import (
     assess,
     judge_family,
     judge_identical,
+    overall_looks,
 )
 from dbdyno.judge.order_effect import order_effect
-from dbdyno.stats.family import verdicts_share
+from dbdyno.stats.family import blocks_for_verdict, verdicts_share
 from dbdyno.stats.paired import ALPHA, Effect
+from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import Circumstances
 from dbdyno.store.measured import MeasuredTrial
 
@@ -48,12 +50,12 @@ def further_scales(experiment: Experiment) -> list[Scale]:
     return [Scale(metric, experiment.design.delta_percent, size) for metric in further]
 
 
-def stopping(experiment: Experiment, family: int = 1, share: float = 1.0) -> Stopping | None:
+def stopping(experiment: Experiment, family: int = 1) -> Stopping | None:
     """What the statistics of `family` tests with a common error rate need; None for fixed blocks."""
     stop = experiment.design.stop
     if stop is None:
         return None
-    return Stopping(None if stop.top_up else stop.max_blocks, family, stop.max_blocks, share)
+    return Stopping(None if stop.top_up else stop.max_blocks, family, stop.max_blocks)
 
 
 def share_of_verdicts(experiment: Experiment, metric: str | None = None) -> float:
@@ -65,6 +67,30 @@ def share_of_verdicts(experiment: Experiment, metric: str | None = None) -> floa
         return 1.0
     design = experiment.design
     return verdicts_share(family_size(experiment), None if design.stop else design.blocks)
+
+
+@dataclass(frozen=True)
+class VerdictTest:
+    """How the effects of one metric over all loads are tested; known before the run."""
+
+    # Significance level of the interval of each effect.
+    alpha: float
+    # Significance level of the test.
+    level: float
+    looks: Looks | None
+    # Minimum number of blocks with which there can be a verdict.
+    blocks_needed: int
+
+
+def verdict_test(experiment: Experiment, metric: str | None = None) -> VerdictTest:
+    """The test of the verdicts by a metric, by default the first."""
+    further = metric in experiment.metrics[1:]
+    family = family_size(experiment) * (len(experiment.metrics) - 1 if further else 1)
+    loads = 1 if experiment.load.promise else len(experiment.load.points())
+    share, alpha = share_of_verdicts(experiment, metric), ALPHA / family
+    stop = stopping(experiment, family)
+    looks = overall_looks(stop, loads, share) if stop else None
+    return VerdictTest(alpha, share * alpha, looks, blocks_for_verdict(alpha, loads, share, looks))
 
 
 def compare_all(
@@ -173,11 +199,8 @@ class _Pending:
             if self.capacities
             else [p.ratios(self.scale.metric) for p in self.pairs],
             ALPHA if is_alone else self.scale.alpha,
-            stopping(
-                experiment,
-                1 if is_alone else scale.family,
-                share_of_verdicts(experiment, scale.metric),
-            ),
+            stopping(experiment, 1 if is_alone else scale.family),
+            1.0 if is_alone else share_of_verdicts(experiment, scale.metric),
         )
         relevant = relevant_to(self.names, findings)
         self.stops = stops(relevant)

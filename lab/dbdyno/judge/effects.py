@@ -10,7 +10,14 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dbdyno.stats.family import ComparisonTests, decide, load_levels, overall_levels
+from dbdyno.stats.family import (
+    ROUNDING,
+    ComparisonTests,
+    blocks_for_verdict,
+    decide,
+    load_levels,
+    overall_levels,
+)
 from dbdyno.stats.paired import Effect, Ratios, effect, joint_effects, mean_ratios
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import Circumstances, Verdict, choose, is_mixed
@@ -26,10 +33,14 @@ class Assessment:
     # Effect at each load, with simultaneous intervals. If there is only one load, it is equal to `overall`.
     load_effects: tuple[Effect | None, ...]
     overall: Effect | None
-    # Effect at each load with its individual interval, for the equivalence test.
+    # Effect at each load with its individual interval at `level`, for the equivalence test.
     separate_effects: tuple[Effect | None, ...]
-    # Significance level of every interval.
+    # Significance level of every other interval.
     alpha: float
+    # Significance level of the tests. It is below alpha if second lines share the error rate.
+    level: float
+    # Minimum number of blocks with which there can be a verdict. With fewer, no effect has an interval.
+    blocks_needed: int
     # The looks at the effect over all loads; None if the number of blocks was fixed before the run.
     looks: Looks | None = None
 
@@ -44,8 +55,6 @@ class Stopping:
     family: int
     # Largest number of blocks of the plan.
     planned: int
-    # Share of the family-wise error rate for these tests.
-    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -87,27 +96,41 @@ class Judged:
         return [index for index, verdict in enumerate(self.load_verdicts) if verdict in directions]
 
 
-def assess(ratios: Sequence[Ratios], alpha: float, stopping: Stopping | None = None) -> Assessment:
+def overall_looks(stopping: Stopping, loads: int, share: float) -> Looks:
+    """The looks at an effect over all loads, whose tests have this share of the error rate."""
+    return Looks(stopping.last, overall_levels(stopping.family, loads, share), stopping.planned)
+
+
+def assess(
+    ratios: Sequence[Ratios], alpha: float, stopping: Stopping | None = None, share: float = 1.0
+) -> Assessment:
     """The effects of one comparison or contrast; `alpha` is its share of the family-wise error rate.
 
-    With `stopping`, they allow for a look after every block.
+    The tests of its verdict have the level `share` x `alpha`. With `stopping`, the effects allow for a look
+    after every block.
     """
     looks = of_loads = separate = None
     if stopping is not None:
-        looks = Looks(
-            stopping.last, overall_levels(stopping.family, len(ratios), stopping.share), stopping.planned
-        )
-        of_loads = Looks(stopping.last, load_levels(stopping.share), stopping.planned)
-        separate = Looks(stopping.last, planned=stopping.planned)
+        last, planned = stopping.last, stopping.planned
+        looks = overall_looks(stopping, len(ratios), share)
+        of_loads = Looks(last, load_levels(share), planned)
+        separate = Looks(last, planned=planned)
     overall_ratios = mean_ratios(ratios)
     overall = effect(overall_ratios, alpha, looks)
+    load_effects = joint_effects(ratios, alpha, of_loads) if len(ratios) > 1 else (overall,)
+    needed = blocks_for_verdict(alpha, len(ratios), share, looks)
+    if len(overall_ratios.lows) < needed:
+        load_effects = tuple(one and replace(one, interval_percent=None) for one in load_effects)
+        overall = overall and replace(overall, interval_percent=None)
     return Assessment(
         ratios=tuple(ratios),
         overall_ratios=overall_ratios,
-        load_effects=joint_effects(ratios, alpha, of_loads) if len(ratios) > 1 else (overall,),
+        load_effects=load_effects,
         overall=overall,
-        separate_effects=tuple(effect(one, alpha, separate) for one in ratios),
+        separate_effects=tuple(effect(one, share * alpha, separate) for one in ratios),
         alpha=alpha,
+        level=share * alpha,
+        blocks_needed=needed,
         looks=looks,
     )
 
@@ -144,6 +167,15 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
         blocks,
         [one.p_value if one else None for one in effects],
         of_limit.p_value if of_limit else None,
+        has_open_equivalence=not _is_equivalence_decided(assessment, conditions.delta_percent),
+    )
+
+
+def _is_equivalence_decided(assessment: Assessment, delta_percent: float | None) -> bool:
+    """Whether the effect at each load is surely within ±delta, or surely outside; always without a delta."""
+    return delta_percent is None or all(
+        one is not None and (one.lies_within(delta_percent) or one.lies_outside(delta_percent))
+        for one in assessment.separate_effects
     )
 
 
@@ -168,7 +200,10 @@ def _judge(
         one is not None and one.lies_within(delta) for one in assessment.separate_effects
     )
     exceeds_noise = [
-        one is not None and one.is_significant and (floor is None or abs(one.effect_percent) > floor)
+        one is not None
+        and one.is_significant
+        and one.p_value <= assessment.level * (1.0 + ROUNDING)
+        and (floor is None or abs(one.effect_percent) > floor)
         for one, floor in zip(assessment.load_effects, floors, strict=True)
     ]
     has_mixed_signs = not (circumstances.is_disturbed or circumstances.is_identical) and is_mixed(

@@ -60,7 +60,6 @@ from dbdyno.judge.wording import (
     times_interval,
 )
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, mean_ratios
-from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.verdict_rule import Circumstances, Verdict
 from dbdyno.store.document import Metric
 from dbdyno.store.measured import MeasuredTrial
@@ -268,9 +267,9 @@ def _sentence(
         if verdict == Verdict.UNFINISHED:
             number = blocks_text(counted, experiment.design.blocks)
             return f"Not finished ({number}): {contrast_text}, {value} so far, {where}"
-        looks, alpha = one.assessment.looks, metric_scale.alpha
-        needed = looks.blocks_needed(alpha) if looks else blocks_needed(alpha)
-        numbers = f"{blocks_of(counted, one.blocks, one.blocks_at_most)}; {needed} are needed"
+        numbers = (
+            f"{blocks_of(counted, one.blocks, one.blocks_at_most)}; {one.assessment.blocks_needed} are needed"
+        )
         return f"Too few blocks for a verdict ({numbers}): {contrast_text}, {value}, {where}"
     assert overall is not None, "every other verdict has an effect"
     if partners:

@@ -1,9 +1,9 @@
 """The gate (`--max-loss`, `design.max_loss_percent`): whether a variant loses more than is allowed.
 
-It reads the interval over all loads that the verdict sentence shows, so sentence and gate always agree: the
-intervals of a run hold together, for any limit, and with `design.stop` after every block. A limit that was
-declared before the run is also tested by the procedure of the verdicts (`stats/family.py`), which finds more
-if there are several comparisons. A loss is a lower throughput or a higher latency.
+A limit that was declared before the run is tested by the procedure of the verdicts (`stats/family.py`), which
+alone decides. Any other limit is compared with the interval over all loads that the verdict sentence shows:
+the intervals of a run hold together, for any limit, and with `design.stop` after every block. A loss is a
+lower throughput or a higher latency.
 """
 
 from __future__ import annotations
@@ -52,9 +52,11 @@ def require_gate(experiment: Experiment) -> None:
         )
 
 
-def gate(verdict: VerdictFile, max_loss_percent: float, sure: Collection[tuple[str, str]] = ()) -> Gate:
+def gate(
+    verdict: VerdictFile, max_loss_percent: float, sure: Collection[tuple[str, str]] | None = None
+) -> Gate:
     """The gate of a judged run. `sure` are the variants and workloads for which the procedure has decided
-    it.
+    it; None if the limit was not declared before the run.
     """
     entries = []
     for one in verdict.comparisons:
@@ -62,7 +64,7 @@ def gate(verdict: VerdictFile, max_loss_percent: float, sure: Collection[tuple[s
         if not one.identical:
             identical = find_identical(one.workload, verdict.comparisons)
             relevant = relevant_to(names, verdict.checks)
-            is_sure = (one.variant, one.workload) in sure
+            is_sure = None if sure is None else (one.variant, one.workload) in sure
             entries.append(_judge(one, names[0], max_loss_percent, relevant, identical, is_sure=is_sure))
     results = [entry.result for entry in entries]
     return Gate(
@@ -83,18 +85,19 @@ def result(
     findings: Sequence[Finding],
     identical: Comparison | None = None,
     *,
-    is_sure: bool = False,
+    is_sure: bool | None = None,
 ) -> GateResult:
     """The gate's result for one comparison.
 
     `findings` are those that are relevant to it, and `identical` is a comparison of identical variants under
-    the same workload, if there is one. `is_sure`: the procedure of the family has decided it.
+    the same workload, if there is one. `is_sure`: whether the procedure of the family has decided it; None if
+    the limit was not declared before the run.
     """
     curve = comparison.curve
     if curve.verdict == "not-comparable":
         return "not-comparable"
     ends = _losses(comparison)
-    if ends is None or is_disturbed(findings):
+    if ends is None or is_disturbed(findings) or is_sure is False:
         return "undecided"
     estimate = _estimated_loss(comparison)
     least, most = (estimate, estimate) if is_sure and estimate is not None else ends
@@ -132,6 +135,17 @@ def _losses(entry: Comparison, load: int | None = None) -> tuple[float, float] |
     return (-high, -low) if entry.curve.metric in HIGHER_IS_BETTER else (low, high)
 
 
+def _with_limit(entry: Comparison, max_loss_percent: float) -> Comparison:
+    """The comparison with its interval over all loads extended to contain the limit, which is undecided."""
+    ends = entry.curve.interval_percent
+    if ends is None:
+        return entry
+    limit = -max_loss_percent if entry.curve.metric in HIGHER_IS_BETTER else max_loss_percent
+    low, high = ends
+    extended = None if low is None else min(low, limit), None if high is None else max(high, limit)
+    return entry.model_copy(update={"curve": entry.curve.model_copy(update={"interval_percent": extended})})
+
+
 def _is_noise(effect: CombinedEffect | Point, of_identical: CombinedEffect | Point | None) -> bool:
     """Whether the effect is within the noise floor. A floor that is infinite is null in verdict.json."""
     floor = effect.noise_floor_percent
@@ -160,9 +174,11 @@ def _judge(
     findings: Sequence[Finding],
     identical: Comparison | None,
     *,
-    is_sure: bool,
+    is_sure: bool | None,
 ) -> GatedComparison:
     word = result(comparison, max_loss_percent, findings, identical, is_sure=is_sure)
+    if is_sure is False:
+        comparison = _with_limit(comparison, max_loss_percent)
     text = _sentence(comparison, baseline, word, max_loss_percent, findings, identical=identical)
     return GatedComparison(
         variant=comparison.variant, workload=comparison.workload, result=word, sentence=text

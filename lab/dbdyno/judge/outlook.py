@@ -32,27 +32,32 @@ def deviation(ratios: Ratios) -> float | None:
     return spread if math.isfinite(spread) and spread > 0.0 else None
 
 
-def half_width(assessment: Assessment, blocks: int) -> float:
-    """Half the width of the interval that so many blocks are expected to give, in standard deviations."""
+def half_width(assessment: Assessment, blocks: int, level: float) -> float:
+    """Half the width of the interval at `level` that so many blocks are expected to give, in standard
+    deviations.
+    """
     if assessment.looks is None:
-        quantile, usual = (NormalDist().inv_cdf(1.0 - level / 2.0) for level in (assessment.alpha, ALPHA))
+        quantile, usual = (NormalDist().inv_cdf(1.0 - one / 2.0) for one in (level, ALPHA))
         return HALF_WIDTH * quantile / usual / math.sqrt(blocks)
-    return assessment.looks.half_width(blocks, assessment.alpha)
+    return assessment.looks.half_width(blocks, assessment.alpha, level)
 
 
-def blocks_for(assessment: Assessment, limit: float, most: int = BLOCKS_MAX) -> int | None:
+def blocks_for(
+    assessment: Assessment, limit: float, level: float | None = None, most: int = BLOCKS_MAX
+) -> int | None:
     """The smallest number of blocks, from the present one on, whose half width is expected to be at most
-    `limit`, a log ratio.
+    `limit`, a log ratio. `level` is the significance level of the interval, by default of the printed one.
 
     None if it is above `most`, or if the variation is unknown.
     """
+    level = level or assessment.alpha
     spread, present = deviation(assessment.overall_ratios), len(assessment.overall_ratios.lows)
     if spread is None:
         return None
     candidates: Sequence[int] = range(present, most + 1)
     if assessment.looks is not None:
         candidates = [count for count in assessment.looks.counts(most) if count >= present]
-    return next((one for one in candidates if half_width(assessment, one) * spread <= limit), None)
+    return next((one for one in candidates if half_width(assessment, one, level) * spread <= limit), None)
 
 
 def next_precision(assessment: Assessment) -> tuple[float, int] | None:

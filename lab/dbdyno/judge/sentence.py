@@ -33,7 +33,6 @@ from dbdyno.judge.wording import (
     loads,
 )
 from dbdyno.stats.paired import Bound, Effect
-from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.verdict_rule import Verdict
 
 # Maximum number of changes in a sentence.
@@ -96,9 +95,7 @@ def _text(comparison: Comparison, block_s: float | None) -> str:
             )
         case Verdict.TOO_FEW_BLOCKS:
             assert effect is not None
-            assessment = comparison.judged.assessment
-            looks = assessment.looks
-            needed = looks.blocks_needed(assessment.alpha) if looks else blocks_needed(assessment.alpha)
+            needed = comparison.judged.assessment.blocks_needed
             blocks = blocks_of(effect.blocks, comparison.blocks, comparison.blocks_at_most)
             return (
                 f"Too few blocks for a verdict ({blocks}; {needed} are needed): "

@@ -22,6 +22,7 @@ from dbdyno.judge.decision import (
     finished_and_planned,
     relevant_to,
     scale,
+    verdict_test,
     with_overrides,
 )
 from dbdyno.judge.effects import Judged
@@ -137,6 +138,7 @@ def _of_comparisons(
 ) -> Progress:
     # Identical variants measure the noise floor of the other comparisons, and have no answer.
     different = [one for one in comparisons if not one.is_identical] or comparisons
+    least = _blocks_of_further_metrics(experiment)
     return _progress(
         _entry(
             one.variant,
@@ -145,9 +147,16 @@ def _of_comparisons(
             experiment,
             is_answered=_is_answered(one, comparisons, experiment, found),
             is_blocked=_is_blocked(one, comparisons, experiment),
+            least=max(0, least - one.blocks[0]),
         )
         for one in different
     )
+
+
+def _blocks_of_further_metrics(experiment: Experiment) -> int:
+    """The minimum number of blocks with which the further metrics can have verdicts; 0 without such."""
+    further = experiment.metrics[1:]
+    return verdict_test(experiment, further[0]).blocks_needed if further else 0
 
 
 def _progress(found: Iterable[ComparisonProgress]) -> Progress:
@@ -221,13 +230,16 @@ def _entry(
     *,
     is_answered: bool,
     is_blocked: bool,
+    least: int = 0,
 ) -> ComparisonProgress:
+    """How far a comparison is; at least `least` more blocks are expected."""
     ends = judged.overall.interval_percent if judged.overall else None
     half = (ends[1] - ends[0]) / 2.0 if ends and all(map(math.isfinite, ends)) else None
     expected = None
     stop = experiment.design.stop
     if is_answered or not is_blocked or (stop and stop.half_width_percent is not None):
         expected = _blocks_still_expected(judged, is_answered, half, experiment)
+        expected = None if expected is None else max(expected, least)
     return ComparisonProgress(variant, workload, ends, half, expected)
 
 
@@ -237,7 +249,9 @@ def _blocks_still_expected(
     stop, delta = experiment.design.stop, experiment.design.delta_percent
     assert stop is not None, "the caller has a run with design.stop"
     overall, assessment = judged.overall, judged.assessment
+    level: float | None = assessment.level
     if stop.half_width_percent is not None:
+        level = None
         if half_width_percent is not None and half_width_percent <= stop.half_width_percent:
             return 0
         limit = math.log1p(stop.half_width_percent / 100.0)
@@ -252,6 +266,6 @@ def _blocks_still_expected(
         # For a direction, the interval must leave out zero; for "equivalent" it must be within ±delta.
         limit = abs(math.log1p(overall.effect_percent / 100.0))
         limit = max(limit, math.log1p(delta / 100.0) - limit) if delta is not None else limit
-    needed = blocks_for(assessment, limit)
+    needed = blocks_for(assessment, limit, level)
     present = len(assessment.overall_ratios.lows)
     return None if needed is None else max(1, needed - present)

@@ -15,19 +15,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from dbdyno.experiment.family import family_size
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import schedule
+from dbdyno.judge.decision import verdict_test
 from dbdyno.run import progress
 from dbdyno.run.estimate import ROW_BYTES, Estimate
 from dbdyno.run.loading import data_key
 from dbdyno.run.pilot import has_pilot
 from dbdyno.run.warmup import has_trials, has_warmup_trials, length_s, warmup_trials
 from dbdyno.servers.machine import this_machine
-from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.precision import factors, scatter
-from dbdyno.stats.repeated import Looks
 from dbdyno.stats.signed_rank import cut_off
 from dbdyno.stats.trial_length import Components, components
 from dbdyno.store import Run, StoreProblem
@@ -277,14 +275,20 @@ def _numbers(experiment: Experiment) -> list[int]:
 
 
 def _precision(experiment: Experiment, blocks: int, deviation: float) -> tuple[float, float] | None:
-    alpha, stop = ALPHA / family_size(experiment), experiment.design.stop
-    if stop is None:
-        k = cut_off(blocks, alpha, 0.0)
+    """Half width of the interval, and the effect that is found with a chance of 90 %, in percent; None if so
+    many blocks give no verdict.
+    """
+    test = verdict_test(experiment)
+    if test.looks is None:
+        of_interval, of_test = (cut_off(blocks, level, 0.0) for level in (test.alpha, test.level))
     else:
-        looks = Looks(None if stop.top_up else stop.max_blocks, planned=stop.max_blocks)
-        k = looks.cut_off(blocks, alpha, alpha)
-    widths = factors(blocks, k)
-    return widths and (100.0 * math.expm1(widths[0] * deviation), 100.0 * math.expm1(widths[1] * deviation))
+        of_interval, of_test = (
+            test.looks.cut_off(blocks, level, test.alpha) for level in (test.alpha, test.level)
+        )
+    widths, detected = factors(blocks, of_interval), factors(blocks, of_test)
+    if widths is None or detected is None:
+        return None
+    return 100.0 * math.expm1(widths[0] * deviation), 100.0 * math.expm1(detected[1] * deviation)
 
 
 def _scatters(earlier: Sequence[Earlier], noise_percent: float | None) -> tuple[Scatter, ...]:

@@ -11,13 +11,14 @@ tested first, then those at single loads, at these significance levels:
 
 A gate (a limit of the loss, declared before the run) is tested at the level of the effect over all loads. An
 effect is not both zero and at the limit, so the two tests together spend no more than one. The single loads
-then have their full level only if the gate is decided too.
+then have their full level only if the gate is decided too. A zone of equivalence has tests of its own
+(`judge/effects.py`); an effect is not both zero and at the edge of the zone.
 
-If all effects of a comparison are significant, and its gate is decided, its budget is divided equally among
-the other comparisons, as in Holm's procedure (1979, Scand. J. Stat. 6:65); if there is only one load, this is
-Holm's procedure. A comparison passes its budget on only if it has nothing left to test. So the chance of a
-false result stays below alpha whichever effects are real, and the order of the comparisons does not matter
-(the graphical procedures of Bretz et al. 2009, Stat. Med. 28:586).
+If all effects of a comparison are significant, and its gate and its equivalence are decided, its budget is
+divided equally among the other comparisons, as in Holm's procedure (1979, Scand. J. Stat. 6:65); if there is
+only one load, this is Holm's procedure. A comparison passes its budget on only if it has nothing left to
+test. So the chance of a false result stays below alpha whichever effects are real, and the order of the
+comparisons does not matter (the graphical procedures of Bretz et al. 2009, Stat. Med. 28:586).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.stats.paired import ALPHA
+from dbdyno.stats.repeated import Looks
 from dbdyno.stats.signed_rank import blocks_needed
 
 # A p-value that is equal to a budget must not be above it by a rounding error.
@@ -50,6 +52,8 @@ class ComparisonTests:
     loads: Sequence[float | None] = ()
     # P-value of the loss that a gate allows, over all loads; None without a gate.
     gate: float | None = None
+    # Whether it is open if the effects are within the zone of equivalence.
+    has_open_equivalence: bool = False
 
 
 @dataclass
@@ -80,7 +84,7 @@ def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[Sign
             is_decided = found.overall and (found.gate or tests.gate is None)
             limit = share if is_decided else share - _overall_budget(tests, share)
             found.loads = [_is_within(p, limit) for p in tests.loads]
-            found.is_complete = is_decided and all(found.loads)
+            found.is_complete = is_decided and all(found.loads) and not tests.has_open_equivalence
         complete = sum(result.is_complete for result in results)
         is_new, finished = complete > finished, complete
     return results
@@ -107,6 +111,16 @@ def verdicts_share(comparisons: int, blocks: int | None) -> float:
     """
     is_reached = blocks is None or blocks >= blocks_needed(VERDICTS_SHARE * ALPHA / comparisons)
     return VERDICTS_SHARE if is_reached else 1.0
+
+
+def blocks_for_verdict(alpha: float, loads: int, share: float = 1.0, looks: Looks | None = None) -> int:
+    """The minimum number of blocks with which the effect over all loads of a comparison can be significant.
+
+    `alpha` is alpha / K, and `share` that of the verdicts. `looks` are None for a fixed number of blocks.
+    """
+    if looks is None:
+        return blocks_needed(share * alpha)
+    return looks.blocks_needed(alpha, alpha * overall_levels(1, loads, share)[-1])
 
 
 def overall_levels(comparisons: int, loads: int, share: float = 1.0) -> tuple[float, ...]:

@@ -64,6 +64,11 @@ class Effect:
         ends = self.interval_percent
         return ends is not None and -delta_percent <= ends[0] and ends[1] <= delta_percent
 
+    def lies_outside(self, delta_percent: float) -> bool:
+        """Whether the whole interval is outside ±delta."""
+        ends = self.interval_percent
+        return ends is not None and (ends[0] > delta_percent or ends[1] < -delta_percent)
+
     def with_zero(self) -> Effect:
         """The effect with its interval extended to contain zero."""
         if self.interval_percent is None:
@@ -112,10 +117,11 @@ def effect(ratios: Ratios, alpha: float = ALPHA, looks: Looks | None = None) -> 
     if looks is not None:
         result = repeated(lows, highs, alpha, looks)
         low = high = result.interval
-        p_value = result.p_value
         if low is not None:
             # An earlier look may have excluded the estimate.
             least, most = (min(max(one, low.low), low.high) for one in (least, most))
+        # A direction that an earlier look has found, and the estimate contradicts, is not a result.
+        p_value = result.p_above if least > 0.0 else result.p_below if most < 0.0 else 1.0
     else:
         low, high = interval(lows, alpha, -math.inf), interval(highs, alpha, math.inf)
         p_value = _p_value(lows, highs)

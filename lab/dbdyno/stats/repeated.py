@@ -94,19 +94,23 @@ class Looks:
         level = alpha * (self.spent(blocks) - self.spent(earlier))
         return cut_off(blocks, level, 0.0) if latest == blocks and level > 0.0 else 0
 
-    def half_width(self, blocks: int, alpha: float) -> float:
-        """About half the width of the interval, in standard deviations of normal differences."""
+    def half_width(self, blocks: int, alpha: float, level: float | None = None) -> float:
+        """About half the width of the interval at `level` (default `alpha`), in standard deviations of normal
+        differences.
+        """
         widths = [math.inf]
         for count in self.counts(blocks):
-            if k := self.cut_off(count, alpha, alpha):
+            if k := self.cut_off(count, level or alpha, alpha):
                 deviation = math.sqrt(count * (count + 1) * (2 * count + 1) / 24.0)
                 widths.append(_HALF_WIDTH * (count * (count + 1) / 4.0 - k) / (deviation * math.sqrt(count)))
-        return min(widths)
+        return min(widths, default=math.inf)
 
-    def blocks_needed(self, alpha: float) -> int:
-        """The minimum number of blocks with which an interval can exclude a value."""
+    def blocks_needed(self, alpha: float, level: float | None = None) -> int:
+        """The minimum number of blocks with which a test at `level` can exclude a value. `alpha` is the
+        significance level of the interval, and that of the test by default.
+        """
         blocks = FIRST_LOOK
-        while self.cut_off(blocks, alpha, alpha) == 0:
+        while self.cut_off(blocks, level or alpha, alpha) == 0:
             blocks += 1
         return blocks
 
@@ -149,8 +153,10 @@ class Repeated:
 
     # None before the first look that can exclude a value.
     interval: Interval | None
-    # The smallest of the significance levels at which the looks exclude zero; 1 if there is none.
-    p_value: float
+    # The smallest of the significance levels at which the looks say that the centre is above zero, and below
+    # zero; 1 if there is none.
+    p_above: float
+    p_below: float
 
 
 def repeated(lows: Sequence[float], highs: Sequence[float], alpha: float, looks: Looks) -> Repeated:
@@ -175,12 +181,12 @@ def repeated(lows: Sequence[float], highs: Sequence[float], alpha: float, looks:
         low, high = ends[-1] if low > high else (low, high)
         return Interval(low, high, level) if ends else None
 
-    rejected = [
-        level
-        for level in looks.levels(alpha)
-        if (interval := at(level)) is not None and interval.excludes(0.0)
-    ]
-    return Repeated(at(alpha), rounded(min(rejected, default=1.0)))
+    intervals = [(level, one) for level in looks.levels(alpha) if (one := at(level)) is not None]
+    return Repeated(
+        at(alpha),
+        p_above=rounded(min((level for level, one in intervals if one.low > 0.0), default=1.0)),
+        p_below=rounded(min((level for level, one in intervals if one.high < 0.0), default=1.0)),
+    )
 
 
 def rounded(level: float) -> float:
