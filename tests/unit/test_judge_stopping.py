@@ -130,7 +130,7 @@ def test_the_blocks_still_expected_follow_from_estimate_and_variation() -> None:
 
     assert expected(1, -0.1, 0.02) is None
     assert expected(3, -0.3, 0.02) == 5
-    assert expected(8, 0.03, 0.06) == 12
+    assert expected(8, 0.03, 0.06) == 17
     assert expected(12, -0.3, 0.02) == 0
     # No number of blocks gives a verdict that a finding forbids.
     disturbed = Finding("D06", "warn", "disturbed")

@@ -142,8 +142,17 @@ def _with_limit(entry: Comparison, max_loss_percent: float) -> Comparison:
         return entry
     limit = -max_loss_percent if entry.curve.metric in HIGHER_IS_BETTER else max_loss_percent
     low, high = ends
-    extended = None if low is None else min(low, limit), None if high is None else max(high, limit)
-    return entry.model_copy(update={"curve": entry.curve.model_copy(update={"interval_percent": extended})})
+    update = {
+        "interval_percent": (
+            None if low is None else min(low, limit),
+            None if high is None else max(high, limit),
+        )
+    }
+    # The effect at an only load is the effect over all loads.
+    points = (
+        [one.model_copy(update=update) for one in entry.points] if len(entry.points) == 1 else entry.points
+    )
+    return entry.model_copy(update={"curve": entry.curve.model_copy(update=update), "points": points})
 
 
 def _is_noise(effect: CombinedEffect | Point, of_identical: CombinedEffect | Point | None) -> bool:
