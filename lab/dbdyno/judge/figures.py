@@ -10,11 +10,14 @@ from typing import Literal
 from dbdyno.experiment.metrics import LATENCY_MEAN
 from dbdyno.judge import slices
 from dbdyno.judge.recording import Recording
-from dbdyno.stats.histogram import MATERIAL_SHARE, Histogram, Percentile, merge, percentile
+from dbdyno.stats.histogram import Histogram, Percentile, merge, percentile
 from dbdyno.store.measured import BACKLOG_SHARE, Figures, Window
 from dbdyno.store.records import Interval, Slice, Span
 
 MICROSECONDS = 1_000_000.0
+# The mean latency is known if the time that unfinished transactions have waited raises it by at most this
+# share.
+RAISED_SHARE = 0.01
 PERCENTILES = {
     "latency_p50_us": 50.0,
     "latency_p90_us": 90.0,
@@ -133,7 +136,7 @@ def _raises_mean(unknown: Histogram, events: int, mean_us: float) -> bool:
     """
     number, waited_us = sum(unknown.values()), sum(lower * count for lower, count in unknown.items())
     raised_us = (events * mean_us + waited_us) / (events + number)
-    return number > BACKLOG_SHARE * events or raised_us > mean_us * (1.0 + MATERIAL_SHARE)
+    return number > BACKLOG_SHARE * events or raised_us > mean_us * (1.0 + RAISED_SHARE)
 
 
 def _parts(recording: Recording, window: Window) -> Sequence[Span]:

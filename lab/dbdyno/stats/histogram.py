@@ -18,8 +18,6 @@ Histogram: TypeAlias = Mapping[int, int]
 # The largest value that a histogram can hold.
 HIGHEST_US = 3_600_000_000
 _UNIT_BUCKETS_US = 2048
-# A latency is known if unfinished transactions change it by at most this share.
-MATERIAL_SHARE = 0.01
 
 
 def bucket_width_us(value_us: int) -> int:
@@ -63,9 +61,10 @@ def percentile(
     (`low_us`, `high_us`). The error is at most half a bucket: 0.05 % or 0.5 µs.
 
     Of the values in `censored` only a lower bound is known. The percentile is lowest if each of them equals
-    its bound, and highest if each is infinite. If the results differ by at most `MATERIAL_SHARE`, or are in
-    the same bucket, the percentile is known: it is the lower one. Otherwise both are bounds of it. The upper
-    one is infinite if as many values are censored as are from the rank on.
+    its bound, and highest if each is infinite. If both results are in the same bucket, or no more values
+    with a bound up to the lower result are censored than the standard error of the rank, the percentile is
+    known: it is the lower one. Otherwise both are bounds of it. The upper one is infinite if as many values
+    are censored as are from the rank on.
     """
     if not 0.0 <= percent <= 100.0:
         raise ValueError(f"percent is {percent}; it must be from 0 to 100")
@@ -79,7 +78,9 @@ def percentile(
     assert lowest is not None, "the counts of a histogram add up to its total"
     if highest is None:
         return Percentile(float(lowest), censored=True)
-    if highest - lowest > MATERIAL_SHARE * lowest:
+    share = percent / 100.0
+    may_pass = sum(count for lower_us, count in (censored or {}).items() if lower_us <= lowest)
+    if highest != lowest and may_pass > math.sqrt(total * share * (1.0 - share)):
         return Percentile(float(lowest), censored=True, at_most_us=_middle_us(highest, low_us, high_us))
     return Percentile(_middle_us(lowest, low_us, high_us))
 
