@@ -1,0 +1,78 @@
+"""Simulates curves over the loads, and counts the intervals of the highest throughput that miss the truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.judge.decision import compare_all
+from dbdyno.judge.highest import highest_throughput
+from dbdyno.store.measured import MeasuredTrial
+
+from .row import Promise, Row
+from .simulation import World, experiment, simulate
+from .stopping import stopping
+
+# Log throughput over the loads: one peak, one at another load, several loads that are equally good, and one
+# that is slightly better than its neighbours.
+PEAK = (-0.5, -0.2, 0.0, -0.2, -0.5)
+LATER_PEAK = (-0.6, -0.4, -0.2, 0.0, -0.2)
+PLATEAU = (-0.5, 0.0, 0.0, 0.0, 0.0)
+NEAR_TIES = (-0.5, -0.02, 0.0, -0.02, -0.5)
+NOISE = "heavy+drifting+stalls+bimodal+growing"
+
+
+def promises() -> list[Promise]:
+    """The promises about the highest throughput; the first curve is that of the baseline."""
+    fixed = experiment(loads=len(PEAK))
+    stopped = stopping(experiment(loads=3), max_blocks=16)
+    looks = (8, 12, 16)
+    return [
+        partial(_covers, "equal peaks at different loads", fixed, (PEAK, LATER_PEAK), (8,)),
+        partial(_covers, "two plateaus", fixed, (PLATEAU, PLATEAU), (8,)),
+        partial(_covers, "a peak against a plateau", fixed, (PEAK, PLATEAU), (8,)),
+        partial(_covers, "near ties against a peak", fixed, (NEAR_TIES, PEAK), (8,)),
+        partial(
+            _covers,
+            f"a peak against a plateau, 3 loads, judged up to {looks[-1]} blocks whatever ends the run",
+            stopped,
+            (PEAK[1:4], PLATEAU[1:4]),
+            looks,
+            cost=24,
+        ),
+    ]
+
+
+def _covers(
+    promise: str,
+    of: Experiment,
+    curves: Sequence[Sequence[float]],
+    looks: Sequence[int],
+    count: int,
+    *,
+    cost: int = 8,
+) -> Row:
+    random = np.random.default_rng(41)
+    world = World(noise=NOISE, effects=dict(zip("ab", curves, strict=True)))
+    percent = math.expm1(max(curves[1]) - max(curves[0])) * 100.0
+    covered, runs = 0, count // cost
+    for _ in range(runs):
+        trials = simulate(of, world, random)
+        covered += all(
+            _contains(of, [one for one in trials if one.block < blocks], percent) for blocks in looks
+        )
+    text = f"highest throughput, {promise}, noise of every kind: the interval contains the ratio"
+    return Row(text, runs, covered / runs, 0.95, at_most=False)
+
+
+def _contains(of: Experiment, trials: Sequence[MeasuredTrial], percent: float) -> bool:
+    (comparison,) = compare_all(trials, of, [])
+    highest = highest_throughput(comparison, of)
+    assert highest is not None, "a closed loop with several loads has a highest throughput"
+    assert highest.interval_percent is not None, "the blocks are enough"
+    low, high = highest.interval_percent
+    return (low is None or low <= percent) and (high is None or percent <= high)
