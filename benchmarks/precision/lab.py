@@ -44,9 +44,16 @@ class LabDesign:
 
 
 DESIGNS = {
-    "trials": LabDesign("as shipped: one trial after the other, interval for a look after every block"),
+    "trials": LabDesign(
+        '`pairing = "trials"`: one trial after the other, interval for a look after every block',
+        settings={"pairing": "trials"},
+    ),
     "slices": LabDesign('`pairing = "slices"`', settings={"pairing": "slices"}),
-    "0.1.0": LabDesign("the same with the interval of 0.1.0, for a fixed number of blocks", has_looks=False),
+    "0.1.0": LabDesign(
+        "trials with the interval of 0.1.0, for a fixed number of blocks",
+        has_looks=False,
+        settings={"pairing": "trials"},
+    ),
 }
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dbdyno.experiment.model import Experiment, Factor
 
-from . import capacity, everything, highest, metrics, second_lines, slices, stopping, warmup
+from . import capacity, everything, metrics, second_lines, slices, stopping, warmup
 from .row import Promise, Row
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
@@ -80,7 +80,6 @@ def promises() -> list[Promise]:
         *everything.promises(),
         *(partial(_in_slices, effect) for effect in (0.0, math.log(0.9))),
         *capacity.promises(),
-        *highest.promises(),
     ]
 
 

@@ -13,7 +13,11 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import from_document
 from dbdyno.experiment.schedule import round_order, schedule
 from dbdyno.experiment.slices import rounds, slice_s
+from dbdyno.run import pairing
 from dbdyno.run.alternating import complete_points
+from dbdyno.run.pairing import choose_pairing
+
+REMOTE = {"name": "a", "server": {"kind": "remote", "url": "mysql://u@h/d"}}
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -172,3 +176,49 @@ def test_a_point_of_which_a_trial_is_missing_runs_again_for_all_variants() -> No
         (1, "a", 4),
         (1, "b", 4),
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "chosen"),
+    [
+        ({}, "slices"),
+        ({"workload": [{"name": "oltp_read_write"}]}, "trials"),
+        ({"workload": [sql("SELECT 1")]}, "slices"),
+        ({"workload": [sql("SELECT 1 FOR UPDATE")]}, "trials"),
+        ({"variant": [{"name": "a"}]}, "trials"),
+        ({"load": {"connections": [4], "rate": [100.0], "duration": "2s"}}, "trials"),
+        ({"load": {"connections": [1024], "duration": "1s"}}, "trials"),
+        ({"design": {"pairing": "auto", "blocks": 4, "state": "restart"}}, "trials"),
+        ({"variant": [{"name": "a"}, {"name": "b", "server": {"before_trial": ["sync"]}}]}, "trials"),
+        ({"design": {"blocks": 4, "state": "preserve"}, "variant": [REMOTE, {"name": "b"}]}, "trials"),
+        ({"design": {"pairing": "trials", "blocks": 4}}, "trials"),
+    ],
+)
+def test_loads_that_only_read_alternate_by_default(changes: dict[str, Any], chosen: str) -> None:
+    experiment = read(**{"design": {"blocks": 4}} | changes)
+    assert choose_pairing(experiment).design.pairing == chosen
+
+
+def test_servers_that_do_not_fit_into_the_memory_together_run_one_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small, large = ({"name": "oltp_point_select", "table_size": size} for size in (1_000, 10_000_000))
+    pool = [{"name": name, "server": {"variables": {"innodb_buffer_pool_size": "1G"}}} for name in "ab"]
+    monkeypatch.setattr(pairing, "memory_bytes", lambda: 2 * 2**30)
+    found = [
+        choose_pairing(read(workload=[workload], variant=variants, design={"blocks": 4})).design.pairing
+        for workload, variants in (
+            (small, [{"name": "a"}, {"name": "b"}]),
+            (large, [{"name": "a"}, {"name": "b"}]),
+            (small, pool),
+        )
+    ]
+    assert found == ["slices", "trials", "trials"]
+
+
+def test_a_resumed_run_keeps_its_pairing() -> None:
+    undeclared, in_slices = read(design={"blocks": 4}), read()
+    assert undeclared.with_pairing_of(in_slices.design).design.pairing == "slices"
+    # A run that is older than the key.
+    assert undeclared.with_pairing_of(undeclared.design).design.pairing == "trials"
+    assert in_slices.with_pairing_of(undeclared.design) == in_slices

@@ -56,13 +56,18 @@ def memory_bytes() -> int:
     return limit
 
 
+def declared_cache_bytes(variant: Variant) -> int:
+    """The size of the caches that a variant declares; 0 without."""
+    return _cache_bytes(settings(variant))
+
+
 def _cache_bytes(variables: Mapping[str, str]) -> int:
     sizes = (number(variables.get(name, "")) for name in CACHES)
     return int(sum(size for size in sizes if size is not None))
 
 
 def _check_private(variant: Variant) -> Iterator[Finding]:
-    cache = _cache_bytes(settings(variant))
+    cache = declared_cache_bytes(variant)
     machine = memory_bytes()
     limit = machine if variant.server.memory is None else min(machine, size_bytes(variant.server.memory))
     if cache > CACHE_SHARE * limit:
@@ -79,7 +84,7 @@ def _check_private(variant: Variant) -> Iterator[Finding]:
 
 def _check_together(variants: Sequence[Variant]) -> Iterator[Finding]:
     """A finding if the caches of servers that run at the same time are too large in total."""
-    caches, limit = [_cache_bytes(settings(variant)) for variant in variants], memory_bytes()
+    caches, limit = [declared_cache_bytes(variant) for variant in variants], memory_bytes()
     # A cache that is too large by itself has its own finding.
     if max(caches) <= CACHE_SHARE * limit < sum(caches):
         yield _finding(

@@ -22,6 +22,7 @@ from dbdyno.problem import ExitCode
 from dbdyno.run import progress
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.engine import Engine
+from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.preflight import preflight
 from dbdyno.run.warmup import describe_probe
@@ -42,7 +43,7 @@ def check(
     ),
 ) -> None:
     """Validate an experiment on its servers, without running load."""
-    experiment = assign_cpus(read(file, profile, assignments or []))
+    experiment = choose_pairing(assign_cpus(read(file, profile, assignments or [])))
     require_cpus(experiment)
     with interruptible("stopping the servers"):
         findings = preflight(experiment, results, Engine(), _print_progress)

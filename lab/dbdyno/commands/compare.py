@@ -45,6 +45,7 @@ from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
+from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.planning import find_earlier, time_shares
 from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.stopping import Limits, finished_blocks
@@ -85,6 +86,8 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     if max_loss is not None:
         changes.append(f"design.max_loss_percent={parse_max_loss(max_loss)}")
     experiment = assign_cpus(read(file, profile, changes))
+    if not resume:
+        experiment = choose_pairing(experiment)
     require_cpus(experiment)
     require_max_loss(undecided, experiment.design.max_loss_percent)
     if experiment.design.max_loss_percent is not None:

@@ -18,6 +18,7 @@ from dbdyno.experiment.stop import parse_percent
 from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus
+from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.pilot import has_pilot
 from dbdyno.run.planning import Earlier, Plan, better_trial_length, find_earlier, read_earlier
 from dbdyno.run.planning import plan as make_plan
@@ -43,7 +44,7 @@ def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by na
     ] = None,
 ) -> None:
     """Show what a comparison will cost and how precise it will be."""
-    experiment = assign_cpus(read(file, profile, assignments or []))
+    experiment = choose_pairing(assign_cpus(read(file, profile, assignments or [])))
     noise_percent = None if noise is None else parse_percent(noise)
     if noise is not None and (noise_percent is None or noise_percent >= 100.0):
         raise Problem(

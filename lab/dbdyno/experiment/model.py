@@ -239,8 +239,9 @@ class Design(Model):
     """A fixed number of blocks instead of `stop`; a verdict needs 6, or more for several sentences (P15)."""
     stop: Stop | None = None
     """When the comparison ends; without `blocks` and `stop`, if its verdicts are sure."""
-    pairing: Literal["trials", "slices"] = "trials"
-    """The variants of a block run one after the other, or alternate in slices while all their servers run."""
+    # Stored runs have the choice. Those without the key are older, and have trials.
+    pairing: Literal["auto", "trials", "slices"] = "auto"
+    """Variants run one after the other, or alternate in slices; `auto`: slices if all workloads only read."""
     slice_s: Duration | None = None
     """Length of a slice: by default 250ms for workloads that read, else 1s, more with many connections."""
     state: State = "restore"
@@ -428,6 +429,13 @@ class Experiment(Model):
             return self
         update = {"client": self.client.model_copy(update={"workers": client.workers})}
         return self.model_copy(update=update)
+
+    def with_pairing_of(self, design: Design) -> Experiment:
+        """The experiment with the pairing of an earlier run, unless its file declares one."""
+        if self.design.pairing != "auto":
+            return self
+        pairing = "trials" if design.pairing == "auto" else design.pairing
+        return self.model_copy(update={"design": self.design.model_copy(update={"pairing": pairing})})
 
     def secrets(self) -> frozenset[str]:
         """The environment variables that hold passwords of any variant."""

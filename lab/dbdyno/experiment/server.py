@@ -154,6 +154,11 @@ class Hooks(Model):
     hook_timeout_s: Duration = 60.0
     """Timeout of a hook, and of `during_trial` after SIGINT."""
 
+    @property
+    def has_commands(self) -> bool:
+        """Whether there is any command."""
+        return bool(self.before_trial or self.during_trial or self.after_trial)
+
 
 class ServerSpec(Hooks):
     """The server of a variant: its kind and its configuration."""

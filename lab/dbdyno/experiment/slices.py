@@ -75,6 +75,19 @@ def rounds(experiment: Experiment, title: str, connections: int, warmup_s: float
     return math.ceil(warmup_s / length_s - 1e-9), math.ceil(experiment.load.duration_s / length_s - 1e-9)
 
 
+def can_alternate(experiment: Experiment) -> bool:
+    """Whether slices are the better choice: all workloads only read, dbdyno starts all servers, and no hooks
+    run.
+    """
+    design = experiment.design.model_copy(update={"pairing": "slices"})
+    servers = [variant.server for variant in experiment.variants]
+    return (
+        all(map(only_reads, experiment.distinct_workloads()))
+        and all(server.is_private and not server.has_commands for server in servers)
+        and not any(find_errors(experiment.model_copy(update={"design": design})))
+    )
+
+
 def find_errors(experiment: Experiment) -> Iterator[InputError]:
     """Errors of an experiment in slices, and of a slice without them."""
     design = experiment.design

@@ -198,7 +198,7 @@ def _block_s(experiment: Experiment, made: Plan, trial_s: float) -> float:
 def _has_length(experiment: Experiment) -> bool:
     """Whether the seconds of a trial say how precise a longer one would be."""
     is_steady = experiment.metrics[0] == THROUGHPUT and not experiment.load.is_changing
-    return is_steady and experiment.design.pairing == "trials"
+    return is_steady and experiment.design.pairing != "slices"
 
 
 def _components(measured: MeasuredFile) -> Components | None:

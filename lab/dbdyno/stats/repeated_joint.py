@@ -14,7 +14,7 @@ patterns that earlier looks reject depend on theta.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -34,13 +34,12 @@ VARIATION_MIN = 1e-12
 
 
 def repeated_joint_intervals(
-    rows: Sequence[Sequence[float]], alpha: float, looks: Looks, selected: Collection[int] | None = None
+    rows: Sequence[Sequence[float]], alpha: float, looks: Looks
 ) -> list[JointInterval | None]:
     """One interval per row, in the same order, as `joint_intervals`, but for looks after every block.
 
     The blocks are in the order in which they ran. The result is None for a row before the first look that can
-    exclude a value, and for those not `selected`, if given. The p-value is the smallest level of `looks` at
-    which a look excludes zero, or 1.
+    exclude a value. The p-value is the smallest level of `looks` at which a look excludes zero, or 1.
     """
     values = np.asarray(rows, dtype=np.float64)
     if values.size == 0:
@@ -54,8 +53,6 @@ def repeated_joint_intervals(
             alpha,
             looks,
         )
-        if selected is None or index in selected
-        else None
         for index, of_row in enumerate(of_rows)
     ]
 

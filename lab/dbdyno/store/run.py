@@ -99,7 +99,7 @@ class Run:
         earlier = run.experiment()
         stored_design = earlier.design
         experiment = experiment.with_order_seed(stored_design.order_seed).with_max_time_of(stored_design)
-        experiment = experiment.with_workers_of(earlier.client)
+        experiment = experiment.with_workers_of(earlier.client).with_pairing_of(stored_design)
         if difference := run._difference(experiment):
             # The default of older versions was a fixed number of blocks.
             is_fixed = stored_design.stop is None and experiment.design.stop is not None
