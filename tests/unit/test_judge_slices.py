@@ -125,6 +125,17 @@ def test_stalls_are_reported_where_the_median_of_the_slices_hides_them(
     assert ("stalls in some slices" in verdict["comparisons"][0]["curve"]["sentence"]) == is_reported
 
 
+@pytest.mark.parametrize(("events", "level"), [(45, None), (35, "warn"), (5, "stop"), (0, "stop")])
+def test_slices_of_few_transactions_are_reported(tmp_path: Path, events: int, level: str | None) -> None:
+    """Ten connections in slices that are planned to take 1 s, of which 0.2 s are recorded."""
+    verdict = judged(tmp_path, making(lambda _trial, number: events + number % 2))
+    found = [check for check in verdict["checks"] if check["code"] == "R14"]
+    assert [check["level"] for check in found] == ([level] if level else [])
+    curve = verdict["comparisons"][0]["curve"]
+    assert (curve["verdict"] == "not-comparable") == (level == "stop")
+    assert ("too long for" in curve["sentence"]) == (level is not None)
+
+
 def test_a_slice_that_one_variant_lacks_counts_for_none(tmp_path: Path) -> None:
     verdict = judged(
         tmp_path, making(lambda trial, number: None if (trial.variant, number) == ("b", 7) else 100, blocks=1)

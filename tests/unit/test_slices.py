@@ -183,8 +183,9 @@ def test_a_point_of_which_a_trial_is_missing_runs_again_for_all_variants() -> No
     [
         ({}, "slices"),
         ({"workload": [{"name": "oltp_read_write"}]}, "trials"),
-        ({"workload": [sql("SELECT 1")]}, "slices"),
-        ({"workload": [sql("SELECT 1 FOR UPDATE")]}, "trials"),
+        ({"workload": [sql("SELECT 1")]}, "trials"),
+        ({"workload": [{"name": "oltp_read_only", "range_size": 1_000}]}, "slices"),
+        ({"workload": [{"name": "oltp_read_only", "range_size": 1_001}]}, "trials"),
         ({"variant": [{"name": "a"}]}, "trials"),
         ({"load": {"connections": [4], "rate": [100.0], "duration": "2s"}}, "trials"),
         ({"load": {"connections": [1024], "duration": "1s"}}, "trials"),

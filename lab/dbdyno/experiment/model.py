@@ -241,7 +241,7 @@ class Design(Model):
     """When the comparison ends; without `blocks` and `stop`, if its verdicts are sure."""
     # Stored runs have the choice. Those without the key are older, and have trials.
     pairing: Literal["auto", "trials", "slices"] = "auto"
-    """Variants run one after the other, or alternate in slices; `auto`: slices if all workloads only read."""
+    """Variants run one after the other, or alternate in slices; `auto`: slices for bundled reads."""
     slice_s: Duration | None = None
     """Length of a slice: by default 250ms for workloads that read, else 1s, more with many connections."""
     state: State = "restore"

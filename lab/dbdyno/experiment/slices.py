@@ -20,6 +20,8 @@ READ_SLICE_S, WRITE_SLICE_S = 0.25, 1.0
 # server that executes 20,000 statements per second. The guard time, this share of a slice, is then 2.4 rounds
 # or more, so that with the pause at the end less than a tenth of the time is lost.
 SLICE_ROUNDS, STATEMENT_S, GUARD_SHARE = 40, 50e-6, 0.06
+# A range of more rows may take longer than a slice.
+SHORT_RANGE = 1_000
 # A pause takes some milliseconds. The machine's speed drifts within longer slices.
 SLICE_S_MIN, SLICE_S_MAX = 0.05, 10.0
 _FIX = 'Write pairing = "trials"'
@@ -59,7 +61,7 @@ def describe_slices(experiment: Experiment) -> str:
         one.title: [slice_s(experiment, one.title, load) for load in loads] for one in experiment.workloads
     }
     ranges = {
-        title: " to ".join(map(_length_text, dict.fromkeys((min(of_loads), max(of_loads)))))
+        title: " to ".join(map(length_text, dict.fromkeys((min(of_loads), max(of_loads)))))
         for title, of_loads in lengths.items()
     }
     if len(set(ranges.values())) == 1:
@@ -76,13 +78,13 @@ def rounds(experiment: Experiment, title: str, connections: int, warmup_s: float
 
 
 def can_alternate(experiment: Experiment) -> bool:
-    """Whether slices are the better choice: all workloads only read, dbdyno starts all servers, and no hooks
-    run.
+    """Whether slices are the better choice: bundled workloads that only read and have short transactions, on
+    servers that dbdyno starts, without hooks.
     """
     design = experiment.design.model_copy(update={"pairing": "slices"})
     servers = [variant.server for variant in experiment.variants]
     return (
-        all(map(only_reads, experiment.distinct_workloads()))
+        all(map(_reads_few_rows, experiment.distinct_workloads()))
         and all(server.is_private and not server.has_commands for server in servers)
         and not any(find_errors(experiment.model_copy(update={"design": design})))
     )
@@ -103,8 +105,8 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
         most, load = max(experiment.load.connections), experiment.load
         longest_s = max(slice_s(experiment, workload.title, most) for workload in experiment.workloads)
         if longest_s > min(SLICE_S_MAX, load.duration_s):
-            limit = _length_text(min(SLICE_S_MAX, load.duration_s))
-            problem = f"so many need slices of {_length_text(longest_s)}; the maximum here is {limit}"
+            limit = length_text(min(SLICE_S_MAX, load.duration_s))
+            problem = f"so many need slices of {length_text(longest_s)}; the maximum here is {limit}"
             yield InputError("load.connections", most, problem, f"{_FIX}, or set slice in [design]")
     if len(experiment.variants) < 2:
         yield InputError("design.pairing", "slices", "one variant has nothing to alternate with", _FIX)
@@ -158,8 +160,19 @@ def _server_errors(experiment: Experiment) -> Iterator[InputError]:
             places[place] = name
 
 
-def _length_text(seconds: float) -> str:
+def length_text(seconds: float) -> str:
+    """The length of a slice for display."""
     return f"{seconds:g} s" if seconds >= 1.0 else f"{seconds * 1000:g} ms"
+
+
+def _reads_few_rows(workload: Workload) -> bool:
+    """Whether transactions only read and are surely short; those of users' statements may take seconds."""
+    return (
+        isinstance(workload, OltpWorkload)
+        and workload.name in _READING
+        and workload.range_size <= SHORT_RANGE
+        and workload.create_secondary
+    )
 
 
 def only_reads(workload: Workload) -> bool:

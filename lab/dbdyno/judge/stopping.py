@@ -30,6 +30,7 @@ from dbdyno.judge.evidence import Evidence, Known, gather, scheduled
 from dbdyno.judge.factorial import Contrasts, judge_contrasts, verdicts
 from dbdyno.judge.gate import is_forbidden, result
 from dbdyno.judge.outlook import blocks_for
+from dbdyno.judge.slice_rounds import few_rounds
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store import Run, verdict
@@ -84,6 +85,7 @@ def _deciding_findings(evidence: Evidence, experiment: Experiment) -> Iterator[F
     """The findings about records that can forbid a verdict."""
     yield from evidence.foreign.findings
     yield from findings.arithmetic(evidence.contradictions, evidence.trials)
+    yield from few_rounds(evidence.trials, experiment)
     for workload in experiment.workloads:
         by_variant = {
             variant.name: [

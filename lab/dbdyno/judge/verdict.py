@@ -29,6 +29,7 @@ from dbdyno.judge.gate import gate
 from dbdyno.judge.order_effect import order_findings
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import metric_sentence, sentence
+from dbdyno.judge.slice_rounds import few_rounds
 from dbdyno.judge.slice_totals import totals_findings
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.wording import join_words
@@ -138,6 +139,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     if any(trial.figures for trial in trials):
         yield from unchecked(evidence.foreign, experiment)
     yield from few_beyond(trials, experiment)
+    yield from few_rounds(trials, experiment)
     yield from findings.generator(by_variant)
     yield from findings.generator_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)
