@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,23 +12,34 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.truth import capacity as simulated
+from rich.console import Console
+from tests.unit.judged_run import Judged
+from tests.unit.stored_run import Making
 
 from dbdyno.checks import Context, Moment, p15_design
+from dbdyno.commands import comparison_output
+from dbdyno.commands.watch import block_text
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES, found_rates
 from dbdyno.experiment.reading import read_bytes
+from dbdyno.experiment.stop import Stop
+from dbdyno.judge.capacity import Capacities
 from dbdyno.judge.comparison import Comparison, comparison_entry
 from dbdyno.judge.decision import compare_all
 from dbdyno.judge.gate import result
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import sentence
+from dbdyno.judge.stopping import progress
+from dbdyno.problem import Problem
 from dbdyno.run import plan as run_plan
 from dbdyno.run import warmup as run_warmup
+from dbdyno.run.progress import BlockEnded
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.stats.capacity import BEYOND_MAX, log_capacity
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.warmup_trial import WarmupTrial
 
 TARGET = {"protocol": "mysql", "endpoints": [{"unix": {"path": "/x"}}], "user": "u", "database": "d"}
 FILE = """
@@ -155,11 +167,58 @@ def test_rates_that_are_all_too_high_are_named() -> None:
         replace(trial, figures=replace(trial.figures, latency_p99_us=90_000.0)) if trial.figures else trial
         for trial in simulated.simulate(of, 0.0, np.random.default_rng(7))
     ]
-    text = sentence(judged(0.0, trials)[0], [])
-    assert text.startswith(
-        "Undecided: the rates from 500 to 1050 transactions/s do not contain the capacities"
+    comparison, of = judged(0.0, trials)
+    text = sentence(comparison, [])
+    missed = "the rates from 500 to 1050 transactions/s do not contain both capacities"
+    assert text.startswith(f"Undecided: {missed}")
+    assert "(less than 500 against less than 500 transactions/s); give lower rates" in text
+    stop = of.design.model_copy(update={"stop": Stop(max_blocks=20)})
+    for blocks in (1, 8):
+        first = [trial for trial in trials if trial.block < blocks]
+        line = block_text(
+            BlockEnded(blocks, 20, progress(first, of.model_copy(update={"design": stop})), 60.0, None)
+        )
+        assert line == (
+            f"block {blocks} of at most 20; {missed} (less than 500 against less than 500 transactions/s), "
+            "so give lower rates; no verdict is possible yet"
+        )
+
+
+def test_capacities_are_those_of_the_same_blocks() -> None:
+    of = simulated.of_blocks(8, 0.0)
+    trials = [
+        replace(trial, failure="gone", failed_by="harness", figures=None)
+        if trial.variant == "b" and trial.block in (2, 5)
+        else trial
+        for trial in simulated.simulate(of, 0.0, np.random.default_rng(6))
+    ]
+    capacities = judged(0.0, trials)[0].capacities
+    assert capacities is not None
+    assert list(capacities.baseline) == list(capacities.variant) == [0, 1, 3, 4, 6, 7]
+    not_run = [replace(trial, failure="gone", failed_by="not-run", figures=None) for trial in trials]
+    assert sentence(judged(0.0, not_run)[0], []) == (
+        "Not finished (0 of 8 blocks): b against a, oltp_read_write while p99 latency stays below 26 ms."
     )
-    assert "(less than 500 against less than 500 transactions/s); give other rates" in text
+
+
+def test_an_interval_with_an_unknown_end_has_one_end() -> None:
+    of = simulated.of_blocks(8, 2 * simulated.PLANTED)
+    trials = [
+        replace(trial, figures=replace(trial.figures, latency_p99_us=90_000.0))
+        if trial.figures and trial.variant == "b" and not trial.block
+        else trial
+        for trial in simulated.simulate(of, 2 * simulated.PLANTED, np.random.default_rng(7))
+    ]
+    text = sentence(judged(2 * simulated.PLANTED, trials)[0], [])
+    assert re.match(
+        r"b serves \d+\.\d % \(95 % interval \d\.\d or more\) fewer transactions per second", text
+    )
+
+
+def test_a_low_capacity_has_digits() -> None:
+    blocks = {0: (math.log(2.344),) * 2}, {0: (math.log(12.0), math.log(1234.4))}
+    text = Capacities(simulated.PROMISE, [1.0, 2.0], *blocks).text()
+    assert text == "12 to 1,234 against 2.34 transactions/s"
 
 
 def test_second_lines_compare_the_rates() -> None:
@@ -247,3 +306,80 @@ def test_a_variant_without_results_at_a_rate_is_not_blamed_for_its_cpu_time() ->
     ]
     text = sentence(judged(0.0, trials)[0], [])
     assert text.startswith("b has no result at "), text
+
+
+def test_rates_that_look_like_shares_are_rates(tmp_path: Path) -> None:
+    run = Run.create(tmp_path, read().with_order_seed(1), FILE.encode())
+    shares = [trial.point.rate for trial in run.schedule()]
+    # At 2.1 transactions/s the lowest rate is 1.05, which is also the highest share. There is a second probe
+    # if a call ended between rates.json and warmup_trials.json.
+    for peak in (2.1, 500.0):
+        run.set_rates(found_rates(peak), {"a": peak, "b": peak})
+        by_share = dict(zip(SHARES, found_rates(peak), strict=True))
+        assert [trial.point.rate for trial in run.schedule()] == [by_share[share or 0.0] for share in shares]
+    run.release()
+
+
+def test_a_probe_without_transactions_finds_no_rates() -> None:
+    entry: WarmupTrial = {
+        "variant": "a",
+        "workload": "w",
+        "at": {"connections": 64},
+        "length_s": 60.0,
+        "settle_s": None,
+        "series": [],
+        "failure": None,
+        "peak": 0.0,
+        "records": "",
+        "hooks": {},
+    }
+    with pytest.raises(Problem) as none:
+        run_warmup.peaks([entry])
+    assert "the trial of a that finds them failed (no transaction ended in its last part)" in str(
+        none.value.text
+    )
+
+
+def test_the_plan_says_what_the_probe_is() -> None:
+    console = Console(record=True, width=200)
+    comparison_output.describe(console, read(), None)
+    lines = console.export_text().splitlines()
+    assert any(
+        line.startswith(
+            "  load      rates of a probe over TCP, to find the capacity while p99 latency stays below"
+        )
+        for line in lines
+    )
+    assert any(line.startswith("  rates     8 rates from 50 to 105 % of the throughput of") for line in lines)
+
+
+def test_the_table_has_the_capacity_of_both_variants(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capacity = {
+        "metric": "latency_p95_us",
+        "limit_us": 20_000.0,
+        "baseline": [801, 801],
+        "variant": [None, 700],
+    }
+    making = Making(connections=(64,), rates=(700.0, 900.0))
+    run = Judged(making=making, more={"capacity": capacity}).write(tmp_path)
+    comparison_output.show(run, run.experiment())
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    cells = {row[0]: row[2:4] for row in rows if row[1:2] == ["capacity"]}
+    assert cells == {"a": ["801.0", "baseline"], "b": ["<", "700.0"]}
+
+
+@pytest.mark.parametrize(
+    ("baseline", "variant", "rates"),
+    [
+        ((-math.inf, 1.0), (1.5, 1.5), "lower rates"),
+        ((2.0, math.inf), (1.5, 1.5), "higher rates"),
+        ((2.0, math.inf), (-math.inf, 1.0), "lower and higher rates"),
+    ],
+)
+def test_the_rates_to_give_are_those_that_are_missing(
+    baseline: tuple[float, float], variant: tuple[float, float], rates: str
+) -> None:
+    assert Capacities(simulated.PROMISE, [3.0, 7.0], {0: baseline}, {0: variant}).rates_to_give() == rates
+    assert Capacities(simulated.PROMISE, [3.0, 7.0], {0: variant}, {0: baseline}).rates_to_give() == rates

@@ -162,7 +162,7 @@ def _promise_findings(experiment: Experiment) -> Iterator[Finding]:
         needed_s = math.ceil(BEYOND_MIN / lowest / load.promise.share_beyond)
         yield _warn(
             f"{load.promise.percentile} of a trial at {lowest:g} transactions/s depends on {beyond:.1f} "
-            "transactions, so capacities are noisy, and one queued transaction may break the promise.",
+            "transactions, so capacities are noisy, and a few queued ones break the promise.",
             f'Set duration = "{needed_s}s" in [load], or promise a lower percentile.',
             rate=lowest,
             beyond=beyond,

@@ -49,8 +49,8 @@ def describe(
     unit = "transactions/s" if load.is_open else "connection" if levels == [1] else "connections"
     points = f"{join_words([f'{value:g}' for value in levels])} {unit}"
     if load.needs_probe and not load.has_rates:
-        points = describe_probe(experiment)
-    promise = f", {load.promise.text()}" if load.promise else ""
+        points = "rates of a probe"
+    promise = f", to find the capacity while {load.promise.text()}" if load.promise else ""
     warmup = f"warm-up {load.warmup_allowance_s():g} s" + (" (auto)" if load.warmup_s is None else "")
     if has_warmup_trials(experiment):
         warmup = f"warm-up determined by one trial of {length_s(experiment):g} s per variant"
@@ -63,6 +63,7 @@ def describe(
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
         f"  load      {points} over {_TRANSPORTS[load.transport]}{shape}{promise}; "
         f"{read}{warmup}, measurement {load.duration_s:g} s",
+        *([f"  rates     {describe_probe(experiment)}"] if load.needs_probe and not load.has_rates else []),
         f"  design    {design_text(experiment)}, balanced random order "
         f"(order seed {design.effective_order_seed}); {_STATES[design.state]} before each {groups}; "
         f"workload seed {design.seed}",
@@ -184,10 +185,14 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
             entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
             effect = _effect(entry, entry, verdict) if entry else ("baseline", "", "")
             table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *medians, *effect)
+        one = comparison or next(iter(comparisons.values()), None)
+        title, *values = formatting.combined(one) if one else ("", "", "")
+        capacity_a, capacity_b = (value.removesuffix(" /s") for value in values)
         if comparison and len(comparison.points) > 1:
             effect = _effect(comparison.curve, comparison.points[0], verdict)
-            title, _, value = formatting.combined(comparison)
-            table.add_row(Text(variant.name), title, value.removesuffix(" /s"), "", *effect)
+            table.add_row(Text(variant.name), title, capacity_b, "", *effect)
+        elif not comparison and capacity_a:
+            table.add_row(Text(variant.name), title, capacity_a, "", "baseline", "", "")
     return table
 
 

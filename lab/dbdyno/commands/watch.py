@@ -178,15 +178,17 @@ class _Live(_Plain):
 def block_text(ended: progress.BlockEnded) -> str:
     """The line after a block: "block 9 of at most 20: b -2.1 to +10.5 %, ±6.3 %; about 5 more blocks"."""
     text = f"block {ended.blocks} of at most {ended.at_most}"
-    known = [one for one in ended.look.comparisons if one.interval_percent is not None]
+    compared = ended.look.comparisons
+    known = [one for one in compared if one.interval_percent is not None and not one.note]
     if known:
         one = max(known, key=_expected)
         low, high = (signed(end) for end in one.interval_percent or ())
         text += f": {one.variant} {low} to {high} %"
         if one.half_width_percent is not None:
             text += f", ±{one.half_width_percent:.1f} %"
-        if len(ended.look.comparisons) > 1:
-            text += f" (the least precise of {len(ended.look.comparisons)} comparisons)"
+        if len(compared) > 1:
+            text += f" (the least precise of {len(compared)} comparisons)"
+    text += "".join(f"; {note}" for note in dict.fromkeys(one.note for one in compared) if note)
     if ended.why is not None:
         return f"{text}; {ENDS[ended.why]}"
     expected = ended.blocks_expected

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from dbdyno.experiment.base import DURATION_S_MAX, Model
+from dbdyno.experiment.metrics import percentile_of
 
 # The rates of a promise without `rate`, as shares of the weaker variant's highest throughput.
 SHARES = tuple(round(0.5 * 2.1 ** (step / 7.0), 4) for step in range(8))
@@ -70,13 +71,20 @@ class Promise(Model):
     @property
     def share_beyond(self) -> float:
         """The share of the transactions that may take longer than the limit."""
-        return {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p99.9": 0.001}[self.percentile]
+        percent = percentile_of(self.metric)
+        assert percent is not None, "the figure is a percentile"
+        return round(1.0 - percent / 100.0, 6)
 
     def text(self) -> str:
         """The promise as a clause: "p99 latency stays below 20 ms"."""
         limit_s = self.limit_s
         limit = f"{limit_s:g} s" if limit_s >= 1.0 else f"{limit_s * 1e3:g} ms"
         return f"{self.percentile} latency stays below {limit}"
+
+
+def rate_text(rate: float) -> str:
+    """A rate or capacity as text, without the unit: 1,234, 56.7, 0.89."""
+    return f"{rate:,.0f}" if rate >= 100.0 else f"{rate:.3g}"
 
 
 def found_rates(peak: float) -> list[float]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from dbdyno.experiment.model import Load
-from dbdyno.experiment.promise import Promise
+from dbdyno.experiment.promise import Promise, rate_text
 from dbdyno.stats.capacity import log_capacity
 from dbdyno.stats.paired import LogBounds, Ratios, ratio_bounds
 from dbdyno.store import verdict
@@ -22,20 +22,20 @@ from dbdyno.store.measured import MeasuredTrial
 
 @dataclass(frozen=True)
 class Capacities:
-    """The capacities of the two variants of a comparison, in the blocks that have a result at every rate."""
+    """The capacities of the two variants of a comparison, in the blocks in which both have a result at every
+    rate.
+    """
 
     promise: Promise
+    # The measured rates in increasing order.
+    rates: Sequence[float]
     # Block -> bounds of the logarithm.
     baseline: Mapping[int, LogBounds]
     variant: Mapping[int, LogBounds]
 
     def ratios(self) -> Ratios:
         """The log ratios of variant to baseline, per block."""
-        bounds = {
-            block: ratio_bounds(base, self.variant[block])
-            for block, base in self.baseline.items()
-            if block in self.variant
-        }
+        bounds = {block: ratio_bounds(base, self.variant[block]) for block, base in self.baseline.items()}
         return Ratios(
             {block: low for block, (low, _) in bounds.items()},
             {block: high for block, (_, high) in bounds.items()},
@@ -54,19 +54,40 @@ class Capacities:
         """The medians of variant and baseline: 760 against 801 transactions/s."""
         return f"{_text(_median(self.variant))} against {_text(_median(self.baseline))} transactions/s"
 
+    def missed_text(self) -> str:
+        """That the rates do not contain the capacities."""
+        low, high = self.rates[0], self.rates[-1]
+        return f"the rates from {low:g} to {high:g} transactions/s do not contain both capacities"
+
+    def rates_to_give(self) -> str:
+        """The rates that contain the capacities, if those of the experiment do not."""
+        match _median(self.baseline), _median(self.variant):
+            case ((_, float()), (None, float())) | ((None, float()), (_, float())):
+                return "lower rates"
+            case ((float(), _), (float(), None)) | ((float(), None), (float(), _)):
+                return "higher rates"
+        return "lower and higher rates"
+
 
 def capacities(trials: Sequence[MeasuredTrial], load: Load, baseline: str, variant: str) -> Capacities | None:
     """The capacities of two variants under one workload, whose trials these are; None without a promise."""
     if load.promise is None:
         return None
+    rates = sorted(float(point.as_dict()["rate"]) for point in load.points())
+    of_baseline, of_variant = (_of(trials, rates, load.promise, name) for name in (baseline, variant))
+    blocks = [block for block in of_baseline if block in of_variant]
     return Capacities(
-        load.promise, _of(trials, load, load.promise, baseline), _of(trials, load, load.promise, variant)
+        load.promise,
+        rates,
+        {block: of_baseline[block] for block in blocks},
+        {block: of_variant[block] for block in blocks},
     )
 
 
-def _of(trials: Sequence[MeasuredTrial], load: Load, promise: Promise, variant: str) -> dict[int, LogBounds]:
+def _of(
+    trials: Sequence[MeasuredTrial], rates: Sequence[float], promise: Promise, variant: str
+) -> dict[int, LogBounds]:
     """Block -> bounds of the log capacity of a variant, in the order of `trials`."""
-    rates = sorted(float(point.as_dict()["rate"]) for point in load.points())
     blocks: dict[int, dict[float, MeasuredTrial]] = {}
     for trial in trials:
         if trial.variant == variant and trial.is_result:
@@ -111,8 +132,9 @@ def _text(ends: tuple[float | None, float | None]) -> str:
         case None, None:
             return "an unknown number"
         case None, float(high):
-            return f"less than {high:,.0f}" if high > 0.0 else "0"
+            return f"less than {rate_text(high)}" if high > 0.0 else "0"
         case float(low), None:
-            return f"more than {low:,.0f}"
-        case low, high:
-            return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+            return f"more than {rate_text(low)}"
+        case float(low), float(high) if low != high:
+            return f"{rate_text(low)} to {rate_text(high)}"
+    return rate_text(ends[0] or 0.0)

@@ -146,13 +146,16 @@ def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
     capacities, ends, change_percent = comparison.capacities, effect.interval_percent, effect.effect_percent
     assert capacities is not None, "the caller has checked it"
     assert ends is not None, "a significant effect has an interval"
-    if is_ratio(change_percent) or has_no_estimate(effect) or not all(map(math.isfinite, ends)):
+    if is_ratio(change_percent) or has_no_estimate(effect):
         relation = better(comparison.scale.metric, faster=faster)
         shown = f"{_effect(comparison, effect)}, {_where(comparison)}"
         return f"{comparison.variant} {relation} {comparison.baseline}: {shown}"
     digits = decimals_for((change_percent, *ends))
     low, high = sorted(abs(end) for end in ends)
-    inside = f"{confidence(effect.alpha)} {low:.{digits}f} to {high:.{digits}f}"
+    is_known = ends[0] > -100.0 and ends[1] < math.inf
+    inside = (
+        f"{confidence(effect.alpha)} {low:.{digits}f} {f'to {high:.{digits}f}' if is_known else 'or more'}"
+    )
     size = f"{abs(change_percent):.{digits}f} % ({inside}) {'more' if faster else 'fewer'}"
     return (
         f"{comparison.variant} serves {size} "
@@ -234,10 +237,9 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
         )
     text = f"Undecided: {text}"
     if is_unknown(effect) and comparison.capacities is not None:
-        rates = [next(iter(pairs.at.values())) for pairs in comparison.pairs]
+        capacities = comparison.capacities
         text = (
-            f"Undecided: the rates from {min(rates):g} to {max(rates):g} transactions/s do not contain the "
-            f"capacities, {_where(comparison)}; give other rates"
+            f"Undecided: {capacities.missed_text()}, {_where(comparison)}; give {capacities.rates_to_give()}"
         )
     elif is_unknown(effect):
         name = metric_text(comparison.scale.metric)
@@ -327,7 +329,8 @@ def _where(comparison: Comparison) -> str:
     """Workload and loads; with a promise, workload, promise and capacities."""
     if comparison.capacities is not None:
         capacities = comparison.capacities
-        return f"{comparison.workload} while {capacities.promise.text()} ({capacities.text()})"
+        known = f" ({capacities.text()})" if capacities.baseline else ""
+        return f"{comparison.workload} while {capacities.promise.text()}{known}"
     return f"{comparison.workload} {loads([pair.at for pair in comparison.pairs])}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from dbdyno.experiment.family import is_factorial
@@ -31,6 +31,7 @@ from dbdyno.judge.factorial import Contrasts, judge_contrasts, verdicts
 from dbdyno.judge.gate import is_forbidden, result
 from dbdyno.judge.outlook import blocks_for
 from dbdyno.judge.slice_rounds import few_rounds
+from dbdyno.judge.wording import is_unknown
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store import Run, verdict
@@ -59,6 +60,8 @@ class ComparisonProgress:
     half_width_percent: float | None
     # 0 if the comparison has its answer; None if nothing can be expected.
     blocks_still_expected: int | None
+    # Why more blocks will not help, for the user; "" if they may.
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,14 +145,17 @@ def _of_comparisons(
     different = [one for one in comparisons if not one.is_identical] or comparisons
     least = _blocks_of_further_metrics(experiment)
     return _progress(
-        _entry(
-            one.variant,
-            one.workload,
-            one.judged,
-            experiment,
-            is_answered=_is_answered(one, comparisons, experiment, found),
-            is_blocked=_is_blocked(one, comparisons, experiment),
-            least=max(0, least - one.blocks[0]),
+        replace(
+            _entry(
+                one.variant,
+                one.workload,
+                one.judged,
+                experiment,
+                is_answered=_is_answered(one, comparisons, experiment, found),
+                is_blocked=_is_blocked(one, comparisons, experiment),
+                least=max(0, least - one.blocks[0]),
+            ),
+            note=_note(one),
         )
         for one in different
     )
@@ -159,6 +165,13 @@ def _blocks_of_further_metrics(experiment: Experiment) -> int:
     """The minimum number of blocks with which the further metrics can have verdicts; 0 without such."""
     further = experiment.metrics[1:]
     return verdict_test(experiment, further[0]).blocks_needed if further else 0
+
+
+def _note(comparison: Comparison) -> str:
+    capacities, overall = comparison.capacities, comparison.judged.overall
+    if capacities is None or overall is None or not is_unknown(overall):
+        return ""
+    return f"{capacities.missed_text()} ({capacities.text()}), so give {capacities.rates_to_give()}"
 
 
 def _progress(found: Iterable[ComparisonProgress]) -> Progress:

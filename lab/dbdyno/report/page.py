@@ -118,6 +118,7 @@ def _load(report: Report) -> str:
     if load.is_open:
         busy = formatting.load("connections", load.connections[0])
         text = f"open loop, {load.arrivals} arrivals, at most {busy} busy"
+        text += f", to find the capacity while {load.promise.text()}" if load.promise else ""
     return f"{text}; {load.shape.text()}" if load.shape else text
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.promise import found_rates
+from dbdyno.experiment.promise import found_rates, rate_text
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
@@ -292,9 +292,11 @@ class _Comparison:
         self._experiment.load.set_found_rates(tuple(rates))
         by_index = {trial.index: trial for trial in self._run.schedule()}
         self._todo = [by_index[trial.index] for trial in self._todo]
-        reached = ", ".join(f"{name} {peak:,.0f}/s" for name, peak in peaks.items())
+        reached = ", ".join(f"{name} {rate_text(peak)}" for name, peak in peaks.items())
         self._coordinator.require(Moment.DESIGN, Context(self._experiment))
-        self._coordinator.step(f"rates: {rates[0]:g} to {rates[-1]:g} transactions/s ({reached})")
+        self._coordinator.step(
+            f"rates: {rates[0]:g} to {rates[-1]:g} transactions/s (the closed loops had {reached})"
+        )
 
     def _plan_repeats(self) -> list[Trial]:
         """Add the trials of repeated blocks to the run and return them; the second call returns none."""

@@ -198,9 +198,10 @@ def peaks(entries: Sequence[WarmupTrial]) -> dict[str, float]:
     """Variant -> its highest throughput. Raises Problem if a trial failed."""
     for entry in entries:
         if not entry.get("peak"):
+            why = entry["failure"] or "no transaction ended in its last part"
             raise Problem(
                 f"the rates of the promise are unknown: the trial of {entry['variant']} that finds them "
-                f"failed ({entry['failure']})",
+                f"failed ({why})",
                 "Give rate = [...] in [load], or lower connections",
                 ExitCode.NOT_COMPARABLE,
             )

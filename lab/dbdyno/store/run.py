@@ -13,6 +13,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -195,9 +196,13 @@ class Run:
 
         `peaks` are the highest throughputs of the variants. Raises StoreProblem.
         """
+        planned, load = self.schedule(), self.experiment().load
+        before = load.points()
         files.write_json(self.path / RATES, {"schema": 1, "rates": list(rates), "peaks": dict(peaks)})
-        self.experiment().load.set_found_rates(tuple(rates))
-        files.write_json(self.path / "schedule.json", [_planned_trial(trial) for trial in self.schedule()])
+        load.set_found_rates(tuple(rates))
+        with_rate = dict(zip(before, load.points(), strict=True))
+        with_rates = [replace(trial, point=with_rate[trial.point]) for trial in planned]
+        files.write_json(self.path / "schedule.json", [_planned_trial(trial) for trial in with_rates])
 
     def append_schedule(self, trials: Iterable[Trial]) -> None:
         """Append trials to the schedule. Raises StoreProblem."""
