@@ -139,16 +139,15 @@ def test_where_no_rate_breaks_the_promise_only_a_bound_is_known() -> None:
     assert "(more than 1,050 against 789 transactions/s)" in text
 
 
-@pytest.mark.parametrize(("backlog", "is_kept"), [(0, True), (90, True), (110, False)])
-def test_a_trial_breaks_the_promise_if_more_transactions_wait_than_may_be_late(
-    backlog: int, is_kept: bool
+@pytest.mark.parametrize(("at_most", "is_kept"), [({}, False), ({"latency_p99_us": 30_000.0}, True)])
+def test_a_trial_breaks_the_promise_if_more_transactions_are_unknown_than_may_be_late(
+    at_most: dict[str, float], is_kept: bool
 ) -> None:
     of = simulated.of_blocks(8, 0.0)
     late: dict[str, Any] = {
         "latency_p99_us": 1_000.0,
         "censored": ("latency_p99_us",),
-        "events": 10_000,
-        "backlog": backlog,
+        "at_most": at_most,
     }
     trials = [
         replace(trial, figures=replace(trial.figures, **late))

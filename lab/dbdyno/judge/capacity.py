@@ -109,15 +109,12 @@ def _capacity(rates: Sequence[float], trials: Sequence[MeasuredTrial], promise: 
 
 
 def _latency(trial: MeasuredTrial, promise: Promise) -> float:
-    """The promised percentile of a trial; infinite if more transactions are unknown than may be beyond it.
+    """The promised percentile of a trial; infinite if as many transactions are unknown as may be beyond it.
 
     A few that wait at the end make it a bound too, which is hardly below the true percentile.
     """
-    figures, value = trial.figures, trial.value(promise.metric)
-    if figures is None or promise.metric not in figures.censored or value > promise.limit_us:
-        return value
-    unknown = figures.backlog + figures.dropped
-    return math.inf if unknown > promise.share_beyond * (figures.events + unknown) else value
+    low, high = trial.figures.bounds(promise.metric) if trial.figures else (math.inf, math.inf)
+    return low if low > promise.limit_us or math.isfinite(high) else math.inf
 
 
 def _median(by_block: Mapping[int, LogBounds]) -> tuple[float | None, float | None]:
