@@ -34,6 +34,7 @@ from dbdyno.judge.stopping import progress
 from dbdyno.problem import Problem
 from dbdyno.run import plan as run_plan
 from dbdyno.run import warmup as run_warmup
+from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.progress import BlockEnded
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.stats.capacity import BEYOND_MAX, log_capacity
@@ -277,7 +278,7 @@ def test_a_percentile_of_few_transactions_is_a_warning() -> None:
 
 
 def test_found_rates_are_part_of_the_run(tmp_path: Path) -> None:
-    experiment = read().with_order_seed(1)
+    experiment = choose_pairing(read().with_order_seed(1))
     assert [point.rate for point in experiment.load.points()] == list(SHARES)
     run = Run.create(tmp_path, experiment, FILE.encode())
     rates = found_rates(1_000.0)
