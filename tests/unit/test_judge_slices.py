@@ -166,6 +166,23 @@ def test_a_server_that_does_nothing_in_any_slice_failed(tmp_path: Path) -> None:
     assert failed == {"server"}
 
 
+def test_a_connection_that_is_lost_in_a_guard_time_is_reported(tmp_path: Path) -> None:
+    whole = in_slices(lambda _trial, _number: 100)
+    errors = {"errors": {"1213": 3, "2013": 2}, "error_classes": {"1213": "deadlock", "2013": "lost"}}
+
+    def spoil(trial: Trial, records: Records) -> Records:
+        records = whole(trial, records)
+        records[-1]["data"]["phases"]["measure"] |= errors if trial.variant == "b" else {}
+        return records
+
+    verdict = judged(tmp_path, Making(connections=(10,), spoil=spoil, facts=FACTS))
+    (found,) = [one for one in verdict["checks"] if one["code"] == "D05"]
+    assert found["subject"] == "b"
+    assert "x 2013)" in found["text"]
+    assert "1213" not in found["text"]
+    assert "closes idle connections" in found["fix"]
+
+
 def test_a_drift_over_the_slices_is_found(tmp_path: Path) -> None:
     def events(trial: Trial, number: int) -> int:
         return 100 + (2 * number if trial.variant == "b" else 0) + trial.block % 2

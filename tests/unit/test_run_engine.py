@@ -187,10 +187,29 @@ def test_the_limits_of_a_slice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
 ) -> None:
     engine = broken(tmp_path, SLICED + "sys.stdin.readline(); " + body)
-    with SlicedRun(PLAN, binary=engine.binary) as run:
+    phases = {"measure_us": 0, "drain_us": 100_000}
+    plan = {**PLAN, "phases": phases, "reconnect": {"give_up_us": 200_000}}
+    with SlicedRun(plan, binary=engine.binary, transaction_s_max=0.1) as run:
         # A limit of silence would end a slice that is longer.
         monkeypatch.setattr(engines, "CONNECT_S_MAX", 0.0)
-        monkeypatch.setattr(engines, "PAUSE_S_MAX", 0.4)
+        assert run.pause_s_max == pytest.approx(0.4)
         monkeypatch.setattr(engines, "STOP_S_MAX", 0.4)
         with pytest.raises(EngineProblem, match=message):
             run.run_slice(1, 1000)
+
+
+def test_ctrl_c_in_a_slice_lets_the_engine_report(tmp_path: Path) -> None:
+    engine = broken(
+        tmp_path,
+        SLICED
+        + "def stop(*_): write('end', reason='interrupted'); sys.stdout.flush(); sys.exit(130)\n"
+        + "signal.signal(signal.SIGINT, stop); sys.stdin.readline(); time.sleep(60)",
+    )
+    lines: list[bytes] = []
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    with SlicedRun(PLAN, binary=engine.binary, on_line=lines.append) as run:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            run.run_slice(1, 1000)
+    assert b"interrupted" in lines[-1]
+    assert run._process.returncode == 130

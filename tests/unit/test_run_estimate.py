@@ -30,6 +30,7 @@ EXPERIMENT = Experiment(
     variants=(Variant(name="a"), Variant(name="b")),
 )
 PLANNED = schedule(EXPERIMENT)
+TRIAL_S = 7.0 + TRIAL_OVERHEAD_S
 
 
 def begun(todo: tuple[Trial, ...] = PLANNED, **plan: float) -> Estimate:
@@ -44,6 +45,12 @@ def test_the_first_estimate_is_all_of_the_plan() -> None:
     assert estimate.left_s() == pytest.approx(expected)
 
 
+def test_slices_are_whole() -> None:
+    design = EXPERIMENT.design.model_copy(update={"pairing": "slices", "slice_s": 3.0})
+    estimate = Estimate(EXPERIMENT.model_copy(update={"design": design}))
+    assert estimate.trials_s(PLANNED[:1]) == pytest.approx(3.0 + 6.0 + TRIAL_OVERHEAD_S)
+
+
 def test_a_group_costs_the_copy_of_its_data() -> None:
     difference_s = begun(group_rows=50_000_000).left_s() - begun().left_s()
     assert difference_s == pytest.approx(16 * 50e6 * ROW_BYTES / COPY_BYTES_PER_S)
@@ -55,9 +62,10 @@ def test_it_learns_what_a_group_costs_and_ends_at_nothing() -> None:
         for trial in PLANNED[3 * group : 3 * group + 3]:
             estimate.listen(progress.TrialEnded(trial, "", 1.0))
         # Ten seconds on top of what was planned.
-        estimate.listen(progress.GroupEnded(3, 3 * estimate.trial_s + 10.0))
+        trials = PLANNED[3 * group : 3 * group + 3]
+        estimate.listen(progress.GroupEnded(trials, 3 * TRIAL_S + 10.0))
         left = 15 - group
-        assert estimate.left_s() == pytest.approx(left * (3 * estimate.trial_s + 10.0))
+        assert estimate.left_s() == pytest.approx(left * (3 * TRIAL_S + 10.0))
     assert estimate.left_s() == 0.0
 
 
@@ -65,7 +73,7 @@ def test_the_test_starts_teach_before_the_first_group() -> None:
     estimate = begun(test_starts=2)
     estimate.listen(progress.TestStartEnded(1.0))
     estimate.listen(progress.TestStartEnded(2.0))
-    assert estimate.left_s() == pytest.approx(48 * estimate.trial_s + 16 * 1.5)
+    assert estimate.left_s() == pytest.approx(48 * TRIAL_S + 16 * 1.5)
 
 
 def test_loaded_data_cost_no_more_time() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import time
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import jsonschema
 import pytest
 
 from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.servers.admin import connection, mysql
 from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.admin.mysql import MySQLAdmin
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.servers.kinds.remote_protocol import RemotePostgreSQL
 from dbdyno.servers.server import ServerProblem
@@ -153,3 +158,39 @@ def test_a_setting_that_postgresql_wrote_down_and_did_not_read_is_taken_back(bef
     assert (
         RemotePostgreSQL().revert_sql("work_mem", before) == f"ALTER SYSTEM {back}; SELECT pg_reload_conf()"
     )
+
+
+def test_a_server_that_accepts_and_says_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (connection, mysql):
+        monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        admin = MySQLAdmin(mysql.connector(host="127.0.0.1", port=silent.getsockname()[1], user="u"))
+        began = time.monotonic()
+        with pytest.raises(ServerProblem, match="timed out"):
+            admin.query("SELECT 1")
+        assert time.monotonic() - began < 10.0
+        silent.accept()
+        silent.settimeout(0.0)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+
+
+@pytest.mark.parametrize(("lost_after_s", "attempts"), [(0.0, 2), (0.2, 1)])
+def test_a_statement_is_sent_again_only_if_its_connection_is_lost_at_once(
+    monkeypatch: pytest.MonkeyPatch, lost_after_s: float, attempts: int
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 0.1)
+    opened = []
+
+    class Lossy(MySQLAdmin):
+        def _run(self, sql: str) -> list[tuple[Any, ...]]:
+            time.sleep(lost_after_s)
+            raise OSError(f"lost in {sql}")
+
+    def connect() -> IO[str]:
+        opened.append(1)
+        return Path(os.devnull).open()
+
+    with pytest.raises(ServerProblem, match="lost in SELECT 1"):
+        Lossy(connect).query("SELECT 1")
+    assert len(opened) == attempts

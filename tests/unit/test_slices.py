@@ -12,7 +12,7 @@ from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import from_document
 from dbdyno.experiment.schedule import round_order, schedule
-from dbdyno.experiment.slices import rounds, slice_s
+from dbdyno.experiment.slices import load_s, rounds, slice_s
 from dbdyno.run import pairing
 from dbdyno.run.alternating import complete_points
 from dbdyno.run.pairing import choose_pairing
@@ -105,6 +105,24 @@ def test_each_variant_gets_its_duration_and_its_warmup_in_whole_slices() -> None
     assert rounds(read(design__slice="100ms"), "oltp_point_select", 8, 0.3) == (3, 20)
 
 
+def test_the_load_of_a_trial_is_whole_slices() -> None:
+    assert load_s(read(), "oltp_point_select", 8, 0.6) == pytest.approx((0.75, 2.0))
+    assert load_s(read(design__slice="1500ms"), "oltp_point_select", 8, 0.6) == pytest.approx((1.5, 3.0))
+    assert load_s(read(design__pairing="trials"), "oltp_point_select", 8, 0.6) == (0.6, 2.0)
+
+
+@pytest.mark.parametrize("state", ["restore", "restart"])
+def test_servers_that_dbdyno_does_not_start_are_neither_restored_nor_restarted(state: str) -> None:
+    commands = {name: ["true"] for name in ("start", "stop", "restore")}
+    variants = [
+        {"name": n, "server": {"kind": "command", "url": f"mysql://{n}@{n}/{n}", **commands}} for n in "ab"
+    ]
+    for allowed in ("reset", "preserve"):
+        read(design__state=allowed, variant=variants)
+    (problem,) = set(errors(design__state=state, variant=variants).values())
+    assert problem.endswith("dbdyno restores and restarts only servers that it starts")
+
+
 def test_the_order_in_a_round_is_random_and_the_same_in_a_resumed_run() -> None:
     experiment = read(variant=[{"name": "a"}, {"name": "b"}, {"name": "c"}])
     trials = schedule(experiment)
@@ -144,6 +162,15 @@ def test_the_order_in_a_round_is_random_and_the_same_in_a_resumed_run() -> None:
         ),
         (
             {"variant": [{"name": n, "server": {"variables": {"port": 3399}}} for n in "ab"]},
+            "variant[b].server.variables.port",
+        ),
+        (
+            {
+                "variant": [
+                    {"name": n, "server": {"variables": {"port": port}}}
+                    for n, port in (("a", 3399), ("b", "3399"))
+                ]
+            },
             "variant[b].server.variables.port",
         ),
         (

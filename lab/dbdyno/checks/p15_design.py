@@ -11,6 +11,7 @@ from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import family_size
 from dbdyno.experiment.metrics import CPU
 from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.experiment.slices import load_s
 from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
 from dbdyno.judge.decision import verdict_test
@@ -135,9 +136,13 @@ def _stop_findings(experiment: Experiment, stop: Stop, sentences: int, needed: i
             blocks_needed=needed,
             sentences=sentences,
         )
-    load = experiment.load
-    trials = len(experiment.variants) * len(experiment.workloads) * len(load.points())
-    least_s = needed * trials * (load.duration_s + (load.warmup_s or 0.0))
+    warmup_s = experiment.load.warmup_s or 0.0
+    of_variant_s = sum(
+        sum(load_s(experiment, workload.title, point.connections, warmup_s))
+        for workload in experiment.workloads
+        for point in experiment.load.points()
+    )
+    least_s = needed * len(experiment.variants) * of_variant_s
     if least_s > stop.max_time_s:
         yield _warn(
             f"max_time = {format_duration(stop.max_time_s)} allows for no verdict: it needs {needed} blocks"

@@ -90,6 +90,15 @@ def can_alternate(experiment: Experiment) -> bool:
     )
 
 
+def load_s(experiment: Experiment, title: str, connections: int, warmup_s: float) -> tuple[float, float]:
+    """Seconds of load of a trial: of its warm-up and of its measurement. In slices both are whole slices."""
+    if experiment.design.pairing != "slices":
+        return warmup_s, experiment.load.duration_s
+    length_s = slice_s(experiment, title, connections)
+    warmup, counted = rounds(experiment, title, connections, warmup_s)
+    return warmup * length_s, counted * length_s
+
+
 def find_errors(experiment: Experiment) -> Iterator[InputError]:
     """Errors of an experiment in slices, and of a slice without them."""
     design = experiment.design
@@ -147,10 +156,13 @@ def _server_errors(experiment: Experiment) -> Iterator[InputError]:
         allowed = ("restore",) if server.is_private else ("reset", "preserve")
         if state not in allowed and state in server.states():
             problem = f"in slices the servers of {name!r} and of the other variants run at the same time"
+            if not server.is_private:
+                problem += ", and dbdyno restores and restarts only servers that it starts"
             states = " or ".join(f'state = "{one}"' for one in allowed)
             yield InputError("design.state", state, problem, f"Write {states}")
         port, location = server.variables.get("port"), server.data_location
-        place = port if server.is_private else location and location[:2]
+        # A number or a text; both are the same option.
+        place = str(port) if server.is_private and port is not None else location and location[:2]
         if place is not None and place in places:
             what = f"port {port}" if server.is_private else "server"
             problem = f"{places[place]!r} has the same {what}, and in slices both run at the same time"

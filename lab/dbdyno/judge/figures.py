@@ -25,6 +25,8 @@ PERCENTILES = {
     "latency_p99_us": 99.0,
     "latency_p999_us": 99.9,
 }
+# Error classes of an outage: a connection was lost, or a new one was refused.
+OUTAGE_CLASSES = ("lost", "refused")
 
 
 def figures(recording: Recording, window: Window, further: Mapping[str, float] | None = None) -> Figures:
@@ -34,9 +36,7 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
     """
     parts = _parts(recording, window)
     events = sum(part["events"] for part in parts)
-    errors: Counter[str] = Counter()
-    for part in parts:
-        errors.update(part["errors"])
+    errors, classes = _errors(recording, parts)
     low_us = min(low for part in parts if (low := part["latency_min_us"]) is not None)
     high_us = max(high for part in parts if (high := part["latency_max_us"]) is not None)
     further = further or {}
@@ -60,7 +60,7 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         censored=tuple(censored),
         at_most={name: one.at_most_us for name, one in latencies.items() if math.isfinite(one.at_most_us)},
         errors=dict(sorted(errors.items())),
-        error_classes=merge_classes(part.get("error_classes", {}) for part in parts),
+        error_classes=classes,
         errors_per_1000=sum(errors.values()) / events * 1000.0,
         dropped=dropped,
         backlog=intervals[-1].get("backlog", 0) if intervals else 0,
@@ -70,6 +70,23 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in generators), default=0.0),
         generator_steal=_generator_mean(generators, "steal"),
     )
+
+
+def _errors(recording: Recording, parts: Sequence[Span]) -> tuple[dict[str, int], dict[str, str]]:
+    """Number and class of each error code.
+
+    In slices, those of an outage are counted over the whole trial: a connection that was closed while the
+    load was paused is lost in the guard time, which belongs to no part.
+    """
+    errors: Counter[str] = Counter()
+    for part in parts:
+        errors.update(part["errors"])
+    classes = merge_classes(part.get("error_classes", {}) for part in parts)
+    if not recording.is_sliced:
+        return errors, classes
+    of_trial = recording.measure.get("error_classes", {})
+    outage = {code: one for code, one in of_trial.items() if one in OUTAGE_CLASSES}
+    return {**errors, **{code: recording.measure["errors"][code] for code in outage}}, {**classes, **outage}
 
 
 def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:

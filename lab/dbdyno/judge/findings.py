@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from dbdyno.finding import Finding
-from dbdyno.judge.figures import merge_classes
+from dbdyno.judge.figures import OUTAGE_CLASSES, merge_classes
 from dbdyno.judge.recording import Recording
 from dbdyno.judge.wording import change, count, finite, interval
 from dbdyno.stats.paired import Effect
@@ -33,8 +33,6 @@ _GENERATOR_PROBLEMS = {
 ERRORS_PER_1000 = 1.0
 ERRORS_RATIO = 2.0
 ERRORS_NOTEWORTHY = 0.1
-# D05: error classes of an outage: a connection was lost, or a new one was refused.
-OUTAGE_CLASSES = ("lost", "refused")
 # R03 is a stop if more than one trial and more than this share of all trials have contradictory numbers.
 CONTRADICTORY_SHARE = 0.05
 # D04 is a stop above this share of statements with row-count mismatches, and a note up to CONFLICT_SHARE. So
@@ -347,6 +345,11 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
         for lost in by_trial.values():
             total.update(lost)
         listed = ", ".join(f"{number} x {code}" for code, number in total.most_common())
+        idle = ""
+        if any(trial.slices for trial in trials):
+            idle = (
+                ", or closes idle connections, as they are between slices (wait_timeout, a proxy's timeout)"
+            )
         yield Finding(
             "D05",
             "warn",
@@ -355,8 +358,8 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
             "outage",
             {"trials": {str(index): lost for index, lost in by_trial.items()}},
             variant,
-            fix="Find out from the server's log whether it restarted. With on_lost = 'stop' in [load] such a "
-            "trial counts as a failure of its server",
+            fix=f"Find out from the server's log whether it restarted{idle}. With on_lost = 'stop' in [load] "
+            "such a trial counts as a failure of its server",
         )
 
 

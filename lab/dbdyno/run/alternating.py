@@ -2,10 +2,11 @@
 
 ::
 
-    for each point:  connect one paused engine per variant
+    for each point:  before_trial of each variant
+                     pre-warm and connect one paused engine per variant
                      rounds of the warm-up, then rounds that count:
                          one slice of each variant, in random order
-                     finish every engine, store the trials
+                     finish every engine, then after_trial of each variant; store the trials
 
 All servers run, and only one of them has load at any time. So the machine's speed, which drifts over seconds,
 is the same for all variants of a round.
@@ -21,7 +22,7 @@ from contextlib import ExitStack
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial, round_order
-from dbdyno.experiment.slices import rounds
+from dbdyno.experiment.slices import load_s, rounds
 from dbdyno.finding import Finding
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
@@ -37,7 +38,7 @@ from dbdyno.store.warmup_trial import derived_warmup_s
 
 # Maximum share of the time in which the work of the servers is read.
 METER_SHARE = 0.01
-# An idle server may use this share of the servers' CPUs, half of what other processes may use (D06): its work
+# An idle server may use this share of its CPUs, half of what other processes may use (D06): its work
 # is foreign load for the other variants, but recurs in every round.
 IDLE_SHARE_MAX = 0.05
 
@@ -102,7 +103,9 @@ def _run_point(
     experiment, run = coordinator.experiment, coordinator.run
     derived_s = derived_warmup_s(run)
     warmup_s = experiment.load.warmup_allowance_s() if derived_s is None else derived_s
-    warmup, counted = rounds(experiment, trials[0].workload, trials[0].point.connections, warmup_s)
+    load = trials[0].workload, trials[0].point.connections, warmup_s
+    warmup, counted = rounds(experiment, *load)
+    _, of_each_s = load_s(experiment, *load)
     meter = combine(
         [
             create_meter(experiment, experiment.variant(trial.variant), _description(contexts[trial.variant]))
@@ -117,19 +120,26 @@ def _run_point(
                     experiment,
                     trial,
                     warmup,
+                    len(trials) * of_each_s,
                     server=_server(contexts[trial.variant]),
                     description=_description(contexts[trial.variant]),
                 )
             )
             for trial in trials
         }
+        # All hooks run first: one that empties a cache would undo the pre-warming of another variant.
         for one in sliced.values():
+            one.prepare()
+        _abandon(sliced)
+        for one in _running(sliced):
             one.connect(coordinator.engine.binary)
         # On the load generator's CPUs this process takes no time from the servers.
         with on_cpus(experiment.client.cpus):
             foreign = _run_rounds(experiment, trials[0], sliced, (warmup, counted), meter)
         for one in _running(sliced):
             one.end_measurement(foreign)
+        for one in sliced.values():
+            one.end_load()
         return {name: one.finish() for name, one in sliced.items()}
 
 
@@ -178,17 +188,22 @@ def _idle_findings(trial: Trial, server: ServerRecord, context: Context) -> list
     if idle is None or idle["seconds"] <= 0.0:
         return []
     assert context.variant is not None, "the server is that of a variant"
-    cpus = len(server_cpus(context.variant.server.cpus))
+    cpus = server_cpus(context.variant.server.cpus)
+    others = [one for one in context.experiment.variants if one.name != trial.variant]
+    is_shared = any(cpus & server_cpus(one.server.cpus) for one in others)
     # The kernel counts CPU time in ticks, and one at each end may be wrong.
     busy_s = max(0.0, idle["cpu_s"] - 2.0 / TICKS_PER_S)
-    share, mib = busy_s / idle["seconds"] / cpus, idle["write_bytes"] / idle["seconds"] / 2**20
+    share, mib = busy_s / idle["seconds"] / len(cpus), idle["write_bytes"] / idle["seconds"] / 2**20
     if share <= IDLE_SHARE_MAX:
         return []
     evidence = {"trial": trial.index, "share": round(share, 4), "write_mib_per_s": round(mib, 3)}
+    effect = (
+        "took this from them" if is_shared else "has CPUs of its own, but may have slowed down their disk"
+    )
     text = (
-        f"{trial.variant} used {100 * share:.0f} % of the servers' CPUs, and wrote {mib:.1f} MiB/s, while "
+        f"{trial.variant} used {100 * share:.0f} % of its server's CPUs, and wrote {mib:.1f} MiB/s, while "
         f"other variants had load (trial {trial.index:04d}; limit {100 * IDLE_SHARE_MAX:.0f} % of the CPUs): "
-        "it took this from them."
+        f"it {effect}."
     )
     fix = 'Set a longer slice in [design], or pairing = "trials".'
     return [Finding("R11", "note", text, evidence, trial.variant, fix=fix)]

@@ -381,7 +381,7 @@ class _Comparison:
             self._require_results(trials, {first.variant: reasons})
             self._add_groups(first, waiting_groups)
         data.finish_group(server, [self._server_of(later[0]) for later in waiting_groups])
-        self._coordinator.listen(progress.GroupEnded(len(trials), time.monotonic() - began))
+        self._coordinator.listen(progress.GroupEnded(tuple(trials), time.monotonic() - began))
 
     def _run_groups_in_slices(
         self, data: DataState, slots: Slots, waiting_groups: deque[list[Trial]]
@@ -407,7 +407,7 @@ class _Comparison:
             data.finish_group(server, [*(later for later in following if later is server), *following])
         seconds = (time.monotonic() - began) / len(groups)
         for group in groups:
-            self._coordinator.listen(progress.GroupEnded(len(group), seconds))
+            self._coordinator.listen(progress.GroupEnded(tuple(group), seconds))
 
     def _require_results(self, trials: Sequence[Trial], reasons: Mapping[str, Sequence[str]]) -> None:
         """Raise Problem if no trial of a variant has ever completed; `reasons` are those of failed trials by

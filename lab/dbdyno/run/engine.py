@@ -46,8 +46,6 @@ CONNECT_S_MAX = 300.0
 LOADING_SILENCE_S_MAX = 3600.0
 # Maximum seconds without a record while a script loads: it may load everything before its first record.
 SCRIPT_SILENCE_S_MAX = 24 * 3600.0
-# Maximum seconds from the end of a slice to the end of its last transaction.
-PAUSE_S_MAX = 60.0
 # Maximum seconds for an engine to stop.
 STOP_S_MAX = 5.0
 
@@ -178,10 +176,17 @@ class SlicedRun:
         *,
         binary: Path | None = None,
         on_line: Callable[[bytes], None] = lambda _line: None,
+        transaction_s_max: float = 0.0,
     ) -> None:
-        """See `Engine.run`. Raises EngineProblem if the connections cannot be opened."""
+        """See `Engine.run`. A transaction may take `transaction_s_max`, in addition to the time that the
+        engine waits for a transaction in flight at the end of a run. Raises EngineProblem if the connections
+        cannot be opened.
+        """
         self._reader = _Reader(True, self._keep, on_line, lambda: None)
         self._drain_s = _drain_s(plan)
+        # Maximum seconds from the end of a slice to the end of its last transaction. A lost connection may
+        # take the reconnect timeout, after which its transaction begins again.
+        self.pause_s_max = _give_up_s(plan) + transaction_s_max + self._drain_s
         # The data of the newest record of each type that `_read_until` has not returned.
         self._found: dict[str, Record] = {}
         with on_cpus(cpus):
@@ -200,7 +205,7 @@ class SlicedRun:
         Raises EngineEnded if the engine ends, and EngineProblem if it does not pause.
         """
         self._reader.send(self._process, {"type": "resume", "data": {"slice": number, "for_us": length_us}})
-        return self._read_until("slice", _Limits(length_us / 1e6 + PAUSE_S_MAX))
+        return self._read_until("slice", _Limits(length_us / 1e6 + self.pause_s_max))
 
     def finish(self) -> EngineResult:
         """End the run and read its last records. Raises EngineProblem if the engine does not end."""
@@ -209,8 +214,10 @@ class SlicedRun:
         return self._result()
 
     def close(self) -> None:
-        """End the engine, if it still runs."""
+        """Stop the engine, if it still runs, and read its last records."""
         with self._process:
+            if self._process.poll() is None:
+                _stop(self._process, self._reader)
             self._process.kill()
 
     def __enter__(self) -> Self:
@@ -280,6 +287,11 @@ def _time_limits(command: Command, plan: Mapping[str, Any]) -> _Limits:
 def _drain_s(plan: Mapping[str, Any]) -> float:
     """How long the engine waits for transactions in flight at the end."""
     return float(plan["phases"].get("drain_us", 10_000_000)) / 1e6
+
+
+def _give_up_s(plan: Mapping[str, Any]) -> float:
+    """The reconnect timeout."""
+    return float(plan.get("reconnect", {}).get("give_up_us", 30_000_000)) / 1e6
 
 
 def _connect_limits(plan: Mapping[str, Any]) -> _Limits:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.slices import load_s
 from dbdyno.run import progress
 
 # Initial estimates, measured with MariaDB 10.11 and 200,000 rows on two cores: starting the server for a
@@ -26,7 +28,7 @@ class Estimate:
     """Estimates the remaining time: planned time of the trials, plus measured overhead of the groups."""
 
     def __init__(self, experiment: Experiment) -> None:
-        self._load = experiment.load
+        self._experiment = experiment
         # Trials that have not run, in order.
         self._todo: list[Trial] = []
         self._plan: progress.Began | None = None
@@ -62,7 +64,7 @@ class Estimate:
             case progress.TrialEnded():
                 self._todo = [trial for trial in self._todo if trial.index != value.trial.index]
             case progress.GroupEnded():
-                self._group_durations_s.append(max(0.0, value.seconds - value.trials * self.trial_s))
+                self._group_durations_s.append(max(0.0, value.seconds - self.trials_s(value.trials)))
             case progress.Extended():
                 self._todo += value.trials
             case progress.BlockEnded():
@@ -70,15 +72,18 @@ class Estimate:
                 if value.why is not None:
                     self._todo = []
 
-    @property
-    def trial_s(self) -> float:
-        """Planned seconds of one trial: warm-up, measurement, and the time between trials."""
-        return self.warmup_s + self._load.duration_s + TRIAL_OVERHEAD_S
+    def trials_s(self, trials: Sequence[Trial]) -> float:
+        """Planned seconds of trials: warm-up, measurement, and the time between trials."""
+        alike = Counter((trial.workload, trial.point.connections) for trial in trials)
+        return sum(
+            count * (sum(load_s(self._experiment, *one, self.warmup_s)) + TRIAL_OVERHEAD_S)
+            for one, count in alike.items()
+        )
 
     @property
     def warmup_s(self) -> float:
         """Planned seconds of the warm-up of one trial."""
-        return self._load.warmup_allowance_s() if self._warmup_s is None else self._warmup_s
+        return self._experiment.load.warmup_allowance_s() if self._warmup_s is None else self._warmup_s
 
     @property
     def _test_start_s(self) -> float:
@@ -93,10 +98,10 @@ class Estimate:
     @property
     def block_s(self) -> float:
         """Seconds of the next block."""
-        return self._trials_s([trial for trial in self._todo if trial.block == self._todo[0].block])
+        return self._groups_s([trial for trial in self._todo if trial.block == self._todo[0].block])
 
-    def _trials_s(self, trials: Sequence[Trial]) -> float:
-        return len({trial.group for trial in trials}) * self.group_s + len(trials) * self.trial_s
+    def _groups_s(self, trials: Sequence[Trial]) -> float:
+        return len({trial.group for trial in trials}) * self.group_s + self.trials_s(trials)
 
     def left_s(self) -> float:
         """Seconds until the end, from the beginning of the next step."""
@@ -112,7 +117,7 @@ class Estimate:
             + self._test_starts * self._test_start_s
             + self._pilots * (PILOT_S + self.group_s)
             + self._warmup_trials * (self._plan.warmup_trial_s + self.group_s)
-            + self._trials_s(todo)
+            + self._groups_s(todo)
         )
         return left_s if self._deadline is None else max(0.0, min(left_s, self._deadline - time.monotonic()))
 

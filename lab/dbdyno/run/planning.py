@@ -17,7 +17,8 @@ from typing import Any
 
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.schedule import schedule
+from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.experiment.slices import load_s
 from dbdyno.judge.decision import verdict_test
 from dbdyno.run import progress
 from dbdyno.run.estimate import ROW_BYTES, Estimate
@@ -122,15 +123,13 @@ def plan(experiment: Experiment, earlier: Sequence[Earlier], noise_percent: floa
     estimate = _estimate(experiment, earlier)
     overall_s, block_s = estimate.left_s(), estimate.block_s
     scatters = _scatters(earlier, noise_percent)
-    load = experiment.load
-    measuring = len(per_block) * load.duration_s / block_s
-    warming = len(per_block) * estimate.warmup_s / block_s
+    warming_s, measuring_s = _load_s(experiment, per_block, estimate.warmup_s)
     rows = sum(_rows(experiment))
     return Plan(
         trials_per_block=len(per_block),
         block_s=block_s,
         before_s=max(0.0, overall_s - block_s),
-        shares=Shares(measuring, warming),
+        shares=Shares(measuring_s / block_s, warming_s / block_s),
         data_bytes=(1 + len(experiment.variants)) * (SERVER_BYTES + rows * ROW_BYTES)
         if any(variant.server.is_private for variant in experiment.variants)
         else 0.0,
@@ -246,18 +245,32 @@ def time_shares(run: Run) -> Shares | None:
     if not calls:
         return None
     call, experiment = calls[-1], run.experiment()
-    starts = [int(trial.meta.get("started_unix_us") or 0) for trial in run.trials() if trial.is_done]
-    count = sum(call.began_unix_us <= start <= call.ended_unix_us for start in starts)
-    if not count:
+    starts = {
+        trial.index: int(trial.meta.get("started_unix_us") or 0) for trial in run.trials() if trial.is_done
+    }
+    measured = [
+        trial
+        for trial in run.schedule()
+        if call.began_unix_us <= starts.get(trial.index, -1) <= call.ended_unix_us
+    ]
+    if not measured:
         return None
     total_s = (call.ended_unix_us - call.began_unix_us) / 1e6
     derived_s = derived_warmup_s(run)
     # The warm-up trials ran in the call of the first trial.
-    is_first = (derived_s is not None or experiment.load.needs_probe) and min(starts) >= call.began_unix_us
+    has_trials_before = derived_s is not None or experiment.load.needs_probe
+    is_first = has_trials_before and min(starts.values()) >= call.began_unix_us
     number = len(warmup_trials(experiment, [one.title for one in experiment.workloads])) if is_first else 0
     each_s = experiment.load.warmup_allowance_s() if derived_s is None else derived_s
-    warming_s = count * each_s + number * length_s(experiment)
-    return Shares(count * experiment.load.duration_s / total_s, warming_s / total_s)
+    warming_s, measuring_s = _load_s(experiment, measured, each_s)
+    warming_s += number * length_s(experiment)
+    return Shares(measuring_s / total_s, warming_s / total_s)
+
+
+def _load_s(experiment: Experiment, trials: Iterable[Trial], warmup_s: float) -> tuple[float, float]:
+    """Seconds of the warm-ups and of the measurements of all trials."""
+    each = [load_s(experiment, one.workload, one.point.connections, warmup_s) for one in trials]
+    return sum(warming_s for warming_s, _ in each), sum(measuring_s for _, measuring_s in each)
 
 
 def _question(experiment: Experiment) -> Any:
@@ -346,7 +359,7 @@ def _estimate(experiment: Experiment, earlier: Sequence[Earlier]) -> Estimate:
     )
     estimate.listen(began)
     if earlier and earlier[-1].group_s is not None:
-        estimate.listen(progress.GroupEnded(0, earlier[-1].group_s))
+        estimate.listen(progress.GroupEnded((), earlier[-1].group_s))
     return estimate
 
 

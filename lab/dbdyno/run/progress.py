@@ -116,7 +116,7 @@ class TrialEnded(Progress):
 class GroupEnded(Progress):
     """All trials of one server start are over."""
 
-    trials: int
+    trials: tuple[Trial, ...]
     seconds: float
 
 

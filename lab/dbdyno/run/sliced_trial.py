@@ -16,7 +16,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import slice_s
 from dbdyno.problem import Problem
-from dbdyno.run.engine import PAUSE_S_MAX, EngineEnded, EngineResult, SlicedRun
+from dbdyno.run.engine import EngineEnded, EngineResult, SlicedRun
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.run.trial import (
@@ -27,10 +27,16 @@ from dbdyno.run.trial import (
     plan_of,
     prewarm,
     server_record,
+    unreachable_reason,
 )
 from dbdyno.server_record import ForeignRecord, WorkRecord
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
+
+_IDLE_LIMITS = (
+    "The server answers. In slices connections are idle while other variants have load, so a limit on idle "
+    "time of the server (wait_timeout, idle_session_timeout) or of a proxy may have closed this one"
+)
 
 
 @dataclass
@@ -90,18 +96,21 @@ class SlicedTrial:
         experiment: Experiment,
         trial: Trial,
         warmup_rounds: int,
+        measured_s: float,
         *,
         server: Server,
         description: Description,
     ) -> None:
-        """Raises StoreProblem."""
+        """`measured_s`: time from the first slice that counts to the last, with those of the other trials.
+
+        Raises StoreProblem.
+        """
         self.trial = trial
         self._experiment, self._server, self._description = experiment, server, description
+        self._load = experiment.load_for(experiment.variant(trial.variant))
         self._plan = plan_of(run, experiment, trial, server.address())
         self._writer = run.begin(trial, self._plan)
-        self._hooks = TrialHooks(
-            experiment, trial, server, description, self._writer, measured_s=experiment.load.duration_s
-        )
+        self._hooks = TrialHooks(experiment, trial, server, description, self._writer, measured_s=measured_s)
         self._before, self._after = Counters(), Counters()
         self._edges = Edges(server, description, 0, with_host=False)
         self.meter = _WorkMeter(server)
@@ -134,12 +143,15 @@ class SlicedTrial:
         """Whether the trial can run another slice."""
         return not self.failure
 
-    def connect(self, binary: Path) -> None:
-        """Start the engine, whose connections then wait for the first slice."""
+    def prepare(self) -> None:
+        """Run the hook before_trial."""
         self._is_between_hooks = True
+        if reason := self._hooks.before():
+            self._fail(HookProblem(reason))
+
+    def connect(self, binary: Path) -> None:
+        """Pre-warm, and start the engine, whose connections then wait for the first slice."""
         try:
-            if reason := self._hooks.before():
-                raise HookProblem(reason)
             prewarm(self._experiment, self.trial, self._server)
             self._engine = self._stack.enter_context(
                 SlicedRun(
@@ -148,6 +160,7 @@ class SlicedTrial:
                     self._experiment.client.cpus,
                     binary=binary,
                     on_line=self._writer.append_event,
+                    transaction_s_max=self._experiment.load.duration_s,
                 )
             )
             self._edges.read_before(self._before)
@@ -183,8 +196,8 @@ class SlicedTrial:
         """Count the trial as failed because of another one."""
         self.failure = self.failure or {"reason": reason, "failed_by": "harness"}
 
-    def finish(self) -> Outcome:
-        """End the engine, and store the trial. Raises StoreProblem."""
+    def end_load(self) -> None:
+        """End the engine and the hook during_trial, and read the counters. Raises StoreProblem."""
         try:
             if self._engine is not None and self._result is None:
                 self._result = self._engine.finish()
@@ -194,6 +207,13 @@ class SlicedTrial:
                 self._after.read(self._server)
         except (EngineProblem, ServerProblem) as problem:
             self.failure = self.failure or describe_problem(problem, self._result, self._server)
+        end = self._result.end if self._result else None
+        is_stopped = end is not None and end["reason"] == "connection-lost" and self._load.on_lost == "stop"
+        if is_stopped and self.failure and not unreachable_reason(self._server):
+            self.failure["reason"] += f". {_IDLE_LIMITS}"
+
+    def finish(self) -> Outcome:
+        """Run the hook after_trial, and store the trial. Raises StoreProblem."""
         self._is_between_hooks = False
         self._hooks.after()
         record = server_record(self._description, self._before, self._after, self._edges)
@@ -217,10 +237,12 @@ class SlicedTrial:
         elif isinstance(problem, EngineProblem) and self._engine is not None:
             with suppress(EngineProblem):
                 self._result = self._engine.finish()
-        if isinstance(problem, EngineProblem) and self._result is not None and self._result.done:
+        if self._engine is not None and self._result is not None and self._result.done:
             # The engine obeys, so its transactions wait for the server.
+            limit_s = self._engine.pause_s_max
             reason = (
-                f"the server did not answer: its transactions had not ended {PAUSE_S_MAX:.0f} s after a slice"
+                f"the server did not answer: its transactions had not ended {limit_s:.0f} s after a slice "
+                "(the sum of give_up, duration and 10 s). If they may take longer, raise give_up in [load]"
             )
             self.failure, self.is_frozen = {"reason": reason, "failed_by": "server"}, True
         else:

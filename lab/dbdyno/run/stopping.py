@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks, top_up
+from dbdyno.experiment.slices import load_s
 from dbdyno.experiment.stop import BLOCKS_LIMIT, Stop
 from dbdyno.judge.stopping import decide
 from dbdyno.problem import Problem
@@ -123,9 +124,10 @@ class Stopping:
     def _require_time(self, todo: Sequence[Trial]) -> None:
         """Raise Problem if not even the load of one block fits into the time."""
         block = [trial for trial in todo if trial.block == todo[0].block]
-        load = self._experiment.load
-        warmup_s = load.warmup_s or 0.0
-        least_s = len(block) * (warmup_s + load.duration_s)
+        warmup_s = self._experiment.load.warmup_s or 0.0
+        least_s = sum(
+            sum(load_s(self._experiment, one.workload, one.point.connections, warmup_s)) for one in block
+        )
         if least_s > self.limit_s:
             raise Problem(
                 f"max_time is {format_duration(self.limit_s)}, but the load of one block takes "

@@ -6,6 +6,7 @@ Only the engine sends the measured load; these connections are not part of it.
 from __future__ import annotations
 
 import contextlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -50,7 +51,12 @@ class AdminConnection(ABC):
                 raise ConnectFailure(code, text, is_starting_up=self.is_starting_up(error, code)) from error
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Execute one statement and return its rows, if any. Raises ServerProblem."""
+        """Execute one statement and return its rows, if any. Raises ServerProblem.
+
+        A statement is sent again only if its connection is lost at once, as one that was closed while it was
+        idle: a server that does not answer would exceed the time limit a second time.
+        """
+        began = time.monotonic()
         for is_last_attempt in (False, True):
             try:
                 if self._connection is None:
@@ -61,7 +67,8 @@ class AdminConnection(ABC):
                 is_lost = self.is_lost(error, code)
                 if is_lost:
                     self.close()
-                if is_last_attempt or not is_lost:
+                is_late = time.monotonic() - began > CONNECT_TIMEOUT_S
+                if is_last_attempt or not is_lost or is_late:
                     raise ServerProblem(
                         f"the server refused {shorten_statement(sql)!r}: {text} (error {code})", exit_code=4
                     ) from error
