@@ -102,3 +102,21 @@ def test_caches_of_servers_in_slices_add_up(pairing: Any, share: float, fits: bo
     found = checks.run(Moment.DESIGN, Context(given), ["P19"])
     assert [finding.level for finding in found] == ([] if fits else ["stop"])
     assert all("in slices the servers of 2 variants run at the same time" in one.text for one in found)
+
+
+@pytest.mark.parametrize(
+    ("pairing", "pool", "fits"),
+    [("slices", "64M", True), ("slices", "32M", False), ("trials", "32M", True), ("slices", None, True)],
+)
+def test_data_that_alternate_fit_into_the_cache(pairing: Any, pool: str | None, fits: bool) -> None:
+    """160,000 rows are 37 MB."""
+    small = ServerSpec(variables={"innodb_buffer_pool_size": pool} if pool else {})
+    given = experiment(ServerSpec(), small).model_copy(
+        update={
+            "design": Design(pairing=pairing),
+            "workloads": (OltpWorkload(name="oltp_point_select", tables=4, table_size=40_000),),
+        }
+    )
+    found = checks.run(Moment.DESIGN, Context(given), ["P19"])
+    assert [finding.level for finding in found] == ([] if fits else ["stop"])
+    assert all("must fit into 80 % of the cache" in one.text for one in found)

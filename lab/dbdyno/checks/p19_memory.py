@@ -11,10 +11,11 @@ import psutil
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
 from dbdyno.checks.topology import is_local
-from dbdyno.experiment.model import Variant
+from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
 from dbdyno.finding import Finding
+from dbdyno.run.estimate import ROW_BYTES
 
 # Share of the memory that caches may use. A server also needs memory for connections, logs and the OS page
 # cache.
@@ -22,6 +23,9 @@ CACHE_SHARE = 0.8
 
 # Caches whose size does not depend on the load.
 CACHES = ("innodb_buffer_pool_size", "shared_buffers")
+
+# Default of innodb_buffer_pool_size, and about that of shared_buffers.
+DEFAULT_CACHE_BYTES = 128 << 20
 
 # Files with the memory limit of this process's control group (cgroups v2 and v1).
 _LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -35,7 +39,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
     Rule: the declared cache must be at most 80 % of the container's limit, or of the memory that dbdyno may
     use; a larger cache is a stop. Servers that dbdyno does not start run at the same time, and in slices
-    (`design.pairing`) all servers do, so the limit applies to the sum of their caches.
+    (`design.pairing`) all servers do, so the limit applies to the sum of their caches. In slices the data
+    must also fit into 80 % of the cache of every server: what a cache keeps depends on time too (InnoDB's
+    `innodb_old_blocks_time`), and in slices each server has load for a part of the time only.
     """
     if moment is Moment.DESIGN:
         private = [variant for variant in context.experiment.variants if variant.server.is_private]
@@ -43,8 +49,23 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             yield from _check_private(variant)
         if context.experiment.design.pairing == "slices" and len(private) > 1:
             yield from _check_together(private)
+            yield from _check_data(context.experiment, private)
         return
     yield from _check_remote(context)
+
+
+def data_bytes(experiment: Experiment, variant: Variant) -> float:
+    """The estimated size of the variant's largest data."""
+    return max(workload.rows for workload in experiment.workloads_of(variant)) * ROW_BYTES
+
+
+def data_fit_into_cache(experiment: Experiment, variant: Variant) -> bool:
+    """Whether the data of the variant surely stay in the cache that it declares, or has by default."""
+    return data_bytes(experiment, variant) <= CACHE_SHARE * _assumed_cache_bytes(variant)
+
+
+def _assumed_cache_bytes(variant: Variant) -> int:
+    return declared_cache_bytes(variant) or DEFAULT_CACHE_BYTES
 
 
 def memory_bytes() -> int:
@@ -95,6 +116,24 @@ def _check_together(variants: Sequence[Variant]) -> Iterator[Finding]:
             sum(caches),
             limit,
         )
+
+
+def _check_data(experiment: Experiment, variants: Sequence[Variant]) -> Iterator[Finding]:
+    """A finding for each variant whose data are too large for its cache."""
+    for variant in variants:
+        if not data_fit_into_cache(experiment, variant):
+            need, cache = (
+                data_bytes(experiment, variant),
+                declared_cache_bytes(variant) or DEFAULT_CACHE_BYTES,
+            )
+            yield _finding(
+                "in slices the data must fit into 80 % of the cache, because what a cache keeps depends on "
+                f"time; {variant.name} has {_gib(cache)} of cache, and its data about {_gib(int(need))}.",
+                'Set pairing = "trials" in [design], fewer rows, or a larger cache.',
+                variant.name,
+                int(need),
+                cache,
+            )
 
 
 def _check_remote(context: Context) -> Iterator[Finding]:

@@ -1,18 +1,23 @@
 """Decides how the variants of a block alternate: `design.pairing = "auto"`.
 
 Slices are more precise, but all servers run at the same time: they need memory together, and what an idle
-server still writes slows the others down. So they are chosen for loads that only read, on servers that
-dbdyno starts, whose caches and data fit into the memory together.
+server still writes slows the others down. So they are chosen for loads that only read data in the cache, on
+servers that dbdyno starts and that fit into the memory together.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from dbdyno.checks.p19_memory import CACHE_SHARE, declared_cache_bytes, memory_bytes
+from dbdyno.checks.p19_memory import (
+    CACHE_SHARE,
+    data_bytes,
+    data_fit_into_cache,
+    declared_cache_bytes,
+    memory_bytes,
+)
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.slices import can_alternate
-from dbdyno.run.estimate import ROW_BYTES
 
 # Memory of a server besides its data: a default cache, threads, code. MariaDB 10.11 takes 220 MB.
 SERVER_BYTES = 256e6
@@ -23,7 +28,8 @@ def choose_pairing(experiment: Experiment) -> Experiment:
     if experiment.design.pairing != "auto":
         return experiment
     pairing: Literal["trials", "slices"] = "trials"
-    if can_alternate(experiment) and _memory_bytes(experiment) <= CACHE_SHARE * memory_bytes():
+    fit = all(data_fit_into_cache(experiment, variant) for variant in experiment.variants)
+    if can_alternate(experiment) and fit and _memory_bytes(experiment) <= CACHE_SHARE * memory_bytes():
         pairing = "slices"
     return experiment.model_copy(update={"design": experiment.design.model_copy(update={"pairing": pairing})})
 
@@ -31,8 +37,6 @@ def choose_pairing(experiment: Experiment) -> Experiment:
 def _memory_bytes(experiment: Experiment) -> float:
     """What all servers and their largest data need together: a page cache holds the data of each server."""
     return sum(
-        SERVER_BYTES
-        + declared_cache_bytes(variant)
-        + max(workload.rows for workload in experiment.workloads_of(variant)) * ROW_BYTES
+        SERVER_BYTES + declared_cache_bytes(variant) + data_bytes(experiment, variant)
         for variant in experiment.variants
     )
