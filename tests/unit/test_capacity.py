@@ -172,6 +172,9 @@ def test_rates_that_are_all_too_high_are_named() -> None:
     missed = "the rates from 500 to 1050 transactions/s do not contain both capacities"
     assert text.startswith(f"Undecided: {missed}")
     assert "(less than 500 against less than 500 transactions/s); give lower rates" in text
+    few = [trial for trial in trials if trial.block < 3]
+    assert "capacity unknown" in sentence(judged(0.0, few)[0], [])
+    assert "transactions/s); give lower rates" in sentence(judged(0.0, few)[0], [])
     stop = of.design.model_copy(update={"stop": Stop(max_blocks=20)})
     for blocks in (1, 8):
         first = [trial for trial in trials if trial.block < blocks]

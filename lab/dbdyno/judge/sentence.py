@@ -83,6 +83,7 @@ def _changes(comparison: Comparison) -> str:
 
 def _text(comparison: Comparison, block_s: float | None) -> str:
     variant, baseline, effect = comparison.variant, comparison.baseline, comparison.judged.overall
+    capacities = comparison.capacities
     match comparison.judged.verdict:
         case Verdict.NOT_COMPARABLE:
             return _not_comparable(comparison)
@@ -100,6 +101,7 @@ def _text(comparison: Comparison, block_s: float | None) -> str:
             return (
                 f"Too few blocks for a verdict ({blocks}; {needed} are needed): "
                 f"{variant} against {baseline}, {_estimate(comparison, effect)}, {_where(comparison)}"
+                + (f"; give {capacities.rates_to_give()}" if capacities and is_unknown(effect) else "")
             )
     assert effect is not None, "every other verdict has an effect"
     where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
