@@ -2,13 +2,19 @@
 
 The other simulations measure one guarantee each. Here every word of a run counts: verdicts over all loads and
 at each load, gates, and second lines, as the real judge gives them when the real stopping rule ends the run.
+Verdicts on further metrics have an error rate of their own, and are counted in the same runs.
+
+A variant that differs by exactly what is declared as equivalent, or loses exactly what is allowed, makes more
+words false than any other: its difference is surely real, so that all tests pass their budgets on, and yet
+*equivalent* and both results of a gate are false. Its latencies and errors are those of the baseline, so that
+every second line is false too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 
 import numpy as np
@@ -16,85 +22,199 @@ import numpy as np
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge import gate
 from dbdyno.judge.comparison import Comparison, comparison_entry
-from dbdyno.judge.decision import compare_all
+from dbdyno.judge.decision import compare_all, compare_further
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.stopping import progress
+from dbdyno.store.measured import MeasuredTrial
 
-from .row import Promise, Row
+from .metrics import with_figures, with_metrics
+from .row import Promise, Row, Sample
 from .second_lines import with_second_lines
-from .simulation import Claim, World, experiment, simulate
+from .simulation import Claim, Random, World, experiment, simulate
 from .stopping import stopping
 
-# With four sentences in a family, no verdict is possible before the first look.
-FIRST_LOOK, MAX_BLOCKS = 9, 12
-# The allowed loss, and the zone of equivalence. Variant c loses exactly this much, so a gate that is decided,
-# and "equivalent", are false.
-LOSS_PERCENT = 3.0
-# Fewer experiments per promise are a short form.
-FULL = 1_000
+# The looks before the last block at which a run may stop; a verdict includes all looks before it.
+LOOKS, MAX_BLOCKS = (10,), 12
+# The allowed loss, and the zone of equivalence.
+LOSS_PERCENT, EDGE_PERCENT = 3.0, 1.0
 NOISES = ("normal", "heavy", "stalls", "growing", "heavy+drifting+stalls+bimodal+growing")
+WORLDS = tuple(World(noise=noise, position=0.02, slot_sd=0.01, disturbed=0.1) for noise in NOISES)
+QUIET_WORLDS = tuple(World(noise=noise, sd=sd) for noise in ("normal", "heavy") for sd in (0.005, 0.01))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of run whose words are counted, in several worlds in turn."""
+
+    promise: str
+    of: Experiment
+    worlds: Sequence[World]
+    # Variant -> its loss in log units, at every load; the others are equal to the baseline.
+    losses: Mapping[str, float] = field(default_factory=dict)
+    # Whether latencies and errors do not follow the throughput, so that every second line is false.
+    is_untied: bool = False
+    cost: int = 1
 
 
 def promises() -> list[Promise]:
     """The promises about any false word."""
-    all_on = "3 variants, 2 workloads, 3 loads, gate, repeats, second lines, design.stop"
-    large = experiment(variants=3, loads=3, workloads=2, delta_percent=LOSS_PERCENT)
-    with_twin = experiment(variants=4, loads=3, workloads=2, delta_percent=LOSS_PERCENT, twin=True)
+    return [Promise(_Measure(case), case.cost) for case in (*_everything(), *_at_the_edge())]
+
+
+def _everything() -> list[Case]:
+    """Variant b is equal to a; c loses what is allowed."""
+    losses = {"c": -math.log1p(-LOSS_PERCENT / 100.0)}
+    switched_on = "gate, repeats, second lines, design.stop"
+    size = "3 variants, 2 workloads, 2 loads"
+    large = experiment(variants=3, loads=2, workloads=2, delta_percent=LOSS_PERCENT)
+    twin = experiment(variants=4, loads=2, delta_percent=LOSS_PERCENT, twin=True)
+    small = with_gate(experiment(), LOSS_PERCENT)
     return [
-        partial(
-            _row, f"everything at once ({all_on}, twin)", stopping(with_twin, max_blocks=MAX_BLOCKS), cost=5
+        Case(
+            f"everything at once ({size}, {switched_on})",
+            _stopped(large, LOSS_PERCENT),
+            WORLDS,
+            losses,
+            cost=30,
         ),
-        partial(
-            _row, f"everything at once ({all_on}, no twin)", stopping(large, max_blocks=MAX_BLOCKS), cost=5
+        Case(
+            f"everything at once (3 variants and a twin, 2 loads, further metrics, {switched_on})",
+            with_metrics(_stopped(twin, LOSS_PERCENT)),
+            WORLDS,
+            losses,
+            cost=30,
         ),
-        partial(
-            _row, "the smallest run (2 variants, 1 load, 8 blocks, gate, second lines)", experiment(), cost=1
+        Case("the smallest run (2 variants, 1 load, 8 blocks, gate, second lines)", small, WORLDS, cost=2),
+    ]
+
+
+def _at_the_edge() -> list[Case]:
+    """Variants c, d and so on lose exactly what is declared as equivalent, and what a gate allows."""
+    loss = -math.log1p(-EDGE_PERCENT / 100.0)
+    edge = f"b loses exactly the declared {EDGE_PERCENT:g} %, noise of 0.5 and 1 %"
+    edges = edge.replace("b loses", "all but b lose")
+    two = experiment(blocks=10, delta_percent=EDGE_PERCENT)
+    three = experiment(variants=3, loads=2, delta_percent=EDGE_PERCENT)
+    four = experiment(variants=4, loads=3, blocks=10, delta_percent=EDGE_PERCENT)
+    b, c, cd = (dict.fromkeys(names, loss) for names in ("b", "c", "cd"))
+    return [
+        Case(f"{edge} (2 variants, second lines)", two, QUIET_WORLDS, b, is_untied=True, cost=2),
+        Case(
+            f"{edge} (2 variants, gate, second lines)",
+            with_gate(two, EDGE_PERCENT),
+            QUIET_WORLDS,
+            b,
+            is_untied=True,
+            cost=2,
+        ),
+        Case(
+            f"{edges} (4 variants, 3 loads, second lines, further metrics)",
+            with_metrics(four),
+            QUIET_WORLDS,
+            cd,
+            is_untied=True,
+            cost=10,
+        ),
+        Case(
+            f"{edges} (3 variants, 2 loads, gate, second lines, further metrics, design.stop)",
+            with_metrics(_stopped(three, EDGE_PERCENT)),
+            QUIET_WORLDS,
+            c,
+            is_untied=True,
+            cost=30,
         ),
     ]
 
 
-def _row(promise: str, of: Experiment, count: int, *, cost: int) -> Row:
-    of = of.model_copy(update={"design": of.design.model_copy(update={"max_loss_percent": LOSS_PERCENT})})
-    random = np.random.default_rng(22)
-    # A run takes a second or two, so the short form has few of them.
-    runs = count // (cost if count >= FULL else 5 * cost)
-    false = sum(
-        any(_false_words(of, _world(of, noise), random)) for noise, _ in zip(cycle(NOISES), range(runs))
-    )
-    return Row(f"{promise}: any false word in verdicts, gates and second lines", runs, false / runs, 0.05)
+def with_gate(of: Experiment, max_loss_percent: float) -> Experiment:
+    """The experiment with a gate."""
+    design = of.design.model_copy(update={"max_loss_percent": max_loss_percent})
+    return of.model_copy(update={"design": design})
 
 
-def _world(of: Experiment, noise: str) -> World:
-    """Variant b is equal to a; c loses what is allowed."""
-    loss = [math.log1p(-LOSS_PERCENT / 100.0)] * len(of.load.points())
-    return World(noise=noise, effects={"c": loss}, position=0.02, slot_sd=0.01, disturbed=0.1)
+def _stopped(of: Experiment, max_loss_percent: float) -> Experiment:
+    return with_gate(stopping(of, max_blocks=MAX_BLOCKS), max_loss_percent)
 
 
-def _false_words(of: Experiment, world: World, random: np.random.Generator) -> Iterator[bool]:
-    """Whether each word of one run is false, which ends by its stopping rule."""
-    trials = with_second_lines(simulate(of, world, random), random)
-    for blocks in range(FIRST_LOOK, of.design.blocks):
-        present = [trial for trial in trials if trial.block < blocks]
-        if of.design.stop and progress(present, of).is_sure:
-            trials = present
-            break
+@dataclass(frozen=True)
+class _Measure:
+    """Counts the runs of a case that tell anything false."""
+
+    case: Case
+
+    def __call__(self, sample: Sample) -> list[Row]:
+        case, random = self.case, np.random.default_rng(sample.seed(22))
+        runs = [false_words(case, world, random) for world, _ in zip(cycle(case.worlds), range(sample.count))]
+        first, further = (sum(map(any, words)) / sample.count for words in zip(*runs, strict=True))
+        what = "any false word in verdicts, gates and second lines"
+        rows = [Row(f"{case.promise}: {what}", sample.count, first, 0.05)]
+        if case.of.metrics[1:]:
+            text = f"{case.promise}: any wrong verdict on 3 further metrics"
+            rows.append(Row(text, sample.count, further, 0.05))
+        return rows
+
+
+def false_words(case: Case, world: World, random: Random) -> tuple[list[bool], list[bool]]:
+    """Whether each word of one run is false, and each word on further metrics; its stopping rule ends it."""
+    of, loads = case.of, len(case.of.load.points())
+    effects = {name: [-loss] * loads for name, loss in case.losses.items()}
+    trials = _trials(case, replace(world, effects=effects), random)
     comparisons = compare_all(trials, of, [])
-    for one, lines in zip(comparisons, second_lines(comparisons, of), strict=True):
-        truths = tuple(world.effects.get(one.variant) or [0.0] * len(one.pairs))
-        words = [(one.verdict, truths[0]), *zip(one.judged.load_verdicts, truths, strict=True)]
-        yield from (
-            Claim(str(word), truth, truths).is_false(of.design.delta_percent) for word, truth in words
-        )
-        if not one.is_identical:
-            yield _gate_is_false(one, comparisons, truths[0])
+    further = [one for metrics in compare_further(trials, of, []) for one in metrics]
+    return (
+        list(_first_words(case, comparisons)),
+        [_is_further_false(case, one) for one in further],
+    )
+
+
+def _trials(case: Case, world: World, random: Random) -> list[MeasuredTrial]:
+    """The trials of a run, up to the block after which it is sure."""
+    of, untied = case.of, case.losses if case.is_untied else {}
+    plain = simulate(of, world, random)
+    trials = (with_figures if of.metrics[1:] else with_second_lines)(plain, random, untied=untied)
+    for blocks in LOOKS if of.design.stop else ():
+        present = [trial for trial in trials if trial.block < blocks]
+        if progress(present, of).is_sure:
+            return present
+    return trials
+
+
+def _first_words(case: Case, comparisons: Sequence[Comparison]) -> Iterator[bool]:
+    """Whether each word of the first family is false."""
+    delta, allowed = case.of.design.delta_percent, case.of.design.max_loss_percent
+    for one, lines in zip(comparisons, second_lines(comparisons, case.of), strict=True):
+        truth = -case.losses.get(one.variant, 0.0)
+        yield from _verdicts_are_false(one, truth, delta)
+        if allowed is not None and not one.is_identical:
+            yield _gate_is_false(one, comparisons, allowed, truth)
         for line in lines:
             # Lower throughput is a higher latency, and more errors per transaction.
-            is_higher = truths[line.load] < 0.0 and line.metric != "variation_percent"
+            is_higher = truth < 0.0 and not case.is_untied and line.metric != "variation_percent"
             yield line.direction is not None and (line.direction == "better" or not is_higher)
 
 
-def _gate_is_false(one: Comparison, comparisons: Sequence[Comparison], truth: float) -> bool:
+def _verdicts_are_false(one: Comparison, truth: float, delta_percent: float | None) -> Iterator[bool]:
+    """Whether the verdict over all loads, and each at one load, is false.
+
+    `truth` is by how much the variant is better at every load, in log units.
+    """
+    truths = (truth,) * len(one.pairs)
+    for word in (one.verdict, *one.judged.load_verdicts):
+        yield Claim(str(word), truth, truths).is_false(delta_percent)
+
+
+def _is_further_false(case: Case, one: Comparison) -> bool:
+    """Whether any verdict on a further metric is false."""
+    # Mean latency and CPU time grow as the throughput falls, and so does p99 unless it is untied.
+    is_equal = case.is_untied and one.scale.metric == "latency_p99_us"
+    truth = 0.0 if is_equal else -case.losses.get(one.variant, 0.0)
+    return any(_verdicts_are_false(one, truth, case.of.design.delta_percent))
+
+
+def _gate_is_false(
+    one: Comparison, comparisons: Sequence[Comparison], max_loss_percent: float, truth: float
+) -> bool:
     identical = gate.find_identical(one.workload, [comparison_entry(each, "") for each in comparisons])
     is_sure = one.judged.is_gate_sure
-    said = gate.result(comparison_entry(one, ""), LOSS_PERCENT, (), identical, is_sure=is_sure)
+    said = gate.result(comparison_entry(one, ""), max_loss_percent, (), identical, is_sure=is_sure)
     return said == "worse" or (said == "not-inferior" and truth != 0.0)

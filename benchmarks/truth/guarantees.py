@@ -13,7 +13,7 @@ from scipy import stats
 from dbdyno.experiment.model import Experiment, Factor
 
 from . import capacity, everything, metrics, second_lines, slices, stopping, warmup
-from .row import Promise, Row
+from .row import Promise, Row, Sample
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
 
@@ -29,95 +29,80 @@ def promises() -> list[Promise]:
     return [
         *(_equal_variants(2, noise) for noise in (*NOISES, ALL)),
         *(_equal_variants(4, noise) for noise in (*NOISES, ALL)),
-        partial(_false_words, "4 equal variants, 10 loads", World(), loads=10, variants=4, cost=8),
-        partial(
-            _false_words, "2 equal variants, 2 workloads, 3 loads", World(), loads=3, workloads=2, cost=2
-        ),
-        partial(
-            _false_words, "a, a-again (identical) and b, all equal, 3 loads", World(), variants=3, twin=True
-        ),
-        partial(
-            _false_words,
+        _false_words("4 equal variants, 10 loads", World(), loads=10, variants=4, cost=8),
+        _false_words("2 equal variants, 2 workloads, 3 loads", World(), workloads=2, cost=2),
+        _false_words("a, a-again (identical) and b, all equal, 3 loads", World(), variants=3, twin=True),
+        _false_words(
             "a, its twin and b, all equal, on places that differ by 1 % (standard deviation), 2 % noise",
             World(sd=0.02, place_sd=0.01),
             loads=1,
             variants=3,
             twin=True,
         ),
-        _factors,
-        partial(_false_words, "2 equal variants, position effect of 5 %", World(position=math.log(1.05))),
-        _crossover,
-        partial(
-            _false_words,
-            "2 equal variants, slots that differ by 2 % (standard deviation)",
-            World(sd=0.02, slot_sd=0.02),
+        Promise(_factors, cost=4),
+        _false_words("2 equal variants, position effect of 5 %", World(position=math.log(1.05))),
+        Promise(_crossover),
+        _false_words(
+            "2 equal variants, slots that differ by 2 % (standard deviation)", World(sd=0.02, slot_sd=0.02)
         ),
-        partial(
-            _false_words,
+        _false_words(
             "2 equal variants, other processes disturb 15 % of the blocks, which are repeated",
             World(disturbed=0.15),
         ),
-        _failing,
-        _crossing,
-        _crossing_found,
-        _edge,
-        partial(_levels_cover, 3),
-        partial(_levels_cover, 10),
-        *(partial(_covers, noise) for noise in ("normal", "heavy", ALL)),
-        _everything,
-        _power,
-        *(partial(_warm, plan) for plan in (AUTO_3, replace(AUTO_5, variants=4), DECLARED_5)),
+        *(Promise(one) for one in (_failing, _crossing, _crossing_found, _edge)),
+        Promise(partial(_levels_cover, 3)),
+        Promise(partial(_levels_cover, 10), cost=3),
+        *(Promise(partial(_covers, noise)) for noise in ("normal", "heavy", ALL)),
+        Promise(_crowded_words, cost=4),
+        Promise(_power),
+        *(Promise(partial(_warm, plan)) for plan in (AUTO_3, replace(AUTO_5, variants=4), DECLARED_5)),
         # From a time constant with a bias of 2 % to twice what is recorded.
-        *(partial(_cold, AUTO_3, tau_s) for tau_s in (2.5, 16.0)),
-        *(partial(_cold, DECLARED_3, tau_s) for tau_s in (0.8, 8.0)),
-        *(partial(_cold, AUTO_30, tau_s, cost=4) for tau_s in (17.0, 120.0)),
+        *(Promise(partial(_cold, AUTO_3, tau_s)) for tau_s in (2.5, 16.0)),
+        *(Promise(partial(_cold, DECLARED_3, tau_s)) for tau_s in (0.8, 8.0)),
+        *(Promise(partial(_cold, AUTO_30, tau_s), cost=4) for tau_s in (17.0, 120.0)),
         *_stopped(),
-        *(partial(_gate, result) for result in GATE_RESULTS),
-        partial(_gate_at_any_look, "2 variants", (8, 11, 14, 17, 20), variants=2),
-        partial(_gate_at_any_look, "4 variants, 3 loads", (10, 16), variants=4, loads=3, cost=10),
+        Promise(_gate),
+        _gate_at_any_look("2 variants", (8, 11, 14, 17, 20), variants=2, cost=4),
+        _gate_at_any_look("4 variants, 3 loads", (10, 14), variants=4, loads=3, cost=10),
         *_second_lines(),
         *metrics.promises(World(noise=ALL)),
         *everything.promises(),
-        *(partial(_in_slices, effect) for effect in (0.0, math.log(0.9))),
+        *(Promise(partial(_in_slices, effect), cost=2) for effect in (0.0, math.log(0.9))),
         *capacity.promises(),
     ]
 
 
-def _in_slices(effect: float, count: int) -> Row:
+def _in_slices(effect: float, sample: Sample) -> list[Row]:
     """Both limits at once: a wrong verdict on equal variants, an interval on different ones."""
-    results = slices.repeat(experiment(), effect, count // 2, seed=18)
+    results = slices.repeat(experiment(), effect, sample.count, seed=sample.seed(18))
     promise = "in slices, with drift, heavy tails and stalls"
     if effect == 0.0:
         wrong = _rate(results, Result.is_false)
-        return Row(f"2 equal variants {promise}: any wrong verdict", count // 2, wrong, 0.05)
+        return [Row(f"2 equal variants {promise}: any wrong verdict", sample.count, wrong, 0.05)]
     covers = _rate(results, lambda result: result.covers)
     promise = f"10 % slower {promise}: the interval contains the true value"
-    return Row(promise, count // 2, covers, 0.95, at_most=False)
+    return [Row(promise, sample.count, covers, 0.95, at_most=False)]
 
 
 def _stopped() -> list[Promise]:
     """The promises about runs that may stop after any block."""
     # A verdict includes all looks before it, so that a few of the looks find what all would.
     every, some = range(8, 25), (8, 12, 16, 20, 24)
-    noise = partial(_wrong_at_any_look, loads=1, variants=2, cost=4)
     return [
-        partial(noise, "2 equal variants, normal noise", World(), every),
+        _wrong_at_any_look("2 equal variants, normal noise", World(), every, cost=4),
         *(
-            partial(noise, f"2 equal variants, {_noise_text(kind)}", World(noise=kind), some)
+            _wrong_at_any_look(f"2 equal variants, {_noise_text(kind)}", World(noise=kind), some, cost=4)
             for kind in ("heavy", "stalls", "growing", ALL)
         ),
-        partial(
-            _wrong_at_any_look,
+        _wrong_at_any_look(
             "4 equal variants, 3 loads, noise of every kind",
             World(noise=ALL),
-            (10, 20),
+            (10, 14),
             variants=4,
             loads=3,
             cost=20,
         ),
-        *(partial(_saved, top_up=top_up) for top_up in (True, False)),
-        *(partial(_lost, top_up=top_up) for top_up in (True, False)),
-        _covers_at_the_stop,
+        *(Promise(partial(_mix, top_up=top_up)) for top_up in (True, False)),
     ]
 
 
@@ -129,78 +114,81 @@ def _gate_at_the_edge(*, variants: int = 2, loads: int = 1) -> tuple[Experiment,
     return of.model_copy(update={"design": design}), World(noise=ALL, effects=effects)
 
 
-def _gate(result: str, count: int) -> Row:
+def _gate(sample: Sample) -> list[Row]:
     of, world = _gate_at_the_edge()
-    shares = stopping.gated(of, world, count, (of.design.blocks,), seed=16)
-    share = shares[GATE_RESULTS.index(result)]
-    return Row(f"true loss at the edge of --max-loss 3%: gate {result}", count, share, 0.025)
+    shares = stopping.gated(of, world, sample.count, (of.design.blocks,), seed=sample.seed(16))
+    return [
+        Row(f"true loss at the edge of --max-loss 3%: gate {result}", sample.count, share, 0.025)
+        for result, share in zip(GATE_RESULTS, shares, strict=True)
+    ]
 
 
 def _gate_at_any_look(
-    promise: str, looks: Sequence[int], count: int, *, variants: int, loads: int = 1, cost: int = 4
-) -> Row:
+    promise: str, looks: Sequence[int], *, variants: int, loads: int = 1, cost: int
+) -> Promise:
     of, world = _gate_at_the_edge(variants=variants, loads=loads)
     of = stopping.stopping(of, max_blocks=looks[-1])
-    shares = stopping.gated(of, world, count // cost, looks, seed=17)
-    return Row(
-        f"{promise}, true losses at the edge of --max-loss 3%, judged up to {looks[-1]} blocks whatever ends "
-        "the run: any gate passes or fails",
-        count // cost,
-        sum(shares),
-        0.05,
-    )
+
+    def measure(sample: Sample) -> list[Row]:
+        shares = stopping.gated(of, world, sample.count, looks, seed=sample.seed(17))
+        text = (
+            f"{promise}, true losses at the edge of --max-loss 3%, judged up to {looks[-1]} blocks whatever "
+            "ends the run: any gate passes or fails"
+        )
+        return [Row(text, sample.count, sum(shares), 0.05)]
+
+    return Promise(measure, cost)
 
 
 def _second_lines() -> list[Promise]:
     """The promises about latency, errors and stability as second lines."""
     one, three = experiment(), experiment(loads=3)
     four = experiment(variants=4, loads=3)
-    stopped = stopping.stopping(experiment(), max_blocks=16)
+    stopped = stopping.stopping(experiment(), max_blocks=14)
     noise = World(noise=ALL)
     return [
-        partial(_false_lines, "2 equal variants, normal noise", one, World(), (8,), cost=1),
-        partial(_false_lines, "2 equal variants, 3 loads, noise of every kind", three, noise, (8,), cost=2),
-        partial(_false_lines, "4 equal variants, 3 loads, normal noise", four, World(), (8,), cost=8),
-        partial(
-            _false_lines,
-            "2 equal variants, judged up to 16 blocks whatever ends the run",
+        _false_lines("2 equal variants, normal noise", one, World(), (8,)),
+        _false_lines("2 equal variants, 3 loads, noise of every kind", three, noise, (8,), cost=2),
+        _false_lines("4 equal variants, 3 loads, normal noise", four, World(), (8,), cost=8),
+        _false_lines(
+            "2 equal variants, judged up to 14 blocks whatever ends the run",
             stopped,
             World(),
-            (8, 12, 16),
+            (8, 11, 14),
             cost=8,
         ),
-        *(partial(_line_found, loads) for loads in (1, 3)),
+        *(Promise(partial(_line_found, loads), cost=2) for loads in (1, 3)),
     ]
 
 
 def _false_lines(
-    promise: str, of: Experiment, world: World, looks: Sequence[int], count: int, *, cost: int
-) -> Row:
-    wrong = second_lines.false_share(of, world, count // cost, looks, seed=16)
-    return Row(f"{promise}: any wrong second line", count // cost, wrong, 0.05)
+    promise: str, of: Experiment, world: World, looks: Sequence[int], *, cost: int = 1
+) -> Promise:
+    def measure(sample: Sample) -> list[Row]:
+        wrong = second_lines.false_share(of, world, sample.count, looks, seed=sample.seed(16))
+        return [Row(f"{promise}: any wrong second line", sample.count, wrong, 0.05)]
+
+    return Promise(measure, cost)
 
 
-def _line_found(loads: int, count: int) -> Row:
-    found = second_lines.found_share(experiment(loads=loads), World(), count // 2, seed=17)
-    return Row(
+def _line_found(loads: int, sample: Sample) -> list[Row]:
+    found = second_lines.found_share(experiment(loads=loads), World(), sample.count, seed=sample.seed(17))
+    text = (
         f"equal throughput but twice the p99 latency, {loads} load{'s' if loads > 1 else ''}, 5 % noise of "
-        "throughput, 15 % of p99: named in the sentence",
-        count // 2,
-        found,
-        0.90,
-        at_most=False,
+        "throughput, 15 % of p99: named in the sentence"
     )
+    return [Row(text, sample.count, found, 0.90, at_most=False)]
 
 
 def limits(count: int) -> list[Row]:
     """Error rates beyond the promise."""
     promise = "2 equal variants, 3 loads, every trial correlated 0.7 with the one before"
-    return [_false_words(promise, World(noise="persistent"), count)]
+    return _false_words(promise, World(noise="persistent")).measure(Sample(count))
 
 
-def measure(index: int, count: int) -> Row:
+def measure(index: int, sample: Sample) -> list[Row]:
     """Measure one promise, given by its index, because processes cannot exchange functions."""
-    return promises()[index](count)
+    return promises()[index].measure(sample)
 
 
 def _noise_text(noise: str) -> str:
@@ -209,8 +197,7 @@ def _noise_text(noise: str) -> str:
 
 def _equal_variants(variants: int, noise: str) -> Promise:
     promise = f"{variants} equal variants, 3 loads, {_noise_text(noise)}"
-    cost = 1 if variants == 2 else 2
-    return partial(_false_words, promise, World(noise=noise), loads=3, variants=variants, cost=cost)
+    return _false_words(promise, World(noise=noise), variants=variants, cost=variants // 2)
 
 
 def _rate(results: Sequence[Result], holds: Callable[[Result], bool]) -> float:
@@ -220,116 +207,134 @@ def _rate(results: Sequence[Result], holds: Callable[[Result], bool]) -> float:
 def _false_words(
     promise: str,
     world: World,
-    count: int,
     *,
     loads: int = 3,
     variants: int = 2,
     workloads: int = 1,
     twin: bool = False,
     cost: int = 1,
-) -> Row:
-    """The share of experiments with any wrong verdict; `cost` is the time of one experiment relative to a
-    small one, by which `count` is divided.
-    """
+) -> Promise:
+    """The share of experiments with any wrong verdict."""
     of = experiment(variants=variants, loads=loads, workloads=workloads, twin=twin)
-    results = repeat(of, world, count // cost, seed=1)
-    return Row(f"{promise}: any wrong verdict", count // cost, _rate(results, Result.is_false), 0.05)
+
+    def measure(sample: Sample) -> list[Row]:
+        results = repeat(of, world, sample.count, sample.seed(1))
+        return [Row(f"{promise}: any wrong verdict", sample.count, _rate(results, Result.is_false), 0.05)]
+
+    return Promise(measure, cost)
 
 
-def _factors(count: int) -> Row:
+def _factors(sample: Sample) -> list[Row]:
     factors = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t", "u")))
-    results = repeat(experiment(factors=factors), World(), count // 4, seed=2)
-    return Row(
-        "2 factors without effect (3 main effects, 2 interactions): any wrong verdict",
-        count // 4,
-        _rate(results, Result.is_false),
-        0.05,
-    )
+    results = repeat(experiment(factors=factors), World(), sample.count, sample.seed(2))
+    return [
+        Row(
+            "2 factors without effect (3 main effects, 2 interactions): any wrong verdict",
+            sample.count,
+            _rate(results, Result.is_false),
+            0.05,
+        )
+    ]
 
 
-def _crossover(count: int) -> Row:
+def _crossover(sample: Sample) -> list[Row]:
     world = World(position=math.log(1.05), effects={"b": [math.log(0.95)]})
-    results = repeat(experiment(), world, count, seed=3)
+    results = repeat(experiment(), world, sample.count, sample.seed(3))
     known = [result.crossover_covers for result in results if result.crossover_covers is not None]
-    return Row(
-        "position effect of 5 %: cross-over interval contains the true value",
-        len(known),
-        sum(known) / len(known),
-        0.95,
-        at_most=False,
-    )
+    return [
+        Row(
+            "position effect of 5 %: cross-over interval contains the true value",
+            len(known),
+            sum(known) / len(known),
+            0.95,
+            at_most=False,
+        )
+    ]
 
 
-def _failing(count: int) -> Row:
+def _failing(sample: Sample) -> list[Row]:
     world = World(sd=0.02, effects={"b": [math.log(1.1)] * 3}, failures={"b": 2})
-    results = repeat(experiment(loads=3), world, count, seed=4)
-    return Row(
-        "10 % faster, but the server fails in 2 of 8 blocks: verdict faster or equivalent",
-        count,
-        _rate(results, lambda result: result.claims[0].word in {"faster", "equivalent"}),
-        0.05,
-    )
+    results = repeat(experiment(loads=3), world, sample.count, sample.seed(4))
+    return [
+        Row(
+            "10 % faster, but the server fails in 2 of 8 blocks: verdict faster or equivalent",
+            sample.count,
+            _rate(results, lambda result: result.claims[0].word in {"faster", "equivalent"}),
+            0.05,
+        )
+    ]
 
 
 CROSSING = {"b": [math.log(1.25), 0.0, math.log(0.8)]}
 
 
-def _crossing(count: int) -> Row:
-    results = repeat(experiment(loads=3, delta_percent=2.0), World(sd=0.03, effects=CROSSING), count, seed=5)
-    return Row(
-        "+25 % at one load, -20 % at another: any wrong verdict",
-        count,
-        _rate(results, lambda result: result.is_false(2.0)),
-        0.05,
+def _crossing(sample: Sample) -> list[Row]:
+    results = repeat(
+        experiment(loads=3, delta_percent=2.0), World(sd=0.03, effects=CROSSING), sample.count, sample.seed(5)
     )
+    return [
+        Row(
+            "+25 % at one load, -20 % at another: any wrong verdict",
+            sample.count,
+            _rate(results, lambda result: result.is_false(2.0)),
+            0.05,
+        )
+    ]
 
 
-def _crossing_found(count: int) -> Row:
-    results = repeat(experiment(loads=3), World(sd=0.03, effects=CROSSING), count, seed=6)
-    return Row(
-        "+25 % at one load, -20 % at another, 3 % noise: verdict mixed",
-        count,
-        _rate(results, lambda result: result.word == "mixed"),
-        0.90,
-        at_most=False,
-    )
+def _crossing_found(sample: Sample) -> list[Row]:
+    results = repeat(experiment(loads=3), World(sd=0.03, effects=CROSSING), sample.count, sample.seed(6))
+    return [
+        Row(
+            "+25 % at one load, -20 % at another, 3 % noise: verdict mixed",
+            sample.count,
+            _rate(results, lambda result: result.word == "mixed"),
+            0.90,
+            at_most=False,
+        )
+    ]
 
 
-def _edge(count: int) -> Row:
+def _edge(sample: Sample) -> list[Row]:
     world = World(sd=0.01, effects={"b": [math.log(1.02)]})
-    results = repeat(experiment(delta_percent=2.0), world, count, seed=7)
-    return Row(
-        "true difference at the edge of the declared ±2 %: verdict equivalent",
-        count,
-        _rate(results, lambda result: result.word == "equivalent"),
-        0.025,
-    )
+    results = repeat(experiment(delta_percent=2.0), world, sample.count, sample.seed(7))
+    return [
+        Row(
+            "true difference at the edge of the declared ±2 %: verdict equivalent",
+            sample.count,
+            _rate(results, lambda result: result.word == "equivalent"),
+            0.025,
+        )
+    ]
 
 
-def _levels_cover(loads: int, count: int) -> Row:
+def _levels_cover(loads: int, sample: Sample) -> list[Row]:
     effects = {"b": [math.log(0.92) if load % 2 else 0.0 for load in range(loads)]}
-    count //= 1 if loads < 10 else 3
-    results = repeat(experiment(loads=loads), World(sd=0.03, effects=effects), count, seed=8)
-    return Row(
-        f"{loads} loads, every second one 8 % slower: the intervals of all loads "
-        "contain their true values together",
-        count,
-        _rate(results, lambda result: result.levels_cover),
-        0.95,
-        at_most=False,
-    )
+    results = repeat(experiment(loads=loads), World(sd=0.03, effects=effects), sample.count, sample.seed(8))
+    return [
+        Row(
+            f"{loads} loads, every second one 8 % slower: the intervals of all loads "
+            "contain their true values together",
+            sample.count,
+            _rate(results, lambda result: result.levels_cover),
+            0.95,
+            at_most=False,
+        )
+    ]
 
 
-def _covers(noise: str, count: int) -> Row:
+def _covers(noise: str, sample: Sample) -> list[Row]:
     world = World(noise=noise, effects={"b": [math.log(0.9)] * 3})
-    results = repeat(experiment(loads=3), world, count, seed=9)
-    return Row(
-        f"10 % slower, {_noise_text(noise)}: the interval over all loads contains the true value",
-        count,
-        _rate(results, lambda result: result.covers),
-        0.95,
-        at_most=False,
-    )
+    results = repeat(experiment(loads=3), world, sample.count, sample.seed(9))
+    return [
+        Row(
+            f"10 % slower, {_noise_text(noise)}: the interval over all loads contains the true value",
+            sample.count,
+            _rate(results, lambda result: result.covers),
+            0.95,
+            at_most=False,
+        )
+    ]
 
 
 def _crowded() -> World:
@@ -345,74 +350,60 @@ def _crowded() -> World:
     )
 
 
-def _everything(count: int) -> Row:
+def _crowded_words(sample: Sample) -> list[Row]:
     of = experiment(variants=4, loads=3, workloads=2, delta_percent=5.0, blocks=10)
-    results = repeat(of, _crowded(), count // 4, seed=10)
-    return Row(
-        "everything at once (4 variants, 2 workloads, 3 loads, crossing curves, failures, order, slots, "
-        "repeats): any wrong verdict",
-        count // 4,
-        _rate(results, lambda result: result.is_false(5.0)),
-        0.05,
-    )
+    results = repeat(of, _crowded(), sample.count, sample.seed(10))
+    return [
+        Row(
+            "4 variants, 2 workloads, 3 loads (crossing curves, failures, order, slots, "
+            "repeats): any wrong verdict",
+            sample.count,
+            _rate(results, lambda result: result.is_false(5.0)),
+            0.05,
+        )
+    ]
 
 
 def _wrong_at_any_look(
-    promise: str,
-    world: World,
-    looks: Sequence[int],
-    count: int,
-    *,
-    variants: int,
-    loads: int,
-    cost: int,
-) -> Row:
+    promise: str, world: World, looks: Sequence[int], *, variants: int = 2, loads: int = 1, cost: int
+) -> Promise:
     of = stopping.stopping(experiment(variants=variants, loads=loads), max_blocks=looks[-1])
-    wrong = stopping.wrong_at_any_look(of, world, count // cost, looks, seed=14)
-    return Row(
-        f"{promise}, judged up to {looks[-1]} blocks whatever ends the run: any wrong verdict",
-        count // cost,
-        wrong,
-        0.05,
-    )
+
+    def measure(sample: Sample) -> list[Row]:
+        wrong = stopping.wrong_at_any_look(of, world, sample.count, looks, seed=sample.seed(14))
+        text = f"{promise}, judged up to {looks[-1]} blocks whatever ends the run: any wrong verdict"
+        return [Row(text, sample.count, wrong, 0.05)]
+
+    return Promise(measure, cost)
 
 
-def _plan_text(*, top_up: bool) -> str:
-    return f"stop when sure, at most 20 blocks{'' if top_up else ', top_up = false'}, against 20 blocks"
+def _mix(sample: Sample, *, top_up: bool) -> list[Row]:
+    """Stop when sure, against 20 blocks. Only whole rounds of the questions are asked."""
+    cycles = max(2, sample.count // stopping.CYCLE)
+    found = stopping.mix(cycles, top_up=top_up, seed=sample.seed(21))
+    plan = f"stop when sure, at most 20 blocks{'' if top_up else ', top_up = false'}"
+    text, count = f"{plan}, against 20 blocks", cycles * stopping.CYCLE
+    saved, lost = (stopping.mean_and_deviation(values) for values in (found.saved, found.lost))
+    covers = math.fsum(found.covers) / cycles
+    return [
+        Row(f"{text}: blocks saved", count, saved[0], 0.30, at_most=False, deviation=saved[1]),
+        Row(f"{text}: right verdicts lost", count, lost[0], 0.05 if top_up else 0.02, deviation=lost[1]),
+        Row(f"{plan}: the interval at the end contains the true value", count, covers, 0.95, at_most=False),
+    ]
 
 
-def _saved(count: int, *, top_up: bool) -> Row:
-    saved = stopping.mix(count // 2, top_up=top_up).saved
-    return Row(f"{_plan_text(top_up=top_up)}: blocks saved", count // 2, saved, 0.30, at_most=False)
-
-
-def _lost(count: int, *, top_up: bool) -> Row:
-    lost = stopping.mix(count // 2, top_up=top_up).lost
-    limit = 0.05 if top_up else 0.02
-    return Row(f"{_plan_text(top_up=top_up)}: right verdicts lost", count // 2, lost, limit)
-
-
-def _covers_at_the_stop(count: int) -> Row:
-    covers = stopping.mix(count // 2, top_up=True).covers
-    return Row(
-        "stop when sure: the interval at the end contains the true value",
-        count // 2,
-        covers,
-        0.95,
-        at_most=False,
-    )
-
-
-def _power(count: int) -> Row:
+def _power(sample: Sample) -> list[Row]:
     world = World(noise=ALL, sd=0.05, effects={"b": [math.log(0.8)]})
-    results = repeat(experiment(), world, count, seed=11)
-    return Row(
-        "20 % slower, 5 % noise of every kind, 8 blocks: verdict slower",
-        count,
-        _rate(results, lambda result: result.word == "slower"),
-        0.80,
-        at_most=False,
-    )
+    results = repeat(experiment(), world, sample.count, sample.seed(11))
+    return [
+        Row(
+            "20 % slower, 5 % noise of every kind, 8 blocks: verdict slower",
+            sample.count,
+            _rate(results, lambda result: result.word == "slower"),
+            0.80,
+            at_most=False,
+        )
+    ]
 
 
 def _described(plan: warmup.Plan) -> str:
@@ -420,21 +411,19 @@ def _described(plan: warmup.Plan) -> str:
     return f"warm-up of {plan.warmup_s:g} s ({origin}), measurement of {plan.duration_s:g} s"
 
 
-def _warm(plan: warmup.Plan, count: int) -> Row:
-    warned, _ = warmup.simulate(plan, 0.0, count, seed=12)
-    return Row(f"{plan.variants} warm variants, {_described(plan)}: R01 warns", count, warned, 0.05)
+def _warm(plan: warmup.Plan, sample: Sample) -> list[Row]:
+    warned, _ = warmup.simulate(plan, 0.0, sample.count, seed=sample.seed(12))
+    text = f"{plan.variants} warm variants, {_described(plan)}: R01 warns"
+    return [Row(text, sample.count, warned, 0.05)]
 
 
-def _cold(plan: warmup.Plan, tau_s: float, count: int, *, cost: int = 1) -> Row:
-    warned, bias = warmup.simulate(plan, tau_s, count // cost, seed=13)
-    return Row(
+def _cold(plan: warmup.Plan, tau_s: float, sample: Sample) -> list[Row]:
+    warned, bias = warmup.simulate(plan, tau_s, sample.count, seed=sample.seed(13))
+    text = (
         f"one variant begins 30 % slow with a time constant of {tau_s:g} s (bias {bias * 100.0:.0f} %), "
-        f"{_described(plan)}: R01 warns",
-        count // cost,
-        warned,
-        0.80,
-        at_most=False,
+        f"{_described(plan)}: R01 warns"
     )
+    return [Row(text, sample.count, warned, 0.80, at_most=False)]
 
 
 def common_practice(count: int) -> list[Row]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -14,9 +13,9 @@ from dbdyno.judge.decision import compare_further
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
 
-from .row import Promise, Row
+from .row import Promise, Row, Sample
 from .second_lines import with_second_lines
-from .simulation import Random, World, experiment, simulate
+from .simulation import Random, World, experiment, simulate, with_values
 from .stopping import stopping
 
 METRICS = ("throughput", "p99", "mean", "cpu_per_transaction")
@@ -31,17 +30,24 @@ def with_metrics(of: Experiment) -> Experiment:
 
 
 def with_figures(
-    trials: Sequence[MeasuredTrial], random: Random, p99_of_b: float = 1.0
+    trials: Sequence[MeasuredTrial],
+    random: Random,
+    p99_of_b: float = 1.0,
+    untied: Mapping[str, float] | None = None,
 ) -> list[MeasuredTrial]:
-    """The trials with figures of every metric; the p99 latency of variant b is so many times as high."""
+    """The trials with figures of every metric; the p99 latency of variant b is so many times as high.
+
+    `untied` as in `with_second_lines`; mean latency and CPU time do follow these losses.
+    """
     made = []
-    for trial in with_second_lines(trials, random, p99_of_b):
+    for trial in with_second_lines(trials, random, p99_of_b, untied):
         if trial.figures is None:
             made.append(trial)
             continue
         mean_us = trial.point.value / trial.figures.throughput * 1e6
-        cpu_us = CPU_US * math.exp(random.normal(0.0, CPU_SD))
-        figures = replace(trial.figures, latency_mean_us=mean_us, cpu_us_per_transaction=cpu_us)
+        loss = (untied or {}).get(trial.variant, 0.0)
+        cpu_us = CPU_US * math.exp(loss + random.normal(0.0, CPU_SD))
+        figures = with_values(trial.figures, latency_mean_us=mean_us, cpu_us_per_transaction=cpu_us)
         made.append(replace(trial, figures=figures))
     return made
 
@@ -69,14 +75,18 @@ def promises(noise: World) -> list[Promise]:
     stopped = stopping(experiment(), max_blocks=16)
     looks = "2 equal variants, judged up to 16 blocks whatever ends the run"
     return [
-        partial(_false_words, "2 equal variants, normal noise", one, World(), (8,), cost=1),
-        partial(_false_words, "4 equal variants, 3 loads, noise of every kind", four, noise, (10,), cost=8),
-        partial(_false_words, looks, stopped, World(), (9, 12, 16), cost=4),
+        _false_words("2 equal variants, normal noise", one, World(), (8,)),
+        _false_words("4 equal variants, 3 loads, noise of every kind", four, noise, (10,), cost=8),
+        _false_words(looks, stopped, World(), (9, 12, 16), cost=4),
     ]
 
 
 def _false_words(
-    promise: str, of: Experiment, world: World, looks: Sequence[int], count: int, *, cost: int
-) -> Row:
-    wrong = false_share(with_metrics(of), world, count // cost, looks, seed=18)
-    return Row(f"{promise}: any wrong verdict on 3 further metrics", count // cost, wrong, 0.05)
+    promise: str, of: Experiment, world: World, looks: Sequence[int], *, cost: int = 1
+) -> Promise:
+    def measure(sample: Sample) -> list[Row]:
+        wrong = false_share(with_metrics(of), world, sample.count, looks, seed=sample.seed(18))
+        text = f"{promise}: any wrong verdict on 3 further metrics"
+        return [Row(text, sample.count, wrong, 0.05)]
+
+    return Promise(measure, cost)

@@ -1,13 +1,28 @@
-"""One promise about the verdicts, and what was measured of it."""
+"""Promises about the verdicts, and what was measured of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 # Standard errors by which a measured share may be beyond its limit by chance.
 ERRORS = 3.0
+# A rate of 5 % has experiments until its standard error is at most this. Some hits are added to it, so that
+# it does not look certain after few experiments.
+ERROR_MAX, ADDED_HITS = 0.004, 2
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A part of the experiments for a promise. Each has its own random numbers."""
+
+    count: int
+    part: int = 0
+
+    def seed(self, of_promise: int) -> int:
+        """The seed of this part, from that of the promise."""
+        return of_promise + 1_000 * self.part
 
 
 @dataclass(frozen=True)
@@ -20,18 +35,56 @@ class Row:
     limit: float
     # Whether the limit is an upper limit; else it is a lower limit.
     at_most: bool = True
+    # Standard deviation of one experiment's value; None if the value is yes or no.
+    deviation: float | None = None
 
     @property
     def error(self) -> float:
         """Monte-Carlo standard error of the measured share."""
+        if self.deviation is not None:
+            return self.deviation / math.sqrt(self.experiments)
         return math.sqrt(self.measured * (1.0 - self.measured) / self.experiments)
 
     @property
     def holds(self) -> bool:
         """Whether the measured share is within the limit, apart from the error of the simulation."""
-        slack = ERRORS * math.sqrt(self.limit * (1.0 - self.limit) / self.experiments)
+        at_limit = math.sqrt(self.limit * (1.0 - self.limit) / self.experiments)
+        slack = ERRORS * (at_limit if self.deviation is None else self.error)
         return self.measured <= self.limit + slack if self.at_most else self.measured >= self.limit - slack
 
+    @property
+    def experiments_needed(self) -> int:
+        """About how many experiments a rate of 5 % needs for its standard error; 0 for other promises."""
+        if self.deviation is not None or 0.05 < self.limit < 0.95:
+            return 0
+        misses = self.measured if self.at_most else 1.0 - self.measured
+        share = (misses * self.experiments + ADDED_HITS) / (self.experiments + 2 * ADDED_HITS)
+        return math.ceil(share * (1.0 - share) / ERROR_MAX**2)
 
-# Measures one promise in a number of experiments.
-Promise = Callable[[int], Row]
+
+def merge(parts: Sequence[Row]) -> Row:
+    """One row from those of several parts."""
+    experiments = sum(part.experiments for part in parts)
+
+    def mean(values: Sequence[float]) -> float:
+        return (
+            math.fsum(value * part.experiments for value, part in zip(values, parts, strict=True))
+            / experiments
+        )
+
+    deviations = [part.deviation**2 for part in parts if part.deviation is not None]
+    return replace(
+        parts[0],
+        experiments=experiments,
+        measured=mean([part.measured for part in parts]),
+        deviation=math.sqrt(mean(deviations)) if deviations else None,
+    )
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Measures one promise, or several in the same experiments."""
+
+    measure: Callable[[Sample], list[Row]]
+    # Time of one experiment, relative to a small one. Short forms have so many times fewer experiments.
+    cost: int = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from dbdyno.judge.decision import compare_all
 from dbdyno.judge.second_lines import Line, contradictions, second_lines
 from dbdyno.store.measured import MeasuredTrial, Window
 
-from .simulation import SECONDS, Random, World, simulate
+from .simulation import SECONDS, Random, World, simulate, with_values
 
 # Percentile -> its ratio to the mean, and the standard deviation of its own noise, in log units. In a closed
 # loop all of them also have the noise of the mean latency, which is that of the throughput.
@@ -29,16 +29,23 @@ ERRORS, SECOND_SD = 40.0, 0.09
 
 
 def with_second_lines(
-    trials: Sequence[MeasuredTrial], random: Random, p99_of_b: float = 1.0
+    trials: Sequence[MeasuredTrial],
+    random: Random,
+    p99_of_b: float = 1.0,
+    untied: Mapping[str, float] | None = None,
 ) -> list[MeasuredTrial]:
-    """The trials with latencies, errors and seconds; p99 and p99.9 of variant b are so many times as high."""
+    """The trials with latencies, errors and seconds; p99 and p99.9 of variant b are so many times as high.
+
+    `untied` has the losses of variants, in log units, that their percentiles and errors do not follow.
+    """
     made = []
     for trial in trials:
         figures = trial.figures
         if figures is None:
             made.append(trial)
             continue
-        mean_us = trial.point.value / figures.throughput * 1e6
+        share_left = math.exp(-(untied or {}).get(trial.variant, 0.0))
+        mean_us = trial.point.value / figures.throughput * share_left * 1e6
         # What moves one percentile moves those above it too.
         tail = 0.0
         values: dict[str, Any] = {}
@@ -49,10 +56,11 @@ def with_second_lines(
             )
             values[name] = mean_us * ratio * math.exp(tail) * planted
         counts = figures.throughput * np.exp(random.normal(0.0, SECOND_SD, SECONDS))
+        errors = {"1213": int(random.poisson(ERRORS * share_left))}
         made.append(
             replace(
                 trial,
-                figures=replace(figures, **values, errors={"1213": int(random.poisson(ERRORS))}),
+                figures=with_values(figures, **values, errors=errors),
                 window=Window(0, SECONDS * 1_000_000, None),
                 seconds=[
                     (second * 1_000_000, (second + 1) * 1_000_000, round(count))

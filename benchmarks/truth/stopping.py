@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from statistics import fmean, stdev
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from dbdyno.judge.comparison import comparison_entry
 from dbdyno.judge.decision import compare_all
 from dbdyno.judge.stopping import WORDS
 
-from .simulation import Result, World, experiment, judge, simulate
+from .simulation import Random, Result, World, experiment, judge, simulate
 
 MAX_BLOCKS = 20
 # No verdict is possible before.
@@ -25,6 +24,11 @@ FIRST_BLOCKS = 8
 EFFECTS = {0.0: 6, 2.0: 4, 5.0: 4, 10.0: 3, 30.0: 3}
 NOISES = (0.01, 0.03, 0.05, 0.10)
 DELTA_PERCENT = 2.0
+QUESTIONS = [
+    (percent, noise) for percent, weight in EFFECTS.items() for noise in NOISES for _ in range(weight)
+]
+# Runs of one round, in which every question has its share.
+CYCLE = len(QUESTIONS)
 
 
 def stopping(of: Experiment, *, max_blocks: int = MAX_BLOCKS, top_up: bool = True) -> Experiment:
@@ -69,38 +73,51 @@ def gated(of: Experiment, world: World, count: int, looks: Sequence[int], seed: 
 
 @dataclass(frozen=True)
 class Mix:
-    """Runs that stop when sure, against the same runs with a fixed number of blocks."""
+    """Runs that stop when sure, against the same runs with a fixed number of blocks.
 
-    # Share of the fixed plan's blocks that were not needed.
-    saved: float
-    # Shares of the runs: right verdicts lost against the fixed plan, and intervals that hold the true value.
-    lost: float
-    covers: float
+    One value per round of the questions: the share of the fixed plan's blocks that were not needed; the
+    shares of right verdicts lost against the fixed plan, and of intervals that contain the true value.
+    """
+
+    saved: tuple[float, ...]
+    lost: tuple[float, ...]
+    covers: tuple[float, ...]
 
 
-@lru_cache(maxsize=8)
-def mix(count: int, *, top_up: bool) -> Mix:
-    """`count` runs over the questions of the mix, each with its share of the runs."""
-    random = np.random.default_rng(21)
+def mix(rounds: int, *, top_up: bool, seed: int) -> Mix:
+    """So many rounds, each with every question of the mix in its share."""
+    random = np.random.default_rng(seed)
     fixed = experiment(blocks=MAX_BLOCKS, delta_percent=DELTA_PERCENT)
     stopped = stopping(fixed, top_up=top_up)
-    blocks, lost, covers = 0, 0, 0
-    questions = [
-        (percent, noise) for percent, weight in EFFECTS.items() for noise in NOISES for _ in range(weight)
-    ]
-    random.shuffle(questions)
-    for percent, noise in itertools.islice(itertools.cycle(questions), count):
-        effect = math.log1p(percent / 100.0) * float(random.choice([-1.0, 1.0]))
-        world = World(sd=noise, effects={"b": [effect]})
-        trials = simulate(fixed, world, random)
-        for used in range(FIRST_BLOCKS, MAX_BLOCKS + 1):
-            result = judge(stopped, world, [one for one in trials if one.block < used])
-            if result.word in WORDS:
-                break
-        blocks += used
-        covers += result.covers
-        lost += _is_right(judge(fixed, world, trials), effect) - _is_right(result, effect)
-    return Mix(1.0 - blocks / count / MAX_BLOCKS, max(0.0, lost / count), covers / count)
+    shares = []
+    for _ in range(rounds):
+        found = [_against_fixed(fixed, stopped, question, random) for question in QUESTIONS]
+        shares.append([math.fsum(values) / CYCLE for values in zip(*found, strict=True)])
+    saved, lost, covers = map(tuple, zip(*shares, strict=True))
+    return Mix(saved, lost, covers)
+
+
+def _against_fixed(
+    fixed: Experiment, stopped: Experiment, question: tuple[float, float], random: Random
+) -> tuple[float, int, int]:
+    """One run: the share of blocks saved, right verdicts lost (0, 1, or -1), whether the interval contains
+    the truth.
+    """
+    percent, noise = question
+    effect = math.log1p(percent / 100.0) * float(random.choice([-1.0, 1.0]))
+    world = World(sd=noise, effects={"b": [effect]})
+    trials = simulate(fixed, world, random)
+    for used in range(FIRST_BLOCKS, MAX_BLOCKS + 1):
+        result = judge(stopped, world, [one for one in trials if one.block < used])
+        if result.word in WORDS:
+            break
+    lost = _is_right(judge(fixed, world, trials), effect) - _is_right(result, effect)
+    return 1.0 - used / MAX_BLOCKS, lost, result.covers
+
+
+def mean_and_deviation(of_rounds: Sequence[float]) -> tuple[float, float]:
+    """The mean over rounds, and the standard deviation of one run that gives the error of this mean."""
+    return fmean(of_rounds), stdev(of_rounds) * math.sqrt(CYCLE)
 
 
 def _is_right(result: Result, effect: float) -> bool:

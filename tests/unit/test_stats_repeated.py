@@ -41,15 +41,27 @@ def test_the_cut_offs_are_those_of_the_specification() -> None:
     assert CLOSED.cut_off(20, 0.05, 0.05) > OPEN.cut_off(20, 0.05, 0.05)
 
 
-@pytest.mark.parametrize(("last", "alpha"), [(None, 0.4), (8, 0.3), (7, 0.1)])
-def test_the_cut_offs_are_the_largest_that_the_spending_permits(last: int | None, alpha: float) -> None:
-    looks = Looks(last)
+@pytest.mark.parametrize(("last", "alpha", "share"), [(None, 0.4, 1.0), (8, 0.3, 1.0), (7, 0.1, 0.8)])
+def test_the_cut_offs_are_the_largest_that_the_spending_permits(
+    last: int | None, alpha: float, share: float
+) -> None:
+    looks = Looks(last, share=share)
     cut_offs: dict[int, int] = {}
     for blocks in (6, 7):
         cut_offs[blocks] = looks.cut_off(blocks, alpha, alpha)
         assert miss_rate(blocks, cut_offs) <= alpha * looks.spent(blocks)
         one_more = {**cut_offs, blocks: cut_offs[blocks] + 1}
         assert miss_rate(blocks, one_more) > alpha * looks.spent(blocks)
+
+
+def test_tests_with_a_share_of_alpha_can_decide_as_early_as_those_with_all_of_it() -> None:
+    factors, level = (1.0, 0.8), 0.8 * 0.05
+    assert Looks(20).blocks_needed(0.05) == 8
+    assert Looks(20, factors).blocks_needed(0.05, level) == 9
+    assert Looks(20, factors, share=0.8).blocks_needed(0.05, level) == 8
+    shares = [Looks(20, share=0.8).spent(blocks) for blocks in range(1, 21)]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("comparisons", [1, 2, 3, 6])
@@ -63,7 +75,7 @@ def test_what_a_level_excludes_every_higher_level_excludes(comparisons: int, las
 
 
 @pytest.mark.parametrize(
-    "looks", [Looks(), Looks(20), Looks(40), Looks(24, planned=24), Looks(planned=24), Looks(planned=33)]
+    "looks", [Looks(), Looks(20), Looks(20, share=0.8), Looks(40), Looks(24, planned=24), Looks(planned=33)]
 )
 @pytest.mark.parametrize("noise", ["normal", "cauchy"])
 def test_few_runs_miss_the_true_value_at_any_of_forty_looks(looks: Looks, noise: str) -> None:

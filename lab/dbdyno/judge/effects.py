@@ -98,7 +98,7 @@ class Judged:
 
 def overall_looks(stopping: Stopping, loads: int, share: float) -> Looks:
     """The looks at an effect over all loads, whose tests have this share of the error rate."""
-    return Looks(stopping.last, overall_levels(stopping.family, loads, share), stopping.planned)
+    return Looks(stopping.last, overall_levels(stopping.family, loads, share), stopping.planned, share)
 
 
 def assess(
@@ -113,8 +113,8 @@ def assess(
     if stopping is not None:
         last, planned = stopping.last, stopping.planned
         looks = overall_looks(stopping, len(ratios), share)
-        of_loads = Looks(last, load_levels(share), planned)
-        separate = Looks(last, planned=planned)
+        of_loads = Looks(last, load_levels(share), planned, share)
+        separate = Looks(last, planned=planned, share=share)
     overall_ratios = mean_ratios(ratios)
     overall = effect(overall_ratios, alpha, looks)
     load_effects = joint_effects(ratios, alpha, of_loads) if len(ratios) > 1 else (overall,)

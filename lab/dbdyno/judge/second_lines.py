@@ -181,8 +181,9 @@ def _values(blocks: _Blocks) -> Iterator[tuple[SecondMetric, Callable[[MeasuredT
             yield metric, partial(MeasuredTrial.value, metric=metric)
     if all(max(map(_errors, pair)) >= ERRORS_MIN for pair in blocks):
         yield "errors_per_1000", partial(_errors_per_1000, added=0.5)
-    if all(_variation_percent(trial) > 0.0 for trial in trials):
-        yield "variation_percent", _variation_percent
+    variations = {id(trial): _variation_percent(trial) for trial in trials}
+    if all(variation > 0.0 for variation in variations.values()):
+        yield "variation_percent", lambda trial: variations[id(trial)]
 
 
 def _events(trial: MeasuredTrial) -> int:

@@ -10,6 +10,10 @@ then (Lan & DeMets 1983, Biometrika 70:659):
     open end       alpha (1 - 5 / n)        blocks may be added at any time
     closed end     alpha (n / last)^2       no more than `last` blocks will ever run
 
+With a closed end, tests that have only a share s of alpha spend alpha ((n / last)^2 - (1 - s) (n / last)^8),
+which is almost all at first: s alpha (n / last)^2 would be too little for the first looks, at which few
+patterns decide.
+
 k(n) is exact. If the differences are symmetric and exchangeable, the absolute value of a new one has each of
 the n ranks with the same probability, its sign is fair, and neither depends on the past. So the pattern of
 signs in order of the absolute values is a Markov chain, whose distribution without the patterns that were
@@ -57,12 +61,15 @@ class Looks:
     factors: tuple[float, ...] = (1.0,)
     # Largest number of blocks of the plan, at which there is a look. It is fixed before the run.
     planned: int | None = None
+    # With a closed end, the share of the significance level that these tests have.
+    share: float = 1.0
 
     def spent(self, blocks: int) -> float:
         """The share of the significance level that may be spent by the look after so many blocks."""
         if self.last is None:
             return max(0.0, 1.0 - 5.0 / blocks)
-        return min(1.0, blocks / self.last) ** 2
+        done = min(1.0, blocks / self.last)
+        return (done**2 - (1.0 - self.share) * done**8) / self.share
 
     def counts(self, blocks: int) -> list[int]:
         """The numbers of blocks at all looks up to `blocks`."""
@@ -82,14 +89,14 @@ class Looks:
 
         `level` is its significance level, and `alpha` that of the effect's interval.
         """
-        higher = {other for other in self.levels(alpha) if other > level * (1.0 + ROUNDING)}
-        return min(self._cut_off(blocks, one) for one in {level, *higher})
+        return _cut_off(self, blocks, level, alpha)
 
-    def _cut_off(self, blocks: int, alpha: float) -> int:
+    def own_cut_off(self, blocks: int, alpha: float) -> int:
+        """The same for one level, without regard to the others."""
         if blocks <= EXACT_BLOCKS:
             # Equal levels that are computed in different ways share their cut-offs.
             most = _SMALL if blocks <= _SMALL else EXACT_BLOCKS
-            return _exact_cut_offs(self.last, rounded(alpha), most)[blocks]
+            return _exact_cut_offs(self.last, self.share, rounded(alpha), most)[blocks]
         earlier, latest = self.counts(blocks)[-2:]
         level = alpha * (self.spent(blocks) - self.spent(earlier))
         return cut_off(blocks, level, 0.0) if latest == blocks and level > 0.0 else 0
@@ -115,15 +122,21 @@ class Looks:
         return blocks
 
 
+@lru_cache(maxsize=4096)
+def _cut_off(looks: Looks, blocks: int, level: float, alpha: float) -> int:
+    higher = {other for other in looks.levels(alpha) if other > level * (1.0 + ROUNDING)}
+    return min(looks.own_cut_off(blocks, one) for one in {level, *higher})
+
+
 def _next_look(blocks: int) -> int:
     """The next regular look beyond `EXACT_BLOCKS`: 25, 30, 40, 50, 60, 75 blocks and so on."""
     return LATER_LOOKS * round(1.25 * blocks / LATER_LOOKS)
 
 
 @lru_cache(maxsize=1024)
-def _exact_cut_offs(last: int | None, alpha: float, blocks: int) -> tuple[int, ...]:
+def _exact_cut_offs(last: int | None, share: float, alpha: float, blocks: int) -> tuple[int, ...]:
     """k(n) for n = 0 .. `blocks`."""
-    looks, spent, cut_offs = Looks(last), 0.0, [0]
+    looks, spent, cut_offs = Looks(last, share=share), 0.0, [0]
     # Probability of each pattern that no look has rejected: bit r of its number is the sign of rank r + 1.
     # Its statistic is the sum of the ranks with positive signs.
     alive, statistics = np.ones(1), np.zeros(1, dtype=np.int64)

@@ -63,6 +63,13 @@ def walsh_averages(
     values = np.asarray(differences, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or np.any(np.isnan(values)):
         raise ValueError("at least one difference is needed, and each must be a number")
+    return _walsh_averages(tuple(values.tolist()), unknown)
+
+
+@lru_cache(maxsize=256)
+def _walsh_averages(differences: tuple[float, ...], unknown: float | None) -> NDArray[np.float64]:
+    """The same, kept because estimate, interval and p-value need the same averages."""
+    values = np.array(differences)
     rows, columns = _pairs(values.size)
     with np.errstate(invalid="ignore"):
         averages = (values[rows] + values[columns]) / 2.0
@@ -70,7 +77,9 @@ def walsh_averages(
         averages[np.isnan(averages)] = unknown
     elif np.isnan(averages).any():
         raise ValueError("infinite differences of both signs have no mean")
-    return np.sort(averages)
+    averages.sort()
+    averages.flags.writeable = False
+    return np.asarray(averages)
 
 
 @lru_cache(maxsize=64)
@@ -148,7 +157,8 @@ def p_value(differences: Sequence[float] | NDArray[np.float64], unknown: float |
     values = np.asarray(differences, dtype=np.float64)
     averages = walsh_averages(values, unknown)
     against = min(int(np.count_nonzero(averages <= 0)), int(np.count_nonzero(averages >= 0)))
-    return min(1.0, 2.0 * _lower_tail(values.size, against, _tie_term(values)))
+    tie_term = 0.0 if values.size <= EXACT_MAX else _tie_term(values)
+    return min(1.0, 2.0 * _lower_tail(values.size, against, tie_term))
 
 
 def interval(
