@@ -288,14 +288,18 @@ def _timed(count: int) -> tuple[int, int, int]:
 
 
 def run(options: argparse.Namespace) -> list[Path]:
-    """Run one comparison per kind, with the probe; returns the runs' folders."""
+    """Run one comparison per kind, with the probe, unless it is stored; returns the runs' folders."""
     found = []
     for kind in options.kinds:
         folder = options.results.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         name = f"covariates-{kind}"
         file, recorded = folder / f"{name}.toml", folder / f"{name}.bin"
-        file.write_text(slices_agree.KINDS[kind].experiment(name, options, "trials"))
+        text = slices_agree.KINDS[kind].experiment(name, options, "trials")
+        if stored := stored_run(folder / name, text):
+            found.append(stored)
+            continue
+        file.write_text(text)
         command = [
             sys.executable,
             "-m",
@@ -314,12 +318,20 @@ def run(options: argparse.Namespace) -> list[Path]:
             probing.terminate()
             probing.wait()
         stored = max((folder / name).glob("*/verdict.json")).parent
-        recorded.rename(stored / "probe.bin")
         recorded.with_suffix(".json").rename(stored / "probe.json")
+        # The last file of a complete comparison.
+        recorded.rename(stored / "probe.bin")
         share = json.loads((stored / "probe.json").read_text())["cpu_share"]
         print(f"the probe used {100 * share:.2f} % of CPU {SERVER_CPU}", flush=True)
         found.append(stored)
     return found
+
+
+def stored_run(folder: Path, text: str) -> Path | None:
+    """The newest complete run of this experiment file, with its probe; None if there is none."""
+    complete = [path.parent for path in sorted(folder.glob("*/probe.bin"))]
+    same = [path for path in complete if (path / "experiment.toml").read_text() == text]
+    return same[-1] if same else None
 
 
 def main() -> int:

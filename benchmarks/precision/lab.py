@@ -16,10 +16,9 @@ from dbdyno.judge.comparison import pair
 from dbdyno.judge.decision import stopping
 from dbdyno.judge.effects import assess
 from dbdyno.judge.evidence import gather
-from dbdyno.run.planning import time_shares
 from dbdyno.stats.paired import ALPHA, Ratios
 from dbdyno.store import Run
-from dbdyno.store.endings import read_endings
+from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.measured import MeasuredTrial
 
 from .cells import Answer, Cell, Result
@@ -75,7 +74,7 @@ def measure(cell: Cell, minutes: Sequence[float], folder: Path) -> Result:
         late = {trial.block for trial in trials if ended.get(trial.index, end_us + 1) > end_us}
         finished = [trial for trial in trials if trial.block not in late]
         answers.append(_answer(limit, finished, experiment, design))
-    shares = time_shares(run)
+    shares = time_shares([call])
     return Result(
         question=cell.question.name,
         design=cell.design,
