@@ -189,6 +189,16 @@ def test_a_run_that_began_with_one_event_loop_keeps_it(basedir: Path, tmp_path: 
     assert Run.resume(tmp_path / "results", automatic).experiment().client.workers == 1
 
 
+def test_a_declared_number_of_event_loops_is_not_kept_if_the_file_no_longer_has_it(
+    basedir: Path, tmp_path: Path
+) -> None:
+    given = experiment(basedir)
+    four, automatic = (given.model_copy(update={"client": Client(workers=n)}) for n in (4, "auto"))
+    created(four, tmp_path).release()
+    with pytest.raises(Problem, match="another experiment"):
+        Run.resume(tmp_path / "results", automatic)
+
+
 def interrupt() -> None:
     raise KeyboardInterrupt
 

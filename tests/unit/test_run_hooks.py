@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,7 +13,7 @@ from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
-from dbdyno.run import warmup
+from dbdyno.run import pilot, warmup
 from dbdyno.run.coordinator import hook_findings
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.trial import run_trial
@@ -155,3 +156,54 @@ def test_after_trial_is_run_when_a_warmup_trial_is_interrupted(tmp_path: Path) -
     with pytest.raises(KeyboardInterrupt):
         run_warmup_trial(tmp_path / "results", interrupt, after_trial=after, during_trial=("sleep", "600"))
     assert (tmp_path / "after").exists()
+
+
+class Loading(Engine):
+    """An engine whose event loops are busy with one of them; writes "load" to a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def run(self, _command: str, plan: dict[str, Any], *_: Any, **__: Any) -> Any:
+        with self.file.open("a") as output:
+            output.write("load\n")
+        generator = {"cpu": 0.9 / plan["client"]["workers"], "run_queue_wait_us": 0}
+        measure = {"start_us": 0, "end_us": 1_000_000, "events": 9, "generator": generator}
+        return SimpleNamespace(failure=lambda: "", end={"phases": {"measure": measure}})
+
+
+def test_hooks_run_once_around_the_steps_of_a_pilot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
+    journal = tmp_path / "journal"
+
+    def hook(name: str, exit_status: int = 0) -> tuple[str, ...]:
+        return ("sh", "-c", f"echo {name} | tee -a {journal}; exit {exit_status}")
+
+    def steps(status: int) -> tuple[list[str], list[str | None], list[str]]:
+        journal.write_text("")
+        hooks = {name: hook(name) for name in ("during_trial", "after_trial")}
+        folder = tmp_path / f"results-{status}"
+        experiment, run, server = prepared(folder, before_trial=hook("before_trial", status), **hooks)
+        load = experiment.load.model_copy(update={"connections": (2,)})
+        experiment = experiment.model_copy(update={"load": load})
+        # A pilot that was interrupted.
+        (run.path / "pilot").mkdir()
+        (run.path / "pilot" / "09-one.jsonl.gz").touch()
+        (trial,) = warmup.warmup_trials(experiment, [one.title for one in experiment.workloads])
+        found, failures = pilot.run_pilot(
+            run, experiment, trial, (), server=server, description=DESCRIPTION, engine=Loading(journal)
+        )
+        names = sorted(path.name for path in (run.path / "pilot").iterdir())
+        assert [step["records"] for step in found] == [name for name in names if name.endswith(".gz")]
+        assert [name for name in names if "hook" in name] == [
+            "01-one-hook-after_trial.txt",
+            "01-one-hook-before_trial.txt",
+        ]
+        return journal.read_text().split(), [step["failure"] for step in found], failures
+
+    assert steps(0) == (["before_trial", "load", "load", "after_trial"], [None, None], [])
+    failure = "the hook before_trial: 'sh' ended with exit status 1"
+    journaled, failed, failures = steps(1)
+    assert journaled == ["before_trial", "after_trial"]
+    assert len(failed) == len(failures) == 1
+    assert str(failed[0]).startswith(failure)

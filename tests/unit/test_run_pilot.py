@@ -188,6 +188,25 @@ def test_all_trials_have_the_number_that_the_last_pilot_has_reached(steps: list[
     assert pilot.to_document(experiment(), steps)["workers"] == workers
 
 
+def test_a_failed_pilot_is_noted() -> None:
+    def notes(*steps: Step) -> list[tuple[str, str, str, str]]:
+        found = pilot.findings(pilot.to_document(experiment(), steps))
+        return [(one.code, one.level, one.subject, one.text) for one in found]
+
+    assert notes(step((1, 0.4, 0.0, 100)), step((1, 0.4, 0.0, 100), "b")) == []
+    text = (
+        "the pilot of {} on oltp_read_write failed with {} (no route to host): all trials have {}, "
+        "which may be too few"
+    )
+    one, two = "1 event loop", "2 event loops"
+    assert notes(step(None), step(None, "b")) == [
+        ("D01", "note", "a", text.format("a", one, one)),
+        ("D01", "note", "b", text.format("b", one, one)),
+    ]
+    reached = (step((1, 0.9, 0.0, 9), "b"), step((2, 0.5, 0.0, 9), "b"))
+    assert notes(step(None), *reached) == [("D01", "note", "a", text.format("a", one, two))]
+
+
 def test_the_steps_are_printed() -> None:
     text = pilot.describe([step((1, 0.553, 0.38, 8120.4)), step(None, workers=2)])
     assert text == (

@@ -424,11 +424,12 @@ class Experiment(Model):
         return self.model_copy(update={"design": self.design.model_copy(update={"stop": stop})})
 
     def with_workers_of(self, client: Client) -> Experiment:
-        """The experiment with the number of event loops of an earlier run, unless its file declares one."""
-        if self.client.workers != "auto":
+        """The experiment with one event loop, if an earlier run has one and no file declares another number:
+        one was the default of older versions.
+        """
+        if (self.client.workers, client.workers) != ("auto", 1):
             return self
-        update = {"client": self.client.model_copy(update={"workers": client.workers})}
-        return self.model_copy(update=update)
+        return self.model_copy(update={"client": self.client.model_copy(update={"workers": 1})})
 
     def with_pairing_of(self, design: Design) -> Experiment:
         """The experiment with the pairing of an earlier run, unless its file declares one."""

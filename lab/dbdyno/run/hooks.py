@@ -13,7 +13,7 @@ from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.servers.user_commands import CommandResult, RunningCommand
 from dbdyno.store import StoreProblem
 from dbdyno.store.trial import TrialWriter
-from dbdyno.store.warmup_trial import WarmupTrialWriter
+from dbdyno.store.warmup_trial import HookWriter
 
 
 class TrialHooks:
@@ -21,7 +21,8 @@ class TrialHooks:
     `handle_record` for each of its records.
 
     Hooks also run for the warm-up trials that determine the warm-up: a hook that drops the page cache, for
-    example, changes how long a server warms up.
+    example, changes how long a server warms up. In a pilot `before_trial` and `after_trial` run once for the
+    steps on one server, because a hook may start what the load needs.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class TrialHooks:
         trial: Trial,
         server: Server,
         description: Description,
-        writer: TrialWriter | WarmupTrialWriter,
+        writer: TrialWriter | HookWriter,
         *,
         measured_s: float,
     ) -> None:

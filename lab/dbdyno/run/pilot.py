@@ -20,14 +20,15 @@ from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import only_reads
+from dbdyno.finding import Finding
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.trial import prewarm
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
-from dbdyno.store.warmup_trial import warmup_trial_writer
-from dbdyno.store.workers import FOLDER, Step, Usage, Workers, chosen_workers
+from dbdyno.store.warmup_trial import hook_writer, warmup_trial_writer
+from dbdyno.store.workers import FOLDER, Step, Usage, Workers, chosen_workers, discard_steps
 
 SCHEMA = 1
 # An event loop that uses more of a CPU than this may limit the throughput.
@@ -169,20 +170,29 @@ def run_pilot(
 ) -> tuple[list[Step], list[str]]:
     """Run the steps of one variant and workload on a server that is ready; `earlier` are the steps before.
 
-    Returns the steps, and the messages of failed hooks. A step that fails is the last. Raises StoreProblem.
+    Returns the steps, and the messages of failed hooks. A step that fails is the last. The hooks before and
+    after a trial run once, because they may prepare what the load needs; `during_trial` does not run, because
+    no result depends on these steps. Raises StoreProblem.
     """
+    if not earlier:
+        discard_steps(run)
     largest = max_workers(experiment)
     following: int | None = _chosen(earlier, largest)
     steps: list[Step] = []
-    failures: list[str] = []
-    while following is not None:
-        step, failed_hooks = _run_step(
-            run, experiment, trial, following, (len(earlier), len(steps)), server, description, engine
-        )
-        steps.append(step)
-        failures += failed_hooks
-        following = None if step["usage"] is None else decide(_usages(steps), largest)[1]
-    return steps, failures
+    writer = hook_writer(run, len(earlier) + 1, trial.variant, FOLDER)
+    hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=MEASURE_S)
+    try:
+        failure = hooks.before()
+        while following is not None:
+            numbers = len(earlier), len(steps)
+            step = _run_step(run, experiment, trial, following, numbers, server, engine, failure)
+            steps.append(step)
+            following = None if step["usage"] is None else decide(_usages(steps), largest)[1]
+    except BaseException:
+        hooks.abort()
+        raise
+    hooks.after()
+    return steps, hooks.failures
 
 
 def _run_step(  # noqa: PLR0917 — each is a part of one step.
@@ -192,10 +202,12 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
     workers: int,
     numbers: tuple[int, int],
     server: Server,
-    description: Description,
     engine: Engine,
-) -> tuple[Step, list[str]]:
-    """Run one step; `numbers` are those of the steps before: of other servers, and on the same data."""
+    failure: str,
+) -> Step:
+    """Run one step; `numbers` are those of the steps before: of other servers, and on the same data.
+    `failure` is that of the hook before the steps; then no load runs.
+    """
     address = server.address()
     target = address.target(experiment.load_for(experiment.variant(trial.variant)).transport)
     plan = trial_plan(
@@ -206,31 +218,19 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
     plan["seed"] ^= 1
     usage: Usage | None = None
     with warmup_trial_writer(run, sum(numbers) + 1, trial.variant, FOLDER) as writer:
-        hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=MEASURE_S)
         try:
-            failure = hooks.before()
             if not failure:
                 if not numbers[1]:
                     prewarm(experiment, trial, server)
-                result = engine.run(
-                    "run",
-                    plan,
-                    address.environment(),
-                    hooks.handle_record,
-                    experiment.client.cpus,
-                    on_line=writer.append_event,
-                )
+                environment, cpus = address.environment(), experiment.client.cpus
+                result = engine.run("run", plan, environment, cpus=cpus, on_line=writer.append_event)
                 failure = result.failure()
                 if not failure and result.end is not None:
                     connections = trial.point.connections
                     usage = measured_usage(workers, connections, result.end["phases"]["measure"])
         except (EngineProblem, ServerProblem) as problem:
             failure = problem.text
-        except BaseException:
-            hooks.abort()
-            raise
-        hooks.after()
-    step: Step = {
+    return {
         "variant": trial.variant,
         "workload": trial.workload,
         "workers": workers,
@@ -238,7 +238,25 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
         "failure": failure or None,
         "records": writer.records,
     }
-    return step, hooks.failures
+
+
+def findings(document: Workers) -> list[Finding]:
+    """D01: pilots that failed, so that more event loops may be necessary."""
+    chosen = format_workers(document["workers"])
+    return [
+        Finding(
+            "D01",
+            "note",
+            f"the pilot of {step['variant']} on {step['workload']} failed with "
+            f"{format_workers(step['workers'])} ({step['failure']}): all trials have {chosen}, which may be "
+            "too few",
+            {"workers": document["workers"], "failed_with": step["workers"], "workload": step["workload"]},
+            step["variant"],
+            fix="Set workers in [client]",
+        )
+        for step in document["steps"]
+        if step["usage"] is None
+    ]
 
 
 def describe(steps: Sequence[Step]) -> str:

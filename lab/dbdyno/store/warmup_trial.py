@@ -82,20 +82,13 @@ def is_warm_state_checked(run: Run) -> bool:
     return stored is not None and all(trial["failure"] is None for trial in stored["trials"])
 
 
-class WarmupTrialWriter:
-    """Writes the files of one warm-up trial while it runs. Create it with `warmup_trial_writer`."""
+class HookWriter:
+    """Writes the output of hooks to files whose names begin as that of a file of records."""
 
-    def __init__(self, plain: Path, file: BinaryIO) -> None:
-        self._plain, self._file = plain, file
-        # Name of the file of records after compression.
-        self.records = f"{plain.name}.gz"
+    def __init__(self, plain: Path) -> None:
+        self._plain = plain
         # Name of each hook -> its command line, exit status and duration, as in warmup_trials.json.
         self.hooks: dict[str, Any] = {}
-
-    def append_event(self, line: bytes) -> None:
-        """Append one line of the engine's output. Raises StoreProblem."""
-        with files.store_errors(self._plain):
-            self._file.write(line)
 
     def write_hook(
         self, name: str, output: str, argv: list[str], exit_status: int | None, seconds: float
@@ -105,13 +98,39 @@ class WarmupTrialWriter:
         self.hooks[name] = write_hook_output(path, output, argv, exit_status, seconds)
 
 
+class WarmupTrialWriter(HookWriter):
+    """Writes the files of one warm-up trial while it runs. Create it with `warmup_trial_writer`."""
+
+    def __init__(self, plain: Path, file: BinaryIO) -> None:
+        super().__init__(plain)
+        self._file = file
+        # Name of the file of records after compression.
+        self.records = f"{plain.name}.gz"
+
+    def append_event(self, line: bytes) -> None:
+        """Append one line of the engine's output. Raises StoreProblem."""
+        with files.store_errors(self._plain):
+            self._file.write(line)
+
+
+def hook_writer(run: Run, number: int, variant: str, folder: str) -> HookWriter:
+    """The writer of hooks that belong to several files of records; `number` is that of the first one. Raises
+    StoreProblem.
+    """
+    return HookWriter(_plain(run, number, variant, folder))
+
+
+def _plain(run: Run, number: int, variant: str, folder: str) -> Path:
+    files.make_folder(run.path / folder)
+    return run.path / folder / f"{number:02}-{re.sub(r'[^A-Za-z0-9._-]+', '-', variant)}.jsonl"
+
+
 @contextmanager
 def warmup_trial_writer(
     run: Run, number: int, variant: str, folder: str = FOLDER
 ) -> Iterator[WarmupTrialWriter]:
     """Open the files of a warm-up trial; compress its records at the end. Raises StoreProblem."""
-    files.make_folder(run.path / folder)
-    plain = run.path / folder / f"{number:02}-{re.sub(r'[^A-Za-z0-9._-]+', '-', variant)}.jsonl"
+    plain = _plain(run, number, variant, folder)
     with files.store_errors(plain), plain.open("wb") as file:
         yield WarmupTrialWriter(plain, file)
         file.flush()

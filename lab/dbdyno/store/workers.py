@@ -4,10 +4,12 @@
 
     workers.json                    `Workers`
     pilot/01-NAME.jsonl.gz          the engine's records of one step of the pilot
+          01-NAME-hook-NAME.txt     output of the user's hooks around the steps of one variant and workload
 """
 
 from __future__ import annotations
 
+import shutil
 from typing import TypedDict
 
 from dbdyno.store import files
@@ -65,6 +67,14 @@ def read_workers(run: Run) -> Workers | None:
 def write_workers(run: Run, value: Workers) -> None:
     """Write workers.json. Raises StoreProblem."""
     files.write_json(run.path / WORKERS, value)
+
+
+def discard_steps(run: Run) -> None:
+    """Delete the files of a pilot that was interrupted. Raises StoreProblem."""
+    folder = run.path / FOLDER
+    if folder.exists():
+        with files.store_errors(folder):
+            shutil.rmtree(folder)
 
 
 def chosen_workers(run: Run) -> int | None:
