@@ -14,16 +14,21 @@ from tests.unit.stored_run import Making
 
 from dbdyno.commands.plan import describe, suggest_length, summary
 from dbdyno.commands.plan import plan as plan_command
-from dbdyno.experiment.model import Design, Factor, Stop
+from dbdyno.experiment.model import Design, Factor, Point, Stop
+from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import judge
 from dbdyno.problem import Problem
-from dbdyno.run.planning import find_earlier, plan, read_earlier, time_shares
+from dbdyno.report.model import gather
+from dbdyno.report.page import design_rows
+from dbdyno.run.planning import find_earlier, plan, read_earlier
+from dbdyno.run.progress import Progress, TrialBegan, TrialEnded
+from dbdyno.run.step_times import StepTimes
 from dbdyno.servers.machine import this_machine
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off
 from dbdyno.stats.trial_length import Components
 from dbdyno.store import Run, files
-from dbdyno.store.endings import Ending, add_ending
+from dbdyno.store.endings import Ending, add_ending, read_endings, time_shares
 
 ROOT = Path(__file__).parents[2]
 
@@ -133,6 +138,28 @@ def test_a_damaged_earlier_run_is_left_out_and_a_named_one_is_named(tmp_path: Pa
         plan_command(ROOT / "examples" / "mariadb-flush-at-commit.toml", noise="100000%")
 
 
+def test_a_named_run_that_says_nothing_about_the_question_is_not_used(tmp_path: Path) -> None:
+    run = stored(tmp_path / "a", metrics=("p99",))
+    given = stored_run.experiment(Making(connections=(10,)))
+    assert find_earlier(tmp_path / "a", given) == []
+    named = replace(read_earlier(run, is_named=True), warmup_s=9.0)
+    made = plan(given, [named])
+    assert f"  noise     no two blocks of {run.path} measured throughput" in describe(given, None, made)
+    # The warm-up of the file holds, whatever the other run has derived.
+    assert made.shares == plan(given, []).shares
+    few = read_earlier(stored(tmp_path / "b", blocks=1), is_named=True)
+    assert plan(given, [few]).unknown == f"no two blocks of {few.path} measured throughput"
+    assert plan(given, []).unknown == "no earlier run"
+
+
+def test_one_variant_has_no_precision() -> None:
+    given = stored_run.experiment(Making(connections=(10,)))
+    one = given.model_copy(update={"variants": given.variants[:1]})
+    made = plan(one, [], 3.0)
+    assert {row.precision for row in made.rows} == {(None,)}
+    assert any(line.startswith("  block     1 trial in about") for line in describe(one, None, made))
+
+
 def test_the_plan_of_factors_says_whose_precision_it_shows(tmp_path: Path) -> None:
     given = stored_run.make(tmp_path, Making(connections=(10,))).experiment()
     factors = (Factor(name="x", levels=("1", "2")), Factor(name="y", levels=("1", "2")))
@@ -164,14 +191,55 @@ def test_without_earlier_runs_there_is_a_column_for_each_noise(tmp_path: Path) -
 
 
 def test_the_share_of_the_time_comes_from_the_stored_calls(tmp_path: Path) -> None:
-    run = stored(tmp_path, blocks=9)
-    assert time_shares(run) is None
-    for trial in run.trials():
-        status = "done" if trial.index < 16 else "failed"
-        meta = {**trial.meta, "started_unix_us": trial.index + 1, "status": status}
-        files.write_json(trial.path / "trial.json", meta)
-    add_ending(run, Ending(began_unix_us=0, ended_unix_us=200_000_000, why="blocks"))
-    shares = time_shares(run)
+    run = stored(tmp_path)
+    # A call of an older version.
+    add_ending(run, Ending(began_unix_us=0, ended_unix_us=200_000_000, why="failed"))
+    assert time_shares(read_endings(run)) is None
+    steps = {
+        "other": 1.0,
+        "restoring": 5.0,
+        "measuring": 64.0,
+        "pilot": 0.2,
+        "starting": 9.8,
+        "warm-up": 20.0,
+    }
+    for _ in range(2):
+        add_ending(run, Ending(began_unix_us=0, ended_unix_us=100_000_000, why="blocks", seconds=steps))
+    shares = time_shares(read_endings(run))
     assert shares is not None
-    # 16 completed trials of 4 s after 2 s of warm-up, in 200 s.
-    assert shares.text() == "measuring 32 % of the time, warm-up 16 %, starting and restoring 52 %"
+    assert shares.text() == (
+        "measuring 64 % of the time, warm-up 20 %, starting 10 %, restoring 5 %, other 1 %"
+    )
+    assert ("time", f"3 min 20 s: {shares.text()}") in design_rows(gather(run))
+    assert time_shares([]) is None
+
+
+def test_the_seconds_of_all_steps_are_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    times, trial = StepTimes(), Trial(0, 0, 0, "a", "w", Point(connections=1), 0)
+
+    def listen(value: Progress) -> None:
+        times.listen(value, lambda _trial: (2.0, 4.0))
+
+    with times.step("starting"):
+        now += 3.0
+        with times.step("restoring"):
+            now += 1.0
+    with times.step("connecting"):
+        listen(TrialBegan(trial))
+        now += 7.0
+        listen(TrialEnded(trial, "", 100.0))
+        listen(TrialBegan(trial))
+        now += 5.0
+        listen(TrialEnded(trial, "the server has died", None))
+    now += 0.5
+    assert times.seconds() == {
+        "starting": 3.0,
+        "restoring": 1.0,
+        "connecting": 1.0,
+        "measuring": 4.0,
+        "warm-up": 2.0,
+        "failed trials": 5.0,
+        "other": 0.5,
+    }

@@ -46,10 +46,11 @@ from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.run.pairing import choose_pairing
-from dbdyno.run.planning import find_earlier, time_shares
+from dbdyno.run.planning import find_earlier
 from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.stopping import Limits, finished_blocks
 from dbdyno.store import Run, files
+from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.verdict import VerdictFile
 from dbdyno.store.workers import chosen_workers
 
@@ -203,7 +204,7 @@ def _run(
             with contextlib.suppress(Problem):
                 _conclude(run, experiment, no_report=no_report)
         raise typer.Exit(problem.exit_code) from problem
-    shares = time_shares(run)
+    shares = time_shares(read_endings(run)[-1:])
     share = f": {shares.text()}" if shares else ""
     console.print(f"done in {format_duration(time.monotonic() - began)}{share}", soft_wrap=True)
     return conclusion

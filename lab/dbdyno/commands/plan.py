@@ -78,6 +78,7 @@ def _judged(path: Path) -> Earlier:
 def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[str]:
     """The lines of a plan."""
     stop = experiment.design.stop
+    trials = f"{made.trials_per_block} trial{'' if made.trials_per_block == 1 else 's'}"
     steps = ["loading", "test starts"]
     steps += ["pilots of the load generator"] if has_pilot(experiment) else []
     steps += ["warm-up trials"] if has_warmup_trials(experiment) else []
@@ -86,12 +87,12 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
     lines = [
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         *([f"  rates     {describe_probe(experiment)}"] if experiment.load.needs_probe else []),
-        f"  block     {made.trials_per_block} trials in about {format_duration(made.block_s)}{before}",
+        f"  block     {trials} in about {format_duration(made.block_s)}{before}",
         f"  time      {made.shares.text()}",
         f"  disk      {_bytes(made.data_bytes)} for servers and data, "
         f"{_bytes(made.trials_per_block * made.records_bytes)} of records per block",
         f"  design    {design_text(experiment)}",
-        f"  noise     {made.scatters[0].source}" if len(made.scatters) == 1 else "  noise     no earlier run",
+        f"  noise     {made.unknown or made.scatters[0].source}",
         *(
             ["  factors   the precision is that of two variants; effects are means of such comparisons"]
             if is_factorial(experiment)

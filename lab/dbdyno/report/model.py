@@ -11,6 +11,7 @@ from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.variable_differences import Difference, differences
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoreProblem
+from dbdyno.store.endings import Shares, read_endings, time_shares
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, PointChanges
 from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
 from dbdyno.store.trial import Session
@@ -66,6 +67,8 @@ class Report:
     warmup_s: float = 0.0
     # Event loops of the load generator in every trial.
     workers: int = 1
+    # The shares of the steps in the time of all calls of `compare`; None if it is not known.
+    shares: Shares | None = None
 
     @property
     def checks(self) -> list[Finding]:
@@ -193,4 +196,5 @@ def gather(run: Run) -> Report:
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
         warmup_s=experiment.load.warmup_allowance_s() if derived_s is None else derived_s,
         workers=chosen_workers(run) or (1 if declared == "auto" else declared),
+        shares=time_shares(read_endings(run)),
     )

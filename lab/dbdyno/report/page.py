@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from dbdyno import __version__
 from dbdyno.experiment.differences import describe_differences
+from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Design, Variant
 from dbdyno.experiment.slices import describe_slices
 from dbdyno.finding import FreeForm
@@ -94,6 +95,8 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
             f"CPUs {client.cpus or 'any'}, {report.workers} event loop{'' if report.workers == 1 else 's'}",
         ),
     ]
+    if report.shares:
+        rows.append(("time", f"{format_duration(report.shares.total_s)}: {report.shares.text()}"))
     rows += [
         (f"server {variant.name}", ", ".join(_server(report, variant))) for variant in experiment.variants
     ]

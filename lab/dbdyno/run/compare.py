@@ -22,6 +22,7 @@ from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.promise import found_rates, rate_text
 from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.slices import load_s
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import pilot, progress, warmup
@@ -33,6 +34,7 @@ from dbdyno.run.engine import Engine
 from dbdyno.run.estimate import Estimate
 from dbdyno.run.progress import Listener
 from dbdyno.run.repeating import may_repeat, plan_repeat, plan_repeats
+from dbdyno.run.step_times import StepTimes
 from dbdyno.run.stopping import Limits, Stopping
 from dbdyno.servers import open_server
 from dbdyno.servers.products.declaration import read_declaration
@@ -41,7 +43,7 @@ from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.document import Why
-from dbdyno.store.endings import Ending, add_ending
+from dbdyno.store.endings import WARMUP, Ending, add_ending
 from dbdyno.store.warmup_trial import derived_warmup_s, write_warmup_trials
 from dbdyno.store.workers import Step
 
@@ -63,11 +65,17 @@ def compare(
     require_cpus(experiment)
     estimate = Estimate(experiment)
 
+    times = StepTimes()
+
+    def seconds_of(trial: Trial) -> tuple[float, float]:
+        return load_s(experiment, trial.workload, trial.point.connections, estimate.warmup_s)
+
     def tell(value: progress.Progress) -> None:
         estimate.listen(value)
+        times.listen(value, seconds_of)
         listen(value)
 
-    coordinator = Coordinator(experiment, run, engine or Engine(), tell)
+    coordinator = Coordinator(experiment, run, engine or Engine(), tell, times)
     began_us = time.time_ns() // 1000
     # A call that is refused leaves no ending.
     comparison = _Comparison(coordinator, limits or Limits(), estimate)
@@ -85,7 +93,8 @@ def compare(
         # the run as it was.
         with contextlib.suppress(StoreProblem):
             if why != "failed" or comparison.has_begun:
-                ending = Ending(began_unix_us=began_us, ended_unix_us=time.time_ns() // 1000, why=why)
+                ended_us, seconds = time.time_ns() // 1000, times.seconds()
+                ending = Ending(began_unix_us=began_us, ended_unix_us=ended_us, why=why, seconds=seconds)
                 add_ending(run, ending)
     return coordinator.conclude(stops)
 
@@ -104,6 +113,7 @@ class _Comparison:
 
     def __init__(self, coordinator: Coordinator, limits: Limits, estimate: Estimate) -> None:
         self._coordinator, self._experiment, self._run = coordinator, coordinator.experiment, coordinator.run
+        self._times = coordinator.times
         trials = self._run.trials()
         finished = {trial.index for trial in trials if trial.is_result}
         planned, stop = self._run.schedule(), self._experiment.design.stop
@@ -148,7 +158,7 @@ class _Comparison:
                 for workload in experiment.workloads
                 if any(self._may_repeat or trial.workload == workload.title for trial in self._todo)
             ]
-            data = DataState(experiment, workspace, coordinator.engine, coordinator.listen)
+            data = DataState(experiment, workspace, coordinator.engine, coordinator.listen, self._times)
             warmup_trials = self._plan_warmup_trials(titles)
             pilots = self._plan_pilots(titles)
             self._announce(titles, data.rows_missing(titles), len(warmup_trials), len(pilots))
@@ -158,7 +168,8 @@ class _Comparison:
             opened: dict[tuple[str, ...], Server] = {}
             for title, variant in itertools.product(titles, experiment.variants):
                 workload = experiment.workload_for(variant, title)
-                snapshot = data.snapshot(workload, variant)
+                with self._times.step("loading"):
+                    snapshot = data.snapshot(workload, variant)
                 if snapshot is not None:
                     stack.enter_context(contextlib.closing(snapshot))
                 key = data.server_key(workload, variant, snapshot)
@@ -242,7 +253,8 @@ class _Comparison:
             coordinator.step(f"{trial.variant}: pilot for the number of event loops")
             with coordinator.stopping_on_failure(server):
                 context = self._start_server(data, slots, server, trial)
-                steps += coordinator.run_pilot(trial, server, context, steps)
+                with self._times.step("pilot"):
+                    steps += coordinator.run_pilot(trial, server, context, steps)
             data.finish_group(server, servers[number:])
             coordinator.listen(progress.PilotEnded())
         coordinator.keep_workers(steps)
@@ -263,15 +275,16 @@ class _Comparison:
             with coordinator.stopping_on_failure(server):
                 description = self._start_server(data, slots, server, trial).description
                 assert description is not None, "a server is described when it has started"
-                entry, hook_failures = warmup.run_warmup_trial(
-                    self._run,
-                    experiment,
-                    trial,
-                    number,
-                    server=server,
-                    description=description,
-                    engine=coordinator.engine,
-                )
+                with self._times.step(WARMUP):
+                    entry, hook_failures = warmup.run_warmup_trial(
+                        self._run,
+                        experiment,
+                        trial,
+                        number,
+                        server=server,
+                        description=description,
+                        engine=coordinator.engine,
+                    )
             entries.append(entry)
             coordinator.keep(hook_findings(trial, hook_failures))
             data.finish_group(server, servers[number:])
@@ -324,7 +337,9 @@ class _Comparison:
             verb = "starting a test instance" if variant.server.is_private else "connecting"
             self._coordinator.step(f"{variant.name}: {verb} to verify settings")
             server = open_server(variant, workspace, None, secrets)
-            if stops := self._coordinator.check_server(variant, server, peers, codes):
+            with self._times.step("starting"):
+                stops = self._coordinator.check_server(variant, server, peers, codes)
+            if stops:
                 raise Stopped(stops)
             self._coordinator.listen(progress.TestStartEnded(time.monotonic() - began))
 
@@ -348,7 +363,8 @@ class _Comparison:
         key = (variant.name, workload.title)
         slot = slots.assign(self._slot(trial), server)
         data.prepare_group(server, workload, variant)
-        description = server.describe()
+        with self._times.step("starting"):
+            description = server.describe()
         context = Context(
             self._experiment,
             variant=variant,
@@ -377,7 +393,8 @@ class _Comparison:
         self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
         with self._coordinator.stopping_on_failure(server):
             context = self._start_server(data, slots, server, first)
-            reasons = self._coordinator.run_trials(trials, server, context)
+            with self._times.step("connecting"):
+                reasons = self._coordinator.run_trials(trials, server, context)
             self._require_results(trials, {first.variant: reasons})
             self._add_groups(first, waiting_groups)
         data.finish_group(server, [self._server_of(later[0]) for later in waiting_groups])
@@ -397,7 +414,8 @@ class _Comparison:
                 self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
                 stack.enter_context(self._coordinator.stopping_on_failure(server))
                 contexts[first.variant] = self._start_server(data, slots, server, first)
-            reasons = run_in_slices(self._coordinator, trials, contexts)
+            with self._times.step("connecting"):
+                reasons = run_in_slices(self._coordinator, trials, contexts)
             self._require_results(trials, reasons)
             self._add_groups(trials[0], waiting_groups)
         following = [self._server_of(trial) for later in waiting_groups for trial in later]
@@ -440,11 +458,14 @@ class _Comparison:
         """
         if waiting_groups and waiting_groups[0][0].block == first.block:
             return
-        plan = plan_repeat(self._experiment, self._run, first.block) if first.repeats is None else None
+        with self._times.step("judging"):
+            plan = plan_repeat(self._experiment, self._run, first.block) if first.repeats is None else None
         if plan is not None:
             waiting_groups.extendleft(reversed(self._split(plan.trials)))
             self._coordinator.listen(progress.Extended(plan.text, tuple(plan.trials)))
             return
-        self._coordinator.listen(stopping.look([trial for group in waiting_groups for trial in group], first))
+        with self._times.step("judging"):
+            look = stopping.look([trial for group in waiting_groups for trial in group], first)
+        self._coordinator.listen(look)
         if stopping.why is not None:
             waiting_groups.clear()

@@ -19,6 +19,7 @@ from dbdyno.problem import Problem
 from dbdyno.run import pilot, progress
 from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
+from dbdyno.run.step_times import StepTimes
 from dbdyno.run.trial import run_trial, store_unrun_trial, unreachable_reason
 from dbdyno.servers.server import Description, Server
 from dbdyno.store import Run
@@ -47,7 +48,15 @@ class Stopped(Exception):  # noqa: N818 — not an error: a check stopped the ex
 class Coordinator:
     """Runs the steps of one experiment. `run` stores trials and findings; it is None for `dbdyno check`."""
 
-    def __init__(self, experiment: Experiment, run: Run | None, engine: Engine, listen: Listener) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        run: Run | None,
+        engine: Engine,
+        listen: Listener,
+        times: StepTimes | None = None,
+    ) -> None:
+        self.times = times or StepTimes()
         self.experiment, self.engine, self.listen = experiment, engine, listen
         self._run = run
         # Findings of this process, without duplicates.
@@ -67,7 +76,8 @@ class Coordinator:
 
     def check(self, moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:
         """Run the checks of a moment and store their findings. Returns those that stop the experiment."""
-        findings = checks.run(moment, context, codes)
+        with self.times.step("checking"):
+            findings = checks.run(moment, context, codes)
         self.keep(findings)
         return checks.blocking_findings(findings)
 
@@ -212,6 +222,7 @@ class Coordinator:
         if steps:
             document = pilot.to_document(self.experiment, steps)
             write_workers(self.run, document)
+            self.keep(pilot.findings(document))
             self.step(f"{pilot.format_workers(document['workers'])} of the load generator in all trials")
         elif self.experiment.client.workers == "auto" and read_workers(self.run) is None:
             write_workers(self.run, pilot.without_pilot(self.experiment))

@@ -35,6 +35,7 @@ from dbdyno.run.loading import (
     run_after,
 )
 from dbdyno.run.progress import Listener
+from dbdyno.run.step_times import StepTimes
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Server
 from dbdyno.servers.snapshots.cache import Snapshots
@@ -51,8 +52,14 @@ class DataState:
     """Opens servers with their data, and restores the state in which each group begins."""
 
     def __init__(
-        self, experiment: Experiment, workspace: Workspace, engine: Engine, listen: Listener
+        self,
+        experiment: Experiment,
+        workspace: Workspace,
+        engine: Engine,
+        listen: Listener,
+        times: StepTimes | None = None,
     ) -> None:
+        self._times = times or StepTimes()
         self._experiment, self._workspace = experiment, workspace
         self._engine, self._listen = engine, listen
         self._state = experiment.design.state
@@ -118,13 +125,17 @@ class DataState:
         """Start a server and restore the state in which its group begins. Raises Problem."""
         is_first = (server, workload.title) not in self._prepared
         if self._state == "restore" or (is_first and variant.server.is_private):
-            server.restore()
-        server.start()
+            with self._times.step("restoring"):
+                server.restore()
+        with self._times.step("starting"):
+            server.start()
         if self._state == "reset":
-            self._clean(server, workload)
-            self._load(server, workload, variant)
+            with self._times.step("restoring"):
+                self._clean(server, workload)
+                self._load(server, workload, variant)
         elif is_first and not variant.server.is_private and self._state != "restore":
-            self._load(server, workload, variant)
+            with self._times.step("loading"):
+                self._load(server, workload, variant)
         self._prepared.add((server, workload.title))
 
     def finish_group(self, server: Server, following: Sequence[Server]) -> None:
@@ -137,7 +148,8 @@ class DataState:
             return
         if not any(_is_on_same_data(later, server) for later in following):
             self._drop_tables(server)
-        server.stop(clean=self._state != "restore")
+        with self._times.step("stopping"):
+            server.stop(clean=self._state != "restore")
 
     def _load(self, server: Server, workload: Workload, variant: Variant) -> None:
         """Load missing tables with the engine's `prepare`, and run the variant's statements after it."""

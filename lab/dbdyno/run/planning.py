@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from dbdyno.experiment.metrics import THROUGHPUT
+from dbdyno.experiment.metrics import CAPACITY, THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.experiment.slices import load_s
@@ -30,7 +30,7 @@ from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off
 from dbdyno.stats.trial_length import Components, components
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.endings import read_endings
+from dbdyno.store.endings import MEASURING, WARMUP, Shares
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.warmup_trial import derived_warmup_s
 
@@ -60,7 +60,8 @@ class Earlier:
     """What a plan uses of an earlier run."""
 
     path: Path
-    # The log ratios of all blocks, per comparison.
+    # The metric of the verdict, and the log ratios of all blocks, per comparison.
+    metric: str
     ratios: list[list[float]]
     warmup_s: float | None
     # The median time between two groups; None if it has no two groups.
@@ -84,22 +85,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Shares:
-    """Parts of the time: the measurements, the warm-up, and everything else."""
-
-    measuring: float
-    warming: float
-
-    def text(self) -> str:
-        """For example "measuring 52 % of the time, warm-up 29 %, starting and restoring 19 %"."""
-        rest = 1.0 - self.measuring - self.warming
-        return (
-            f"measuring {self.measuring * 100:.0f} % of the time, warm-up {self.warming * 100:.0f} %, "
-            f"starting and restoring {rest * 100:.0f} %"
-        )
-
-
-@dataclass(frozen=True)
 class Plan:
     """Cost and precision of an experiment."""
 
@@ -112,6 +97,8 @@ class Plan:
     data_bytes: float
     records_bytes: float
     scatters: tuple[Scatter, ...]
+    # Why the scatter is not known; "" if it is.
+    unknown: str
     rows: tuple[Row, ...]
 
 
@@ -122,19 +109,21 @@ def plan(experiment: Experiment, earlier: Sequence[Earlier], noise_percent: floa
     per_block = schedule(experiment, 1)
     estimate = _estimate(experiment, earlier)
     overall_s, block_s = estimate.left_s(), estimate.block_s
-    scatters = _scatters(earlier, noise_percent)
+    scatters, unknown = _scatters(experiment, earlier, noise_percent)
     warming_s, measuring_s = _load_s(experiment, per_block, estimate.warmup_s)
+    rest_s = block_s - measuring_s - warming_s
     rows = sum(_rows(experiment))
     return Plan(
         trials_per_block=len(per_block),
         block_s=block_s,
         before_s=max(0.0, overall_s - block_s),
-        shares=Shares(measuring_s / block_s, warming_s / block_s),
+        shares=Shares({MEASURING: measuring_s, WARMUP: warming_s, "starting and restoring": rest_s}),
         data_bytes=(1 + len(experiment.variants)) * (SERVER_BYTES + rows * ROW_BYTES)
         if any(variant.server.is_private for variant in experiment.variants)
         else 0.0,
         records_bytes=RECORDS_BYTES,
         scatters=scatters,
+        unknown=unknown,
         rows=tuple(
             Row(
                 blocks,
@@ -154,8 +143,10 @@ def read_earlier(run: Run, *, is_named: bool = False) -> Earlier:
         [math.log1p(p / 100.0) for p in one.curve.percent.values() if p is not None and p > -100.0]
         for one in (judged[1].comparisons if judged else ())
     ]
-    parts = _components(judged[1]) if judged and _has_length(run.experiment()) else None
-    return Earlier(run.path, ratios, derived_warmup_s(run), _group_s(run), is_named, parts)
+    experiment = run.experiment()
+    parts = _components(judged[1]) if judged and _has_length(experiment) else None
+    metric, warmup_s = experiment.metrics[0], derived_warmup_s(run)
+    return Earlier(run.path, metric, ratios, warmup_s, _group_s(run), is_named, parts)
 
 
 def better_trial_length(
@@ -237,36 +228,6 @@ def find_earlier(results: Path, experiment: Experiment) -> list[Earlier]:
     return runs
 
 
-def time_shares(run: Run) -> Shares | None:
-    """Which part of the time of the last call of `compare` was measured; None if it is not known (a run of an
-    older version), or if the call completed no trial.
-    """
-    calls = read_endings(run)
-    if not calls:
-        return None
-    call, experiment = calls[-1], run.experiment()
-    starts = {
-        trial.index: int(trial.meta.get("started_unix_us") or 0) for trial in run.trials() if trial.is_done
-    }
-    measured = [
-        trial
-        for trial in run.schedule()
-        if call.began_unix_us <= starts.get(trial.index, -1) <= call.ended_unix_us
-    ]
-    if not measured:
-        return None
-    total_s = (call.ended_unix_us - call.began_unix_us) / 1e6
-    derived_s = derived_warmup_s(run)
-    # The warm-up trials ran in the call of the first trial.
-    has_trials_before = derived_s is not None or experiment.load.needs_probe
-    is_first = has_trials_before and min(starts.values()) >= call.began_unix_us
-    number = len(warmup_trials(experiment, [one.title for one in experiment.workloads])) if is_first else 0
-    each_s = experiment.load.warmup_allowance_s() if derived_s is None else derived_s
-    warming_s, measuring_s = _load_s(experiment, measured, each_s)
-    warming_s += number * length_s(experiment)
-    return Shares(measuring_s / total_s, warming_s / total_s)
-
-
 def _load_s(experiment: Experiment, trials: Iterable[Trial], warmup_s: float) -> tuple[float, float]:
     """Seconds of the warm-ups and of the measurements of all trials."""
     each = [load_s(experiment, one.workload, one.point.connections, warmup_s) for one in trials]
@@ -277,7 +238,7 @@ def _question(experiment: Experiment) -> Any:
     """What must be equal for two runs to have the same scatter."""
     stored = experiment.model_dump(mode="json", include={"workloads", "load", "variants", "client"})
     pairing = experiment.design.pairing, experiment.design.slice_s
-    return json.dumps([stored, pairing], sort_keys=True)
+    return json.dumps([stored, pairing, experiment.metrics[0]], sort_keys=True)
 
 
 def _numbers(experiment: Experiment) -> list[int]:
@@ -291,6 +252,8 @@ def _precision(experiment: Experiment, blocks: int, deviation: float) -> tuple[f
     """Half width of the interval, and the effect that is found with a chance of 90 %, in percent; None if so
     many blocks give no verdict.
     """
+    if len(experiment.variants) < 2:
+        return None
     test = verdict_test(experiment)
     if test.looks is None:
         of_interval, of_test = (cut_off(blocks, level, 0.0) for level in (test.alpha, test.level))
@@ -304,13 +267,21 @@ def _precision(experiment: Experiment, blocks: int, deviation: float) -> tuple[f
     return 100.0 * math.expm1(widths[0] * deviation), 100.0 * math.expm1(detected[1] * deviation)
 
 
-def _scatters(earlier: Sequence[Earlier], noise_percent: float | None) -> tuple[Scatter, ...]:
+def _scatters(
+    experiment: Experiment, earlier: Sequence[Earlier], noise_percent: float | None
+) -> tuple[tuple[Scatter, ...], str]:
+    """The scatters of a plan, and why the real one is not known."""
+    metric = experiment.metrics[0]
     if noise_percent is not None:
-        return (_of_noise(noise_percent),)
-    groups = [group for run in earlier for group in run.ratios]
+        return (_of_noise(noise_percent, metric),), ""
+    groups = [group for run in earlier if run.metric == metric for group in run.ratios]
     pooled = scatter(groups)
     if pooled is None:
-        return tuple(map(_of_noise, NOISE_PERCENT))
+        why = "no earlier run"
+        if earlier:
+            runs = earlier[0].path if earlier[0].is_named else "the earlier runs"
+            why = f"no two blocks of {runs} measured {metric}"
+        return tuple(_of_noise(percent, metric) for percent in NOISE_PERCENT), why
     blocks = sum(map(len, groups))
     runs = f"{len(earlier)} earlier run{'s' if len(earlier) > 1 else ''} here"
     if earlier[0].is_named:
@@ -319,12 +290,15 @@ def _scatters(earlier: Sequence[Earlier], noise_percent: float | None) -> tuple[
         f"{blocks} blocks of {runs} differ by {pooled[0] * 100:.1f} %, with 80 % confidence by at most "
         f"{pooled[1] * 100:.1f} %"
     )
-    return (Scatter(pooled[1], text),)
+    return (Scatter(pooled[1], text),), ""
 
 
-def _of_noise(percent: float) -> Scatter:
-    """The scatter of a block's log ratio if each of its two trials has this noise."""
-    return Scatter(math.sqrt(2.0) * percent / 100.0, f"{percent:g} % noise per trial")
+def _of_noise(percent: float, metric: str) -> Scatter:
+    """The scatter of a block's log ratio if both of its trials (or capacities, which several trials give)
+    have this noise.
+    """
+    unit = "capacity" if metric == CAPACITY else "trial"
+    return Scatter(math.sqrt(2.0) * percent / 100.0, f"{percent:g} % noise per {unit}")
 
 
 def _rows(experiment: Experiment) -> Iterable[int]:
@@ -355,7 +329,7 @@ def _estimate(experiment: Experiment, earlier: Sequence[Earlier]) -> Estimate:
         warmup_trials=len(trials),
         pilots=len(experiment.workloads) * len(experiment.variants) if has_pilot(experiment) else 0,
         warmup_trial_s=length_s(experiment),
-        warmup_s=earlier[-1].warmup_s if earlier else None,
+        warmup_s=earlier[-1].warmup_s if earlier and has_warmup_trials(experiment) else None,
     )
     estimate.listen(began)
     if earlier and earlier[-1].group_s is not None:

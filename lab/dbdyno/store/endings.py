@@ -1,10 +1,12 @@
 """endings.json: when each call of `compare` on a run began and how it ended, in order.
 
-The judge's sentence says why a run stopped, and the report how much of the time was measured.
+The judge's sentence says why a run stopped; `compare` and the report say how much of the time each step took.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,6 +15,10 @@ from dbdyno.store.document import Document, DocumentPart, Why
 from dbdyno.store.run import Run
 
 FILE = "endings.json"
+# Steps: measurements, warm-up (with the trials that determine it), trials that failed, and the rest.
+MEASURING, WARMUP, FAILED, OTHER = "measuring", "warm-up", "failed trials", "other"
+# Steps with a smaller share of the time are shown as `OTHER`.
+SHARE_MIN = 0.005
 
 
 class Ending(DocumentPart):
@@ -24,6 +30,8 @@ class Ending(DocumentPart):
     """When it ended."""
     why: Why
     """Why it ended."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """Step -> the time that it took; empty in runs of older versions."""
 
 
 class EndingsFile(Document):
@@ -44,3 +52,44 @@ def read_endings(run: Run) -> list[Ending]:
 def add_ending(run: Run, ending: Ending) -> None:
     """Store how a call has ended. Raises StoreProblem."""
     EndingsFile(calls=[*read_endings(run), ending]).write(run.path / FILE)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of the steps in the time of a comparison."""
+
+    # Step -> seconds.
+    seconds: Mapping[str, float]
+
+    @property
+    def total_s(self) -> float:
+        """Seconds of all steps."""
+        return sum(self.seconds.values())
+
+    @property
+    def measuring(self) -> float:
+        """The share of the measurements."""
+        return self.seconds.get(MEASURING, 0.0) / self.total_s
+
+    def text(self) -> str:
+        """For example "measuring 64 % of the time, warm-up 27 %, starting 4 %, restoring 3 %, other 2 %"."""
+        shares = {name: seconds / self.total_s for name, seconds in self.seconds.items()}
+        named = [
+            name for name in shares if name not in (MEASURING, WARMUP, OTHER) and shares[name] >= SHARE_MIN
+        ]
+        named = [WARMUP, *sorted(named, key=lambda name: -shares[name])]
+        rest = 1.0 - self.measuring - sum(shares.get(name, 0.0) for name in named)
+        parts = [f"{name} {shares.get(name, 0.0) * 100:.0f} %" for name in named]
+        parts += [f"{OTHER} {rest * 100:.0f} %"] if rest >= SHARE_MIN else []
+        return ", ".join([f"{MEASURING} {self.measuring * 100:.0f} % of the time", *parts])
+
+
+def time_shares(calls: Sequence[Ending]) -> Shares | None:
+    """The shares of the steps in the time of these calls; None if no trial of them completed, or if it is not
+    known (calls of older versions).
+    """
+    seconds: dict[str, float] = {}
+    for call in calls:
+        for name, each_s in call.seconds.items():
+            seconds[name] = seconds.get(name, 0.0) + each_s
+    return Shares(seconds) if seconds.get(MEASURING) else None
