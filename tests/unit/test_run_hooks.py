@@ -164,10 +164,10 @@ class Loading(Engine):
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def run(self, _command: str, plan: dict[str, Any], *_: Any, **__: Any) -> Any:
+    def run(self, *arguments: Any, **_: Any) -> Any:
         with self.file.open("a") as output:
             output.write("load\n")
-        generator = {"cpu": 0.9 / plan["client"]["workers"], "run_queue_wait_us": 0}
+        generator = {"cpu": 0.9 / arguments[1]["client"]["workers"], "run_queue_wait_us": 0}
         measure = {"start_us": 0, "end_us": 1_000_000, "events": 9, "generator": generator}
         return SimpleNamespace(failure=lambda: "", end={"phases": {"measure": measure}})
 

@@ -313,7 +313,8 @@ class _Comparison:
 
     def _plan_repeats(self) -> list[Trial]:
         """Add the trials of repeated blocks to the run and return them; the second call returns none."""
-        plan = plan_repeats(self._experiment, self._run)
+        with self._times.step("judging"):
+            plan = plan_repeats(self._experiment, self._run)
         if plan is None:
             return []
         self._coordinator.listen(progress.Extended(plan.text, tuple(plan.trials)))
