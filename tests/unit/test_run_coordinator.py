@@ -49,7 +49,9 @@ def experiment(
         name="fake",
         workloads=(WORKLOAD,),
         load=Load(connections=connections, duration_s=0.2, warmup_s=0.0),
-        design=Design(**{"blocks": 2, "repeat_disturbed": False, "order_seed": 1, **design}),
+        design=Design(
+            **{"blocks": 2, "repeat_disturbed": False, "order_seed": 1, "pairing": "trials", **design}
+        ),
         client=Client(workers=1),
         variants=tuple(Variant(name=name, server=spec) for name in names or ("a", "b")),
         # The tables are nowhere, and nothing is to be compared.
