@@ -435,8 +435,8 @@ class Experiment(Model):
         """The experiment with the pairing of an earlier run, unless its file declares one."""
         if self.design.pairing != "auto":
             return self
-        pairing = "trials" if design.pairing == "auto" else design.pairing
-        return self.model_copy(update={"design": self.design.model_copy(update={"pairing": pairing})})
+        update = {"pairing": design.pairing}
+        return self.model_copy(update={"design": self.design.model_copy(update=update)})
 
     def secrets(self) -> frozenset[str]:
         """The environment variables that hold passwords of any variant."""
