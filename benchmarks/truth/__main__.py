@@ -1,6 +1,6 @@
 """Runs the judge on simulated experiments, and prints for every promise its limit and the measured share.
 
-`python -m benchmarks.truth` takes some 20 minutes on two CPUs, with `--experiments 300` a tenth of that. The
+`python -m benchmarks.truth` takes some 25 minutes on two CPUs, with `--experiments 300` a tenth of that. The
 experiments of a promise are divided into parts, which all processes share. A rate of 5 % has experiments
 until its standard error is at most 0.4 points; other promises have a third of the most. With `--output`
 the tables replace the part of that Markdown file between two markers, and a chart is written to images/ next
