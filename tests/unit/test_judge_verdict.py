@@ -96,8 +96,19 @@ SECOND_LINE = _object(
     blocks={"type": "integer"},
     direction={"enum": ["better", "worse", None]},
 )
+HIGHEST = _object(connections={"type": "number"}, throughput={"type": "number"})
 COMPARISON = _object(
     {
+        "highest_throughput": _object(
+            {"bound": BOUND},
+            baseline=HIGHEST,
+            variant=HIGHEST,
+            effect_percent=NUMBER,
+            interval_percent=INTERVAL,
+            confidence=SHARE,
+            blocks={"type": "integer"},
+            sentence={"type": "string"},
+        ),
         "identical": {"const": True},
         "differs": {"type": "array", "items": {"type": "string"}},
         "order": ORDER,

@@ -110,7 +110,7 @@ def show(run: Run, experiment: Experiment) -> None:
     if experiment.ties_latency and any(map(is_latency, experiment.metrics)):
         console.print(Text(formatting.TIED), soft_wrap=True)
     for one, entry in verdict.sentences:
-        print("\n  ".join([one.sentence, *formatting.metric_sentences(entry)]))
+        print("\n  ".join([one.sentence, *formatting.further_sentences(entry)]))
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
 

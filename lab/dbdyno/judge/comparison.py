@@ -62,18 +62,25 @@ class Pairs:
 
     def ratios(self, metric: str) -> Ratios:
         """The log ratios of variant to baseline, per block in which both are known."""
-        lows: dict[int, float] = {}
-        highs: dict[int, float] = {}
-        for block, base in self.baseline.items():
-            other = self.variant[block]
-            if base.has(metric) and other.has(metric):
-                paired = block_ratio([(-1.0, base), (1.0, other)], metric)
-                lows[block], highs[block] = (
-                    ratio_bounds(base.log_bounds(metric), other.log_bounds(metric))
-                    if paired is None
-                    else (paired, paired)
-                )
-        return Ratios(lows, highs)
+        return log_ratios(self.baseline, self.variant, metric)
+
+
+def log_ratios(
+    baseline: Mapping[int, MeasuredTrial], variant: Mapping[int, MeasuredTrial], metric: str
+) -> Ratios:
+    """The log ratios of two trials of each block, if both are known; the arguments are by block."""
+    lows: dict[int, float] = {}
+    highs: dict[int, float] = {}
+    for block, base in baseline.items():
+        other = variant.get(block)
+        if other is not None and base.has(metric) and other.has(metric):
+            paired = block_ratio([(-1.0, base), (1.0, other)], metric)
+            lows[block], highs[block] = (
+                ratio_bounds(base.log_bounds(metric), other.log_bounds(metric))
+                if paired is None
+                else (paired, paired)
+            )
+    return Ratios(lows, highs)
 
 
 def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant: str) -> Pairs:
@@ -151,6 +158,7 @@ def comparison_entry(
     sentence: str,
     second_lines: Sequence[verdict.SecondLine] = (),
     metrics: Sequence[verdict.MetricComparison] = (),
+    highest: verdict.HighestThroughput | None = None,
 ) -> verdict.Comparison:
     """One entry of `comparisons` in verdict.json; `metrics` are the further metrics."""
     return verdict.Comparison(
@@ -160,6 +168,7 @@ def comparison_entry(
         differs=list(comparison.differences) or None,
         **dict(metric_entry(comparison, sentence)),
         capacity=comparison.capacities.entry() if comparison.capacities else None,
+        highest_throughput=highest,
         metrics=list(metrics) or None,
         second_lines=list(second_lines) or None,
         order=comparison.order,

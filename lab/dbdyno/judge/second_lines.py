@@ -55,7 +55,7 @@ NAMES: Mapping[SecondMetric, str] = {
     "variation_percent": "the variation of throughput between seconds",
 }
 # Verdicts that have second lines.
-_WITH_RESULT = (Verdict.MIXED, Verdict.EQUIVALENT, Verdict.FASTER, Verdict.SLOWER, Verdict.UNDECIDED)
+WITH_RESULT = (Verdict.MIXED, Verdict.EQUIVALENT, Verdict.FASTER, Verdict.SLOWER, Verdict.UNDECIDED)
 
 # Baseline's and variant's trials of each block, which all have figures.
 _Blocks = Sequence[tuple[MeasuredTrial, MeasuredTrial]]
@@ -138,7 +138,7 @@ def _with_direction(
 
 def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str]) -> list[Line]:
     """The second lines of one comparison, without their directions and without the `declared` metrics."""
-    if comparison.is_factorial or comparison.judged.verdict not in _WITH_RESULT:
+    if comparison.is_factorial or comparison.judged.verdict not in WITH_RESULT:
         return []
     rows: list[tuple[int, SecondMetric, Ratios, float, float]] = []
     for load, pairs in enumerate(comparison.pairs):

@@ -26,6 +26,7 @@ from dbdyno.judge.evidence import Evidence, gather, scheduled
 from dbdyno.judge.few_beyond import few_beyond
 from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate
+from dbdyno.judge.highest import highest_throughput
 from dbdyno.judge.order_effect import order_findings
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import metric_sentence, sentence
@@ -116,6 +117,7 @@ def _entries(
             sentence(one, relevant_to(one.names, found), block_s, of_one),
             [line.entry() for line in of_one],
             [metric_entry(metric, metric_sentence(metric)) for metric in metrics],
+            highest_throughput(one, experiment),
         )
         for one, of_one, metrics in zip(comparisons, lines, further, strict=True)
     ]

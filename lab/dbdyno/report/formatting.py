@@ -321,10 +321,12 @@ def order_effect(comparison: Comparison, baseline: str) -> str:
     )
 
 
-def metric_sentences(result: Comparison | FactorEffect) -> list[str]:
-    """The sentences about the further metrics of a comparison."""
-    metrics = result.metrics if isinstance(result, Comparison) else None
-    return [one.curve.sentence for one in metrics or ()]
+def further_sentences(result: Comparison | FactorEffect) -> list[str]:
+    """The sentences after that of the verdict: the highest throughput, and the further metrics."""
+    if isinstance(result, FactorEffect):
+        return []
+    highest = [result.highest_throughput.sentence] if result.highest_throughput else []
+    return highest + [one.curve.sentence for one in result.metrics or ()]
 
 
 def metric_rows(

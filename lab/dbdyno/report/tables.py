@@ -72,8 +72,8 @@ def as_markdown(run: Run) -> str:
         lines += [_escaped(report.experiment.question), ""]
     for judged, entry in report.verdict.sentences:
         lines += [f"**{_escaped(judged.sentence)}**", ""]
-        lines += [f"- {_escaped(sentence)}" for sentence in formatting.metric_sentences(entry)]
-        lines += [""] if formatting.metric_sentences(entry) else []
+        lines += [f"- {_escaped(sentence)}" for sentence in formatting.further_sentences(entry)]
+        lines += [""] if formatting.further_sentences(entry) else []
     for gated in report.verdict.gate.comparisons if report.verdict.gate else ():
         lines += [_escaped(gated.sentence), ""]
     lines += [_escaped(report.verdict.family.text), ""] if report.verdict.family.text else []

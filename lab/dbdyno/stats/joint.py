@@ -24,7 +24,7 @@ Assoc. 100:94). Six blocks are enough for any number of loads, and the order of 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -53,12 +53,14 @@ class JointInterval:
     p_value: float
 
 
-def joint_intervals(rows: Sequence[Sequence[float]], alpha: float) -> list[JointInterval | None]:
+def joint_intervals(
+    rows: Sequence[Sequence[float]], alpha: float, selected: Collection[int] | None = None
+) -> list[JointInterval | None]:
     """One interval per row, in the same order; the intervals are simultaneous with confidence 1 - alpha.
 
     A row contains one difference per block, NaN if the block has none; all rows have the same blocks. The
-    result is None for a row with too few blocks to reach `alpha`. Raises ValueError for infinite values and
-    for rows of different lengths.
+    result is None for a row with too few blocks to reach `alpha`, and for those not `selected`, if given.
+    Raises ValueError for infinite values and for rows of different lengths.
     """
     if len({len(row) for row in rows}) > 1:
         raise ValueError("every row needs one difference per block, NaN where there is none")
@@ -70,7 +72,12 @@ def joint_intervals(rows: Sequence[Sequence[float]], alpha: float) -> list[Joint
     signs = sign_patterns(values.shape[1], EXACT_BLOCKS)
     centred = values - np.array([_mean(row) for row in values])[:, None]
     of_others = np.array([_statistics(row, signs) for row in centred])
-    return [_invert(values[row], np.delete(of_others, row, axis=0), signs, alpha) for row in range(len(rows))]
+    return [
+        _invert(values[row], np.delete(of_others, row, axis=0), signs, alpha)
+        if selected is None or row in selected
+        else None
+        for row in range(len(rows))
+    ]
 
 
 def _mean(row: Array) -> float:

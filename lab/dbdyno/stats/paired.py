@@ -149,11 +149,11 @@ def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
 
 
 def joint_effects(
-    loads: Sequence[Ratios], alpha: float = ALPHA, looks: Looks | None = None
+    loads: Sequence[Ratios], alpha: float = ALPHA, looks: Looks | None = None, *, only: int | None = None
 ) -> tuple[Effect | None, ...]:
     """One effect per load, with simultaneous intervals of confidence 1 - alpha; None without blocks.
 
-    `looks` as for `effect`.
+    `looks` as for `effect`. With `only`, the effect of this load alone is computed; the others are None.
 
     If only bounds are known at a load, it has no t statistic: its interval is the signed-rank interval at an
     equal share of alpha. The other loads share the rest. A load without blocks also has a share. P-values are
@@ -164,16 +164,17 @@ def joint_effects(
     blocks = _all_blocks([loads[index] for index in exact])
     rows = [[loads[index].lows.get(block, math.nan) for block in blocks] for index in exact]
     joint_alpha = share * len(exact)
+    selected = [row for row, index in enumerate(exact) if only in (None, index)]
     if not exact:
         intervals: list[JointInterval | None] = []
     elif looks is None:
-        intervals = joint_intervals(rows, joint_alpha)
+        intervals = joint_intervals(rows, joint_alpha, selected)
     else:
-        intervals = repeated_joint_intervals(rows, joint_alpha, looks)
+        intervals = repeated_joint_intervals(rows, joint_alpha, looks, selected)
     joint = dict(zip(exact, intervals, strict=True))
     effects: list[Effect | None] = []
     for index, ratios in enumerate(loads):
-        single = effect(ratios, share, looks)
+        single = effect(ratios, share, looks) if only in (None, index) else None
         if single is None:
             effects.append(None)
         elif index not in joint:

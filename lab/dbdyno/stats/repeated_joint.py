@@ -17,7 +17,7 @@ left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,12 +43,13 @@ Numbers = NDArray[np.intp]
 
 
 def repeated_joint_intervals(
-    rows: Sequence[Sequence[float]], alpha: float, looks: Looks
+    rows: Sequence[Sequence[float]], alpha: float, looks: Looks, selected: Collection[int] | None = None
 ) -> list[JointInterval | None]:
     """One interval per row, in the same order, as `joint_intervals`, but for looks after every block.
 
     The blocks are in the order in which they ran. The result is None for a row before the first look that can
-    exclude a value. The p-value is the smallest level of `looks` at which a look excludes zero, or 1.
+    exclude a value, and for those not `selected`, if given. The p-value is the smallest level of `looks` at
+    which a look excludes zero, or 1.
     """
     values = np.asarray(rows, dtype=np.float64)
     if values.size == 0:
@@ -65,6 +66,8 @@ def repeated_joint_intervals(
             _Search(of_row, [look[index] for look in others], alpha, looks),
             [_mean(values[index, :count]) for count in counts],
         )
+        if selected is None or index in selected
+        else None
         for index, of_row in enumerate(of_rows)
     ]
 

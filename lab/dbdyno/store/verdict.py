@@ -170,6 +170,32 @@ class Capacity(DocumentPart):
     """The same of the variant."""
 
 
+class HighestMedian(DocumentPart):
+    """The load with the highest median throughput."""
+
+    connections: float
+    """Number of connections."""
+    throughput: float
+    """Transactions per second."""
+
+
+class HighestThroughput(Change):
+    """The highest throughput over the loads, which the two variants may have at different loads. It is an
+    estimate, outside the family of the verdicts.
+    """
+
+    baseline: HighestMedian
+    """The baseline's highest median over the blocks."""
+    variant: HighestMedian
+    """The same of the variant."""
+    confidence: float
+    """Confidence level of the interval, which allows for the choice of the loads."""
+    blocks: int
+    """Number of blocks in which both variants have a result at these loads."""
+    sentence: str
+    """All this as a sentence."""
+
+
 class MetricComparison(DocumentPart):
     """One variant against the baseline on one workload, by one metric."""
 
@@ -196,6 +222,8 @@ class Comparison(DocumentPart):
     """All loads combined."""
     capacity: Optional[Capacity] = None
     """Present with a promise (load.promise): the capacities that `curve` compares."""
+    highest_throughput: Optional[HighestThroughput] = None
+    """Present in closed loops with several loads, if the comparison has a verdict."""
     metrics: Optional[list[MetricComparison]] = None
     """Present if design.metrics names further metrics; a second 5 % is the family-wise error rate of their
     verdicts."""
@@ -220,15 +248,6 @@ class FactorEffect(Effect):
     """p-value of the hypothesis "no effect"; null if the run is unfinished."""
     sentence: str
     """The verdict as a sentence, with its caveats."""
-
-
-class HighestMedian(DocumentPart):
-    """The load with the highest median throughput."""
-
-    connections: float
-    """Number of connections."""
-    throughput: float
-    """Transactions per second."""
 
 
 class Scaling(DocumentPart):
