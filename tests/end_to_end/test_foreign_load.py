@@ -40,6 +40,7 @@ warmup = "500ms"
 cpus = "{cpu}"
 [design]
 blocks = 4
+pairing = "trials"
 [[variant]]
 name = "a"
 [variant.server]
