@@ -205,8 +205,8 @@ def _verdicts_are_false(one: Comparison, truth: float, delta_percent: float | No
 
 def _is_further_false(case: Case, one: Comparison) -> bool:
     """Whether any verdict on a further metric is false."""
-    # Mean latency and CPU time grow as the throughput falls, and so does p99 unless it is untied.
-    is_equal = case.is_untied and one.scale.metric == "latency_p99_us"
+    # Mean latency grows as the throughput falls. If p99 is untied, CPU time grows instead of it.
+    is_equal = one.scale.metric == ("latency_p99_us" if case.is_untied else "cpu_us_per_transaction")
     truth = 0.0 if is_equal else -case.losses.get(one.variant, 0.0)
     return any(_verdicts_are_false(one, truth, case.of.design.delta_percent))
 
