@@ -78,11 +78,9 @@ def _in_slices(effect: float, sample: Sample) -> list[Row]:
     results = slices.repeat(experiment(), effect, sample.count, seed=sample.seed(18))
     promise = "in slices, with drift, heavy tails and stalls"
     if effect == 0.0:
-        wrong = _rate(results, Result.is_false)
-        return [Row(f"2 equal variants {promise}: any wrong verdict", sample.count, wrong, 0.05)]
-    covers = _rate(results, lambda result: result.covers)
+        return _share(f"2 equal variants {promise}: any wrong verdict", results, Result.is_false, 0.05)
     promise = f"10 % slower {promise}: the interval contains the true value"
-    return [Row(promise, sample.count, covers, 0.95, at_most=False)]
+    return _share(promise, results, lambda result: result.covers, 0.95, at_most=False)
 
 
 def _stopped() -> list[Promise]:
@@ -201,8 +199,16 @@ def _equal_variants(variants: int, noise: str) -> Promise:
     return _false_words(promise, World(noise=noise), variants=variants, cost=variants // 2)
 
 
-def _rate(results: Sequence[Result], holds: Callable[[Result], bool]) -> float:
-    return sum(map(holds, results)) / len(results)
+def _share(
+    promise: str,
+    results: Sequence[Result],
+    holds: Callable[[Result], bool],
+    limit: float,
+    *,
+    at_most: bool = True,
+) -> list[Row]:
+    """One row: the share of the results for which `holds` is true."""
+    return [Row(promise, len(results), sum(map(holds, results)) / len(results), limit, at_most=at_most)]
 
 
 def _false_words(
@@ -220,7 +226,7 @@ def _false_words(
 
     def measure(sample: Sample) -> list[Row]:
         results = repeat(of, world, sample.count, sample.seed(1))
-        return [Row(f"{promise}: any wrong verdict", sample.count, _rate(results, Result.is_false), 0.05)]
+        return _share(f"{promise}: any wrong verdict", results, Result.is_false, 0.05)
 
     return Promise(measure, cost)
 
@@ -228,14 +234,12 @@ def _false_words(
 def _factors(sample: Sample) -> list[Row]:
     factors = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t", "u")))
     results = repeat(experiment(factors=factors), World(), sample.count, sample.seed(2))
-    return [
-        Row(
-            "2 factors without effect (3 main effects, 2 interactions): any wrong verdict",
-            sample.count,
-            _rate(results, Result.is_false),
-            0.05,
-        )
-    ]
+    return _share(
+        "2 factors without effect (3 main effects, 2 interactions): any wrong verdict",
+        results,
+        Result.is_false,
+        0.05,
+    )
 
 
 def _crossover(sample: Sample) -> list[Row]:
@@ -256,14 +260,12 @@ def _crossover(sample: Sample) -> list[Row]:
 def _failing(sample: Sample) -> list[Row]:
     world = World(sd=0.02, effects={"b": [math.log(1.1)] * 3}, failures={"b": 2})
     results = repeat(experiment(loads=3), world, sample.count, sample.seed(4))
-    return [
-        Row(
-            "10 % faster, but the server fails in 2 of 8 blocks: verdict faster or equivalent",
-            sample.count,
-            _rate(results, lambda result: result.claims[0].word in {"faster", "equivalent"}),
-            0.05,
-        )
-    ]
+    return _share(
+        "10 % faster, but the server fails in 2 of 8 blocks: verdict faster or equivalent",
+        results,
+        lambda result: result.claims[0].word in {"faster", "equivalent"},
+        0.05,
+    )
 
 
 CROSSING = {"b": [math.log(1.25), 0.0, math.log(0.8)]}
@@ -273,69 +275,59 @@ def _crossing(sample: Sample) -> list[Row]:
     results = repeat(
         experiment(loads=3, delta_percent=2.0), World(sd=0.03, effects=CROSSING), sample.count, sample.seed(5)
     )
-    return [
-        Row(
-            "+25 % at one load, -20 % at another: any wrong verdict",
-            sample.count,
-            _rate(results, lambda result: result.is_false(2.0)),
-            0.05,
-        )
-    ]
+    return _share(
+        "+25 % at one load, -20 % at another: any wrong verdict",
+        results,
+        lambda result: result.is_false(2.0),
+        0.05,
+    )
 
 
 def _crossing_found(sample: Sample) -> list[Row]:
     results = repeat(experiment(loads=3), World(sd=0.03, effects=CROSSING), sample.count, sample.seed(6))
-    return [
-        Row(
-            "+25 % at one load, -20 % at another, 3 % noise: verdict mixed",
-            sample.count,
-            _rate(results, lambda result: result.word == "mixed"),
-            0.90,
-            at_most=False,
-        )
-    ]
+    return _share(
+        "+25 % at one load, -20 % at another, 3 % noise: verdict mixed",
+        results,
+        lambda result: result.word == "mixed",
+        0.90,
+        at_most=False,
+    )
 
 
 def _edge(sample: Sample) -> list[Row]:
     world = World(sd=0.01, effects={"b": [math.log(1.02)]})
     results = repeat(experiment(delta_percent=2.0), world, sample.count, sample.seed(7))
-    return [
-        Row(
-            "true difference at the edge of the declared ±2 %: verdict equivalent",
-            sample.count,
-            _rate(results, lambda result: result.word == "equivalent"),
-            0.025,
-        )
-    ]
+    return _share(
+        "true difference at the edge of the declared ±2 %: verdict equivalent",
+        results,
+        lambda result: result.word == "equivalent",
+        0.025,
+    )
 
 
 def _levels_cover(loads: int, sample: Sample) -> list[Row]:
     effects = {"b": [math.log(0.92) if load % 2 else 0.0 for load in range(loads)]}
     results = repeat(experiment(loads=loads), World(sd=0.03, effects=effects), sample.count, sample.seed(8))
-    return [
-        Row(
-            f"{loads} loads, every second one 8 % slower: the intervals of all loads "
-            "contain their true values together",
-            sample.count,
-            _rate(results, lambda result: result.levels_cover),
-            0.95,
-            at_most=False,
-        )
-    ]
+    return _share(
+        f"{loads} loads, every second one 8 % slower: the intervals of all loads "
+        "contain their true values together",
+        results,
+        lambda result: result.levels_cover,
+        0.95,
+        at_most=False,
+    )
 
 
 def _covers(noise: str, sample: Sample) -> list[Row]:
     world = World(noise=noise, effects={"b": [math.log(0.9)] * 3})
     results = repeat(experiment(loads=3), world, sample.count, sample.seed(9))
-    return [
-        Row(
-            f"10 % slower, {_noise_text(noise)}: the interval over all loads contains the true value",
-            sample.count,
-            _rate(results, lambda result: result.covers),
-            0.95,
-            at_most=False,
-        )
-    ]
+    return _share(
+        f"10 % slower, {_noise_text(noise)}: the interval over all loads contains the true value",
+        results,
+        lambda result: result.covers,
+        0.95,
+        at_most=False,
+    )
 
 
 def _crowded() -> World:
@@ -354,15 +346,13 @@ def _crowded() -> World:
 def _crowded_words(sample: Sample) -> list[Row]:
     of = experiment(variants=4, loads=3, workloads=2, delta_percent=5.0, blocks=10)
     results = repeat(of, _crowded(), sample.count, sample.seed(10))
-    return [
-        Row(
-            "4 variants, 2 workloads, 3 loads (crossing curves, failures, order, slots, "
-            "repeats): any wrong verdict",
-            sample.count,
-            _rate(results, lambda result: result.is_false(5.0)),
-            0.05,
-        )
-    ]
+    return _share(
+        "4 variants, 2 workloads, 3 loads (crossing curves, failures, order, slots, "
+        "repeats): any wrong verdict",
+        results,
+        lambda result: result.is_false(5.0),
+        0.05,
+    )
 
 
 def _wrong_at_any_look(
@@ -396,15 +386,13 @@ def _mix(sample: Sample, *, top_up: bool) -> list[Row]:
 def _power(sample: Sample) -> list[Row]:
     world = World(noise=ALL, sd=0.05, effects={"b": [math.log(0.8)]})
     results = repeat(experiment(), world, sample.count, sample.seed(11))
-    return [
-        Row(
-            "20 % slower, 5 % noise of every kind, 8 blocks: verdict slower",
-            sample.count,
-            _rate(results, lambda result: result.word == "slower"),
-            0.80,
-            at_most=False,
-        )
-    ]
+    return _share(
+        "20 % slower, 5 % noise of every kind, 8 blocks: verdict slower",
+        results,
+        lambda result: result.word == "slower",
+        0.80,
+        at_most=False,
+    )
 
 
 def _described(plan: warmup.Plan) -> str:

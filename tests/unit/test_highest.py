@@ -15,7 +15,9 @@ from benchmarks.truth.stopping import stopping
 from tests.unit.judged_run import Judged
 from tests.unit.pages import text_of
 from tests.unit.simulated_trials import measured
+from tests.unit.stored_run import verdict_of
 
+from dbdyno.commands import comparison_output
 from dbdyno.experiment.model import Experiment, Factor
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge.decision import compare_all
@@ -62,7 +64,7 @@ def test_the_line_names_the_loads_of_both_and_their_ratio() -> None:
     assert found.confidence == 0.95
     low, high = found.interval_percent or (None, None)
     assert found.sentence == (
-        f"Highest throughput: b {found.variant.throughput:,.0f} /s at 40 connections, "
+        f"Highest throughput, oltp_read_write: b {found.variant.throughput:,.0f} /s at 40 connections, "
         f"a {found.baseline.throughput:,.0f} /s at 20: "
         f"+{found.effect_percent:.1f} % (95 % interval +{low:.1f} to +{high:.1f})"
     )
@@ -136,7 +138,9 @@ def test_there_is_no_line_with_a_promise_or_factors() -> None:
     assert of_last(of, simulated(of, {})) is None
 
 
-def test_the_line_stands_under_the_verdict_in_every_form_of_the_report(tmp_path: Path) -> None:
+def test_the_line_stands_next_to_the_verdict_in_every_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = "Highest throughput: b 5,210 /s at 64 connections, a 4,980 /s at 32: +4.6 % (95 % interval 1 to 8)"
     highest = HighestThroughput(
         baseline={"connections": 32, "throughput": 4980.0},  # type: ignore[arg-type]
@@ -150,3 +154,7 @@ def test_the_line_stands_under_the_verdict_in_every_form_of_the_report(tmp_path:
     run = Judged(more={"highest_throughput": highest.model_dump(exclude_none=True)}).write(tmp_path)
     assert f"on average (-12.0 to -8.0). {text}" in text_of(run)
     assert f"- {text}" in tables.as_markdown(run).replace("\\", "")
+    # Scripts read the last line of standard output, which is a verdict.
+    comparison_output.show(run, run.experiment())
+    *_, line, last = capsys.readouterr().out.splitlines()
+    assert (line, last) == (text, verdict_of(run)["comparisons"][0]["curve"]["sentence"])

@@ -15,10 +15,8 @@ from dbdyno.experiment.slices import load_s
 from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
 from dbdyno.judge.decision import verdict_test
+from dbdyno.judge.second_lines import BEYOND_MIN
 from dbdyno.stats.paired import ALPHA
-
-# Number of transactions of a trial beyond a promised percentile.
-BEYOND_MIN = 30
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:

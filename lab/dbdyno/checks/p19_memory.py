@@ -61,11 +61,7 @@ def data_bytes(experiment: Experiment, variant: Variant) -> float:
 
 def data_fit_into_cache(experiment: Experiment, variant: Variant) -> bool:
     """Whether the data of the variant surely stay in the cache that it declares, or has by default."""
-    return data_bytes(experiment, variant) <= CACHE_SHARE * _assumed_cache_bytes(variant)
-
-
-def _assumed_cache_bytes(variant: Variant) -> int:
-    return declared_cache_bytes(variant) or DEFAULT_CACHE_BYTES
+    return data_bytes(experiment, variant) <= CACHE_SHARE * cache_bytes(variant)
 
 
 def memory_bytes() -> int:
@@ -77,8 +73,12 @@ def memory_bytes() -> int:
     return limit
 
 
-def declared_cache_bytes(variant: Variant) -> int:
-    """The size of the caches that a variant declares; 0 without."""
+def cache_bytes(variant: Variant) -> int:
+    """The size of the caches that a variant declares, else the default."""
+    return _declared_cache_bytes(variant) or DEFAULT_CACHE_BYTES
+
+
+def _declared_cache_bytes(variant: Variant) -> int:
     return _cache_bytes(settings(variant))
 
 
@@ -88,7 +88,7 @@ def _cache_bytes(variables: Mapping[str, str]) -> int:
 
 
 def _check_private(variant: Variant) -> Iterator[Finding]:
-    cache = declared_cache_bytes(variant)
+    cache = _declared_cache_bytes(variant)
     machine = memory_bytes()
     limit = machine if variant.server.memory is None else min(machine, size_bytes(variant.server.memory))
     if cache > CACHE_SHARE * limit:
@@ -105,7 +105,7 @@ def _check_private(variant: Variant) -> Iterator[Finding]:
 
 def _check_together(variants: Sequence[Variant]) -> Iterator[Finding]:
     """A finding if the caches of servers that run at the same time are too large in total."""
-    caches, limit = [declared_cache_bytes(variant) for variant in variants], memory_bytes()
+    caches, limit = [_declared_cache_bytes(variant) for variant in variants], memory_bytes()
     # A cache that is too large by itself has its own finding.
     if max(caches) <= CACHE_SHARE * limit < sum(caches):
         yield _finding(
@@ -122,10 +122,7 @@ def _check_data(experiment: Experiment, variants: Sequence[Variant]) -> Iterator
     """A finding for each variant whose data are too large for its cache."""
     for variant in variants:
         if not data_fit_into_cache(experiment, variant):
-            need, cache = (
-                data_bytes(experiment, variant),
-                declared_cache_bytes(variant) or DEFAULT_CACHE_BYTES,
-            )
+            need, cache = data_bytes(experiment, variant), cache_bytes(variant)
             yield _finding(
                 "in slices the data must fit into 80 % of the cache, because what a cache keeps depends on "
                 f"time; {variant.name} has {_gib(cache)} of cache, and its data about {_gib(int(need))}.",

@@ -109,8 +109,11 @@ def show(run: Run, experiment: Experiment) -> None:
         print(gated.sentence)
     if experiment.ties_latency and any(map(is_latency, experiment.metrics)):
         console.print(Text(formatting.TIED), soft_wrap=True)
-    for one, entry in verdict.sentences:
-        print("\n  ".join([one.sentence, *formatting.further_sentences(entry)]))
+    for _, entry in verdict.sentences:
+        for sentence in formatting.further_sentences(entry):
+            print(sentence)
+    for one, _ in verdict.sentences:
+        print(one.sentence)
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
 

@@ -53,6 +53,11 @@ def is_latency(key: str) -> bool:
     return key == LATENCY_MEAN or percentile_of(key) is not None
 
 
+def change_of_loss(metric: str, loss_percent: float) -> float:
+    """A loss as a change of the metric: less throughput, or more latency or CPU time."""
+    return -loss_percent if metric in HIGHER_IS_BETTER else loss_percent
+
+
 def metric_text(key: str) -> str:
     """The metric in a sentence: p99.9 latency."""
     percent = percentile_of(key)

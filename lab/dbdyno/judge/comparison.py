@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.experiment.metrics import HIGHER_IS_BETTER
+from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss
 from dbdyno.finding import Finding
 from dbdyno.judge.capacity import Capacities
 from dbdyno.judge.effects import Judged
@@ -48,7 +48,7 @@ class Scale:
 
     def limit_percent(self, max_loss_percent: float) -> float:
         """The change of the metric that is the largest allowed loss."""
-        return -max_loss_percent if self.higher_is_faster else max_loss_percent
+        return change_of_loss(self.metric, max_loss_percent)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from dbdyno.stats.family import (
-    ROUNDING,
     ComparisonTests,
     blocks_for_verdict,
     decide,
+    is_within,
     load_levels,
     overall_levels,
 )
@@ -202,7 +202,7 @@ def _judge(
     exceeds_noise = [
         one is not None
         and one.is_significant
-        and one.p_value <= assessment.level * (1.0 + ROUNDING)
+        and is_within(one.p_value, assessment.level)
         and (floor is None or abs(one.effect_percent) > floor)
         for one, floor in zip(assessment.load_effects, floors, strict=True)
     ]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 
 from dbdyno.experiment.family import has_verdict, is_factorial
-from dbdyno.experiment.metrics import HIGHER_IS_BETTER, metric_text
+from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.decision import is_disturbed, relevant_to
@@ -140,7 +140,7 @@ def _with_limit(entry: Comparison, max_loss_percent: float) -> Comparison:
     ends = entry.curve.interval_percent
     if ends is None:
         return entry
-    limit = -max_loss_percent if entry.curve.metric in HIGHER_IS_BETTER else max_loss_percent
+    limit = change_of_loss(entry.curve.metric, max_loss_percent)
     low, high = ends
     update = {
         "interval_percent": (

@@ -1,4 +1,4 @@
-"""The highest throughput of each variant over the loads of a closed loop, as a line under the verdict.
+"""The highest throughput of each variant over the loads of a closed loop, as a line next to the verdict.
 
 It is an estimate with an interval, not a verdict: it has no direction, and its interval is outside the error
 rate of the verdicts and second lines. Those of all comparisons of a run hold together.
@@ -63,10 +63,10 @@ def _median(by_block: Mapping[int, MeasuredTrial]) -> float:
 
 
 def _sentence(comparison: Comparison, baseline: HighestMedian, variant: HighestMedian, effect: Effect) -> str:
-    """Highest throughput: b 5,210 /s at 64 connections, a 4,980 /s at 32: +4.6 % (95 % interval …)."""
+    """Highest throughput, WORKLOAD: b 5,210 /s at 64 connections, a 4,980 /s at 32: +4.6 % (…)."""
     shown = effect_text(THROUGHPUT, effect).removeprefix(f"{THROUGHPUT} ")
     return (
-        f"Highest throughput: {comparison.variant} {_rate(variant)} at "
+        f"Highest throughput, {comparison.workload}: {comparison.variant} {_rate(variant)} at "
         f"{count(round(variant.connections), 'connection')}, {comparison.baseline} {_rate(baseline)} at "
         f"{baseline.connections:g}: {shown}"
     )

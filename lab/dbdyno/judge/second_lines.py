@@ -27,7 +27,7 @@ from dbdyno.judge.comparison import Comparison, Pairs, change
 from dbdyno.judge.decision import share_of_verdicts, stopping
 from dbdyno.judge.figures import PERCENTILES
 from dbdyno.judge.wording import confidence, decimals_for, interval, loads, times_interval
-from dbdyno.stats.family import ROUNDING, line_levels
+from dbdyno.stats.family import is_within, line_levels
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import Verdict
@@ -126,7 +126,7 @@ def _with_direction(
     effect = line.effect
     if comparison.is_identical:
         return line
-    if effect.p_value > share * comparison.scale.alpha * (1.0 + ROUNDING):
+    if not is_within(effect.p_value, share * comparison.scale.alpha):
         return replace(line, effect=effect.with_zero())
     floor = floors.get((comparison.workload, line.load, line.metric), 0.0)
     is_sure = effect.is_significant and abs(effect.effect_percent) > floor

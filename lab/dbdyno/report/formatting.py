@@ -51,7 +51,8 @@ _SECOND_LINES = {
     "errors_per_1000": "errors per 1,000 transactions",
     "variation_percent": "variation between seconds",
 }
-# Said once wherever latencies that throughput determines are compared (`Experiment.ties_latency`).
+# A report has this sentence once if it compares latencies that throughput determines
+# (`Experiment.ties_latency`).
 TIED = (
     "In a closed loop without think time, throughput determines the mean latency: it is the number of "
     "connections divided by the throughput. To compare latencies at equal throughput, set a rate."

@@ -183,10 +183,11 @@ class SlicedRun:
         cannot be opened.
         """
         self._reader = _Reader(True, self._keep, on_line, lambda: None)
-        self._drain_s = _drain_s(plan)
+        # Seconds that the engine waits for transactions in flight at the end.
+        self.drain_s = _drain_s(plan)
         # Maximum seconds from the end of a slice to the end of its last transaction. A lost connection may
         # take the reconnect timeout, after which its transaction begins again.
-        self.pause_s_max = _give_up_s(plan) + transaction_s_max + self._drain_s
+        self.pause_s_max = _give_up_s(plan) + transaction_s_max + self.drain_s
         # The data of the newest record of each type that `_read_until` has not returned.
         self._found: dict[str, Record] = {}
         with on_cpus(cpus):
@@ -210,7 +211,7 @@ class SlicedRun:
     def finish(self) -> EngineResult:
         """End the run and read its last records. Raises EngineProblem if the engine does not end."""
         self._reader.send(self._process, {"type": "finish", "data": {}})
-        self._reader.read(self._process, _Limits(self._drain_s + STOP_S_MAX))
+        self._reader.read(self._process, _Limits(self.drain_s + STOP_S_MAX))
         return self._result()
 
     def close(self) -> None:

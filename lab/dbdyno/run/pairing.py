@@ -11,16 +11,16 @@ from typing import Literal
 
 from dbdyno.checks.p19_memory import (
     CACHE_SHARE,
+    cache_bytes,
     data_bytes,
     data_fit_into_cache,
-    declared_cache_bytes,
     memory_bytes,
 )
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.slices import can_alternate
 
-# Memory of a server besides its data: a default cache, threads, code. MariaDB 10.11 takes 220 MB.
-SERVER_BYTES = 256e6
+# Memory of a server besides its cache and data. MariaDB 10.11 takes 220 MB with a cache of 128 MiB.
+PROCESS_BYTES = 128e6
 
 
 def choose_pairing(experiment: Experiment) -> Experiment:
@@ -37,6 +37,6 @@ def choose_pairing(experiment: Experiment) -> Experiment:
 def _memory_bytes(experiment: Experiment) -> float:
     """What all servers and their largest data need together: a page cache holds the data of each server."""
     return sum(
-        SERVER_BYTES + declared_cache_bytes(variant) + data_bytes(experiment, variant)
+        PROCESS_BYTES + cache_bytes(variant) + data_bytes(experiment, variant)
         for variant in experiment.variants
     )

@@ -239,10 +239,11 @@ class SlicedTrial:
                 self._result = self._engine.finish()
         if self._engine is not None and self._result is not None and self._result.done:
             # The engine obeys, so its transactions wait for the server.
-            limit_s = self._engine.pause_s_max
+            limit_s, drain_s = self._engine.pause_s_max, self._engine.drain_s
             reason = (
                 f"the server did not answer: its transactions had not ended {limit_s:.0f} s after a slice "
-                "(the sum of give_up, duration and 10 s). If they may take longer, raise give_up in [load]"
+                f"(the sum of give_up, duration and {drain_s:g} s). If they may take longer, raise give_up "
+                "in [load]"
             )
             self.failure, self.is_frozen = {"reason": reason, "failed_by": "server"}, True
         else:

@@ -79,18 +79,19 @@ def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[Sign
         budget = alpha / (len(family) - finished)
         for tests, found in zip(family, results, strict=True):
             limit = _overall_budget(tests, budget)
-            found.overall |= _is_within(tests.p_value, limit)
-            found.gate |= _is_within(tests.gate, limit)
+            found.overall |= is_within(tests.p_value, limit)
+            found.gate |= is_within(tests.gate, limit)
             is_decided = found.overall and (found.gate or tests.gate is None)
             limit = share if is_decided else share - _overall_budget(tests, share)
-            found.loads = [_is_within(p, limit) for p in tests.loads]
+            found.loads = [is_within(p, limit) for p in tests.loads]
             found.is_complete = is_decided and all(found.loads) and not tests.has_open_equivalence
         complete = sum(result.is_complete for result in results)
         is_new, finished = complete > finished, complete
     return results
 
 
-def _is_within(p_value: float | None, budget: float) -> bool:
+def is_within(p_value: float | None, budget: float) -> bool:
+    """Whether a p-value is at most its budget, apart from rounding errors; False if it is None."""
     return p_value is not None and p_value <= budget * (1.0 + ROUNDING)
 
 
