@@ -50,8 +50,12 @@ def experiments(page: str) -> dict[str, str]:
 
 
 def shape(output: str) -> list[str]:
-    """Each line's kind: a row of a table by its first cell, any other line by its first word."""
-    return [line.split()[0] for line in output.splitlines() if line.strip()]
+    """Each line's kind: a row of a table by its first cell, any other line by its first word.
+
+    A rule counts as a rule, however long: the numbers of a run decide how wide its table is.
+    """
+    words = [line.split()[0] for line in output.splitlines() if line.strip()]
+    return ["─" if set(word) == {"─"} else word for word in words]
 
 
 RUNS = [command for command in commands("docs/recipes.md") if " run " in command.line]
