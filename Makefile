@@ -22,7 +22,7 @@ CARGO_OUTPUT := --quiet
 PIP_OUTPUT := --quiet
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo quick check test test-long bench bench-truth bench-examples docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check test test-long bench bench-truth bench-examples bench-faults docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -54,13 +54,18 @@ test: check packages-servers packages-peers mysql mariadb-plugins docker ## run 
 	$(BIN)/pytest tests/end_to_end -m "not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
 	$(BIN)/pytest tests/end_to_end -m alone --durations=15 --quiet
 
-test-long: build ## run tests too long for CI: the wheel, the verdict's guarantees by simulation, a minute of fuzzing per target
+test-long: build packages-servers mysql ## run tests too long for CI: the wheel, the verdict's guarantees by simulation, fuzzing, faults, long loads
 	@scripts/debian-packages docker
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
 	scripts/wheels dist $$(uname -m)
 	$(BIN)/pytest tests/wheel
 	$(BIN)/python -m benchmarks.truth
 	$(MAKE) fuzz FUZZ_SECONDS=60
+	$(BIN)/python -m benchmarks.mutations
+	$(BIN)/python -m benchmarks.faults --fresh --phases restore measure --kinds local remote --kills 20
+	$(BIN)/python -m benchmarks.soak --minutes 3 --connections 500
+	$(BIN)/python -m benchmarks.soak --minutes 1 --connections 3000 --kill 1%
+	$(BIN)/python -m benchmarks.soak --minutes 1 --connections 10000 --target null
 
 bench: build packages-servers packages-peers mysql ## compare dbdyno with sysbench and the slap clients
 	@cargo build --quiet --release --locked --package dbdyno-bare-loop
@@ -81,6 +86,10 @@ bench-truth: build ## check the verdict's guarantees by simulation, and write do
 
 bench-examples: build packages-servers mysql docker ## run the quick profile of every example and print the verdicts
 	$(BIN)/python -m benchmarks.examples
+
+bench-faults: build packages-servers mysql docker ## inject faults into real comparisons, and write docs/reliability.md
+	@scripts/debian-packages faults
+	$(BIN)/python -m benchmarks.faults --kills 100 --output docs/reliability.md
 
 fuzz: rust-toolchain packages-fuzz ## fuzz the code that reads a server's bytes, FUZZ_SECONDS=600 for each target
 	@for target in $(FUZZ_TARGETS); do scripts/fuzz $$target $(FUZZ_SECONDS); done

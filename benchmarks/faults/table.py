@@ -1,0 +1,104 @@
+"""The tables of docs/reliability.md, from the finished cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from .cells import KINDS, PHASES, PRODUCTS, Cell, Outcome, Result
+from .registry import FAULTS, cells, reason
+
+SHORT = {
+    Outcome.ENDS: "ends",
+    Outcome.WENT_ON: "went on",
+    Outcome.RESUMED: "resumed",
+    Outcome.LOST: "**lost**",
+    Outcome.HANGS: "**hangs**",
+    Outcome.FAULT: "**fault of dbdyno**",
+}
+WIDTH = 240
+
+
+def table(results: Mapping[Cell, Result], extra: Sequence[str] = ()) -> str:
+    """All tables in Markdown."""
+    return "\n".join([*_summary(results), "", *_overviews(results), *_details(results), *extra])
+
+
+def _summary(results: Mapping[Cell, Result]) -> Iterator[str]:
+    planned = [cell for cell in cells() if not reason(cell)]
+    counts = dict.fromkeys(Outcome, 0)
+    for result in results.values():
+        counts[result.outcome] += 1
+    took = sum(result.took_s for result in results.values())
+    said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    yield (
+        f"{len(results)} of {len(planned)} planned cells are measured: {said or 'none'}. They took "
+        f"{took / 60:.0f} minutes, at most {max((r.took_s for r in results.values()), default=0):.0f} s each."
+    )
+
+
+def _overviews(results: Mapping[Cell, Result]) -> Iterator[str]:
+    """A matrix of faults and phases for each kind and product that has a measured cell."""
+    notes: dict[str, str] = {}
+    for kind in KINDS:
+        for product in PRODUCTS:
+            own = {cell: one for cell, one in results.items() if (cell.kind, cell.product) == (kind, product)}
+            if not own:
+                continue
+            yield from (f"### {kind}, {product}", "", f"| fault | {' | '.join(PHASES)} |")
+            yield "|---" * (len(PHASES) + 1) + "|"
+            for name in FAULTS:
+                row = [Cell(name, phase, kind, product) for phase in PHASES]
+                yield f"| `{name}` | {' | '.join(_entry(cell, own.get(cell), notes) for cell in row)} |"
+            yield ""
+    yield from (f"({mark}) {text}.  " for text, mark in notes.items())
+    yield ""
+
+
+def _entry(cell: Cell, result: Result | None, notes: dict[str, str]) -> str:
+    if result is None:
+        why = reason(cell) or "not measured yet"
+        return f"({notes.setdefault(why, chr(ord('a') + len(notes)))})"
+    parts = [SHORT[result.outcome]]
+    if result.exit_code is not None and result.outcome is Outcome.ENDS:
+        parts[0] += f" {result.exit_code}"
+    if result.ended_s is not None and result.outcome in (Outcome.ENDS, Outcome.RESUMED):
+        parts.append(f"{result.ended_s:.1f} s")
+    return ", ".join(parts)
+
+
+def _details(results: Mapping[Cell, Result]) -> Iterator[str]:
+    """What the user sees, for every measured cell."""
+    yield from (
+        "## What the user sees",
+        "",
+        "| fault | phase | server | what the user sees | exit code | trials kept | left behind "
+        "| reported after |",
+        "|---|---|---|---|---:|---|---|---:|",
+    )
+    for cell in sorted(results, key=_place):
+        one = results[cell]
+        said = _escape(" / ".join(one.sees)) or "nothing"
+        if one.outcome.is_forbidden:
+            said = f"**{one.outcome}**: {_escape(one.why)}. {said}"
+        code = "none" if one.exit_code is None else str(one.exit_code)
+        kept = f"{one.kept} of {one.before}, then {one.finished} of {one.planned}"
+        left = _escape(", ".join(one.left)) or "nothing"
+        after = "" if one.reported_s is None else f"{one.reported_s:.1f} s"
+        yield (
+            f"| `{cell.fault}` | {cell.phase} | {cell.kind}, {cell.product} | {said} | {code} | {kept} "
+            f"| {left} | {after} |"
+        )
+
+
+def _place(cell: Cell) -> tuple[int, ...]:
+    return (
+        list(FAULTS).index(cell.fault),
+        KINDS.index(cell.kind),
+        PRODUCTS.index(cell.product),
+        PHASES.index(cell.phase),
+    )
+
+
+def _escape(text: str) -> str:
+    shortened = text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
+    return shortened.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

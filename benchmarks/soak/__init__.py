@@ -1,0 +1,1 @@
+"""Runs a load for hours and measures whether memory, file handles and threads of dbdyno grow."""
