@@ -40,8 +40,10 @@ class Existing:
 
     def drop_tables(self) -> None:
         """Drop what a run has left."""
+        address = self.server.address()
+        schema = "" if address.protocol == "postgresql" else f"{address.database}."
         for name in self.tables():
-            self.server.query(f"DROP TABLE {self.server.address().database}.{name}")
+            self.server.query(f"DROP TABLE {schema}{name}")
 
 
 def find_server(datadir: str) -> psutil.Process | None:
