@@ -93,7 +93,7 @@ def _show(number: int, total: int, cell: Cell, result: Result) -> None:
 def _write(folder: Path, options: argparse.Namespace, *, show: bool = False) -> None:
     """Put the tables between the markers of the Markdown file, or print them."""
     results = {cell: one for cell in cells() if (one := cell.load(folder))}
-    text = FOLDERS.sub("…/", table(results, kills.lines(options.results)))
+    text = FOLDERS.sub("…/", table(results, list(kills.lines(options.results))))
     if options.output:
         page = options.output.read_text(encoding="utf-8")
         before, begin, rest = page.partition(BEGIN)

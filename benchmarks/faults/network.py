@@ -37,7 +37,11 @@ def _cut(scene: Scene) -> None:
 def _exhaust_ports(scene: Scene) -> None:
     before = PORT_RANGE.read_text()
     PORT_RANGE.write_text(NARROW)
-    scene.undo.append(lambda: PORT_RANGE.write_text(before) and None)
+
+    def undo() -> None:
+        PORT_RANGE.write_text(before)
+
+    scene.undo.append(undo)
 
 
 FAULTS = [

@@ -34,8 +34,11 @@ REPORTS = re.compile(
 )
 MESSAGE = re.compile(r"^(error|dbdyno|warning): ", re.M)
 BROKEN = re.compile(r"Traceback|internal error|panicked|Aborted!|^\w+Error: ", re.M)
-# Progress lines, which are no messages.
-PROGRESS = re.compile(r"^\[\d+/\d+\] .*transactions/s|; \d\S* left$|^  (Continue with|\d+ of \d+ trials)")
+# Progress lines, which are no messages, and what the message of a failed trial ends with.
+PROGRESS = re.compile(
+    r"^\[\d+/\d+\] .*transactions/s|^(Continue with|\d+ of \d+ trials|results in) |^done in "
+)
+LEFT = re.compile(r"; (about )?[\d.]+ ?(ms|s|min|h)[\w. ]* left$")
 
 
 class PhaseNotReached(Exception):  # noqa: N818 — the cell is repeated by the next call.
@@ -256,5 +259,5 @@ def _last(lines: Sequence[tuple[float, str]]) -> str:
 
 def _sees(after: Sequence[tuple[float, str]]) -> list[str]:
     """The last lines that are messages."""
-    texts = [line.strip() for _, line in after if line.strip() and not PROGRESS.search(line)]
-    return texts[-LINES_SHOWN:]
+    texts = [LEFT.sub("", line.strip()) for _, line in after]
+    return [text for text in texts if text and not PROGRESS.search(text)][-LINES_SHOWN:]

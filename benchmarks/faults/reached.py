@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import psutil
 from tests.end_to_end.own_server import Own
 
 from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.experiment.server import Product
 from dbdyno.run.loading import list_tables
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import ServerProblem
@@ -85,7 +87,7 @@ class ServerPool:
     def _start(self, product: str) -> Existing:
         name = f"existing-{product}-{len(self._servers[product]) + 1}"
         spec = ServerSpec(
-            product=product,  # type: ignore[arg-type] — one of the products' names.
+            product=cast("Product", product),
             basedir=MYSQL if product == "mysql" else None,
             variables=dict(SMALL[product]),
         )

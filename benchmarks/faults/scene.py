@@ -180,7 +180,7 @@ class Scene:
     def descendants(self) -> list[psutil.Process]:
         """All processes below dbdyno."""
         try:
-            return psutil.Process(self.lab.pid).children(recursive=True)
+            return list(psutil.Process(self.lab.pid).children(recursive=True))
         except psutil.NoSuchProcess:
             return []
 
@@ -225,7 +225,7 @@ class Scene:
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
     try:
-        return process.children(recursive=True)
+        return list(process.children(recursive=True))
     except psutil.NoSuchProcess:
         return []
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import experiments, plans, runs
+from .trial import Tally
 
 
 def main() -> int:
@@ -28,16 +30,17 @@ def main() -> int:
     options = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        for measure in (
-            lambda: experiments.measure(options.experiments, options.seed),
-            lambda: plans.measure(options.plans, options.seed),
-            lambda: runs.measure(options.runs, options.seed, Path(folder)),
-        ):
-            tally = measure()
+        for tally in _measure(options, Path(folder)):
             print(tally.text(), flush=True)
             tally.keep(options.keep)
             wrong += tally.counts.total()
     return 1 if wrong else 0
+
+
+def _measure(options: argparse.Namespace, folder: Path) -> Iterator[Tally]:
+    yield experiments.measure(options.experiments, options.seed)
+    yield plans.measure(options.plans, options.seed)
+    yield runs.measure(options.runs, options.seed, folder)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 
 from dbdyno.binary import ENGINE
 from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.experiment.server import Product
 from dbdyno.run.engine import find_engine
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
@@ -90,11 +91,9 @@ def _soak(product: str, options: argparse.Namespace) -> list[str]:
 
 
 def _server(product: str, connections: int, workspace: Workspace) -> LocalServer:
-    variables: Mapping[str, str | int | float | bool] = {
-        "mariadb": {"innodb_buffer_pool_size": "256M", "max_connections": connections + 50},
-        "postgresql": {"shared_buffers": "256MB", "max_connections": connections + 50},
-    }[product]
-    spec = ServerSpec(product=product, variables=dict(variables))  # type: ignore[arg-type] — one of the names.
+    memory = "shared_buffers" if product == "postgresql" else "innodb_buffer_pool_size"
+    variables = {memory: "256MB" if product == "postgresql" else "256M", "max_connections": connections + 50}
+    spec = ServerSpec(product=cast("Product", product), variables=dict(variables))
     return LocalServer(Variant(name="soak", server=spec), workspace, None)
 
 
