@@ -86,12 +86,12 @@ class Observer:
             self._pool = self._pool or ServerPool(self._folder)
             existing = self._pool.pair(cell.product)
             reached = [one.reached for one in existing]
-            scene.datadirs = [one.datadir for one in existing]
+            scene.directories = [one.directory for one in existing]
             scene.proxies = [one.proxy for one in existing]
         elif cell.kind == "command":
             started = stack.enter_context(started_by_commands(results))
             reached = [one for one, _, _ in started]
-            scene.datadirs = [datadir for _, datadir, _ in started]
+            scene.directories = [directory for _, directory, _ in started]
             scene.proxies = [proxy for _, _, proxy in started]
         elif cell.kind == "docker":
             from tests.end_to_end.docker_engine import running  # noqa: PLC0415 — only these cells need it.

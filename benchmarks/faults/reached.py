@@ -29,12 +29,12 @@ class Existing:
 
     server: LocalServer
     proxy: Proxy
-    datadir: str
+    directory: str
     reached: Reached
 
     def process(self) -> psutil.Process | None:
         """The server's process; None if it has ended."""
-        return find_server(self.datadir)
+        return find_server(self.directory)
 
     def tables(self) -> list[str]:
         """Its tables; raises ServerProblem if it does not answer."""
@@ -48,13 +48,13 @@ class Existing:
             self.server.query(f"DROP TABLE {schema}{name}")
 
 
-def find_server(datadir: str) -> psutil.Process | None:
-    """The oldest process with that data directory in its command line."""
+def find_server(directory: str) -> psutil.Process | None:
+    """The oldest process with that directory in its command line."""
     matches = [
         process
         for process in psutil.process_iter(["cmdline", "create_time", "status"])
         if process.info["status"] != psutil.STATUS_ZOMBIE
-        and any(datadir in word for word in process.info["cmdline"] or [])
+        and any(directory in word for word in process.info["cmdline"] or [])
     ]
     return min(matches, key=lambda process: process.info["create_time"], default=None)
 
@@ -101,8 +101,8 @@ class ServerPool:
         secret.chmod(0o600)
         scheme = "postgresql" if address.protocol == "postgresql" else "mysql"
         url = f"{scheme}://{address.user}@127.0.0.1:{proxy.port}/{address.database}"
-        datadir = str(server.describe().identity["datadir"]).rstrip("/")
-        return Existing(server, proxy, datadir, Reached(url, secret, {}))
+        directory = str(Path(str(server.describe().identity["datadir"])).parent)
+        return Existing(server, proxy, directory, Reached(url, secret, {}))
 
     def close(self) -> None:
         """Stop all servers."""
@@ -112,9 +112,9 @@ class ServerPool:
         self._stack.close()
 
 
-def _kill(datadir: str) -> None:
+def _kill(directory: str) -> None:
     """End a server that a command line has started, if it still runs."""
-    while process := find_server(datadir):
+    while process := find_server(directory):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
             process.wait(10.0)
@@ -144,7 +144,7 @@ def started_by_commands(folder: Path) -> Iterator[Sequence[tuple[Reached, str, P
             stack.callback(proxy.close)
             url = f"mysql://{address.user}@127.0.0.1:{proxy.port}/{address.database}"
             commands = {word: own.argv(word) for word in ("start", "stop")}
-            datadir = str(identity["datadir"]).rstrip("/")
-            stack.callback(_kill, datadir)
-            servers.append((Reached(url, secret, commands), datadir, proxy))
+            directory = str(Path(str(identity["datadir"])).parent)
+            stack.callback(_kill, directory)
+            servers.append((Reached(url, secret, commands), directory, proxy))
         yield servers

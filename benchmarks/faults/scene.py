@@ -38,8 +38,8 @@ class Scene:
 
     results: Path
     experiment: Path
-    # Data directories and proxies of servers that dbdyno does not start.
-    datadirs: Sequence[str] = ()
+    # Directories and proxies of servers that dbdyno does not start.
+    directories: Sequence[str] = ()
     proxies: Sequence[Proxy] = ()
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     # Whether dbdyno gets a terminal of its own as standard input.
@@ -212,8 +212,8 @@ class Scene:
 
     def servers(self) -> list[psutil.Process]:
         """The running server with its child processes: one that dbdyno has started, or the existing one."""
-        if self.datadirs:
-            first = [one for one in (find_server(self.datadirs[self.current(self.phase)]),) if one]
+        if self.directories:
+            first = [one for one in (find_server(self.directories[self.current(self.phase)]),) if one]
         else:
             first = [
                 one

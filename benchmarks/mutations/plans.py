@@ -26,7 +26,7 @@ OLTP: dict[str, Any] = {
     "target": {"protocol": "null"},
     "workload": {"name": "oltp_read_write", "options": {"tables": 2, "table_size": 1000}},
     "load": {"connections": 4},
-    "phases": {"warmup_us": 10_000, "measure_us": 50_000},
+    "phases": {"warmup_us": 10_000, "measure_us": 50_000, "drain_us": 500_000},
     "reconnect": {"give_up_us": 100_000},
     "seed": 1,
 }

@@ -198,6 +198,18 @@ tables = { t = { rows = 5, columns = { id = "uniform(1, rows(u))" } } }
         assert sum(part in error for error in found) == 1, (part, found)
 
 
+def test_a_wrong_column_alone_is_an_error_of_the_file(tmp_path: Path) -> None:
+    workload = """
+[[workload]]
+name = "sql"
+transactions = ["SELECT 1"]
+tables = { t = { rows = 5, columns = { id = "sequence(" } } }
+"""
+    found = errors(write(tmp_path, workload))
+    assert len(found) == 1, found
+    assert "a generator is a name and its arguments" in found[0]
+
+
 def test_a_replay_takes_the_place_of_transactions(tmp_path: Path) -> None:
     (tmp_path / "general.log").write_text("")
     replay = 'replay = { file = "general.log", format = "general-log", database = "shop" }\n'

@@ -102,13 +102,22 @@ def _statement_errors(experiment: Experiment) -> Iterator[InputError]:
                 yield from relocate(errors, own.title, f"variant[{variant.name}].workload")
 
 
+def _has_several_data(experiment: Experiment, variant: Variant) -> bool:
+    """Whether the workloads of a variant load different data."""
+    try:
+        data = {json.dumps(workload.data(), sort_keys=True) for workload in experiment.workloads_of(variant)}
+    except ValueError:
+        # A generator is wrong, which `_statement_errors` reports.
+        return False
+    return len(data) > 1
+
+
 def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputError]:
     """Errors of the load and the workloads of one variant."""
     place = f"variant[{variant.name}]"
     load, changes = experiment.load_for(variant), variant.load.changes()
     yield from _ineffective_keys(variant, load, place)
-    data = {json.dumps(workload.data(), sort_keys=True) for workload in experiment.workloads_of(variant)}
-    if variant.data.after and len(data) > 1:
+    if variant.data.after and _has_several_data(experiment, variant):
         problem = "the workloads have different tables, and these statements would run on those of each"
         yield InputError(f"{place}.data.after", None, problem, "Write one experiment file per workload")
     try:
