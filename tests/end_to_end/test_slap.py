@@ -138,6 +138,8 @@ REPORTED = [
     "-q select|1;select|2 -F ; --create=create|table|t(a|int) --commit=1 -vvv --pre-query=select|3",
     "-q select|1 --create=create|table|t(a|int) -s",
     "-q select|1 -c 3 --number-of-queries=1 --create=create|table|t(a|int) --csv",
+    "-a -c 2 --auto-generate-sql-write-number=5",
+    "-a -c 2 --auto-generate-sql-write-number=5 --auto-generate-sql-load-type=write --csv",
 ]
 
 
@@ -192,6 +194,16 @@ def test_csv_goes_to_the_end_of_a_file(flavour: Flavour, tmp_path: Path) -> None
         assert said == Said(0, "", "")
     first, second = (tmp_path / "report.csv").read_text().splitlines()
     assert re.sub(r"\d+\.\d{3}", "S", first) == re.sub(r"\d+\.\d{3}", "S", second) == ",mixed,S,S,S,1,4"
+
+
+def test_the_client_to_emulate_may_precede_the_options_of_option_files(of_mysql: Flavour) -> None:
+    """Options such as --no-defaults must be the first; only --compat, which the clients lack, may precede."""
+    first = of_mysql.say((*of_mysql.ours, "--compat=mysql"), "--only-print", "-q", "x", server=False)
+    assert first == of_mysql.say(of_mysql.real, "--only-print", "-q", "x", server=False)
+    assert first.exit_code == 0
+    refused = of_mysql.say((*of_mysql.ours, "--silent"), "--only-print", server=False)
+    assert refused == of_mysql.say((*of_mysql.real, "--silent"), "--only-print", server=False)
+    assert refused.exit_code == 2
 
 
 FAILING = ["--create=bad|sql -q select|1", "-a --pre-query=bad|sql", "-q select|1 --user=nobody --skip-ssl"]

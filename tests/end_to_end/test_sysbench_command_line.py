@@ -43,6 +43,8 @@ GRAMMAR = [
     f"--test={POINT} --events=2 run",
     f"--test={POINT} run --events=2 --tables=1",
     f"{POINT} run --num-threads=2 --max-requests=4 --max-time=3",
+    *(f"{POINT} run --tx-rate=9 --num-threads=2 --max-requests=4 --verbosity={level}" for level in range(3)),
+    f"{POINT} bogus --time=0 --verbosity=0",
     f"{POINT} run --events=2 --events=3",
     f"{POINT} run extra",
     f"{POINT} run extra more",

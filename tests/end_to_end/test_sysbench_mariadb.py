@@ -11,6 +11,8 @@ from tests.end_to_end.differential import (
     MYSQL_SCHEMA,
     Case,
     Database,
+    drop_in,
+    said,
     same_either_way,
     scripts,
 )
@@ -78,6 +80,25 @@ def test_prepare(sbtest: Database, name: str, way: tuple[str, ...]) -> None:
     asked = MYSQL_SCHEMA if "insert" in name or "INSERTs" in name else (*MYSQL_SCHEMA, *ROWS)
     # Several threads create tables at once: the lines come as they come.
     same_either_way(sbtest, Case(name, run, sql=("SELECT 1",), unordered="threads" in run, asked=asked), way)
+
+
+def test_prepare_loads_the_same_rows_each_time(sbtest: Database, way: tuple[str, ...]) -> None:
+    """Natively with any number of threads, in a script with the same number; --rand-seed gives other rows."""
+    tables = "sysbench oltp_read_only {db} {only} --tables=3 --table-size=200"
+    asked = ("CHECKSUM TABLE sbtest.sbtest1, sbtest.sbtest2, sbtest.sbtest3",)
+
+    def checksums(options: str) -> object:
+        case = Case(options, f"{tables} {options} prepare", sql=("SELECT 1",), asked=asked)
+        done = said(drop_in(sbtest.folder, *way), case, sbtest)
+        assert done.exit_code == 0, done.raw
+        return done.answers
+
+    first = checksums("--threads=2")
+    assert checksums("--threads=2") == first
+    assert (checksums("--threads=3") == first) == (not way)
+    seeded = checksums("--threads=2 --rand-seed=5")
+    assert seeded != first
+    assert checksums("--threads=2 --rand-seed=5") == seeded
 
 
 @pytest.mark.parametrize("name", OLTP)

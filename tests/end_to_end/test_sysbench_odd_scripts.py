@@ -31,6 +31,18 @@ sysbench.cmdline.commands = {
 }
 """
 
+BOOLEANS = """
+local BOOL = sysbench.cmdline.ARG_BOOL
+sysbench.cmdline.options = {
+  none = {"no default", nil, BOOL}, one = {"as text", "1", BOOL}, yes = {"as text", "true", BOOL},
+  no = {"as text", "off", BOOL}, number = {"a number", 0, BOOL}
+}
+function event() end
+sysbench.cmdline.commands = {show = {function()
+  for _, name in ipairs{"none", "one", "yes", "no", "number"} do print(name, sysbench.opt[name]) end
+end}}
+"""
+
 # Name -> (script, arguments behind its name).
 ODD: dict[str, tuple[str, str]] = {
     "coroutines": (
@@ -95,6 +107,9 @@ sysbench.hooks.before_restart_event = function(e) print("again", e.sql_errno) en
 """,
         "run --events=2",
     ),
+    "booleans without a default": (BOOLEANS, "show"),
+    "booleans without a default, given": (BOOLEANS, "show --none=off --one=off --yes=0"),
+    "booleans without a default, listed": (BOOLEANS, "help"),
     "options with a metatable": (OPTIONS, "run"),
     "options with a metatable, in a command": (OPTIONS, "check --v=50 --a_b=7"),
     # The original has the first option's validator for all, so the one with a validator comes first.

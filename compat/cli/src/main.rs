@@ -9,6 +9,7 @@ mod output;
 mod slap;
 mod sysbench;
 mod system;
+mod watchdog;
 mod workload;
 
 use std::ffi::OsString;

@@ -74,7 +74,7 @@ pub fn collect(
     Ok(CollectedArguments { arguments: collected, print: file_options.print })
 }
 
-/// Splits off the leading options that select option files.
+/// Splits off the leading options that select option files. `--compat`, which the clients do not have, may stand among them.
 fn split_file_options(arguments: &[String]) -> (FileOptions, &[String]) {
     let mut file_options = FileOptions::default();
     for (at, argument) in arguments.iter().enumerate() {
@@ -82,6 +82,7 @@ fn split_file_options(arguments: &[String]) -> (FileOptions, &[String]) {
             None if argument == "--no-defaults" => file_options.no_files = true,
             None if argument == "--print-defaults" => file_options.print = true,
             None if argument == "--no-login-paths" => {}
+            Some(("--compat", _)) => {}
             Some(("--defaults-file", path)) => file_options.only_file = Some(path.into()),
             Some(("--defaults-extra-file", path)) => file_options.extra_file = Some(path.into()),
             Some(("--defaults-group-suffix", suffix)) => file_options.group_suffix = Some(suffix.into()),
@@ -213,6 +214,7 @@ mod tests {
         assert_eq!(read("--defaults-file=a.cnf -a").unwrap(), from_file);
         assert_eq!(read("-a").unwrap(), ["--host=h x", "-a"]);
         assert_eq!(read("--no-defaults -a").unwrap(), ["-a"]);
+        assert_eq!(read("--compat=mysql --no-defaults --compat=mysql -a").unwrap(), ["-a"]);
         let both = ["--no-drop", "--port=7", "--socket=/x", "--host=h x"];
         assert_eq!(read("--defaults-extra-file=b.cnf --defaults-group-suffix=-x").unwrap(), both);
     }

@@ -150,6 +150,8 @@ impl Settings {
     pub fn reported_queries_per_client(&self, concurrency: u32) -> u64 {
         match self.query_count {
             QueryCount::Shared(total) => total / u64::from(concurrency),
+            // mysqlslap does not count the queries of a list that it generates.
+            QueryCount::Once if self.generated.is_some() => 0,
             _ => self.queries_per_client(concurrency),
         }
     }

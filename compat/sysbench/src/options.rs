@@ -117,7 +117,7 @@ pub const PGSQL: [SysbenchOption; 6] = [
 ];
 
 /// Options that exist only in this drop-in; `--help` does not list them.
-pub const EXTENSIONS: [SysbenchOption; 8] = [
+pub const EXTENSIONS: [SysbenchOption; 9] = [
     option("compat", String, Some("1.0"), "version to emulate {1.0,1.1}"),
     option(
         "db-ignore-errors",
@@ -134,6 +134,12 @@ pub const EXTENSIONS: [SysbenchOption; 8] = [
     ),
     option("lua-threads", String, Some("auto"), "one thread per connection, for scripts {auto,on,off}"),
     option("lua-jit", String, Some("auto"), "LuaJIT compiler {auto,on,off}"),
+    option(
+        "lua-memory",
+        Size,
+        None,
+        "memory that a script may use; without a value, it depends on --threads",
+    ),
     option("report-errors", Bool, Some("off"), "count errors by number in full reports"),
     option("workers", Int, Some("0"), "event loops, one thread each; 0 for a quarter of the CPUs"),
 ];

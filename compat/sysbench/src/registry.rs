@@ -80,8 +80,13 @@ impl Registry {
     }
 
     fn add(&mut self, definition: OptionDefinition, is_extension: bool) {
-        let values =
-            definition.default.as_deref().map_or_else(Vec::new, |text| split_values(definition.kind, text));
+        let values = match (definition.kind, definition.default.as_deref()) {
+            // As in sysbench, a boolean without a default is on.
+            (Kind::Bool, default) => {
+                parse_bool(default.unwrap_or("on")).map(str::to_owned).into_iter().collect()
+            }
+            (kind, default) => default.map_or_else(Vec::new, |text| split_values(kind, text)),
+        };
         let option = StoredOption { definition, values, is_extension };
         match self.position(&option.definition.name) {
             Some(position) => self.options[position] = option,
@@ -223,7 +228,8 @@ fn split_values(kind: Kind, text: &str) -> Vec<String> {
     }
 }
 
-fn parse_bool(text: &str) -> Option<&'static str> {
+/// The value of a boolean as it is stored; `None` if the text is not a boolean.
+pub fn parse_bool(text: &str) -> Option<&'static str> {
     match text {
         "on" | "true" | "1" => Some("on"),
         "off" | "false" | "0" => Some("off"),
@@ -386,6 +392,24 @@ mod tests {
             assert_eq!(give("histogram", &[word]), [value], "{word}");
         }
         assert_eq!(give("histogram", &[]), [""; 0]);
+    }
+
+    #[test]
+    fn declared_booleans_have_the_defaults_of_sysbench() {
+        for (default, on) in [
+            (None, true),
+            (Some("true"), true),
+            (Some("1"), true),
+            (Some("on"), true),
+            (Some("off"), false),
+            (Some("0"), false),
+        ] {
+            let mut registry = Registry::new(Compat::V1_0);
+            registry.declare(OptionDefinition::new("flag", Kind::Bool, default, ""));
+            assert_eq!(registry.bool("flag"), on, "{default:?}");
+            registry.set("flag", Some("off")).unwrap();
+            assert!(!registry.bool("flag"));
+        }
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct Settings {
     pub one_thread_per_user: Option<bool>,
     /// Whether LuaJIT compiles traces; `None`: the number of Lua states decides.
     pub jit: Option<bool>,
+    /// The memory in bytes that a script may use; `None` for the default.
+    pub lua_memory: Option<u64>,
     pub warnings: Vec<String>,
 }
 
@@ -118,6 +120,7 @@ impl Settings {
             workers: registry.int("workers")?.clamp(0, limits::WORKERS as i32) as u32,
             one_thread_per_user: auto_on_off(registry, "lua-threads")?,
             jit: auto_on_off(registry, "lua-jit")?,
+            lua_memory: lua_memory(registry)?,
             warnings,
         })
     }
@@ -273,6 +276,16 @@ fn auto_on_off(registry: &Registry, name: &str) -> Result<Option<bool>, OptionEr
     }
 }
 
+fn lua_memory(registry: &Registry) -> Result<Option<u64>, OptionError> {
+    match (registry.string("lua-memory"), registry.size("lua-memory")) {
+        (None, _) => Ok(None),
+        (Some(text), 0) => Err(OptionError::Usage(format!(
+            "Invalid value for the 'lua-memory' option: '{text}'; it must be a size such as 4G"
+        ))),
+        (_, bytes) => Ok(Some(bytes)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,6 +326,8 @@ mod tests {
         let message = "Invalid value for the 'lua-threads' option: '3'; it may be auto, on or off";
         assert_eq!(threads, OptionError::Usage(message.into()));
         assert_eq!(read(&[("lua-threads", "")]).unwrap().one_thread_per_user, Some(true));
+        assert!(matches!(read(&[("lua-memory", "much")]), Err(OptionError::Usage(_))));
+        assert_eq!(read(&[("lua-memory", "1G")]).unwrap().lua_memory, Some(1 << 30));
         let both = read(&[("percentile", "0"), ("histogram", "on")]);
         assert_eq!(both, Err(OptionError::Fatal("--histogram cannot be used with --percentile=0".into())));
     }

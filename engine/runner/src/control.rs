@@ -53,6 +53,8 @@ pub(crate) enum Message {
     Warning(Warning),
     /// A worker failed.
     Failed(EndReason, Failure),
+    /// A worker's answer to a change of [`Signal::Go::end_checks`]: no user blocks its thread.
+    Alive,
     /// A worker has ended.
     Finished,
 }

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::clock::{Clock, unix_us};
 use crate::connector::{AnyConnector, connector};
 use crate::control::{CoordinatorLink, Inbox, Message, Signal};
+use crate::failure;
 use crate::finish::Finish;
 use crate::machine;
 use crate::merge::{MergedSpan, SpanMerger};
@@ -35,6 +36,8 @@ const STOP_DELAY: Duration = Duration::from_millis(50);
 const SAMPLED_CONNECTIONS_PER_WORKER: u64 = 32;
 /// How long the coordinator waits after the end of a run for workers whose users have not ended.
 const LATE_WORKER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a worker may compute after the time limit without answering the coordinator. Then its script loops without end.
+const BLOCKED_MAX: Duration = Duration::from_secs(5);
 /// An immediate start takes effect this much later, so that every worker receives the start command in time.
 const START_DELAY: Duration = Duration::from_millis(5);
 
@@ -137,6 +140,7 @@ pub fn run_workers(
         clock: None,
         early_end: None,
         running_workers: plan.client.workers,
+        alive_check: None,
         has_given_up: false,
         is_sink_open: true,
         slices: plan.load.slices().map(|settings| Slices::new(settings, plan.client.workers)),
@@ -162,6 +166,14 @@ pub fn run_workers(
     coordinator.write_end(cpu_before)
 }
 
+/// A question to all workers after the time limit. A worker whose user blocks the thread does not answer.
+struct AliveCheck {
+    asked: Instant,
+    /// CPU time of the process at that instant: a script that sleeps blocks its thread too, but it may do so.
+    cpu: Duration,
+    answers: u32,
+}
+
 /// The state of the coordinator.
 struct Coordinator<'a> {
     spec: &'a RunSpec,
@@ -179,6 +191,8 @@ struct Coordinator<'a> {
     early_end: Option<RunEnd>,
     /// Number of workers that have not finished.
     running_workers: u32,
+    /// The last question to the workers; `None` before the time limit.
+    alive_check: Option<AliveCheck>,
     /// Whether the coordinator no longer waits for running workers.
     has_given_up: bool,
     /// Whether the sink still accepts records.
@@ -256,25 +270,56 @@ impl Coordinator<'_> {
         let cpu_before = machine::process_cpu();
         self.write_phase(0, start_unix_us);
         while self.running_workers > 0 && !self.has_given_up {
-            match self.inbox.messages.recv_timeout(self.message_timeout(clock)) {
+            let (give_up_at, check_at) = (self.give_up_instant(clock), self.alive_check_instant(clock));
+            let next = give_up_at.into_iter().chain(check_at).min();
+            let timeout = next.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+            match self.inbox.messages.recv_timeout(timeout) {
                 Ok(Message::SpansClosed { boundary, spans, usage }) => {
                     let span = self.merger.add(boundary, *spans, usage);
                     span.into_iter().for_each(|span| self.write_span(span, start_unix_us));
                 }
                 Ok(message) => self.handle_message(message),
-                Err(_) => self.give_up(start_unix_us),
+                Err(_) if next == give_up_at => self.give_up(start_unix_us),
+                Err(_) => self.check_alive(start_unix_us),
             }
         }
         cpu_before
     }
 
-    /// Maximum time to wait for the next message.
-    fn message_timeout(&self, clock: Clock) -> Duration {
-        match self.finish.counts_last_events() && self.finish.active_users() > 0 {
-            true => {
-                (clock.instant(self.end()) + LATE_WORKER_TIMEOUT).saturating_duration_since(Instant::now())
-            }
-            false => Duration::MAX,
+    /// When the coordinator gives up workers whose users have not ended.
+    fn give_up_instant(&self, clock: Clock) -> Option<Instant> {
+        let waits = self.finish.counts_last_events() && self.finish.active_users() > 0;
+        waits.then(|| clock.instant(self.end()) + LATE_WORKER_TIMEOUT)
+    }
+
+    /// When to ask the workers again whether they are alive; first when all of them should have ended.
+    fn alive_check_instant(&self, clock: Clock) -> Option<Instant> {
+        if let Some(check) = &self.alive_check {
+            return Some(check.asked + BLOCKED_MAX);
+        }
+        let limit = match self.finish.counts_last_events() {
+            true => self.finish.time_limit(),
+            false => self.end().saturating_add(self.spec.plan.phases.drain_us.saturating_mul(1000)),
+        };
+        (limit < Nanos::MAX).then(|| clock.instant(limit))
+    }
+
+    /// Asks the workers whether they are alive. Ends the run if one of them computed all the time since the last question
+    /// and has not answered it.
+    fn check_alive(&mut self, start_unix_us: u64) {
+        let cpu = machine::process_cpu();
+        let check = self.alive_check.replace(AliveCheck { asked: Instant::now(), cpu, answers: 0 });
+        let is_blocked = |check: &AliveCheck| {
+            check.answers < self.running_workers && cpu.saturating_sub(check.cpu) >= BLOCKED_MAX / 2
+        };
+        if !check.as_ref().is_some_and(is_blocked) {
+            return self.signal_end_check();
+        }
+        if self.finish.counts_last_events() {
+            self.end_early(failure::endless_script(EndReason::ForcedShutdown));
+        } else {
+            self.early_end = Some(failure::endless_script(EndReason::ScriptError));
+            self.give_up(start_unix_us);
         }
     }
 
@@ -309,9 +354,13 @@ impl Coordinator<'_> {
     /// Ends the workers before the run has started. Returns the CPU time of the process.
     fn end_workers(&mut self) -> Duration {
         self.signal.send_replace(Signal::Quit);
-        while self.running_workers > 0 {
-            let message = self.inbox.messages.recv().expect("the inbox holds a sender");
-            self.handle_message(message);
+        let deadline = Instant::now() + BLOCKED_MAX;
+        while self.running_workers > 0 && !self.has_given_up {
+            let wait = deadline.saturating_duration_since(Instant::now());
+            match self.inbox.messages.recv_timeout(wait) {
+                Ok(message) => self.handle_message(message),
+                Err(_) => self.has_given_up = true,
+            }
         }
         machine::process_cpu()
     }
@@ -334,6 +383,7 @@ impl Coordinator<'_> {
             Message::EventLimitReached | Message::AllUsersEnded => self.signal_end_check(),
             Message::Drained(drained, users) => self.merger.add_drained(&drained, users),
             Message::Finished => self.running_workers -= 1,
+            Message::Alive => self.alive_check.iter_mut().for_each(|check| check.answers += 1),
             Message::Ready(_) | Message::Start(_) | Message::SpansClosed { .. } => {}
         }
     }

@@ -12,6 +12,7 @@ pub use crate::connector::{AnyConnector, connector};
 pub use crate::control::{CoordinatorLink, Signal, WorkerReady};
 pub use crate::coordinator::run_workers;
 pub use crate::failure::{error_code, is_lost, is_retried};
+pub use crate::lost_connections::SERVER_GONE;
 pub use crate::machine::{
     memory_peak_bytes, process_cpu, raise_open_files, release_memory, thread_cpu, thread_run_queue_wait,
 };

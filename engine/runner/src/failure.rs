@@ -6,7 +6,7 @@ use dbdyno_wire::WireError;
 use dbdyno_wire::mysql::errors as mysql_errors;
 use dbdyno_wire::postgres::errors as postgres_errors;
 
-use crate::client_errors;
+use crate::{RunEnd, client_errors};
 
 /// The reason and the failure that end a run or a command early.
 pub(crate) type RunFailure = (EndReason, Failure);
@@ -43,12 +43,15 @@ pub(crate) fn from_reconnect_error(lost: &WireError, error: &WireError, after_us
     (EndReason::ConnectionLost, failure)
 }
 
-/// The run ended while no user had a connection; `error` is from the last attempt to open one.
-pub(crate) fn all_connections_lost(error: &WireError) -> RunFailure {
+/// The run ended while no user had a connection. The first was lost in second `since_s` of the measurement; `error` is from
+/// the last attempt to open one.
+pub(crate) fn all_connections_lost(error: &WireError, since_s: u64) -> Failure {
     let mut failure = new_failure(error, ErrorClass::Lost);
-    failure.text =
-        format!("every connection was lost, and none could be opened again until the end: {}", failure.text);
-    (EndReason::ConnectionLost, failure)
+    failure.text = format!(
+        "server gone since second {since_s}: every connection was lost, and none could be opened again until the end: {}",
+        failure.text
+    );
+    failure
 }
 
 /// A prepared statement failed.
@@ -77,6 +80,12 @@ fn from_statement_error(action: FailedAction, error: &WireError, statement: &str
     }
     failure.server = Some(Box::new(client_errors::statement_failure(action, error, sent)));
     (reason, failure)
+}
+
+/// A script computed for seconds after the time limit.
+pub(crate) fn endless_script(reason: EndReason) -> RunEnd {
+    let text = "a function of the script computed for 5 s after the time limit and did not return: it probably loops without end";
+    RunEnd { reason, failure: Some(Failure { text: text.into(), ..Failure::default() }) }
 }
 
 /// A user or a worker panicked.
@@ -216,7 +225,7 @@ mod tests {
         assert_eq!(from_connect_error(&nothing, &target, 0).1.class, Some(ErrorClass::Refused));
         assert_eq!(from_query_error(&lost, "SELECT 1").1.class, Some(ErrorClass::Lost));
         assert_eq!(from_reconnect_error(&lost, &nothing, 1).1.class, Some(ErrorClass::Lost));
-        assert_eq!(all_connections_lost(&nothing).1.class, Some(ErrorClass::Lost));
+        assert_eq!(all_connections_lost(&nothing, 3).class, Some(ErrorClass::Lost));
         assert_eq!(internal_error().1.class, None);
         assert_eq!(queue_overflow(7).1.class, None);
     }

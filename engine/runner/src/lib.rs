@@ -17,7 +17,8 @@
 //! - [`run()`], `coordinator`, `control`, `merge`, `generator`, `missing_workers`: the coordinator and its messages.
 //! - [`external`]: for programs that provide their own users, such as Lua scripts.
 //! - `finish`: the end of the run, which all workers share.
-//! - `worker`, `worker_context`, `worker_state`, `wake_queue`, `user`, `session`, `backoff`, `usage`: one worker thread.
+//! - `worker`, `worker_context`, `worker_state`, `wake_queue`, `user`, `session`, `backoff`, `lost_connections`, `usage`: one
+//!   worker thread.
 //! - `slices`: the commands and records of a load in slices.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
@@ -41,6 +42,7 @@ mod failure;
 mod finish;
 mod generator;
 mod loader;
+mod lost_connections;
 mod machine;
 mod merge;
 mod missing_workers;

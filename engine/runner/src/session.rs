@@ -1,7 +1,7 @@
 //! Sessions: connections on which every statement of the run is prepared. They are opened at the start, and reopened
 //! after a loss.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -70,10 +70,6 @@ pub(crate) struct SessionOpener<C> {
     /// The handles of the session opened last.
     handles: RefCell<Rc<[StatementHandle]>>,
     permits: Semaphore,
-    /// Number of users whose lost connection has not been reopened so far.
-    disconnected: Cell<usize>,
-    /// The last error of an attempt to reopen a connection.
-    last_error: RefCell<Option<WireError>>,
 }
 
 impl<C: Connector> SessionOpener<C> {
@@ -91,8 +87,6 @@ impl<C: Connector> SessionOpener<C> {
             preparation_order: program.preparation_order(),
             handles: RefCell::new(Rc::new([])),
             permits: Semaphore::new(OPENING_MAX),
-            disconnected: Cell::new(0),
-            last_error: RefCell::new(None),
         }
     }
 
@@ -169,22 +163,6 @@ impl<C: Connector> SessionOpener<C> {
             *last = handles.into();
         }
         Rc::clone(&last)
-    }
-
-    /// Records that a user's attempt number `attempts` to reopen its lost connection failed.
-    pub(crate) fn note_failure(&self, error: &WireError, attempts: u32) {
-        self.disconnected.set(self.disconnected.get() + usize::from(attempts == 1));
-        self.last_error.replace(Some(error.clone()));
-    }
-
-    /// Records that a user reopened its connection after failed attempts.
-    pub(crate) fn note_success(&self) {
-        self.disconnected.set(self.disconnected.get() - 1);
-    }
-
-    /// The last error if none of `users` has a connection; `None` while any of them has one.
-    pub(crate) fn error_if_all_lost(&self, users: usize) -> Option<WireError> {
-        self.last_error.borrow().clone().filter(|_| self.disconnected.get() == users)
     }
 }
 

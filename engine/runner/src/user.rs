@@ -49,7 +49,7 @@ const EVENTS_PER_YIELD: u32 = 256;
 
 /// Why a user stops.
 enum UserEnd {
-    /// The run is over while this user has no connection.
+    /// The run or its time is over while this user has no connection.
     RunOver,
     /// The run must end.
     Failed(RunFailure),
@@ -271,35 +271,28 @@ impl<C: ScriptedConnector> User<C> {
         )))
     }
 
-    /// Tries to open a session until it succeeds, the run is over, or `reconnect.give_up_us` has passed.
+    /// Tries to open a session until it succeeds, the run or its time is over, or `reconnect.give_up_us` has passed.
     async fn reconnect(&mut self, lost: &WireError) -> Result<Nanos, UserEnd> {
-        let settings = &self.run.plan.reconnect;
-        let give_up = self.worker.now() + settings.give_up_us * 1000;
+        let (settings, user) = (&self.run.plan.reconnect, self.session.user);
+        let lost_at = self.worker.now();
+        let give_up = lost_at + settings.give_up_us * 1000;
         let mut backoff = Backoff::new(settings);
-        let mut attempts = 0;
         loop {
-            let opened = self
-                .worker
-                .until_run_ends(self.opener.open_with_permit(self.session.user))
-                .await
-                .ok_or(UserEnd::RunOver)?;
-            let error = match opened {
+            let opened = self.worker.until_time_limit(self.opener.open_with_permit(user)).await;
+            let error = match opened.ok_or_else(|| self.end_without_connection())? {
                 Ok(session) => {
-                    if attempts > 0 {
-                        self.opener.note_success();
-                    }
+                    self.worker.note_reopened(user);
                     return Ok(self.replace_session(session));
                 }
                 Err(failure) => failure.error,
             };
-            attempts += 1;
-            self.opener.note_failure(&error, attempts);
+            self.worker.note_lost(user, lost_at, &error);
             let now = self.worker.now();
             if settings.on_lost == OnLost::Reconnect {
                 self.count_connect_error(now, &error);
             }
             if now >= give_up {
-                self.worker.abandon_event(self.session.user, now);
+                self.worker.abandon_event(user, now);
                 return Err(UserEnd::Failed(failure::from_reconnect_error(
                     lost,
                     &error,
@@ -307,8 +300,19 @@ impl<C: ScriptedConnector> User<C> {
                 )));
             }
             let pause = backoff.next_pause(&mut self.rng).min(Duration::from_nanos(give_up - now));
-            self.worker.until_run_ends(tokio::time::sleep(pause)).await.ok_or(UserEnd::RunOver)?;
+            let paused = self.worker.until_time_limit(tokio::time::sleep(pause)).await;
+            paused.ok_or_else(|| self.end_without_connection())?;
         }
+    }
+
+    /// Ends the user. If the time limit has passed and the run waits for events in progress, it need not wait for this one.
+    fn end_without_connection(&self) -> UserEnd {
+        if !self.worker.is_over() {
+            let now = self.worker.now();
+            self.worker.abandon_event(self.session.user, now);
+            self.worker.end_user(now);
+        }
+        UserEnd::RunOver
     }
 
     fn replace_session(&mut self, session: Session<C::Connection>) -> Nanos {

@@ -12,7 +12,7 @@ use dbdyno_workload::{Program, UserIndex};
 use tokio::task::JoinSet;
 
 use crate::control::{Signal, WorkerReady};
-use crate::failure::{self, RunFailure};
+use crate::failure::RunFailure;
 use crate::server_limits::{self, Demand, OpenCounts};
 use crate::session::{OpenFailure, Session, SessionOpener, count_prepared};
 use crate::user::{RunContext, User};
@@ -135,23 +135,16 @@ impl<C: ScriptedConnector> Worker<C> {
         let plan = Arc::clone(&self.context.plan);
         let options = self.context.options.clone();
         let run = Rc::new(RunContext { program: self.program, plan: Arc::clone(&plan), options });
-        let openers = Rc::clone(&opener);
         let spawn = |worker: &Rc<WorkerState>, users: &mut JoinSet<()>| {
             for session in sessions {
                 let global = session.user.global;
                 let event = run.program.events(UserIndex { global, users: plan.load.connections.into() });
                 let rng = Rng::new(plan.seed, &[u64::from_be_bytes(*b"backoffs"), global]);
-                let (opener, worker, run) = (Rc::clone(&openers), Rc::clone(worker), Rc::clone(&run));
+                let (opener, worker, run) = (Rc::clone(&opener), Rc::clone(worker), Rc::clone(&run));
                 let user = User { session, opener, worker: Rc::clone(&worker), run, event, rng };
                 spawn_user(users, &worker, user.run());
             }
         };
-        let at_end = |worker: &WorkerState, users: usize| {
-            if let Some(error) = opener.error_if_all_lost(users) {
-                // No user has waited long enough for its own attempts to end the run.
-                worker.fail_run(failure::all_connections_lost(&error));
-            }
-        };
-        self.context.run_users(start, kinds, spawn, at_end).await
+        self.context.run_users(start, kinds, spawn, WorkerState::report_lost_connections).await
     }
 }

@@ -201,6 +201,7 @@ impl WorkerContext {
                     if let Signal::Go { slice: Some(slice), .. } = *signal.borrow() {
                         worker.resume(slice);
                     }
+                    worker.coordinator.send(Message::Alive);
                     worker.recheck_end();
                     None
                 }

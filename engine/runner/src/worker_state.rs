@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
 
 use dbdyno_load::Nanos;
 use dbdyno_load::arrivals::Arrivals;
@@ -14,12 +15,14 @@ use dbdyno_load::pauses::Pauses;
 use dbdyno_load::slices::{Slice, SliceGate};
 use dbdyno_metrics::{Event, Recorder, Statement};
 use dbdyno_schema::record::ErrorClass;
+use dbdyno_wire::WireError;
 use tokio::sync::Notify;
 
 use crate::QueueOverflow;
 use crate::clock::Clock;
 use crate::control::{CoordinatorLink, Message};
 use crate::failure::{self, RunFailure};
+use crate::lost_connections::LostConnections;
 use crate::machine;
 use crate::usage::UsageMeter;
 use crate::wake_queue::WakeQueue;
@@ -59,7 +62,8 @@ pub struct WorkerState {
     earlier_deadline: Notify,
     /// First instant of the measurement.
     measured_from: Nanos,
-    coordinator: CoordinatorLink,
+    pub(crate) coordinator: CoordinatorLink,
+    lost_connections: RefCell<LostConnections>,
 }
 
 /// What ends the pause of a user between two events.
@@ -114,6 +118,7 @@ impl WorkerState {
             earlier_deadline: Notify::new(),
             measured_from,
             coordinator,
+            lost_connections: RefCell::default(),
         }
     }
 
@@ -390,6 +395,36 @@ impl WorkerState {
             done = work => Some(done),
             () = over => None,
         }
+    }
+
+    /// As [`Self::until_run_ends`], but returns `None` also if the time limit passes first after which no event begins.
+    pub async fn until_time_limit<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let limit = self.coordinator.finish.time_limit();
+        if limit == Nanos::MAX {
+            return self.until_run_ends(work).await;
+        }
+        let remaining = Duration::from_nanos(limit.checked_sub(self.now())?);
+        self.until_run_ends(tokio::time::timeout(remaining, work)).await?.ok()
+    }
+
+    /// Whether the time limit has passed after which no event begins, or the run is over.
+    pub fn is_time_over(&self) -> bool {
+        self.now() >= self.coordinator.finish.time_limit() || self.is_over()
+    }
+
+    /// Records that `user`, which lost its connection at `since`, could not open a new one.
+    pub fn note_lost(&self, user: UserId, since: Nanos, error: &WireError) {
+        self.lost_connections.borrow_mut().add(user.local, since, error);
+    }
+
+    /// Records that `user` has opened a new connection.
+    pub fn note_reopened(&self, user: UserId) {
+        self.lost_connections.borrow_mut().remove(user.local);
+    }
+
+    /// Reports at the end of the run the connections of `users` that could not be opened again.
+    pub fn report_lost_connections(&self, users: usize) {
+        self.lost_connections.borrow().report(users, self.measured_from, &self.coordinator);
     }
 
     /// Reports the events that were in progress at the end of the run, and the totals of each user.

@@ -31,8 +31,8 @@ pub(super) fn test(
     if let Err(usage) = declare(&mut command_line, &test.option_definitions()) {
         return fail(&usage);
     }
-    let parameters =
-        Parameters { values: &command_line.registry, settings: &settings, seed: database::seed(&settings) };
+    let seed = database::seed(Some(&command), &settings);
+    let parameters = Parameters { values: &command_line.registry, settings: &settings, seed };
     let mut log = |message: LogMessage| console.log(message.level, &message.text);
     let result = match command.as_str() {
         "help" => {

@@ -37,7 +37,8 @@ pub(super) fn run_spec(
     let workers = event_loops(settings.workers);
     // The default number of event loops is at most the number of users.
     let workers = if settings.workers > 0 { workers } else { workers.min(settings.threads) };
-    let plan = plan::plan(kind, &registry, settings, seed(settings), workers);
+    let plan =
+        plan::plan(kind, &registry, settings, seed(command_line.command.as_deref(), settings), workers);
     let mut plan = plan.map_err(|error| match error {
         OptionError::Fatal(text) => PlanError::Driver(text),
         OptionError::Usage(text) | OptionError::Plain(text) => PlanError::Other(text),
@@ -103,10 +104,14 @@ fn path_of_existing_file(path: PathBuf) -> Option<String> {
     path.is_file().then(|| path.to_string_lossy().into_owned())
 }
 
-/// The value of `--rand-seed`, or a seed from the time of day.
-pub(super) fn seed(settings: &Settings) -> u64 {
-    if settings.seed != 0 {
-        return u64::from(settings.seed as u32);
+/// The value of `--rand-seed`. Without it, `run` gets a seed from the time of day, and every other command the same seed, so
+/// that `prepare` loads the same rows each time.
+pub(super) fn seed(command: Option<&str>, settings: &Settings) -> u64 {
+    match (settings.seed, command) {
+        (0, Some("run")) => {
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
+        }
+        (0, _) => 1,
+        (seed, _) => u64::from(seed as u32),
     }
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
 }

@@ -49,7 +49,8 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         Err(error) => return report_error(&error),
     };
     let console = Console::new(&settings);
-    settings.warnings.iter().for_each(|warning| console.log(Level::Warning, warning));
+    // As in sysbench, the log level does not hide these warnings.
+    settings.warnings.iter().for_each(|warning| console.print(&format!("WARNING: {warning}\n")));
     console.log(Level::Notice, header(command_line.compat).trim_end_matches('\n'));
     console.log(Level::Notice, "");
     run_test(command_line, settings, console, arguments)

@@ -16,7 +16,7 @@ use dbdyno_sysbench::{Compat, help, oltp};
 
 use super::console::{Console, declare};
 use super::database::{self, PlanError};
-use super::reporting::{Reporting, exit_code, print_settings};
+use super::reporting::{Reporting, print_settings, run_exit_code};
 use crate::system::{FAILED, fail};
 use dbdyno_cli::signals;
 
@@ -137,7 +137,7 @@ impl NativeTest {
         sink: &mut dyn Sink,
     ) -> ExitCode {
         match database::run_spec(TestKind::Native(self.workload), &self.command_line, &self.settings) {
-            Ok(spec) => exit_code(function(&spec, inbox, sink).reason),
+            Ok(spec) => run_exit_code(&function(&spec, inbox, sink)),
             Err(PlanError::Driver(message)) => {
                 if command == Command::Run {
                     print_settings(&self.console, &self.settings);

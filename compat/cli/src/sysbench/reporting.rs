@@ -3,12 +3,12 @@
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::Sender;
 
 use dbdyno_lua::Stat;
 use dbdyno_lua::run::{LuaFailure, Report, SCRIPT_BLOCKS, Script};
-use dbdyno_runner::Sink;
+use dbdyno_runner::external::SERVER_GONE;
+use dbdyno_runner::{RunEnd, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, Warning};
 use dbdyno_sysbench::log::Level;
@@ -17,10 +17,14 @@ use dbdyno_sysbench::settings::{Format, Settings};
 
 use super::console::{self, Console};
 use crate::system::FAILED;
+use crate::watchdog;
 use dbdyno_cli::signals;
 
 /// The exit code of a forced shutdown.
 const FORCED: u8 = 2;
+
+/// Codes of the warnings that are printed even if standard error is not a terminal.
+const ALWAYS_PRINTED: [&str; 2] = [SCRIPT_BLOCKS, SERVER_GONE];
 
 /// Receives the records of a run and prints the reports.
 pub(super) struct Reporting<'a> {
@@ -67,16 +71,7 @@ impl<'a> Reporting<'a> {
     /// Ends the process if the users are not ready in time. The check has its own thread, because a script may block the
     /// other threads.
     pub(super) fn limit_start_time(&mut self) {
-        let (guard, is_ready) = channel();
-        self.start_guard = Some(guard);
-        let (console, seconds) = (self.console.clone(), self.settings.init_timeout_s);
-        std::thread::spawn(move || {
-            if is_ready.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout) {
-                let text = format!("Worker threads failed to initialize within {seconds} seconds!");
-                console.log(Level::Fatal, &text);
-                std::process::exit(FORCED.into());
-            }
-        });
+        self.start_guard = Some(limit_start_time(self.console, self.settings));
     }
 
     fn start_measurement(&mut self) {
@@ -98,10 +93,10 @@ impl<'a> Reporting<'a> {
     }
 
     /// Prints a warning that sysbench does not have if standard error is a terminal, so that programs that read the output
-    /// do not receive it. A warning about a script that blocks is always printed.
+    /// do not receive it. The warnings in [`ALWAYS_PRINTED`] are always printed.
     fn warn(&mut self, warning: &Warning) {
         let is_repeated = self.warnings.iter().any(|earlier| earlier.code == warning.code);
-        if !is_repeated && (warning.code == SCRIPT_BLOCKS || io::stderr().is_terminal()) {
+        if !is_repeated && (ALWAYS_PRINTED.contains(&&*warning.code) || io::stderr().is_terminal()) {
             self.console.warn(warning);
         }
         self.warnings.push(warning.clone());
@@ -159,6 +154,16 @@ impl<'a> Reporting<'a> {
     }
 }
 
+/// Ends the process if the returned guard is not dropped in time.
+pub(super) fn limit_start_time(console: &Console, settings: &Settings) -> Sender<()> {
+    let (console, seconds) = (console.clone(), settings.init_timeout_s);
+    watchdog::limit_time(seconds, move || {
+        let text = format!("Worker threads failed to initialize within {seconds} seconds!");
+        console.log(Level::Fatal, &text);
+        std::process::exit(FORCED.into());
+    })
+}
+
 /// Prints the settings before the users start.
 pub(super) fn print_settings(console: &Console, settings: &Settings) {
     settings.announcement().iter().for_each(|line| console.log(Level::Notice, line));
@@ -186,7 +191,15 @@ impl Sink for Reporting<'_> {
     }
 }
 
-/// The exit code of a run. After Ctrl-C, the process ends itself by SIGINT, so that the calling shell sees the signal.
+/// The exit code of a run. A run that was measured to its end fails if the server was gone at that time.
+pub(super) fn run_exit_code(end: &RunEnd) -> ExitCode {
+    match end.reason {
+        EndReason::TimeLimit | EndReason::EventLimit if end.failure.is_some() => FAILED.into(),
+        reason => exit_code(reason),
+    }
+}
+
+/// The exit code for the reason of an end. After Ctrl-C, the process ends itself by SIGINT, so that the calling shell sees the signal.
 pub(super) fn exit_code(reason: EndReason) -> ExitCode {
     match reason {
         EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => ExitCode::SUCCESS,

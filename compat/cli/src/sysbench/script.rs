@@ -24,8 +24,9 @@ use dbdyno_sysbench::{Compat, NAME, help};
 
 use super::console::Console;
 use super::database::{self, PlanError};
-use super::reporting::{Reporting, exit_code, report_failure};
+use super::reporting::{Reporting, limit_start_time, report_failure, run_exit_code};
 use crate::system::{FAILED, fail};
+use crate::watchdog;
 
 /// The chunk name of a script from standard input.
 const STDIN: &str = "stdin";
@@ -117,7 +118,7 @@ pub(super) fn test(
         Err(error) => return fail(&error),
     };
     let one_thread_per_user = settings.one_thread_per_user;
-    let mut config = script_config(&command_line.registry, &settings, source, &name);
+    let mut config = script_config(&command_line, &settings, source, &name);
     config.database.driver_error = driver_error;
     let host = Arc::new(Host {
         command: command_line.command.clone(),
@@ -127,8 +128,14 @@ pub(super) fn test(
         path,
         command_line: Mutex::new(command_line),
     });
+    limit_memory(&host, &settings);
     let setup = ScriptSetup { spec, config, host: host.clone(), one_thread_per_user };
-    let script = match run::load(setup) {
+    // Each user of a run executes the chunk too, and all of them have this time.
+    let is_run = host.command.as_deref() == Some("run");
+    let guard = is_run.then(|| limit_start_time(&host.console, &settings));
+    let loaded = run::load(setup);
+    drop(guard);
+    let script = match loaded {
         Ok(script) => script,
         Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{test}' not found")) => {
             let text = format!("Cannot find benchmark '{test}': no such built-in test, file or module");
@@ -140,6 +147,16 @@ pub(super) fn test(
         Some(command) if !is_stdin => LoadedScript { host, script, settings, name }.run(&command),
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// Ends the process if it uses more memory than the script may.
+fn limit_memory(host: &Arc<Host>, settings: &Settings) {
+    let host = Arc::clone(host);
+    let limit = settings.lua_memory.unwrap_or_else(|| watchdog::default_memory_limit(settings.threads));
+    watchdog::limit_memory(limit, move |text| {
+        host.log(Level::Fatal, &format!("{text} (--lua-memory sets the limit)"));
+        std::process::exit(FAILED.into());
+    });
 }
 
 /// Returns the specification of the run, and the driver's error, if any. The error matters only if the script opens a
@@ -222,7 +239,14 @@ pub(crate) fn module_paths() -> ModulePaths {
     ModulePaths::new(|name| std::env::var(name).ok())
 }
 
-fn script_config(registry: &Registry, settings: &Settings, source: Source, name: &str) -> ScriptConfig {
+fn script_config(
+    command_line: &CommandLine,
+    settings: &Settings,
+    source: Source,
+    name: &str,
+) -> ScriptConfig {
+    let CommandLine { registry, command, .. } = command_line;
+    let seed = database::seed(command.as_deref(), settings);
     let ModulePaths { path, cpath } = module_paths();
     ScriptConfig {
         source,
@@ -232,7 +256,7 @@ fn script_config(registry: &Registry, settings: &Settings, source: Source, name:
         version: settings.compat.version().into(),
         version_string: format!("{NAME} {}", settings.compat.version()),
         compat: settings.compat,
-        random: random_settings(registry, &settings.keys, database::seed(settings)),
+        random: random_settings(registry, &settings.keys, seed),
         percentile: settings.percentiles.first().copied().unwrap_or_default(),
         threads: settings.threads,
         jit: match registry.string("luajit-cmd").and_then(parse_jit_switch).or(settings.jit) {
@@ -322,6 +346,6 @@ impl LoadedScript {
         let end = self.script.run(inbox, &mut reporting);
         // Lua states may print while they are closed, so close them before the process exits.
         drop(reporting);
-        exit_code(end.reason)
+        run_exit_code(&end)
     }
 }

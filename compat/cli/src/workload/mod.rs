@@ -22,6 +22,7 @@ use dbdyno_schema::record::{EndReason, Failure};
 
 use crate::output;
 use crate::system::PROGRAM;
+use crate::watchdog;
 use host::PlanHost;
 
 /// How often a running command checks for a stop.
@@ -62,9 +63,15 @@ pub(crate) fn main(command: Command) -> ExitCode {
             return exit::USAGE.into();
         }
     };
-    command::with_plan(PROGRAM, &mut JsonLines::new(records), |spec, inbox, sink| match command {
-        Command::Run => run(spec, inbox, sink),
-        _ => run_other_command(spec, &inbox, sink, command),
+    command::with_plan(PROGRAM, &mut JsonLines::new(records), |spec, inbox, sink| {
+        watchdog::limit_memory(watchdog::default_memory_limit(spec.plan.load.connections), |text| {
+            eprintln!("{PROGRAM}: {text}");
+            std::process::exit(exit::code(EndReason::ScriptError).into());
+        });
+        match command {
+            Command::Run => run(spec, inbox, sink),
+            _ => run_other_command(spec, &inbox, sink, command),
+        }
     })
 }
 

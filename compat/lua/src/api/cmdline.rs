@@ -5,6 +5,7 @@
 use std::ffi::CString;
 
 use dbdyno_sysbench::option_definition::{Kind, OptionDefinition};
+use dbdyno_sysbench::registry::parse_bool;
 use mlua::{Function, Lua, Table, Value};
 
 use crate::compile;
@@ -188,6 +189,12 @@ fn parse_option(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption,
         value => (Some(to_text(lua, value)?), Kind::String),
     };
     let kind = if kind.is_nil() { inferred } else { parse_kind(&kind)? };
+    if let (Kind::Bool, Some(text)) = (kind, &default)
+        && parse_bool(text).is_none()
+    {
+        let text = format!("The default of the boolean option '{name}' is '{text}'; it must be on or off");
+        return Err(OptionsError::Usage(text));
+    }
     let validator = match option.get::<Value>(4)? {
         Value::Nil => None,
         Value::Function(validator) => Some(validator),

@@ -13,7 +13,7 @@ use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_wire::{Connection, WireError};
 
 use super::failure::session_failure;
-use super::session::{MeasuredUser, NumberedConnection, OpenFailure, UserSession};
+use super::session::{NumberedConnection, OpenFailure, UserSession};
 use crate::context::Context;
 use crate::sql::{Answer, ConnectionId, SqlError, StatementId};
 
@@ -87,6 +87,8 @@ impl<C: ScriptedConnector> UserSession<C> {
                 self.roll_back(connection, blocking).await;
             }
         }
+        // Without a connection the event cannot restart.
+        let ignorable = ignorable && !self.has_lost_server.get();
         context.sql.connection(connection).fail(SqlError { code, state, message, ignorable })
     }
 
@@ -99,35 +101,37 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Reopens a lost connection. Retries until this succeeds or the run is over.
+    /// Reopens a lost connection. Retries until this succeeds, or the run or its time is over.
     async fn reopen(&self, context: &Context, connection: ConnectionId, blocking: bool) {
         let Some(lost) = self.take(connection, false) else { return };
         let number = lost.number;
         drop(lost);
         context.sql.set_open(connection, false);
+        let (user, lost_at) = (self.measured_user(), self.now());
         loop {
-            let opened = match self.measured_user() {
-                Some(MeasuredUser { worker, .. }) if !blocking => {
-                    match worker.until_run_ends(self.open(context, number, false)).await {
-                        Some(opened) => opened,
-                        None => return,
-                    }
-                }
-                _ => self.open(context, number, blocking).await,
+            let open = self.open(context, number, blocking);
+            let opened = match &user {
+                Some(user) if !blocking => user.worker.until_time_limit(open).await,
+                _ => Some(open.await),
             };
-            if let Ok(open) = opened {
-                self.put(connection, NumberedConnection { connection: open, number }, false);
-                context.sql.set_open(connection, true);
-                self.count_reconnect(context);
-                return;
-            }
-            if blocking {
-                if self.measured_user().is_none_or(|user| user.worker.is_over()) {
-                    return;
+            match (opened, &user) {
+                (None, _) => return self.has_lost_server.set(true),
+                (Some(Ok(open)), user) => {
+                    user.iter().for_each(|user| user.worker.note_reopened(user.id));
+                    self.put(connection, NumberedConnection { connection: open, number }, false);
+                    context.sql.set_open(connection, true);
+                    return self.count_reconnect(context);
                 }
-                std::thread::sleep(RECONNECT_PAUSE);
-            } else {
+                (Some(Err(failure)), Some(user)) => user.worker.note_lost(user.id, lost_at, &failure.error),
+                (Some(Err(_)), None) if blocking => return,
+                (Some(Err(_)), None) => {}
+            }
+            if !blocking {
                 tokio::time::sleep(RECONNECT_PAUSE).await;
+            } else if user.as_ref().is_some_and(|user| user.worker.is_time_over()) {
+                return self.has_lost_server.set(true);
+            } else {
+                std::thread::sleep(RECONNECT_PAUSE);
             }
         }
     }

@@ -92,6 +92,8 @@ pub(super) struct UserSession<C: ScriptedConnector> {
     pub(super) event: Cell<Option<CurrentEvent>>,
     /// When the last event ended, for a script that defines `thread_run`.
     pub(super) free_since: Cell<Option<Nanos>>,
+    /// Whether a lost connection could not be opened again before the time limit. The script then fails, but not the run.
+    pub(super) has_lost_server: Cell<bool>,
 }
 
 /// Why a connection could not be opened.
@@ -122,6 +124,7 @@ impl<C: ScriptedConnector> UserSession<C> {
             counts_before_start: Default::default(),
             event: Cell::default(),
             free_since: Cell::default(),
+            has_lost_server: Cell::default(),
         })
     }
 

@@ -121,6 +121,8 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         let thread = Rc::clone(&self.thread);
         let log = |failure: &LuaFailure| thread.run.host.log(Level::Fatal, &failure.to_string());
         match result.map_err(|error| LuaFailure::function("thread_run", error)) {
+            // Without its connection the script fails, but the cause is the server, which the worker reports at the end.
+            _ if self.session.has_lost_server.get() => {}
             Ok(()) => {
                 // As in sysbench, the run is reported even if `thread_done` fails.
                 if let Err(failure) = Box::pin(self.call_global("thread_done")).await {

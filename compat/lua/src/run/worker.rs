@@ -63,8 +63,11 @@ async fn run_users<C: ScriptedConnector>(context: WorkerContext, mut run: RunCon
             spawn_user(tasks, worker, user.run(Rc::clone(worker), id));
         }
     };
-    let check_blocking = |_: &WorkerState, _| thread.monitor.check(Instant::now());
-    context.run_users(start, KINDS.len(), spawn, check_blocking).await
+    let at_end = |worker: &WorkerState, users| {
+        thread.monitor.check(Instant::now());
+        worker.report_lost_connections(users);
+    };
+    context.run_users(start, KINDS.len(), spawn, at_end).await
 }
 
 /// Creates this thread's users and calls `thread_init` of all of them concurrently.

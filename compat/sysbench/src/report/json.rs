@@ -35,6 +35,8 @@ struct ReportLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unfinished: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<&'a [Warning]>,
 }
 
@@ -60,6 +62,7 @@ pub fn line(
         Progress::Ended(outcome) => ReportLine {
             ended: Some(outcome.reason),
             unfinished: Some(outcome.unfinished),
+            failure: outcome.failure.as_ref().map(|failure| failure.text.as_str()),
             warnings: Some(warnings),
             ..report_line(settings, test, "final", &outcome.last)
         },
@@ -99,6 +102,7 @@ fn report_line<'a>(
         test: test(totals).figures.into_iter().collect(),
         ended: None,
         unfinished: None,
+        failure: None,
         warnings: None,
     }
 }

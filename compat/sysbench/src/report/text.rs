@@ -54,7 +54,11 @@ impl Text<'_> {
             EndReason::Done => log.format(Level::Info, "Done.\n"),
             _ => String::new(),
         };
-        reason + &self.histogram(&outcome.last, log)
+        // A run that was measured to its end, without a server at that time.
+        let failure = outcome.failure.iter();
+        let lines = failure.flat_map(|failure| failure::lines(failure, Command::Run, self.settings));
+        let failure: String = lines.map(|line| log.format(Level::Fatal, &line)).collect();
+        reason + &failure + &self.histogram(&outcome.last, log)
     }
 
     fn start_lines(&self, log: &mut Log) -> String {
