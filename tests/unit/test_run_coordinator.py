@@ -12,19 +12,22 @@ from typing import Any
 import pytest
 from tests.unit.fake_server import FakeServers, install
 
+from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import Client, Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
-from dbdyno.problem import Problem
+from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import pilot, progress
 from dbdyno.run.compare import compare
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
+from dbdyno.run.failures import CannotRunProblem
 from dbdyno.run.preflight import preflight
 from dbdyno.run.sweep import sweep
 from dbdyno.servers import open_server
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.workspace import Workspace
-from dbdyno.store import Run
+from dbdyno.store import Run, StoreProblem
+from dbdyno.store.trial import TrialWriter
 from dbdyno.store.workers import read_workers
 
 WORKLOAD = OltpWorkload(name="oltp_point_select", table_size=10)
@@ -212,9 +215,71 @@ def test_a_failure_in_the_middle_keeps_the_trials_before(
     run = created(given, tmp_path)
     last = by_group(given)[3][0].variant
     broken = {f"{last} start": ServerProblem("no memory in the last group")}
-    with pytest.raises(ServerProblem, match="no memory in the last group"):
-        compare(given, run, Listening(4, lambda: fakes.failures.update(broken)))
-    assert [trial.index for trial in run.trials() if trial.is_done] == [0, 1, 2, 3, 4, 5]
+    conclusion = compare(given, run, Listening(4, lambda: fakes.failures.update(broken)))
+    assert (conclusion.done, conclusion.failed) == (6, 2)
+    failed = [trial for trial in run.trials() if not trial.is_done]
+    assert [(trial.index, trial.failed_by) for trial in failed] == [(6, "server"), (7, "server")]
+    assert not fakes.running
+
+
+def test_a_fault_in_the_first_group_of_a_variant_does_not_end_the_run(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    fakes.unreachable = {"b"}
+    given = experiment(basedir, blocks=3)
+    run = created(given, tmp_path)
+    after = next(group for group in by_group(given) if group[0].block == 1)[0].index
+    conclusion = compare(given, run, Listening(after, fakes.unreachable.clear))
+    assert (conclusion.done, conclusion.failed) == (10, 2)
+    failed = [trial for trial in run.trials() if not trial.is_done]
+    assert [(trial.meta["block"], trial.failed_by) for trial in failed] == [(0, "server")] * 2
+
+
+def test_a_trial_that_the_engine_did_not_complete_runs_once_more(
+    fakes: FakeServers, basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = experiment(basedir, "a", blocks=2)
+    run, listening = created(given, tmp_path), Listening()
+    kills = iter([True, False, False, True, False, True])
+    fallen = EngineProblem("the engine fell")
+    run_engine = Engine.run
+
+    def fall(engine: Engine, command: str, *arguments: Any, **more: Any) -> Any:
+        if command == "run" and next(kills, False):
+            raise fallen
+        return run_engine(engine, command, *arguments, **more)
+
+    monkeypatch.setattr(Engine, "run", fall)
+    conclusion = compare(given, run, listening)
+    # Trial 0 and its repeat after the rest of its group; trial 2 twice.
+    assert [index for index, _ in listening.ended()] == [0, 1, 0, 2, 3, 2]
+    assert (conclusion.done, conclusion.failed) == (3, 1)
+    assert [trial.meta["attempt"] for trial in run.trials()] == [2, 1, 2, 1]
+    assert run.trials()[2].failed_by == "harness"
+    assert not fakes.running
+
+
+def test_a_disk_that_was_full_once_does_not_end_the_run(
+    fakes: FakeServers, basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = experiment(basedir, "a", blocks=2)
+    full = [True]
+    append = TrialWriter.append_event
+
+    def write(writer: TrialWriter, line: bytes) -> None:
+        if writer._path.name == "0001" and full:
+            full.pop()
+            raise StoreProblem("no space left")
+        append(writer, line)
+
+    monkeypatch.setattr(TrialWriter, "append_event", write)
+    conclusion = compare(given, created(given, tmp_path), Listening())
+    assert (conclusion.done, conclusion.failed) == (4, 0)
+    full += [True, True]
+    run = Run.create(tmp_path / "again", given, b"", None, {})
+    with pytest.raises(StoreProblem, match="no space left"):
+        compare(given, run, Listening())
+    assert [trial.index for trial in run.trials()] == [0]
     assert not fakes.running
 
 
@@ -242,12 +307,21 @@ def test_a_variant_that_never_answers_the_load_ends_the_run(
     fakes: FakeServers, basedir: Path, tmp_path: Path
 ) -> None:
     fakes.unreachable = {"b"}
-    given = experiment(basedir)
+    given = experiment(basedir, blocks=4)
     run = created(given, tmp_path)
-    with pytest.raises(Problem, match="every trial of b has failed"):
+    with pytest.raises(CannotRunProblem, match=r"^b cannot run this load \(") as raised:
         compare(given, run, Listening())
-    assert {trial.meta["variant"] for trial in run.trials() if trial.is_done} <= {"a"}
+    assert raised.value.exit_code == ExitCode.NOT_COMPARABLE
+    failed = {trial.meta["block"] for trial in run.trials() if not trial.is_done}
+    assert failed == {0, 1}
+    assert {trial.meta["variant"] for trial in run.trials() if trial.is_done} == {"a"}
+    assert {trial.meta["block"] for trial in run.trials()} == {0, 1}
     assert not fakes.running
+    run.release()
+    # A failure of the server is a result: the run goes on with the next block, and fakes let it succeed.
+    fakes.unreachable.clear()
+    conclusion = compare(given, Run.resume(tmp_path / "results", given), Listening())
+    assert (conclusion.done, conclusion.failed) == (12, 4)
 
 
 def test_the_trials_of_a_dead_server_fail_without_being_run(
@@ -256,7 +330,7 @@ def test_the_trials_of_a_dead_server_fail_without_being_run(
     fakes.mortal = {"a"}
     given = experiment(basedir, "a", connections=(1, 2, 4), blocks=1)
     run, listening = created(given, tmp_path), Listening()
-    with pytest.raises(Problem, match="every trial of a has failed"):
+    with pytest.raises(CannotRunProblem, match="a cannot run this load"):
         compare(given, run, listening)
     reasons = [reason for _, reason in listening.ended()]
     assert len(reasons) == 3

@@ -45,6 +45,7 @@ from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
+from dbdyno.run.failures import CannotRunProblem
 from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.planning import find_earlier
 from dbdyno.run.planning import plan as make_plan
@@ -184,7 +185,7 @@ def _run(
     console: Console, experiment: Experiment, run: Run, engine: Engine, limits: Limits, *, no_report: bool
 ) -> Conclusion:
     """Run the trials. An early end prints the command that continues the run, and the verdict so far if the
-    experiment has `design.stop`.
+    experiment has `design.stop`, or if a variant cannot run its load.
     """
     began, stored = time.monotonic(), len(run.trials())
     blocks = _blocks_after(run, limits)
@@ -199,7 +200,8 @@ def _run(
     except Problem as problem:
         print_problem(problem)
         is_kept = _print_resume_command(run, blocks)
-        if is_kept and experiment.design.stop is not None and len(run.trials()) > stored:
+        is_new = experiment.design.stop is not None and len(run.trials()) > stored
+        if is_kept and (is_new or isinstance(problem, CannotRunProblem)):
             # The error above is the one to report.
             with contextlib.suppress(Problem):
                 _conclude(run, experiment, no_report=no_report)

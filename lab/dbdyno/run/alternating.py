@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
-from dbdyno.checks import Context, Moment
+from dbdyno.checks import Context
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial, round_order
 from dbdyno.experiment.slices import load_s, rounds
@@ -27,6 +27,7 @@ from dbdyno.finding import Finding
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.coordinator import Coordinator, hook_findings
+from dbdyno.run.failures import StartFailure
 from dbdyno.run.foreign import ForeignMeter, combine, create_meter
 from dbdyno.run.sliced_trial import SlicedTrial
 from dbdyno.run.trial import Outcome, store_unrun_trial, unreachable_reason
@@ -52,16 +53,28 @@ def complete_points(planned: Iterable[Trial], finished: Collection[int]) -> set[
 
 
 def run_in_slices(
-    coordinator: Coordinator, trials: Sequence[Trial], contexts: Mapping[str, Context]
+    coordinator: Coordinator,
+    trials: Sequence[Trial],
+    started: Mapping[str, Context | StartFailure],
+    server_of: Callable[[Trial], Server],
 ) -> dict[str, list[str]]:
     """Run the trials of one block and workload, whose servers all run, then the AFTER_GROUP checks. Returns
     the reasons of failed trials by variant.
 
-    `contexts` are those of the READY checks, by variant. If a server dies, its remaining trials are stored
-    as failed, and those of the others run without it. Raises Stopped if a check stops the experiment.
+    `started` are the contexts of the READY checks, by variant, or why a server did not get ready. If a server
+    dies, its remaining trials are stored as failed, and those of the others run without it. Raises Stopped if
+    a check stops the experiment, and StoreProblem.
     """
-    reasons: dict[str, list[str]] = {name: [] for name in contexts}
-    server_failures: dict[str, str] = {}
+    reasons: dict[str, list[str]] = {name: [] for name in started}
+    failures = {name: one for name, one in started.items() if isinstance(one, StartFailure)}
+    contexts = {name: one for name, one in started.items() if not isinstance(one, StartFailure)}
+    for failure in failures.values():
+        if failure.failed_by == "harness":
+            # The block runs again, so the others need not run now.
+            for trial in trials:
+                reasons[trial.variant] += coordinator.fail_trials([trial], server_of(trial), failure)
+            return reasons
+    server_failures = {name: failure.reason for name, failure in failures.items()}
     for point in dict.fromkeys(trial.point for trial in trials):
         members = [trial for trial in trials if trial.point == point]
         for trial in members:
@@ -70,7 +83,7 @@ def run_in_slices(
             coordinator, [one for one in members if one.variant not in server_failures], contexts
         )
         for trial in members:
-            name, server = trial.variant, _server(contexts[trial.variant])
+            name, server = trial.variant, server_of(trial)
             reason, rate = server_failures.get(name, ""), None
             if reason:
                 store_unrun_trial(coordinator.run, coordinator.experiment, trial, server, reason)
@@ -90,7 +103,8 @@ def run_in_slices(
                     server_failures[name] = failure
     for name, context in contexts.items():
         if name not in server_failures:
-            coordinator.require(Moment.AFTER_GROUP, context)
+            last = [trial for trial in trials if trial.variant == name][-1]
+            coordinator.check_after_group(last, context)
     return reasons
 
 

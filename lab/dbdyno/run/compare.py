@@ -6,7 +6,8 @@ start.
     DESIGN checks -> every variant started once, empty, and checked -> data loaded once
     -> for each group: restore, start, READY checks, trials, AFTER_GROUP checks, stop
 
-A finding of level stop ends the comparison, because its trials would not be comparable.
+A finding of level stop ends the comparison, because its trials would not be comparable. So does a variant
+that cannot run its load (`failures`); other failed trials do not.
 """
 
 from __future__ import annotations
@@ -17,14 +18,12 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.promise import found_rates, rate_text
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import load_s
 from dbdyno.finding import Finding
-from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import pilot, progress, warmup
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.alternating import complete_points, run_in_slices
@@ -32,19 +31,18 @@ from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped, hook_findin
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
 from dbdyno.run.estimate import Estimate
+from dbdyno.run.failures import Failures, StartFailure
 from dbdyno.run.progress import Listener
 from dbdyno.run.repeating import may_repeat, plan_repeat, plan_repeats
+from dbdyno.run.starting import GroupServers, make_slots, verify_settings
 from dbdyno.run.step_times import StepTimes
 from dbdyno.run.stopping import Limits, Stopping
-from dbdyno.servers import open_server
-from dbdyno.servers.products.declaration import read_declaration
-from dbdyno.servers.server import Description, Server, ServerProblem, combine_problems
-from dbdyno.servers.snapshots.slots import Slots
+from dbdyno.servers.server import Server
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.document import Why
 from dbdyno.store.endings import WARMUP, Ending, add_ending
-from dbdyno.store.warmup_trial import derived_warmup_s, write_warmup_trials
+from dbdyno.store.warmup_trial import WarmupTrial, derived_warmup_s, write_warmup_trials
 from dbdyno.store.workers import Step
 
 
@@ -133,13 +131,9 @@ class _Comparison:
             self._todo = [trial for trial in planned if trial.index not in finished]
             # Empty if the earlier attempt ended after its last trial, before it planned repeats.
             self._todo = self._todo or self._plan_repeats()
-        # Names of the variants with at least one completed trial.
-        self._variants_with_results: set[str] = {trial.meta["variant"] for trial in trials if trial.is_done}
+        self._failures = Failures(self._run, in_slices=self._in_slices)
         # Whether servers and data are ready for the first trial.
         self.has_begun = False
-        self._servers: dict[tuple[str, str], Server] = {}
-        # Descriptions of the servers at their first start with data, by variant and workload.
-        self._first_descriptions: dict[tuple[str, str], Description] = {}
 
     def run(self) -> Why:
         """Run all steps in order. Returns why the comparison ends. Raises Stopped, Problem."""
@@ -163,9 +157,10 @@ class _Comparison:
             pilots = self._plan_pilots(titles)
             self._announce(titles, data.rows_missing(titles), len(warmup_trials), len(pilots))
             if self._todo:
-                self._test_servers(workspace)
-            slots = stack.enter_context(contextlib.closing(self._slots(workspace)))
+                verify_settings(coordinator, workspace)
+            slots = stack.enter_context(contextlib.closing(make_slots(experiment, workspace)))
             opened: dict[tuple[str, ...], Server] = {}
+            by_name: dict[tuple[str, str], Server] = {}
             for title, variant in itertools.product(titles, experiment.variants):
                 workload = experiment.workload_for(variant, title)
                 with self._times.step("loading"):
@@ -175,16 +170,14 @@ class _Comparison:
                 key = data.server_key(workload, variant, snapshot)
                 if key not in opened:
                     opened[key] = stack.enter_context(coordinator.closing(data.open(variant, snapshot)))
-                self._servers[variant.name, title] = opened[key]
+                by_name[variant.name, title] = opened[key]
             coordinator.listen(progress.Loaded())
             self.has_begun = True
+            servers = GroupServers(coordinator, data, slots, by_name)
             with data.cleaning_up():
-                self._determine_workers(data, slots, pilots, warmup_trials)
-                self._determine_warmup(data, slots, warmup_trials)
-                waiting_groups = deque(self._split(self._todo))
-                run_next = self._run_groups_in_slices if self._in_slices else self._run_group
-                while waiting_groups:
-                    run_next(data, slots, waiting_groups)
+                self._determine_workers(data, servers, pilots, warmup_trials)
+                self._determine_warmup(data, servers, warmup_trials)
+                self._run_all_groups(data, servers)
         return (self._stopping and self._stopping.why) or "blocks"
 
     def _announce(self, titles: Sequence[str], rows: int, warmup_trials: int, pilots: int) -> None:
@@ -205,23 +198,6 @@ class _Comparison:
             )
         )
 
-    def _slots(self, workspace: Workspace) -> Slots:
-        """Slots for all private servers that keep data at the same time."""
-        started = [variant for variant in self._experiment.variants if variant.server.is_private]
-        copies = 1 if self._experiment.design.renews_data else len(self._experiment.workloads)
-        count = len(self._experiment.variants) * copies if started else 0
-        ports = (read_declaration(variant).port for variant in started)
-        return Slots(workspace, count, [port for port in ports if port is not None])
-
-    def _slot(self, trial: Trial) -> int:
-        """The slot of a trial's server. If data are kept between groups, each workload has its own
-        servers.
-        """
-        if self._experiment.design.renews_data:
-            return trial.slot
-        titles = [workload.title for workload in self._experiment.workloads]
-        return trial.slot + len(self._experiment.variants) * titles.index(trial.workload)
-
     def _plan_warmup_trials(self, titles: Sequence[str]) -> list[Trial]:
         """The trials that determine the warm-up and the rates of a promise; none if an earlier attempt has
         determined both, or has run trials.
@@ -239,55 +215,50 @@ class _Comparison:
         return warmup.warmup_trials(self._experiment, titles) if has_pilot else []
 
     def _determine_workers(
-        self, data: DataState, slots: Slots, trials: list[Trial], later: list[Trial]
+        self, data: DataState, servers: GroupServers, trials: list[Trial], later: list[Trial]
     ) -> None:
         """Run the pilots and store the number of event loops; `later` are the warm-up trials, which follow.
 
-        Raises Stopped, Problem.
+        A pilot that fails runs once more. Raises Stopped, Problem.
         """
         coordinator = self._coordinator
         steps: list[Step] = []
-        servers = [self._server_of(trial) for trial in [*trials, *later, *self._todo]]
+        in_order = [servers.of(trial) for trial in [*trials, *later, *self._todo]]
         for number, trial in enumerate(trials, start=1):
-            server = self._server_of(trial)
-            coordinator.step(f"{trial.variant}: pilot for the number of event loops")
-            with coordinator.stopping_on_failure(server):
-                context = self._start_server(data, slots, server, trial)
-                with self._times.step("pilot"):
-                    steps += coordinator.run_pilot(trial, server, context, steps)
-            data.finish_group(server, servers[number:])
+            new = self._run_pilot(servers, trial, steps)
+            if new[-1]["usage"] is None:
+                new = self._run_pilot(servers, trial, steps)
+            steps += new
+            self._finish(data, servers.of(trial), in_order[number:], is_failed=new[-1]["usage"] is None)
             coordinator.listen(progress.PilotEnded())
         coordinator.keep_workers(steps)
 
-    def _determine_warmup(self, data: DataState, slots: Slots, trials: list[Trial]) -> None:
-        """Run the warm-up trials and store the warm-up derived from them. Raises Stopped, Problem."""
+    def _run_pilot(self, servers: GroupServers, trial: Trial, earlier: Sequence[Step]) -> list[Step]:
+        """The steps of one pilot; `earlier` are those of other pilots."""
+        coordinator, server = self._coordinator, servers.of(trial)
+        coordinator.step(f"{trial.variant}: pilot for the number of event loops")
+        with coordinator.stopping_on_failure(server):
+            started = servers.start(trial)
+            with self._times.step("pilot"):
+                if isinstance(started, StartFailure):
+                    step = pilot.unrun_step(self._experiment, trial, earlier, started.reason)
+                    coordinator.step(f"{trial.variant}: {pilot.describe([step])}")
+                    return [step]
+                return coordinator.run_pilot(trial, server, started, earlier)
+
+    def _determine_warmup(self, data: DataState, servers: GroupServers, trials: list[Trial]) -> None:
+        """Run the warm-up trials and store the warm-up derived from them. One that fails runs once more.
+        Raises Stopped, Problem.
+        """
         coordinator, experiment = self._coordinator, self._experiment
         entries = []
-        servers = [self._server_of(trial) for trial in [*trials, *self._todo]]
+        in_order = [servers.of(trial) for trial in [*trials, *self._todo]]
         for number, trial in enumerate(trials, start=1):
-            server = self._server_of(trial)
-            length_s = warmup.length_s(experiment)
-            sought = ["warm-up"] if warmup.has_warmup_trials(experiment) else []
-            sought += ["rates"] if experiment.load.needs_probe else []
-            coordinator.step(
-                f"{trial.variant}: {length_s:.0f} s of load to determine the {' and the '.join(sought)}"
-            )
-            with coordinator.stopping_on_failure(server):
-                description = self._start_server(data, slots, server, trial).description
-                assert description is not None, "a server is described when it has started"
-                with self._times.step(WARMUP):
-                    entry, hook_failures = warmup.run_warmup_trial(
-                        self._run,
-                        experiment,
-                        trial,
-                        number,
-                        server=server,
-                        description=description,
-                        engine=coordinator.engine,
-                    )
+            entry = self._run_warmup_trial(servers, trial, number)
+            if entry["failure"] is not None:
+                entry = self._run_warmup_trial(servers, trial, number)
             entries.append(entry)
-            coordinator.keep(hook_findings(trial, hook_failures))
-            data.finish_group(server, servers[number:])
+            self._finish(data, servers.of(trial), in_order[number:], is_failed=entry["failure"] is not None)
             coordinator.listen(progress.WarmupTrialEnded())
         if entries and experiment.load.needs_probe:
             self._use_rates(warmup.peaks(entries))
@@ -297,6 +268,42 @@ class _Comparison:
             coordinator.listen(progress.WarmupChosen(document["warmup_s"]))
             coordinator.keep(warmup.findings(experiment, document))
             coordinator.step(warmup.describe(experiment, document, len(self._todo)))
+
+    def _run_warmup_trial(self, servers: GroupServers, trial: Trial, number: int) -> WarmupTrial:
+        """The entry of one warm-up trial in warmup_trials.json."""
+        coordinator, experiment, server = self._coordinator, self._experiment, servers.of(trial)
+        sought = ["warm-up"] if warmup.has_warmup_trials(experiment) else []
+        sought += ["rates"] if experiment.load.needs_probe else []
+        length_s = warmup.length_s(experiment)
+        coordinator.step(
+            f"{trial.variant}: {length_s:.0f} s of load to determine the {' and the '.join(sought)}"
+        )
+        with coordinator.stopping_on_failure(server):
+            started = servers.start(trial)
+            if isinstance(started, StartFailure):
+                return warmup.unrun_trial(experiment, trial, started.reason)
+            assert started.description is not None, "a server is described when it has started"
+            with self._times.step(WARMUP):
+                entry, hook_failures = warmup.run_warmup_trial(
+                    self._run,
+                    experiment,
+                    trial,
+                    number,
+                    server=server,
+                    description=started.description,
+                    engine=coordinator.engine,
+                )
+        coordinator.keep(hook_findings(trial, hook_failures))
+        return entry
+
+    def _finish(
+        self, data: DataState, server: Server, following: Sequence[Server], *, is_failed: bool
+    ) -> None:
+        """End a group; `following` are the servers of all later ones. The server of a failed group may be
+        unable to stop cleanly, which does not end the comparison.
+        """
+        with self._coordinator.tolerating_failed(server) if is_failed else contextlib.nullcontext():
+            data.finish_group(server, following)
 
     def _use_rates(self, peaks: Mapping[str, float]) -> None:
         """Store the rates of a promise, check them, and use them in all trials. Raises Stopped."""
@@ -320,135 +327,80 @@ class _Comparison:
         self._coordinator.listen(progress.Extended(plan.text, tuple(plan.trials)))
         return plan.trials
 
-    def _server_of(self, trial: Trial) -> Server:
-        return self._servers[trial.variant, trial.workload]
-
-    def _test_servers(self, workspace: Workspace) -> None:
-        """Start every variant once, on an empty data directory, and check it.
-
-        Settings that a server rejects or adjusts are thus found before dbdyno spends an hour on the run.
+    def _run_all_groups(self, data: DataState, servers: GroupServers) -> None:
+        """Run all groups, and those that are added. Raises CannotRunProblem if a variant cannot run its
+        load.
         """
-        self._require_servers(workspace)
-        # Checks that need no data.
-        codes = [check.code for check in checks.ALL if check.code not in checks.NEED_DATA]
-        secrets = self._experiment.secrets()
-        peers: dict[str, Description] = {}
-        for variant in self._experiment.variants:
-            began = time.monotonic()
-            verb = "starting a test instance" if variant.server.is_private else "connecting"
-            self._coordinator.step(f"{variant.name}: {verb} to verify settings")
-            server = open_server(variant, workspace, None, secrets)
-            with self._times.step("starting"):
-                stops = self._coordinator.check_server(variant, server, peers, codes)
-            if stops:
-                raise Stopped(stops)
-            self._coordinator.listen(progress.TestStartEnded(time.monotonic() - began))
-
-    def _require_servers(self, workspace: Workspace) -> None:
-        """Check the programs, images, URLs and passwords of all variants before the first server starts."""
-        problems = []
-        for variant in self._experiment.variants:
+        waiting_groups = deque(self._split(self._todo))
+        run_next = self._run_groups_in_slices if self._in_slices else self._run_group
+        while waiting_groups:
+            trials = waiting_groups[0]
             try:
-                open_server(variant, workspace, None).close()
-            except ServerProblem as problem:
-                problems.append(problem)
-        if len(problems) == 1:
-            raise problems[0]
-        if problems:
-            raise combine_problems(problems, f"{len(problems)} variants cannot be started")
+                run_next(data, servers, waiting_groups)
+            except StoreProblem as problem:
+                waiting_groups.appendleft(self._failures.repeats_after(problem, trials))
+                self._coordinator.listen(progress.ProblemOccurred(f"{problem.text}: trying once more"))
+        self._failures.require_any_results()
 
-    def _start_server(self, data: DataState, slots: Slots, server: Server, trial: Trial) -> Context:
-        """Start a group's server, with its data, in its slot, and check it. Raises Stopped, Problem."""
-        variant = self._experiment.variant(trial.variant)
-        workload = self._experiment.workload_for(variant, trial.workload)
-        key = (variant.name, workload.title)
-        slot = slots.assign(self._slot(trial), server)
-        data.prepare_group(server, workload, variant)
-        with self._times.step("starting"):
-            description = server.describe()
-        context = Context(
-            self._experiment,
-            variant=variant,
-            server=server,
-            description=description,
-            first_description=self._first_descriptions.get(key),
-            slot=slot,
-            peers={
-                name: first for (name, on), first in self._first_descriptions.items() if on == workload.title
-            },
-            workload=workload,
-        )
-        self._first_descriptions.setdefault(key, description)
-        self._coordinator.require(Moment.READY, context)
-        return context
-
-    def _run_group(self, data: DataState, slots: Slots, waiting_groups: deque[list[Trial]]) -> None:
+    def _run_group(self, data: DataState, servers: GroupServers, waiting_groups: deque[list[Trial]]) -> None:
         """Run the first waiting group: its server, its trials, its checks.
 
-        After the last group of the plan (with `design.stop`, of a block) add the repeats. Raises Problem if
-        no trial of the variant has ever completed.
+        After the last group of the plan (with `design.stop`, of a block) add the repeats.
         """
         began = time.monotonic()
         trials = waiting_groups.popleft()
-        first, server = trials[0], self._server_of(trials[0])
+        first, server = trials[0], servers.of(trials[0])
         self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
         with self._coordinator.stopping_on_failure(server):
-            context = self._start_server(data, slots, server, first)
+            started = servers.start(first)
             with self._times.step("connecting"):
-                reasons = self._coordinator.run_trials(trials, server, context)
-            self._require_results(trials, {first.variant: reasons})
-            self._add_groups(first, waiting_groups)
-        data.finish_group(server, [self._server_of(later[0]) for later in waiting_groups])
+                if isinstance(started, StartFailure):
+                    reasons = self._coordinator.fail_trials(trials, server, started)
+                else:
+                    reasons = self._coordinator.run_trials(trials, server, started)
+            self._add_groups(trials, waiting_groups)
+        following = [servers.of(later[0]) for later in waiting_groups]
+        self._finish(data, server, following, is_failed=bool(reasons))
         self._coordinator.listen(progress.GroupEnded(tuple(trials), time.monotonic() - began))
 
     def _run_groups_in_slices(
-        self, data: DataState, slots: Slots, waiting_groups: deque[list[Trial]]
+        self, data: DataState, servers: GroupServers, waiting_groups: deque[list[Trial]]
     ) -> None:
         """Like `_run_group`, for the groups of one block and workload, whose servers run together."""
         began = time.monotonic()
         trials = waiting_groups.popleft()
         groups = _split_by_group(trials)
-        contexts: dict[str, Context] = {}
+        started: dict[str, Context | StartFailure] = {}
         with contextlib.ExitStack() as stack:
             for first, *_ in groups:
-                server = self._server_of(first)
                 self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
-                stack.enter_context(self._coordinator.stopping_on_failure(server))
-                contexts[first.variant] = self._start_server(data, slots, server, first)
+                stack.enter_context(self._coordinator.stopping_on_failure(servers.of(first)))
+                started[first.variant] = servers.start(first)
             with self._times.step("connecting"):
-                reasons = run_in_slices(self._coordinator, trials, contexts)
-            self._require_results(trials, reasons)
-            self._add_groups(trials[0], waiting_groups)
-        following = [self._server_of(trial) for later in waiting_groups for trial in later]
+                reasons = run_in_slices(self._coordinator, trials, started, servers.of)
+            self._add_groups(trials, waiting_groups)
+        following = [servers.of(trial) for later in waiting_groups for trial in later]
         for first, *_ in groups:
-            server = self._server_of(first)
+            server = servers.of(first)
             # Every server of the next block follows at once, whatever its place in the order.
-            data.finish_group(server, [*(later for later in following if later is server), *following])
+            in_order = [*(later for later in following if later is server), *following]
+            self._finish(data, server, in_order, is_failed=bool(reasons[first.variant]))
         seconds = (time.monotonic() - began) / len(groups)
         for group in groups:
             self._coordinator.listen(progress.GroupEnded(tuple(group), seconds))
 
-    def _require_results(self, trials: Sequence[Trial], reasons: Mapping[str, Sequence[str]]) -> None:
-        """Raise Problem if no trial of a variant has ever completed; `reasons` are those of failed trials by
-        variant.
+    def _add_groups(self, trials: Sequence[Trial], waiting_groups: deque[list[Trial]]) -> None:
+        """Add the repeats that are due after `trials`; end the comparison if it is sure. Raises
+        CannotRunProblem.
         """
-        for name, failures in reasons.items():
-            if len(failures) < sum(trial.variant == name for trial in trials):
-                self._variants_with_results.add(name)
-        for name, failures in reasons.items():
-            if name not in self._variants_with_results:
-                raise Problem(
-                    f"every trial of {name} has failed: {failures[0]}",
-                    f"dbdyno ended the run. The engine's records are in {self._run.path}/trials",
-                    ExitCode.NOT_COMPARABLE,
-                )
-
-    def _add_groups(self, first: Trial, waiting_groups: deque[list[Trial]]) -> None:
-        """Add the repeats that are due after the trials that `first` belongs to; end the comparison if it is
-        sure.
-        """
+        repeated, reason = self._failures.repeats(trials)
+        if repeated:
+            waiting_groups.appendleft(repeated)
+            self._coordinator.listen(progress.Extended(f"{reason}: trying once more", tuple(repeated)))
+            return
+        self._failures.require_results(trials)
         if self._stopping is not None:
-            self._end_block(self._stopping, first, waiting_groups)
+            self._end_block(self._stopping, trials[0], waiting_groups)
         elif not waiting_groups:
             waiting_groups.extend(self._split(self._plan_repeats()))
 

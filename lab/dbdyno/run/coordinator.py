@@ -7,7 +7,7 @@ it passes progress values to a listener, and writes findings and trials into the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from dbdyno import checks
@@ -18,10 +18,11 @@ from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.run import pilot, progress
 from dbdyno.run.engine import Engine
+from dbdyno.run.failures import StartFailure
 from dbdyno.run.progress import Listener
 from dbdyno.run.step_times import StepTimes
 from dbdyno.run.trial import run_trial, store_unrun_trial, unreachable_reason
-from dbdyno.servers.server import Description, Server
+from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
 from dbdyno.store.workers import Step, read_workers, write_workers
 
@@ -128,6 +129,15 @@ class Coordinator:
             text = problem.text + (f" ({problem.fix})" if problem.fix else "")
             self.listen(progress.ProblemOccurred(text))
 
+    def tolerating_failed(self, server: Server) -> AbstractContextManager[None]:
+        """Announce a Problem when a server is stopped that has failed, so that the experiment goes on.
+
+        A server that keeps the variables of one variant (`set_global`) would change the results of others, so
+        its Problem is raised.
+        """
+        is_changed = self.experiment.variant(server.variant).server.set_global
+        return nullcontext() if is_changed else self.announcing_problems()
+
     def check_server(
         self,
         variant: Variant,
@@ -166,7 +176,7 @@ class Coordinator:
         failed trials.
 
         If the server dies, the remaining trials are stored as failed, and no checks run. Raises Stopped if a
-        check stops the experiment.
+        check stops the experiment, and StoreProblem.
         """
         server_failure, reasons = "", []
         for trial in trials:
@@ -177,8 +187,35 @@ class Coordinator:
                 reasons.append(reason)
                 server_failure = server_failure or unreachable_reason(server)
         if not server_failure:
-            self.require(Moment.AFTER_GROUP, context, codes)
+            self.check_after_group(trials[-1], context, codes)
         return reasons
+
+    def fail_trials(self, trials: Sequence[Trial], server: Server, failure: StartFailure) -> list[str]:
+        """Store the trials of a group whose server did not get ready as failed. Returns the reason of each.
+        Raises StoreProblem.
+        """
+        for trial in trials:
+            self.listen(progress.TrialBegan(trial))
+            store_unrun_trial(
+                self.run, self.experiment, trial, server, failure.reason, failed_by=failure.failed_by
+            )
+            self.listen(progress.TrialEnded(trial, failure.reason, None))
+        return [failure.reason] * len(trials)
+
+    def check_after_group(self, last: Trial, context: Context, codes: Iterable[str] | None = None) -> None:
+        """Run the AFTER_GROUP checks; `last` is the group's last trial. Raises Stopped if one stops the
+        experiment.
+
+        A server that ended after the last trial cannot be checked. The trials count, and a finding warns.
+        """
+        try:
+            self.require(Moment.AFTER_GROUP, context, codes)
+        except ServerProblem as problem:
+            text = (
+                f"the settings of {last.variant} were not checked after trial {last.index:04d}: "
+                f"{problem.text}"
+            )
+            self.keep([Finding("R04", "warn", text, {"trial": last.index}, last.variant)])
 
     def _run_trial(
         self, trial: Trial, server: Server, context: Context, server_failure: str

@@ -195,6 +195,18 @@ def run_pilot(
     return steps, hooks.failures
 
 
+def unrun_step(experiment: Experiment, trial: Trial, earlier: Sequence[Step], failure: str) -> Step:
+    """The step of a pilot whose server did not get ready; `earlier` are the steps before."""
+    return {
+        "variant": trial.variant,
+        "workload": trial.workload,
+        "workers": _chosen(earlier, max_workers(experiment)),
+        "usage": None,
+        "failure": failure,
+        "records": "",
+    }
+
+
 def _run_step(  # noqa: PLR0917 — each is a part of one step.
     run: Run,
     experiment: Experiment,

@@ -30,7 +30,7 @@ from dbdyno.run.trial import (
     unreachable_reason,
 )
 from dbdyno.server_record import ForeignRecord, WorkRecord
-from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.servers.server import Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run
 
 _IDLE_LIMITS = (
@@ -206,7 +206,9 @@ class SlicedTrial:
             if not self.is_frozen:
                 self._after.read(self._server)
         except (EngineProblem, ServerProblem) as problem:
-            self.failure = self.failure or describe_problem(problem, self._result, self._server)
+            # A full disk explains why the server ended.
+            if not self.failure or isinstance(problem, MachineProblem):
+                self.failure = describe_problem(problem, self._result, self._server)
         end = self._result.end if self._result else None
         is_stopped = end is not None and end["reason"] == "connection-lost" and self._load.on_lost == "stop"
         if is_stopped and self.failure and not unreachable_reason(self._server):

@@ -19,9 +19,9 @@ from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import slice_plan, trial_plan
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.server_record import ServerRecord
-from dbdyno.servers.server import Address, Description, Server, ServerProblem
+from dbdyno.servers.server import Address, Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
-from dbdyno.store.trial import TrialWriter
+from dbdyno.store.trial import FailedBy, TrialWriter
 from dbdyno.store.warmup_trial import derived_warmup_s
 from dbdyno.store.workers import chosen_workers
 
@@ -159,6 +159,8 @@ def describe_failure(result: EngineResult, server: Server) -> dict[str, str]:
 
 def describe_problem(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
     """The failure of a trial because of a problem outside the engine, in the format of trial.json."""
+    if isinstance(problem, MachineProblem):
+        return {"reason": problem.text, "failed_by": "harness"}
     # The engine's reason is closer to the cause than "the server no longer answers".
     if result is not None and (failure := describe_failure(result, server)):
         return failure
@@ -193,13 +195,19 @@ def notify_all(*listeners: Callable[[Record], None]) -> Callable[[Record], None]
 
 
 def store_unrun_trial(
-    run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str
+    run: Run,
+    experiment: Experiment,
+    trial: Trial,
+    server: Server,
+    reason: str,
+    *,
+    failed_by: FailedBy = "server",
 ) -> StoredTrial:
     """Store a trial as failed without running it. Raises StoreProblem."""
     plan = plan_of(run, experiment, trial, server.address())
     writer: TrialWriter
     with run.begin(trial, plan) as writer:
-        return writer.finish("failed", reason=reason, failed_by="server", exit_code=None)
+        return writer.finish("failed", reason=reason, failed_by=failed_by, exit_code=None)
 
 
 def unreachable_reason(server: Server) -> str:

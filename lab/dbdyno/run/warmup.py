@@ -145,6 +145,21 @@ def run_warmup_trial(
     return entry, hooks.failures
 
 
+def unrun_trial(experiment: Experiment, trial: Trial, failure: str) -> WarmupTrial:
+    """The entry of a warm-up trial whose server did not get ready."""
+    return {
+        "variant": trial.variant,
+        "workload": trial.workload,
+        "at": trial.point.as_dict(),
+        "length_s": length_s(experiment),
+        "settle_s": None,
+        "series": [],
+        "failure": failure,
+        "records": "",
+        "hooks": {},
+    }
+
+
 def _peak(experiment: Experiment, seconds: Sequence[float], length_s: float) -> float:
     """The throughput at the end of a closed-loop trial: in the last third of a warm-up trial."""
     tail_s = length_s / 3.0 if has_warmup_trials(experiment) else experiment.load.duration_s

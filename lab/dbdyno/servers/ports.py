@@ -7,7 +7,7 @@ import socket
 import zlib
 from collections.abc import Collection
 
-from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.server import MachineProblem, ServerProblem
 
 # This range is above the ports of well-known programs, and below the ephemeral ports (from 32768 by default),
 # of which a load needs thousands.
@@ -56,9 +56,9 @@ def require_free(port: int) -> None:
         raise port_in_use(port)
 
 
-def port_in_use(port: int) -> ServerProblem:
+def port_in_use(port: int) -> MachineProblem:
     """The problem of a port that is in use by another program, or that needs privileges."""
-    return ServerProblem(
+    return MachineProblem(
         f"port {port} on 127.0.0.1 is in use by another program (or below 1024, which needs privileges)",
         "declare another port, or none: dbdyno then uses a free one",
         exit_code=3,

@@ -27,6 +27,12 @@ class ServerProblem(Problem):
     """A problem with a server that the user can fix."""
 
 
+class MachineProblem(ServerProblem):
+    """A problem around a server for which the server is not responsible: the disk, a port in use, or a
+    command of the user.
+    """
+
+
 def combine_problems(problems: Sequence[ServerProblem], subject: str) -> ServerProblem:
     """Several problems as one, each with its fix; the exit code is the highest of all."""
     several = len(problems) > 1

@@ -28,7 +28,7 @@ from pathlib import Path
 import psutil
 
 from dbdyno.servers.account import ServerUser, server_user
-from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.server import MachineProblem, ServerProblem
 
 # File systems that production databases do not use: in memory, or a union of file systems.
 UNUSUAL_FILESYSTEMS = {
@@ -180,7 +180,7 @@ class Workspace:
         try:
             directory.mkdir(mode=0o700)
         except OSError as error:
-            raise ServerProblem(
+            raise MachineProblem(
                 f"the server directory {directory} could not be created: {error.strerror}",
                 "free some space or choose another results directory",
                 exit_code=4,
@@ -224,10 +224,10 @@ class Workspace:
             lock.release()
 
     def require_space(self, needed_bytes: int, purpose: str) -> None:
-        """Raises ServerProblem when less than `needed_bytes` are free."""
+        """Raises MachineProblem when less than `needed_bytes` are free."""
         free = shutil.disk_usage(self.base).free
         if free < needed_bytes:
-            raise ServerProblem(
+            raise MachineProblem(
                 f"no space left for {purpose}: it needs {format_megabytes(needed_bytes)}, "
                 f"{self.base} has {format_megabytes(free)} free",
                 "free some space, choose another results directory, or fewer or smaller tables",

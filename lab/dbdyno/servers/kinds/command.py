@@ -18,7 +18,7 @@ from dbdyno.finding import FreeForm
 from dbdyno.servers import user_commands
 from dbdyno.servers.admin.connection import ConnectFailure
 from dbdyno.servers.kinds.remote import RemoteServer
-from dbdyno.servers.server import ServerProblem, combine_problems
+from dbdyno.servers.server import MachineProblem, ServerProblem, combine_problems
 from dbdyno.servers.url import Target
 
 # Maximum seconds from the start of a server to its first answer.
@@ -114,7 +114,8 @@ class CommandServer(RemoteServer):
         except ServerProblem as problem:
             failure = problem.text
         if failure:
-            raise ServerProblem(
+            is_start = what == "start"
+            raise (ServerProblem if is_start else MachineProblem)(
                 f"{self.variant}: the {what} command failed: {failure}",
                 f"run the command yourself (server.{what} of the variant); its limit is "
                 f"{self._commands.command_timeout_s:g} s (command_timeout)",

@@ -27,7 +27,7 @@ from dbdyno.servers.machine import this_machine
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.products.diagnose import diagnose
 from dbdyno.servers.products.product import Binaries, ConfigOptions, Failure, Place
-from dbdyno.servers.server import Address, Description, ServerProblem
+from dbdyno.servers.server import Address, Description, MachineProblem, ServerProblem
 from dbdyno.servers.snapshots.copying import METHOD, copy_tree
 from dbdyno.servers.snapshots.slots import PrivateServer, Slot
 from dbdyno.servers.snapshots.snapshot import Snapshot
@@ -137,7 +137,7 @@ class LocalServer(PrivateServer):
             if self._snapshot is not None:
                 copy_tree(self._snapshot.data, self._place.data, self._workspace.user)
         except OSError as error:
-            raise ServerProblem(
+            raise MachineProblem(
                 f"data of {self.variant!r} could not be copied to {self._place.directory}: {error.strerror}",
                 "free some space or choose another results directory",
                 exit_code=4,
@@ -415,4 +415,4 @@ class LocalServer(PrivateServer):
             self._workspace.user.name,
         )
         problem = diagnose(failure, self._product.patterns)
-        return ServerProblem(f"{self.variant}: {problem.text}", problem.fix, problem.exit_code)
+        return type(problem)(f"{self.variant}: {problem.text}", problem.fix, problem.exit_code)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 
 from dbdyno.servers import ports
 from dbdyno.servers.products.product import Explanation, Failure, Patterns
-from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.server import MachineProblem, ServerProblem
 
 LINES_QUOTED = 6
 CHARACTERS_QUOTED = 400
@@ -90,7 +90,7 @@ def port_in_use(_: re.Match[str], failure: Failure) -> ServerProblem:
 
 def disk_full(_: re.Match[str], failure: Failure) -> ServerProblem:
     """The file system is full."""
-    return ServerProblem(
+    return MachineProblem(
         f"no space left for the {failure.title} server's files in {failure.place.directory}: "
         + "; ".join(failure.errors[:2]),
         "free some space or choose another results directory",

@@ -1,0 +1,145 @@
+"""The servers of a comparison: verifies their settings before anything is loaded, and starts each for its
+groups with its data, in its slot.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from dbdyno import checks
+from dbdyno.checks import Context, Moment
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.run import progress
+from dbdyno.run.coordinator import Coordinator, Stopped
+from dbdyno.run.data_state import DataState
+from dbdyno.run.failures import StartFailure
+from dbdyno.servers import open_server
+from dbdyno.servers.products.declaration import read_declaration
+from dbdyno.servers.server import Description, Server, ServerProblem, combine_problems
+from dbdyno.servers.snapshots.slots import Slots
+from dbdyno.servers.workspace import Workspace
+from dbdyno.store import StoreProblem
+
+
+def verify_settings(coordinator: Coordinator, workspace: Workspace) -> None:
+    """Start every variant once, on an empty data directory, and check it.
+
+    Settings that a server rejects or adjusts are thus found before dbdyno spends an hour on the run. Raises
+    Stopped, ServerProblem.
+    """
+    experiment = coordinator.experiment
+    _require_servers(experiment, workspace)
+    # Checks that need no data.
+    codes = [check.code for check in checks.ALL if check.code not in checks.NEED_DATA]
+    secrets = experiment.secrets()
+    peers: dict[str, Description] = {}
+    for variant in experiment.variants:
+        began = time.monotonic()
+        verb = "starting a test instance" if variant.server.is_private else "connecting"
+        coordinator.step(f"{variant.name}: {verb} to verify settings")
+        server = open_server(variant, workspace, None, secrets)
+        with coordinator.times.step("starting"):
+            stops = coordinator.check_server(variant, server, peers, codes)
+        if stops:
+            raise Stopped(stops)
+        coordinator.listen(progress.TestStartEnded(time.monotonic() - began))
+
+
+def _require_servers(experiment: Experiment, workspace: Workspace) -> None:
+    """Check the programs, images, URLs and passwords of all variants before the first server starts."""
+    problems = []
+    for variant in experiment.variants:
+        try:
+            open_server(variant, workspace, None).close()
+        except ServerProblem as problem:
+            problems.append(problem)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise combine_problems(problems, f"{len(problems)} variants cannot be started")
+
+
+def make_slots(experiment: Experiment, workspace: Workspace) -> Slots:
+    """Slots for all private servers that keep data at the same time."""
+    started = [variant for variant in experiment.variants if variant.server.is_private]
+    copies = 1 if experiment.design.renews_data else len(experiment.workloads)
+    count = len(experiment.variants) * copies if started else 0
+    ports = (read_declaration(variant).port for variant in started)
+    return Slots(workspace, count, [port for port in ports if port is not None])
+
+
+class GroupServers:
+    """The servers of a comparison. Each variant has one server object per data set; groups start it."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        data: DataState,
+        slots: Slots,
+        servers: Mapping[tuple[str, str], Server],
+    ) -> None:
+        """`servers` are those of each variant and workload."""
+        self._coordinator, self._experiment = coordinator, coordinator.experiment
+        self._data, self._slots, self._servers = data, slots, servers
+        # Descriptions of the servers at their first start with data, by variant and workload.
+        self._first_descriptions: dict[tuple[str, str], Description] = {}
+
+    def of(self, trial: Trial) -> Server:
+        """The server of a trial."""
+        return self._servers[trial.variant, trial.workload]
+
+    def start(self, trial: Trial) -> Context | StartFailure:
+        """Start the server of a trial's group, with its data, in its slot, and check it.
+
+        A server that does not get ready is stopped again. Raises Stopped, StoreProblem, and Problem for a
+        mistake of the user, which the first start of a variant shows.
+        """
+        server = self.of(trial)
+        try:
+            return self._start(server, trial)
+        except StoreProblem:
+            raise
+        except Problem as problem:
+            is_first = (trial.variant, trial.workload) not in self._first_descriptions
+            if is_first and problem.exit_code == ExitCode.USAGE:
+                raise
+            failure = StartFailure.of(problem, server)
+            with self._coordinator.tolerating_failed(server):
+                server.stop(clean=False)
+            return failure
+
+    def _start(self, server: Server, trial: Trial) -> Context:
+        variant = self._experiment.variant(trial.variant)
+        workload = self._experiment.workload_for(variant, trial.workload)
+        key = (variant.name, workload.title)
+        slot = self._slots.assign(self._slot(trial), server)
+        self._data.prepare_group(server, workload, variant)
+        with self._coordinator.times.step("starting"):
+            description = server.describe()
+        context = Context(
+            self._experiment,
+            variant=variant,
+            server=server,
+            description=description,
+            first_description=self._first_descriptions.get(key),
+            slot=slot,
+            peers={
+                name: first for (name, on), first in self._first_descriptions.items() if on == workload.title
+            },
+            workload=workload,
+        )
+        self._first_descriptions.setdefault(key, description)
+        self._coordinator.require(Moment.READY, context)
+        return context
+
+    def _slot(self, trial: Trial) -> int:
+        """The slot of a trial's server. If data are kept between groups, each workload has its own
+        servers.
+        """
+        if self._experiment.design.renews_data:
+            return trial.slot
+        titles = [workload.title for workload in self._experiment.workloads]
+        return trial.slot + len(self._experiment.variants) * titles.index(trial.workload)
