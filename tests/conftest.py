@@ -5,6 +5,7 @@ A missing server is a failure and not a skip: what is not tried here would be tr
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -29,6 +30,10 @@ from dbdyno.servers.workspace import Workspace
 # here are to hear both.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Test processes run at the same time, so each has locks of its own.
+_RUNTIME = tempfile.TemporaryDirectory(prefix="dbdyno-test-runtime-")
+os.environ["XDG_RUNTIME_DIR"] = _RUNTIME.name
 
 # What a test's server needs no more of, so that many tests fit on a small machine.
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}

@@ -23,6 +23,7 @@ from dbdyno.report import formatting, tables
 from dbdyno.report.page import facts
 from dbdyno.report.variable_differences import differences
 from dbdyno.store import Run, StoreProblem
+from dbdyno.store.endings import Resumption, add_resumption
 from dbdyno.store.warmup_trial import write_warmup_trials
 
 HOSTILE = "<script>alert(1)</script>"
@@ -35,6 +36,15 @@ def judged(folder: Path, making: Making | None = None) -> Run:
     run = make(folder, making)
     judge(run)
     return run
+
+
+def test_a_resumption_is_shown_and_its_blocks_are_marked(tmp_path: Path) -> None:
+    run = make(tmp_path)
+    add_resumption(run, Resumption(unix_us=1_795_420_800_000_000, trials=9, blocks=[1]))
+    judge(run)
+    text = joined(page_of(run).text)
+    assert "the run was resumed at 2026-11-23 08:00:00 UTC, after 9 trials; block 2 began before that" in text
+    assert text.count("2 (resumed)") == sum(trial.meta["block"] == 1 for trial in run.trials()) == 6
 
 
 def test_the_verdict_comes_first_and_everything_follows(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from dbdyno.servers import open_server
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
+from dbdyno.store.endings import read_endings, read_resumptions
 from dbdyno.store.trial import TrialWriter
 from dbdyno.store.workers import read_workers
 
@@ -157,6 +158,10 @@ def test_an_interrupted_run_keeps_its_trials_and_goes_on(
     (begun,) = [value for value in resumed.values if isinstance(value, progress.Began)]
     # Data come from the cache the second time.
     assert (begun.kept, len(begun.todo), begun.rows) == (3, 5, 0)
+    # The other variant's trials of the first block ran after the resumption, at least one of them.
+    (resumption,) = read_resumptions(run)
+    assert (resumption.trials, resumption.blocks) == (3, [0])
+    assert len(read_endings(run)) == 2
 
 
 def test_all_trials_have_the_event_loops_of_the_pilot_and_so_does_a_resumed_run(

@@ -159,6 +159,19 @@ def test_resume_takes_the_newest_run_of_the_same_experiment(tmp_path: Path) -> N
     assert Run.resume(tmp_path, experiment()).path.name == "20990101T000000Z-0000"
 
 
+def test_the_newest_run_is_the_last_by_number_whatever_the_clock_says(tmp_path: Path) -> None:
+    first = create(tmp_path)
+    first.release()
+    # The clock was a century ahead.
+    ahead = first.path.rename(first.path.with_name(f"21{first.path.name[2:]}"))
+    second = create(tmp_path)
+    second.release()
+    assert second.path.name < ahead.name
+    assert Run.resume(tmp_path, experiment()).path == second.path
+    other = Run.create(tmp_path, experiment().model_copy(update={"name": "other"}), SOURCE)
+    assert [one.name[-6:] for one in (ahead, second.path, other.path)] == ["-r0001", "-r0002", "-r0003"]
+
+
 def test_a_run_of_eight_blocks_is_not_resumed_until_it_is_sure_and_the_fix_names_the_option(
     tmp_path: Path,
 ) -> None:

@@ -15,6 +15,7 @@ import typer
 from dbdyno import checks
 from dbdyno.commands.completion import Assignments, ExperimentFile, Profile
 from dbdyno.commands.interrupts import interruptible
+from dbdyno.commands.sharing import ShareMachine, only_measurement
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.finding import LEVELS, Finding
@@ -41,11 +42,12 @@ def check(
     results: Annotated[Path, typer.Option(help="Folder in which runs and loaded data are stored.")] = Path(
         "results"
     ),
+    share_machine: ShareMachine = False,
 ) -> None:
     """Validate an experiment on its servers, without running load."""
     experiment = choose_pairing(assign_cpus(read(file, profile, assignments or [])))
     require_cpus(experiment)
-    with interruptible("stopping the servers"):
+    with only_measurement(f"check {file}", share=share_machine), interruptible("stopping the servers"):
         findings = preflight(experiment, results, Engine(), _print_progress)
     _print(experiment, findings)
     raise typer.Exit(ExitCode.NOT_COMPARABLE if checks.blocking_findings(findings) else ExitCode.DONE)

@@ -33,6 +33,7 @@ from dbdyno.commands.gating import (
 )
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
+from dbdyno.commands.sharing import ShareMachine, only_measurement
 from dbdyno.commands.watch import show_progress
 from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
@@ -80,6 +81,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     max_loss: MaxLoss = None,
     undecided: UndecidedAs = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+    share_machine: ShareMachine = False,
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
     console = Console(stderr=True, highlight=False)
@@ -96,16 +98,17 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         require_gate(experiment)
     limits = _limits(experiment, more_blocks, max_time)
     engine = Engine()
-    # Before the folder of the run exists: an earlier run that cannot be read leaves no empty one.
-    expected = None if resume else make_plan(experiment, find_earlier(results, experiment))
-    run = _open(file, experiment, profile, results, resume=resume, engine=engine)
-    # The stored experiment has an order seed: chosen above, or by the run that is resumed.
-    experiment = run.experiment()
-    comparison_output.describe(console, experiment, profile, chosen_workers(run))
-    if expected is not None:
-        console.print(f"  plan      {summary(expected)}", soft_wrap=True)
-    conclusion = _run(console, experiment, run, engine, limits, no_report=no_report)
-    verdict = _conclude(run, experiment, no_report=no_report)
+    with only_measurement(f"compare {file}", share=share_machine):
+        # Before the folder of the run exists: an earlier run that cannot be read leaves no empty one.
+        expected = None if resume else make_plan(experiment, find_earlier(results, experiment))
+        run = _open(file, experiment, profile, results, resume=resume, engine=engine)
+        # The stored experiment has an order seed: chosen above, or by the run that is resumed.
+        experiment = run.experiment()
+        comparison_output.describe(console, experiment, profile, chosen_workers(run))
+        if expected is not None:
+            console.print(f"  plan      {summary(expected)}", soft_wrap=True)
+        conclusion = _run(console, experiment, run, engine, limits, no_report=no_report)
+        verdict = _conclude(run, experiment, no_report=no_report)
     raise typer.Exit(_exit_code(verdict, conclusion, undecided))
 
 

@@ -18,6 +18,7 @@ from dbdyno import judge
 from dbdyno.commands.completion import Profile, experiment_files, matching_files
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import interruptible
+from dbdyno.commands.sharing import ShareMachine, only_measurement
 from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as experiment_of
 from dbdyno.commands.sweep_table import header, row
@@ -96,13 +97,14 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder in which runs are stored.")] = Path("results"),
     profile: Profile = None,
+    share_machine: ShareMachine = False,
 ) -> None:
     """Benchmark one server at several loads; print a table."""
     path = Path(what)
     if target is None and (
         path.suffix == ".toml" or (path.is_file() and path.suffix not in (".sql", ".lua"))
     ):
-        _run_experiment(path, profile, assignments or [], results)
+        _run_experiment(path, profile, assignments or [], results, share=share_machine)
     options = SweepOptions(
         what,
         target or "",
@@ -115,11 +117,11 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         workers=workers,
         assignments=assignments or [],
     )
-    _run_on_target(options, password_file, results, keep_data=keep_data)
+    _run_on_target(options, password_file, results, keep_data=keep_data, share=share_machine)
 
 
 def _run_on_target(
-    options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool
+    options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool, share: bool
 ) -> NoReturn:
     """Benchmark an existing server."""
     experiment, where, source = experiment_of(options)
@@ -127,7 +129,8 @@ def _run_on_target(
     engine = Engine()
     prompt = f"Password of {where.user} on {where.host}: "
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
-    with closing(RemoteServer(where, secret)) as server:
+    measuring = only_measurement(f"run {options.workload}", share=share)
+    with measuring, closing(RemoteServer(where, secret)) as server:
         # Start it before creating the run, so that an unreachable server leaves no empty run.
         server.start()
         stored = Run.create(results, experiment, source.encode(), None, environment(engine.version()))
@@ -136,7 +139,9 @@ def _run_on_target(
     _conclude(stored, end)
 
 
-def _run_experiment(path: Path, profile: str | None, assignments: list[str], results: Path) -> NoReturn:
+def _run_experiment(
+    path: Path, profile: str | None, assignments: list[str], results: Path, *, share: bool
+) -> NoReturn:
     """Run an experiment of one variant on a server that dbdyno starts."""
     experiment = read(path, profile, assignments)
     if len(experiment.variants) > 1:
@@ -147,9 +152,10 @@ def _run_experiment(path: Path, profile: str | None, assignments: list[str], res
         )
     require_cpus(experiment)
     engine = Engine()
-    stored = Run.create(results, experiment, path.read_bytes(), profile, environment(engine.version()))
-    with _handle_early_end(stored), interruptible("stopping the server"):
-        conclusion = compare(experiment, stored, _PointTable(stored).listen, engine)
+    with only_measurement(f"run {path}", share=share):
+        stored = Run.create(results, experiment, path.read_bytes(), profile, environment(engine.version()))
+        with _handle_early_end(stored), interruptible("stopping the server"):
+            conclusion = compare(experiment, stored, _PointTable(stored).listen, engine)
     _conclude(stored, conclusion)
 
 

@@ -28,6 +28,7 @@ from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate
 from dbdyno.judge.highest import highest_throughput
 from dbdyno.judge.order_effect import order_findings
+from dbdyno.judge.resumptions import resumptions
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import metric_sentence, sentence
 from dbdyno.judge.slice_rounds import few_rounds
@@ -36,7 +37,7 @@ from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.wording import join_words
 from dbdyno.stats.paired import ALPHA
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
-from dbdyno.store.endings import read_endings
+from dbdyno.store.endings import read_endings, read_resumptions
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import Comparison as ComparisonEntry
 from dbdyno.store.verdict import Family, VerdictCode, VerdictFile
@@ -134,6 +135,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from findings.completeness(trials, planned, evidence.contradictions)
     yield from findings.repeated_attempts(evidence.attempts, trials)
     yield from findings.failures_in_repeated_blocks(evidence.replaced_failures)
+    yield from resumptions(read_resumptions(run))
     yield from findings.counters(evidence.unread, trials)
     yield from findings.arithmetic(evidence.contradictions, trials)
     yield from warm_state(trials, experiment, has_warmup_trials=is_warm_state_checked(run))

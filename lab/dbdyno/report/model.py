@@ -11,7 +11,7 @@ from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.variable_differences import Difference, differences
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.endings import Shares, read_endings, time_shares
+from dbdyno.store.endings import Shares, read_endings, read_resumptions, time_shares
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, PointChanges
 from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
 from dbdyno.store.trial import Session
@@ -58,6 +58,8 @@ class Report:
     trials: Sequence[MeasuredTrial]
     # Index of a trial in a repeated block -> the number of the original block.
     repeats: Mapping[int, int]
+    # Numbers of the blocks that were measured partly before and partly after the run was resumed.
+    resumed_blocks: frozenset[int]
     # Variant -> server.json of its first trial.
     servers: Mapping[str, ServerRecord]
     differences: Sequence[Difference]
@@ -191,6 +193,7 @@ def gather(run: Run) -> Report:
         explained=explained,
         trials=measured.trials,
         repeats={trial.index: trial.repeats for trial in run.schedule() if trial.repeats is not None},
+        resumed_blocks=frozenset(block for one in read_resumptions(run) for block in one.blocks),
         servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
         sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),

@@ -41,7 +41,7 @@ from dbdyno.servers.server import Server
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.document import Why
-from dbdyno.store.endings import WARMUP, Ending, add_ending
+from dbdyno.store.endings import WARMUP, Ending, Resumption, add_ending, add_resumption
 from dbdyno.store.warmup_trial import WarmupTrial, derived_warmup_s, write_warmup_trials
 from dbdyno.store.workers import Step
 
@@ -173,12 +173,24 @@ class _Comparison:
                 by_name[variant.name, title] = opened[key]
             coordinator.listen(progress.Loaded())
             self.has_begun = True
+            self._record_resumption()
             servers = GroupServers(coordinator, data, slots, by_name)
             with data.cleaning_up():
                 self._determine_workers(data, servers, pilots, warmup_trials)
                 self._determine_warmup(data, servers, warmup_trials)
                 self._run_all_groups(data, servers)
         return (self._stopping and self._stopping.why) or "blocks"
+
+    def _record_resumption(self) -> None:
+        """If other calls have measured trials of the run, store which blocks they left unfinished."""
+        todo = {trial.index for trial in self._todo}
+        measured = [trial for trial in self._run.trials() if trial.index not in todo]
+        if not measured or not todo:
+            return
+        open_blocks = {trial.block for trial in self._todo}
+        blocks = sorted(open_blocks.intersection(int(trial.meta["block"]) for trial in measured))
+        resumption = Resumption(unix_us=time.time_ns() // 1000, trials=len(measured), blocks=blocks)
+        add_resumption(self._run, resumption)
 
     def _announce(self, titles: Sequence[str], rows: int, warmup_trials: int, pilots: int) -> None:
         of_group = (one.rows for one in self._experiment.distinct_workloads() if one.title in titles)

@@ -32,6 +32,7 @@ from dbdyno.stats.trial_length import Components, components
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import MEASURING, WARMUP, Shares
 from dbdyno.store.measured import MeasuredFile
+from dbdyno.store.run import run_order
 from dbdyno.store.warmup_trial import derived_warmup_s
 
 # The numbers of blocks and the noise of a trial that a plan lists if nothing is known.
@@ -215,8 +216,9 @@ def find_earlier(results: Path, experiment: Experiment) -> list[Earlier]:
     question = _question(experiment)
     machine = this_machine()
     runs = []
-    for path in sorted(results.glob(f"{experiment.name}/*/measured.json"))[-EARLIER_MAX:]:
-        run = Run(path.parent)
+    judged = [path.parent for path in results.glob(f"{experiment.name}/*/measured.json")]
+    for path in sorted(judged, key=run_order)[-EARLIER_MAX:]:
+        run = Run(path)
         try:
             host = run.environment.get("host") or {}
             is_here = all(host.get(key) == machine[key] for key in ("name", "cpu_model", "cpus"))

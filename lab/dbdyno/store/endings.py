@@ -1,6 +1,7 @@
-"""endings.json: when each call of `compare` on a run began and how it ended, in order.
+"""endings.json: when each call of `compare` began and ended, in order, and when it resumed the run.
 
-The judge's sentence says why a run stopped; `compare` and the report say how much of the time each step took.
+The judge's sentence says why a run stopped; `compare` and the report say how much of the time each step took,
+and which blocks were measured partly before and partly after the run was resumed.
 """
 
 from __future__ import annotations
@@ -34,6 +35,17 @@ class Ending(DocumentPart):
     """Step -> the time that it took; empty in runs of older versions."""
 
 
+class Resumption(DocumentPart):
+    """A call of `compare` that resumed the run and measured more trials."""
+
+    unix_us: int
+    """When the first server was ready."""
+    trials: int
+    """Number of trials that were measured before."""
+    blocks: list[int]
+    """Numbers of the blocks that have trials from before and from after this."""
+
+
 class EndingsFile(Document):
     """The content of endings.json."""
 
@@ -41,17 +53,34 @@ class EndingsFile(Document):
     """The version of this file's schema."""
     calls: list[Ending] = Field(default_factory=list)
     """The calls, oldest first. A call that was killed is missing."""
+    resumed: list[Resumption] = Field(default_factory=list)
+    """The calls that resumed the run, oldest first, also those that were killed."""
+
+
+def _read(run: Run) -> EndingsFile:
+    return EndingsFile.read(run.path / FILE) or EndingsFile()
 
 
 def read_endings(run: Run) -> list[Ending]:
     """The calls of `compare` on a run, oldest first; none in runs of older versions. Raises StoreProblem."""
-    file = EndingsFile.read(run.path / FILE)
-    return file.calls if file else []
+    return _read(run).calls
 
 
 def add_ending(run: Run, ending: Ending) -> None:
     """Store how a call has ended. Raises StoreProblem."""
-    EndingsFile(calls=[*read_endings(run), ending]).write(run.path / FILE)
+    file = _read(run)
+    EndingsFile(calls=[*file.calls, ending], resumed=file.resumed).write(run.path / FILE)
+
+
+def read_resumptions(run: Run) -> list[Resumption]:
+    """When a run was resumed, oldest first; none in runs of older versions. Raises StoreProblem."""
+    return _read(run).resumed
+
+
+def add_resumption(run: Run, resumption: Resumption) -> None:
+    """Store that a call resumes the run. Raises StoreProblem."""
+    file = _read(run)
+    EndingsFile(calls=file.calls, resumed=[*file.resumed, resumption]).write(run.path / FILE)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,12 +53,17 @@ class Run:
         profile: str | None = None,
         environment: FreeForm | None = None,
     ) -> Run:
-        """Create the folder `results_dir`/<experiment>/<UTC time>-<id> and lock it. Raises StoreProblem."""
+        """Create the folder `results_dir`/<experiment>/<UTC time>-r<number> and lock it. Raises StoreProblem.
+
+        The number is above those of all runs below `results_dir`.
+        """
         now = datetime.now(UTC)
-        # With milliseconds, so that the newest run is the last by name.
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
-        run = cls(results_dir / experiment.name / f"{stamp}-{secrets.token_hex(2)}")
-        files.make_folder(run.path / "trials")
+        files.make_folder(results_dir)
+        with _locked(results_dir):
+            number = 1 + max((run_order(path)[0] for path in results_dir.glob("*/*-r*")), default=0)
+            run = cls(results_dir / experiment.name / f"{stamp}-r{number:04}")
+            files.make_folder(run.path / "trials")
         run.lock()
         files.write(run.path / "experiment.toml", source)
         files.write_json(run.path / "environment.json", dict(environment or {}))
@@ -89,7 +94,7 @@ class Run:
         changed file), if its schedule cannot be continued, or if another process has locked it.
         """
         folder = results_dir / experiment.name
-        stored = sorted(path.parent for path in folder.glob("*/experiment.json"))
+        stored = sorted((path.parent for path in folder.glob("*/experiment.json")), key=run_order)
         if not stored:
             raise StoreProblem(
                 f"there is no run of {experiment.name} below {results_dir} to continue", "Leave out --resume"
@@ -124,8 +129,7 @@ class Run:
 
     def lock(self) -> None:
         """Lock the run against writes of other processes until this process ends. Raises StoreProblem."""
-        with files.store_errors(self.path):
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = _open_folder(self.path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -284,6 +288,31 @@ class Run:
         return value
 
 
+def run_order(path: Path) -> tuple[int, str]:
+    """Sorts the folders of runs, the newest last. The number decides, because the clock may have been stepped
+    back; runs of older versions have none.
+    """
+    number = re.fullmatch(r".*-r(\d+)", path.name)
+    return int(number[1]) if number else 0, path.name
+
+
+def _open_folder(path: Path) -> int:
+    """A descriptor of a folder, for a lock. Raises StoreProblem."""
+    with files.store_errors(path):
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Lock a folder against other processes within the context. Raises StoreProblem."""
+    descriptor = _open_folder(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _hash(stored: Any, experiment: Experiment) -> str:
     """SHA-256 of a stored experiment and its configuration files."""
     digest = hashlib.sha256(_canonical(stored))
@@ -312,7 +341,7 @@ def _suggest_run(path: Path) -> str:
     """The fix for a path that is not a run: names the newest run below or next to it."""
     folder = path if path.is_dir() else path.parent
     runs = [*folder.glob("*/experiment.json"), *folder.glob("*/*/experiment.json")]
-    newest = max((file.parent for file in runs), key=lambda run: run.name, default=None)
+    newest = max((file.parent for file in runs), key=run_order, default=None)
     return f"The newest run there is {newest}" if newest else "Give the folder that dbdyno compare printed"
 
 
