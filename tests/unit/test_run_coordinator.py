@@ -19,7 +19,7 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import pilot, progress
 from dbdyno.run.compare import compare
 from dbdyno.run.data_state import DataState
-from dbdyno.run.engine import Engine
+from dbdyno.run.engine import Command, Engine
 from dbdyno.run.failures import CannotRunProblem
 from dbdyno.run.preflight import preflight
 from dbdyno.run.sweep import sweep
@@ -249,7 +249,7 @@ def test_a_trial_that_the_engine_did_not_complete_runs_once_more(
     fallen = EngineProblem("the engine fell")
     run_engine = Engine.run
 
-    def fall(engine: Engine, command: str, *arguments: Any, **more: Any) -> Any:
+    def fall(engine: Engine, command: Command, *arguments: Any, **more: Any) -> Any:
         if command == "run" and next(kills, False):
             raise fallen
         return run_engine(engine, command, *arguments, **more)

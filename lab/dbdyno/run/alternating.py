@@ -68,13 +68,13 @@ def run_in_slices(
     reasons: dict[str, list[str]] = {name: [] for name in started}
     failures = {name: one for name, one in started.items() if isinstance(one, StartFailure)}
     contexts = {name: one for name, one in started.items() if not isinstance(one, StartFailure)}
-    for failure in failures.values():
-        if failure.failed_by == "harness":
+    for unready in failures.values():
+        if unready.failed_by == "harness":
             # The block runs again, so the others need not run now.
             for trial in trials:
-                reasons[trial.variant] += coordinator.fail_trials([trial], server_of(trial), failure)
+                reasons[trial.variant] += coordinator.fail_trials([trial], server_of(trial), unready)
             return reasons
-    server_failures = {name: failure.reason for name, failure in failures.items()}
+    server_failures = {name: one.reason for name, one in failures.items()}
     for point in dict.fromkeys(trial.point for trial in trials):
         members = [trial for trial in trials if trial.point == point]
         for trial in members:

@@ -29,7 +29,7 @@ POLL_S = 0.5
 def only_measurement(command: str, tell: Callable[[str], None], *, share: bool) -> Iterator[None]:
     """Wait until no other dbdyno measures on this machine, then keep others waiting within the context.
 
-    With `share`, do not wait. `command` is what others are told to wait for, and `tell` gets each message.
+    With `share`, do not wait. The messages of others name `command`; `tell` prints the messages of this one.
     """
     try:
         directory = _directory()
