@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import io
 import os
 import sys
 import traceback
@@ -18,8 +17,9 @@ import typer
 
 from dbdyno import __version__
 from dbdyno.commands.completion import words_to_complete
-from dbdyno.commands.formatting import discard_output, print_problem
+from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import was_interrupted
+from dbdyno.commands.streams import guard_streams
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
 
@@ -78,10 +78,6 @@ def _command(name: str) -> Callable[..., None]:
             # typer would exit without a message.
             print("dbdyno: interrupted", file=sys.stderr)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
-        except BrokenPipeError:
-            # typer would exit with 1, a result of the gate.
-            discard_output()
-            raise typer.Exit(ExitCode.DONE) from None
 
     return call
 
@@ -92,10 +88,11 @@ def _not_called() -> None:
 
 def main() -> None:
     """Run the command line and exit with its code. A problem that the user can fix has no traceback."""
-    # A terminal that cannot show a character gets a question mark instead of an error.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    with guard_streams():
+        _run_command_line()
+
+
+def _run_command_line() -> None:
     words = words_to_complete()
     arguments = sys.argv[1:] if words is None else words
     called = next((argument for argument in arguments if not argument.startswith("-")), None)
@@ -104,9 +101,6 @@ def main() -> None:
     except Problem as problem:
         print_problem(problem)
         sys.exit(problem.exit_code)
-    except BrokenPipeError:
-        discard_output()
-        sys.exit(ExitCode.DONE)
     except Exception as error:
         if was_interrupted():
             # A library that is interrupted while it loads may raise another error.

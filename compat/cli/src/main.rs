@@ -22,11 +22,12 @@ use system::PROGRAM;
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some((program, rest)) = emulated_program(&arguments) {
-        return if program == dbdyno_sysbench::NAME {
+        let code = if program == dbdyno_sysbench::NAME {
             sysbench::main(&rest)
         } else {
             slap::main(&program, &rest)
         };
+        return output::exit_code(code);
     }
     if let Some(command) = workload::find_command(&arguments) {
         return workload::main(command);

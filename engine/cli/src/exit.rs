@@ -5,7 +5,8 @@ use dbdyno_schema::record::EndReason;
 /// The plan is invalid.
 pub const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
-const ABORTED: u8 = 4;
+/// The command failed, or its output is incomplete.
+pub const ABORTED: u8 = 4;
 /// A signal ended the command.
 pub const INTERRUPTED: u8 = 130;
 

@@ -49,9 +49,11 @@ pub fn stop_handling() {
     }
 }
 
-/// Stops the run at the first signal. The next signal after its burst ends the process immediately.
+/// Stops the run at the first signal. The next signal after its burst ends the process immediately. If SIGHUP is ignored,
+/// as under nohup, it stays ignored.
 pub fn stop_on_signal(control: Control) -> io::Result<()> {
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let handled: &[i32] = if is_ignored(SIGHUP) { &[SIGINT, SIGTERM] } else { &[SIGINT, SIGTERM, SIGHUP] };
+    let signals = Signals::new(handled)?;
     watch_signals(signals, move |reason| control.stop(reason), |_| std::process::exit(INTERRUPTED.into()));
     Ok(())
 }
@@ -65,8 +67,7 @@ pub fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) {
 }
 
 fn handle_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result<()> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if ignores(&status, SIGINT) {
+    if is_ignored(SIGINT) {
         return Ok(());
     }
     let signals = Signals::new([SIGINT])?;
@@ -77,6 +78,11 @@ fn handle_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result
     // The handlers above usually end the process before this thread does.
     watch_signals(signals, stop, |signal| drop(signal_hook::low_level::emulate_default_handler(signal)));
     Ok(())
+}
+
+/// Whether this process ignores a signal.
+fn is_ignored(signal: i32) -> bool {
+    ignores(&std::fs::read_to_string("/proc/self/status").unwrap_or_default(), signal)
 }
 
 /// Whether a process ignores a signal, according to the text of its /proc/PID/status.

@@ -22,7 +22,7 @@ from rich.console import Console
 from dbdyno import judge
 from dbdyno.commands import comparison_output
 from dbdyno.commands.completion import Assignments, ExperimentFile, Profile
-from dbdyno.commands.formatting import discard_output, print_problem
+from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.gating import (
     MaxLoss,
     Undecided,
@@ -116,12 +116,7 @@ def _conclude(run: Run, experiment: Experiment, *, no_report: bool) -> VerdictFi
     """Judge the run, print the result and write the report. Raises StoreProblem."""
     with files.store_errors(run.path):
         verdict = judge.judge(run)
-    try:
-        comparison_output.show(run, experiment)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The report and the exit code are for others than the reader of standard output.
-        discard_output()
+    comparison_output.show(run, experiment)
     if no_report:
         print(f"run: {run.path}", file=sys.stderr)
     else:

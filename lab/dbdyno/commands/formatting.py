@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from dbdyno.problem import Problem
@@ -13,8 +12,3 @@ def print_problem(problem: Problem) -> None:
     print(f"dbdyno: {problem.text}", file=sys.stderr)
     if problem.fix:
         print(f"  {problem.fix}", file=sys.stderr)
-
-
-def discard_output() -> None:
-    """After a broken pipe: without this Python reports it again when it closes standard output."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

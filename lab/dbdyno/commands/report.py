@@ -17,7 +17,6 @@ import typer
 from dbdyno import report as reporting
 from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.commands.completion import stored_runs
-from dbdyno.commands.formatting import discard_output
 from dbdyno.commands.gating import (
     MaxLoss,
     Undecided,
@@ -68,13 +67,9 @@ def report(
         require_gate(experiment)
     if stored.judge_files() is None:
         judge(stored)
-    try:
-        _render(stored, format, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
-        # The document on standard output must be whole before the gate's sentences.
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The gate has the exit code, even if nobody reads the document.
-        discard_output()
+    _render(stored, format, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
+    # The document on standard output must be whole before the gate's sentences.
+    sys.stdout.flush()
     if max_loss_percent is not None:
         raise typer.Exit(_gate(stored, max_loss_percent, undecided))
 

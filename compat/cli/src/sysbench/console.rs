@@ -9,7 +9,6 @@ use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::log::{Level, Log};
 use dbdyno_sysbench::option_definition::OptionDefinition;
 use dbdyno_sysbench::settings::Settings;
-use signal_hook::consts::SIGPIPE;
 
 use crate::output;
 
@@ -24,7 +23,7 @@ pub(super) fn reserve_output() -> io::Result<()> {
 
 pub(super) fn print_report(text: &str) {
     match REPORT_OUTPUT.get() {
-        Some(mut output) => exit_on_closed_pipe(output.write_all(text.as_bytes())),
+        Some(mut output) => output::check(output.write_all(text.as_bytes())),
         None => print(text),
     }
 }
@@ -67,16 +66,10 @@ impl Console {
     }
 }
 
-/// Prints and flushes. If the pipe is closed, SIGPIPE ends the process; Rust ignores this signal by default.
+/// Prints and flushes.
 pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
-    exit_on_closed_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
-}
-
-fn exit_on_closed_pipe(result: io::Result<()>) {
-    if result.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-        let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
-    }
+    output::check(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
 /// Adds the options of a test to the command line, and prints the notes that this causes.
