@@ -36,8 +36,10 @@ MESSAGE = re.compile(r"^(error|dbdyno|warning): ", re.M)
 BROKEN = re.compile(r"Traceback|internal error|panicked|Aborted!|^\w+Error: ", re.M)
 # Progress lines, which are no messages, and what the message of a failed trial ends with.
 PROGRESS = re.compile(
-    r"^\[\d+/\d+\] .*transactions/s|^(Continue with|\d+ of \d+ trials|results in) |^done in "
+    r"^\[\d+/\d+\] .*transactions/s"
+    r"|^(Continue with:|[\d,]+ of [\d,]+|results in|run:|done in|block \d+, .*:) "
 )
+FINDING = re.compile(r"\b[PRD]\d\d\b")
 LEFT = re.compile(r"; (about )?[\d.]+ ?(ms|s|min|h)[\w. ]* left$")
 
 
@@ -72,7 +74,16 @@ class Observer:
             stack.callback(_kill, scene)
             if not scene.reach(cell.phase, REACH_S):
                 raise PhaseNotReached(f"{cell.name}: {_last(scene.lines)}")
-            return self._hit(fault, scene, existing, began)
+            result = self._hit(fault, scene, existing, began)
+            self._log(cell, scene)
+            return result
+
+    def _log(self, cell: Cell, scene: Scene) -> None:
+        """Keep everything that dbdyno printed after its last start."""
+        folder = self._folder / "logs"
+        folder.mkdir(exist_ok=True)
+        lines = [f"{at - scene.lines[0][0]:8.2f}  {text}\n" for at, text in scene.lines]
+        (folder / f"{cell.name}.log").write_text("".join(lines))
 
     def _scene(self, cell: Cell, stack: ExitStack) -> tuple[Scene, Sequence[Existing]]:
         results = self._folder / f"{cell.product}-{cell.kind}"
@@ -133,7 +144,7 @@ class Observer:
         return Result(
             outcome=outcome,
             why=why,
-            sees=_sees(after),
+            sees=_sees(after) or _findings(scene),
             exit_code=code,
             before=len(before),
             kept=kept,
@@ -255,6 +266,13 @@ def _kill(scene: Scene) -> None:
 
 def _last(lines: Sequence[tuple[float, str]]) -> str:
     return " / ".join(text for _, text in lines[-LINES_SHOWN:])
+
+
+def _findings(scene: Scene) -> list[str]:
+    """Findings on standard output, except that of too few blocks."""
+    path = scene.stdout_path()
+    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+    return [line.strip() for line in lines if FINDING.search(line) and "P15" not in line][:LINES_SHOWN]
 
 
 def _sees(after: Sequence[tuple[float, str]]) -> list[str]:

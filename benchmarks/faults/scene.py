@@ -64,9 +64,7 @@ class Scene:
         stdin = subprocess.DEVNULL
         if self.has_terminal:
             self.terminal, stdin = pty.openpty()
-        with Path(self.stdout if self.stdout.startswith("/") else self.results / self.stdout).open(
-            "wb"
-        ) as out:
+        with self.stdout_path().open("wb") as out:
             self.lab = subprocess.Popen(
                 command,
                 stdin=stdin,
@@ -84,6 +82,10 @@ class Scene:
         self.lines = []
         self._reader = threading.Thread(target=self._read, args=(self.lab,), daemon=True)
         self._reader.start()
+
+    def stdout_path(self) -> Path:
+        """The file of standard output."""
+        return self.results / self.stdout
 
     def _read(self, lab: subprocess.Popen[str]) -> None:
         assert lab.stderr is not None
