@@ -188,6 +188,8 @@ def _judge(fault: Fault, ending: _Ending) -> tuple[Outcome, str]:
         return (Outcome.LOST if ending.resume_failure else Outcome.RESUMED), ending.resume_failure
     if code < 0 or code not in set(ExitCode):
         return (Outcome.ENDS, "") if fault.ends_lab else (Outcome.FAULT, f"ended with status {code}")
+    if code in (ExitCode.WORSE, ExitCode.UNDECIDED):
+        return Outcome.FAULT, f"exit code {code}, which is a result of --max-loss"
     if code == 0:
         return Outcome.WENT_ON, ""
     if not fault.is_silent and not MESSAGE.search(text):

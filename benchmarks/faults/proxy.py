@@ -13,7 +13,7 @@ from typing import Literal
 # pass: forwards bytes. slow: each packet takes `SLOW_S` longer. drop: accepts connections and bytes, and
 # forwards none. cut: forwards half of the server's next packet and closes the connection.
 Mode = Literal["pass", "slow", "drop", "cut"]
-SLOW_S = 0.2
+SLOW_S = 0.02
 CHUNK = 1 << 16
 
 
