@@ -1,27 +1,25 @@
 """The wall clock is stepped by an hour, forwards and backwards, for dbdyno and the load generator.
 
-libfaketime changes what a process reads from the wall clock; the monotonic clock goes on, as in a real step.
-The servers, which dbdyno starts with an environment of its own, keep the true time.
+`clock_step.c` changes what a process reads from the wall clock; the monotonic clock goes on, as in a real
+step. The servers, which dbdyno starts with an environment of its own, keep the true time.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from .fault import Fault
 from .scene import Scene
 
-PLACES = ("/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1")
-
-
-def find_library() -> Path | None:
-    """libfaketime; None if it is not installed."""
-    return next((path for place in PLACES for path in Path("/").glob(place.removeprefix("/"))), None)
+SOURCE = Path(__file__).with_name("clock_step.c")
+STEP_S = 3600
 
 
 def _missing() -> str:
-    return "" if find_library() else "needs libfaketime"
+    return "" if shutil.which("cc") else "needs a C compiler"
 
 
 def _offset_file(scene: Scene) -> Path:
@@ -29,31 +27,27 @@ def _offset_file(scene: Scene) -> Path:
 
 
 def _use_library(scene: Scene) -> None:
-    _offset_file(scene).write_text("+0\n")
-    scene.environment |= {
-        "LD_PRELOAD": str(find_library()),
-        "FAKETIME_TIMESTAMP_FILE": str(_offset_file(scene)),
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "FAKETIME_NO_CACHE": "1",
-    }
+    library = scene.results / "clock_step.so"
+    subprocess.run(["cc", "-O", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
+    _write(scene, 0)
+    scene.environment |= {"LD_PRELOAD": str(library), "DBDYNO_FAULTS_CLOCK": str(_offset_file(scene))}
 
 
-def _step(offset: str) -> Callable[[Scene], None]:
-    def inject(scene: Scene) -> None:
-        replacement = _offset_file(scene).with_suffix(".new")
-        replacement.write_text(f"{offset}\n")
-        replacement.rename(_offset_file(scene))
+def _write(scene: Scene, offset_s: int) -> None:
+    """Change the mapped file in place."""
+    path = _offset_file(scene)
+    path.touch()
+    with path.open("r+b") as file:
+        file.write(offset_s.to_bytes(8, "little", signed=True))
 
-    return inject
+
+def _step(offset_s: int) -> Callable[[Scene], None]:
+    return lambda scene: _write(scene, offset_s)
 
 
 FAULTS = [
     Fault(
-        f"clock-{name}",
-        f"the clock is set {text} by an hour",
-        _step(offset),
-        before=_use_library,
-        missing=_missing,
-    )
-    for name, text, offset in (("forward", "forward", "+3600"), ("back", "back", "-3600"))
+        "clock-forward", "the clock is set forward by an hour", _step(STEP_S), _use_library, missing=_missing
+    ),
+    Fault("clock-back", "the clock is set back by an hour", _step(-STEP_S), _use_library, missing=_missing),
 ]
