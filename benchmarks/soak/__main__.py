@@ -111,10 +111,12 @@ def _watch(
             if killer is not None:
                 killer.start()
         if engine is not None:
+            rates += reader.read(events)
+        # Before that, connections are opened.
+        if engine is not None and rates:
             own.sample()
             engine.sample()
-            rates += reader.read(events)
-        time.sleep(SAMPLE_S if engine is not None else 0.2)
+        time.sleep(SAMPLE_S if rates else 0.2)
     if killer is not None:
         killer.close()
     return [one for one in (own, engine) if one is not None]
