@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -339,3 +340,13 @@ def test_what_we_have_started_is_not_foreign(tmp_path: Path) -> None:
     assert named[NAME] > 0.1
     assert NAME not in {one["name"] for one in without["processes"]}
     assert beside["share"] - without["share"] > named[NAME] - 0.1
+
+
+def test_without_file_handles_there_is_no_reading() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        reading = ForeignMeter(online_cpus(), {os.getpid()}).read()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert reading is None

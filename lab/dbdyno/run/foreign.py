@@ -99,9 +99,16 @@ class ForeignMeter:
         self.proxies = frozenset(proxies)
 
     def read(self) -> Reading | None:
-        """Read the counters now; None if the kernel does not show every CPU of the set."""
+        """Read the counters now; None if they cannot be read, or the kernel does not show every CPU of the
+        set.
+        """
         processes: dict[int, _Process] = {}
-        for name in os.listdir(usage.PROC):  # noqa: PTH208 — faster than thousands of Path objects.
+        try:
+            names = os.listdir(usage.PROC)  # noqa: PTH208 — faster than thousands of Path objects.
+        except OSError:
+            # For example without a free file handle.
+            return None
+        for name in names:
             if name.isdecimal():
                 # A process may end between listing and reading.
                 with suppress(OSError, ValueError, IndexError):
