@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -218,6 +219,19 @@ def test_help_lists_the_same_options(sides: tuple[Side, Side], test: str) -> Non
     defaults = r"s/^\(  --[^ ]* *\)[^ ].*\( \[[^[]*\]\)$/\1\2/"
     described = rf"sed '{defaults}; s/^\(  --file-test-mode=STRING *\).*/\1/'"
     same(sides, Case("help", f"sysbench {test} help | {described}"))
+
+
+def test_thousands_of_threads_need_little_memory(sides: tuple[Side, Side]) -> None:
+    """Their histograms took 1.1 GB, and clearing that memory took as long as a run of a second."""
+    peaks = []
+    for side in sides:
+        command = [str(side.folder / "sysbench"), "cpu", "run", "--threads=3000", "--events=1"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        peaks.append(usage.ru_maxrss)
+    assert peaks[1] < 4 * peaks[0]
 
 
 def test_a_forced_end_leaves_nothing_behind(sides: tuple[Side, Side]) -> None:

@@ -2,6 +2,7 @@
 //!
 //! The bucket limits are those of `dbdyno_schema::histogram`; a test compares the two.
 
+use dbdyno_load::Nanos;
 pub use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::histogram::{HIGHEST_US, SIGNIFICANT_DIGITS, bucket_lower_us};
 use hdrhistogram::Histogram as Hdr;
@@ -30,12 +31,22 @@ pub struct LatencySummary {
 
 impl Default for Histogram {
     fn default() -> Self {
-        let hdr = Hdr::new_with_bounds(1, HIGHEST_US, SIGNIFICANT_DIGITS).expect("constant bounds are valid");
-        Self { hdr, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+        Self::with_digits(SIGNIFICANT_DIGITS)
     }
 }
 
 impl Histogram {
+    /// A histogram that needs 4 KB instead of 180, and whose values are exact only to one significant digit. Sum, minimum and
+    /// maximum are exact.
+    pub fn coarse() -> Self {
+        Self::with_digits(1)
+    }
+
+    fn with_digits(digits: u8) -> Self {
+        let hdr = Hdr::new_with_bounds(1, HIGHEST_US, digits).expect("constant bounds are valid");
+        Self { hdr, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+
     /// Counts one value, rounded to the nearest microsecond. Truncation would bias the means of buckets downwards.
     #[inline]
     pub fn record_ns(&mut self, value_ns: u64) {
@@ -67,6 +78,13 @@ impl Histogram {
         (self.sum_ns, self.min_ns, self.max_ns) = (0, u64::MAX, 0);
         taken
     }
+}
+
+/// The buckets of durations.
+pub(crate) fn buckets_of(lengths: impl Iterator<Item = Nanos>) -> Buckets {
+    let mut histogram = Histogram::default();
+    lengths.for_each(|length| histogram.record_ns(length));
+    histogram.take().buckets
 }
 
 impl LatencySummary {
@@ -106,5 +124,17 @@ mod tests {
         assert_eq!(taken.buckets.0, [(1, 2), (2, 1), (bucket_lower_us(5_000), 1)]);
         assert_eq!((taken.sum_us, taken.min_us, taken.max_us), (5_004.0, Some(1.0), Some(5_000.0)));
         assert_eq!(histogram.take(), LatencySummary::default());
+    }
+
+    #[test]
+    fn a_coarse_histogram_is_small_and_its_sums_are_exact() {
+        let mut histogram = Histogram::coarse();
+        assert!(histogram.hdr.distinct_values() * 8 < 4096, "{} buckets", histogram.hdr.distinct_values());
+        for value_ns in [1_000_000, 5_050_000, 5_100_000] {
+            histogram.record_ns(value_ns);
+        }
+        let taken = histogram.take();
+        assert_eq!(taken.buckets.0.iter().map(|&(_, count)| count).sum::<u64>(), 3);
+        assert_eq!((taken.sum_us, taken.min_us, taken.max_us), (11_150.0, Some(1_000.0), Some(5_100.0)));
     }
 }

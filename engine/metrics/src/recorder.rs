@@ -7,7 +7,7 @@ use dbdyno_schema::record::{Accounting, Counts, ErrorClass, StatementClass, User
 
 use crate::completed::{Event, Statement};
 use crate::extras::{ExtraCounters, ExtraCounts};
-use crate::histogram::Histogram;
+use crate::histogram::{self, Histogram};
 use crate::outstanding::OutstandingEvents;
 use crate::spans::{ClosedSpans, DrainedEvents, count_error};
 
@@ -54,6 +54,15 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder for a workload with `kinds` statement kinds, with the spans of `timeline`.
     pub fn new(timeline: Timeline, kinds: usize, open_loop: bool) -> Self {
+        Self::create(timeline, kinds, open_loop, Histogram::default)
+    }
+
+    /// A recorder without statements that needs little memory: its latencies have one significant digit.
+    pub fn coarse(timeline: Timeline, open_loop: bool) -> Self {
+        Self::create(timeline, 0, open_loop, Histogram::coarse)
+    }
+
+    fn create(timeline: Timeline, kinds: usize, open_loop: bool, histogram: fn() -> Histogram) -> Self {
         Self {
             span_end: timeline.next_span_end(0),
             timeline,
@@ -62,13 +71,13 @@ impl Recorder {
             window_start: 0,
             tick_events: 0,
             counts: Counts::default(),
-            latency: Histogram::default(),
-            service: open_loop.then(Histogram::default),
+            latency: histogram(),
+            service: open_loop.then(histogram),
             kinds: vec![KindCounters::default(); kinds],
             accounting: Accounting::default(),
             outstanding: OutstandingEvents::default(),
             dropped: Vec::new(),
-            drained: Histogram::default(),
+            drained: histogram(),
             extras: None,
             users: 0,
             closed: Vec::new(),
@@ -285,16 +294,10 @@ impl Recorder {
         if self.service.is_none() {
             return DrainedEvents::default();
         }
-        let censored = buckets_of(self.outstanding.running_due_times().map(|due| end.saturating_sub(due)));
+        let censored =
+            histogram::buckets_of(self.outstanding.running_due_times().map(|due| end.saturating_sub(due)));
         DrainedEvents { latency: self.drained.take(), censored }
     }
-}
-
-/// A histogram of durations.
-fn buckets_of(lengths: impl Iterator<Item = Nanos>) -> Buckets {
-    let mut histogram = Histogram::default();
-    lengths.for_each(|length| histogram.record_ns(length));
-    histogram.take().buckets
 }
 
 #[cfg(test)]
@@ -373,7 +376,7 @@ mod tests {
         assert_eq!(phases[0].accounting, accounting(5, 1, 80 + 70 + 10));
         assert_eq!(phases[1].accounting, accounting(4, 0, 370 + 310 + 250));
         // At 100 ms, the dropped event had been due for 5 ms. At the end of the run, only queued events are censored yet.
-        let ms = |lengths: &[u64]| buckets_of(lengths.iter().map(|length| length * MS));
+        let ms = |lengths: &[u64]| histogram::buckets_of(lengths.iter().map(|length| length * MS));
         assert_eq!(phases[0].censored, ms(&[80, 70, 10, 5]));
         assert_eq!(phases[1].censored, ms(&[310, 250]));
         let spans: Vec<_> = closed.iter().filter_map(|(_, closed)| closed.interval.as_ref()).collect();
@@ -392,7 +395,7 @@ mod tests {
         recorder.complete_event(1, event(350 * MS, 450 * MS));
         let drained = recorder.take_drained_events();
         assert_eq!(drained.latency.max_us, Some(100_000.0));
-        assert_eq!(drained.censored, buckets_of([100 * MS].into_iter()));
+        assert_eq!(drained.censored, histogram::buckets_of([100 * MS].into_iter()));
     }
 
     #[test]

@@ -40,8 +40,9 @@ pub(super) struct ThreadSpan {
 
 impl Meter {
     pub(super) fn new(timeline: &Timeline, extra_counts: &ExtraCounts, number: u64, open_loop: bool) -> Self {
+        // Thousands of threads have a meter each, and the reports use only the extra counts.
         let recorder =
-            Recorder::new(timeline.clone(), 0, open_loop).with_extra_counts(extra_counts, &[number]);
+            Recorder::coarse(timeline.clone(), open_loop).with_extra_counts(extra_counts, &[number]);
         let counters = Counters {
             recorder,
             io: IoCounts::default(),

@@ -5,8 +5,8 @@ use dbdyno_load::timeline::SpanEnd;
 use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::Accounting;
 
-use super::{KindCounters, Recorder, buckets_of};
-use crate::histogram::Histogram;
+use super::{KindCounters, Recorder};
+use crate::histogram::{Histogram, buckets_of};
 use crate::spans::{ClosedSpans, PhaseAccounting, Span, StatementSummary, Window};
 
 impl Recorder {
