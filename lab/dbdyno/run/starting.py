@@ -18,7 +18,7 @@ from dbdyno.run.data_state import DataState
 from dbdyno.run.failures import StartFailure
 from dbdyno.servers import open_server
 from dbdyno.servers.products.declaration import read_declaration
-from dbdyno.servers.server import Description, Server, ServerProblem, combine_problems
+from dbdyno.servers.server import Description, MachineProblem, Server, ServerProblem, combine_problems
 from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import StoreProblem
@@ -94,8 +94,8 @@ class GroupServers:
     def start(self, trial: Trial) -> Context | StartFailure:
         """Start the server of a trial's group, with its data, in its slot, and check it.
 
-        A server that does not get ready is stopped again. Raises Stopped, StoreProblem, and Problem for a
-        mistake of the user, which the first start of a variant shows.
+        A server that does not get ready is stopped again. Raises Stopped, StoreProblem, and at the first
+        start of a variant Problem for a mistake of the user: one of USAGE, or one with a server that answers.
         """
         server = self.of(trial)
         try:
@@ -103,10 +103,12 @@ class GroupServers:
         except StoreProblem:
             raise
         except Problem as problem:
-            is_first = (trial.variant, trial.workload) not in self._first_descriptions
-            if is_first and problem.exit_code == ExitCode.USAGE:
-                raise
             failure = StartFailure.of(problem, server)
+            is_first = (trial.variant, trial.workload) not in self._first_descriptions
+            is_around = isinstance(problem, MachineProblem)
+            is_reported = failure.failed_by == "harness" and not is_around
+            if is_first and (is_reported or problem.exit_code == ExitCode.USAGE):
+                raise
             with self._coordinator.tolerating_failed(server):
                 server.stop(clean=False)
             return failure
