@@ -12,7 +12,7 @@ from .fault import WITH_ENGINE, Fault
 from .scene import Scene
 
 # Memory that a process may still get after the limit is set.
-SPARE_BYTES = 1 << 20
+SPARE_BYTES = 4 << 20
 
 
 def _limit_handles(process: psutil.Process) -> None:

@@ -58,7 +58,8 @@ class Scene:
     def start(self, *arguments: str) -> None:
         """Start `dbdyno compare`."""
         command = [sys.executable, "-m", "dbdyno", "compare", str(self.experiment)]
-        command += ["--results", str(self.results), *arguments]
+        # Faults do not need a quiet machine.
+        command += ["--results", str(self.results), "--share-machine", *arguments]
         self.environment["PYTHONPATH"] = str(ROOT / "lab")
         self.known = self.known if "--resume" in arguments else set(self._runs())
         stdin = subprocess.DEVNULL

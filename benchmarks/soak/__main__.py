@@ -66,7 +66,13 @@ def _soak(product: str, options: argparse.Namespace) -> list[str]:
         secret.chmod(0o600)
         url = f"{address.protocol}://{address.user}@{address.host}:{address.port}/{address.database}"
         command = [sys.executable, "-m", "dbdyno", "run", "oltp_point_select", "--target", url]
-        command += ["--connections", str(options.connections), "--time", f"{options.minutes * 60:g}s"]
+        command += [
+            "--connections",
+            str(options.connections),
+            "--share-machine",
+            "--time",
+            f"{options.minutes * 60:g}s",
+        ]
         command += [
             "--tables",
             str(TABLES),
