@@ -67,6 +67,8 @@ class ServerPool:
         self._stack = ExitStack()
         self._workspace = self._stack.enter_context(closing(Workspace.open(folder / "existing")))
         self._servers: dict[str, list[Existing]] = {}
+        # Numbers their names.
+        self._started = 0
 
     def pair(self, product: str) -> list[Existing]:
         """Two running servers without tables."""
@@ -85,7 +87,8 @@ class ServerPool:
         return servers
 
     def _start(self, product: str) -> Existing:
-        name = f"existing-{product}-{len(self._servers[product]) + 1}"
+        self._started += 1
+        name = f"existing-{product}-{self._started}"
         spec = ServerSpec(
             product=cast("Product", product),
             basedir=MYSQL if product == "mysql" else None,
