@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from .cells import KINDS, PHASES, PRODUCTS, Cell, Outcome, Result
@@ -16,6 +17,8 @@ SHORT = {
     Outcome.FAULT: "**fault of dbdyno**",
 }
 WIDTH = 240
+# Findings about short trials on a busy machine, with or without a fault.
+NOISE = re.compile(r"(warning|warn|note) (P11|P14|P15|R01|D01|D03|D06)\b")
 
 
 def table(results: Mapping[Cell, Result], extra: Sequence[str] = ()) -> str:
@@ -77,7 +80,7 @@ def _details(results: Mapping[Cell, Result]) -> Iterator[str]:
     )
     for cell in sorted(results, key=_place):
         one = results[cell]
-        said = _escape(" / ".join(one.sees)) or "nothing"
+        said = _escape(" / ".join(line for line in one.sees if not NOISE.match(line))) or "nothing"
         if one.outcome.is_forbidden:
             said = f"**{one.outcome}**: {_escape(one.why)}. {said}"
         code = "none" if one.exit_code is None else str(one.exit_code)
