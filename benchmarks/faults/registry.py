@@ -20,6 +20,11 @@ SAMPLED = "the same code as for MariaDB; measured in the phase measure"
 COMMAND_ALSO = ("rehearse", "restore")
 
 
+def sample_phase(fault: Fault) -> str:
+    """The phase in which a fault is measured for every product."""
+    return SAMPLE if SAMPLE not in fault.never else next(one for one in PHASES if one not in fault.never)
+
+
 def reason(cell: Cell) -> str:
     """Why a cell is not measured; empty if it is."""
     fault = FAULTS[cell.fault]
@@ -29,7 +34,7 @@ def reason(cell: Cell) -> str:
         return "the image of the tests is MariaDB's"
     if never := fault.never.get(cell.kind) or fault.never.get(cell.phase):
         return never
-    sample = SAMPLE if SAMPLE not in fault.never else next(one for one in PHASES if one not in fault.never)
+    sample = sample_phase(fault)
     if cell.product != "mariadb" and cell.phase != sample:
         return SAMPLED
     if cell.kind == "command" and cell.phase not in (sample, *COMMAND_ALSO):

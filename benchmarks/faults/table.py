@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from .cells import KINDS, PHASES, PRODUCTS, Cell, Outcome, Result
-from .registry import FAULTS, cells, reason
+from .registry import FAULTS, cells, reason, sample_phase
 
 SHORT = {
     Outcome.ENDS: "ends",
@@ -23,7 +23,7 @@ NOISE = re.compile(r"(warning|warn|note) (P11|P14|P15|R01|D01|D03|D06)\b")
 
 def table(results: Mapping[Cell, Result], extra: Sequence[str] = ()) -> str:
     """All tables in Markdown."""
-    return "\n".join([*_summary(results), "", *_overviews(results), *_details(results), *extra])
+    return "\n".join([*_summary(results), "", *_faults(), *_overviews(results), *_details(results), *extra])
 
 
 def _summary(results: Mapping[Cell, Result]) -> Iterator[str]:
@@ -39,21 +39,42 @@ def _summary(results: Mapping[Cell, Result]) -> Iterator[str]:
     )
 
 
+def _faults() -> Iterator[str]:
+    yield from ("| fault | what happens |", "|---|---|")
+    yield from (f"| `{name}` | {fault.text} |" for name, fault in FAULTS.items())
+    yield ""
+
+
 def _overviews(results: Mapping[Cell, Result]) -> Iterator[str]:
-    """A matrix of faults and phases for each kind and product that has a measured cell."""
+    """A matrix of faults and phases for each kind of server on MariaDB, and one of the other products."""
     notes: dict[str, str] = {}
+    main, *others = PRODUCTS
     for kind in KINDS:
-        for product in PRODUCTS:
-            own = {cell: one for cell, one in results.items() if (cell.kind, cell.product) == (kind, product)}
-            if not own:
-                continue
-            yield from (f"### {kind}, {product}", "", f"| fault | {' | '.join(PHASES)} |")
-            yield "|---" * (len(PHASES) + 1) + "|"
-            for name in FAULTS:
-                row = [Cell(name, phase, kind, product) for phase in PHASES]
-                yield f"| `{name}` | {' | '.join(_entry(cell, own.get(cell), notes) for cell in row)} |"
-            yield ""
+        rows = [[Cell(name, phase, kind, main) for phase in PHASES] for name in FAULTS]
+        yield from _matrix(f"{main}, kind {kind}", PHASES, rows, results, notes)
+    pairs = [(kind, product) for kind in KINDS[:2] for product in others]
+    columns = [f"{product}, {kind}" for kind, product in pairs]
+    rows = [
+        [Cell(name, sample_phase(FAULTS[name]), kind, product) for kind, product in pairs] for name in FAULTS
+    ]
+    yield from _matrix("other products, in the phase measure", columns, rows, results, notes)
     yield from (f"({mark}) {text}.  " for text, mark in notes.items())
+    yield ""
+
+
+def _matrix(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    results: Mapping[Cell, Result],
+    notes: dict[str, str],
+) -> Iterator[str]:
+    """A row for each fault; `notes` gets a mark for each reason why a cell is not measured."""
+    yield from (f"### {title}", "", f"| fault | {' | '.join(columns)} |")
+    yield "|---" * (len(columns) + 1) + "|"
+    for cells_of_fault in rows:
+        entries = " | ".join(_entry(cell, results.get(cell), notes) for cell in cells_of_fault)
+        yield f"| `{cells_of_fault[0].fault}` | {entries} |"
     yield ""
 
 
