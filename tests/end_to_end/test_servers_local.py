@@ -333,6 +333,55 @@ time.sleep(60)
         assert not list((workspace.base / "servers").iterdir())
 
 
+@pytest.mark.parametrize("product", ["mariadb", "postgresql"])
+def test_nothing_that_an_installer_starts_outlives_the_command(results: Path, product: str) -> None:
+    code = f"""
+from pathlib import Path
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.workspace import Workspace
+variant = Variant(name="orphan", server=ServerSpec(product={product!r}))
+server = LocalServer(variant, Workspace.open(Path({str(results / "installers")!r})), None)
+server.restore()
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    place = str(results / "installers")
+
+    def started() -> list[psutil.Process]:
+        words = ("mariadbd", "postgres --")
+        return [one for one, line in processes_in(place) if any(word in line for word in words)]
+
+    with subprocess.Popen([sys.executable, "-c", code], env=environment) as lab:
+        try:
+            wait_until(lambda: bool(started()))
+            # It does not end by itself, because its input has ended.
+            for one in started():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.suspend()
+        finally:
+            lab.kill()
+    wait_until(lambda: not processes_in(place))
+    with closing(Workspace.open(results / "installers")) as workspace:
+        assert not list((workspace.base / "servers").iterdir())
+
+
+def processes_in(place: str) -> list[tuple[psutil.Process, str]]:
+    """The processes that run in a folder below `place`, with their command lines."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cwd().startswith(place):
+                found.append((process, " ".join(process.cmdline())))
+    return found
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_full_disk_is_told_before_it_happens(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dbdyno.servers.kinds.local.WORKING_BYTES", 10**15)
     server = LocalServer(variant("full"), workspace, None)

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -215,3 +216,29 @@ def test_a_user_namespace_needs_a_user_for_servers() -> None:
     answer = subprocess.run(namespace, capture_output=True, text=True, check=False, timeout=60)
     assert answer.returncode == 1
     assert "ServerProblem: dbdyno runs as root of a user namespace without the user " in answer.stderr
+
+
+def test_a_directory_is_empty_when_nothing_of_a_killed_run_writes_to_it(results: Path) -> None:
+    with closing(Workspace.open(results / "writers")) as workspace:
+        directory = workspace.server_directory("it")
+        with start_writer(directory).open() as log, subprocess.Popen(["sleep", "60"], stdin=log) as reader:
+            workspace.empty_directory(directory)
+            assert list(directory.iterdir()) == []
+            assert reader.poll() is None
+            reader.kill()
+    # The lock file of a killed run, which nobody holds.
+    directory.with_suffix(".lock").touch()
+    directory.mkdir()
+    start_writer(directory)
+    Workspace.open(results / "writers").close()
+    time.sleep(0.05)
+    assert not list(directory.parent.iterdir())
+
+
+def start_writer(directory: Path) -> Path:
+    """Start a process of another session that writes new files all the time. Returns its log."""
+    loop = f"while :; do echo > {directory}/$RANDOM; sleep 0.001; done"
+    log = directory / "error.log"
+    with log.open("ab") as file:
+        subprocess.run(["setsid", "--fork", "bash", "-c", loop], stdout=file, check=True)
+    return log

@@ -29,6 +29,7 @@ import psutil
 
 from dbdyno.servers.account import ServerUser, server_user
 from dbdyno.servers.server import MachineProblem, ServerProblem
+from dbdyno.servers.writers import end_writers
 
 # File systems that production databases do not use: in memory, or a union of file systems.
 UNUSUAL_FILESYSTEMS = {
@@ -175,8 +176,12 @@ class Workspace:
         return True
 
     def empty_directory(self, directory: Path) -> None:
-        """Empty a server's directory, or create it. Raises ServerProblem."""
-        shutil.rmtree(directory, ignore_errors=True)
+        """Empty a server's directory, or create it. Nothing of an earlier run writes to it. Raises
+        ServerProblem.
+        """
+        if directory.exists():
+            end_writers(directory)
+            shutil.rmtree(directory, ignore_errors=True)
         try:
             directory.mkdir(mode=0o700)
         except OSError as error:
@@ -255,6 +260,7 @@ class Workspace:
         for path in sorted(servers.glob("*.lock")):
             lock = Lock(path)
             if lock.acquire(wait=False):
+                end_writers(path.with_suffix(""))
                 shutil.rmtree(path.with_suffix(""), ignore_errors=True)
                 path.unlink(missing_ok=True)
             lock.release()

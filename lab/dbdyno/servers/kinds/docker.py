@@ -92,7 +92,7 @@ class DockerServer(LocalServer):
         # Connections come from the bridge's address; the port is published only on loopback.
         return Place(directory, socket, port, admin_port, listen_address="0.0.0.0", client_address="%")  # noqa: S104
 
-    def _spawn(self, command: Sequence[str]) -> Container:
+    def _spawn(self, command: Sequence[str], *, installs: bool) -> Container:  # noqa: ARG002 — a container ends whole.
         place, spec = self._place, self._spec
         user = self._workspace.user
         passwd = place.directory / "passwd"

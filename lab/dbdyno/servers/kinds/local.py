@@ -153,9 +153,10 @@ class LocalServer(PrivateServer):
         """Create an empty data directory, with the options that determine the file format."""
         self._make_directory(self._place.data)
         command = self._product.init_command(self._binaries, self._place, self._declared.init_options())
-        self._launch(command)
+        self._launch(command, installs=True)
         assert self._process is not None, "just launched"
         status = self._process.wait()
+        process.kill_group(self._process)
         self._process = None
         if status != 0:
             raise self._diagnose(status)
@@ -223,14 +224,14 @@ class LocalServer(PrivateServer):
             path.write_text(text)
             self._workspace.user.own(path, 0o600)
 
-    def _launch(self, command: Sequence[str]) -> None:
+    def _launch(self, command: Sequence[str], *, installs: bool = False) -> None:
         self._place.log.touch(mode=0o600)
         self._workspace.user.own(self._place.log, 0o600)
         self._log_start = self._place.log.stat().st_size
-        self._process = self._spawn(command)
+        self._process = self._spawn(command, installs=installs)
         self._usage = Usage(self._process.pid)
 
-    def _spawn(self, command: Sequence[str]) -> process.Child:
+    def _spawn(self, command: Sequence[str], *, installs: bool) -> process.Child:
         """Start one of the server's programs as its user, on its CPUs."""
         return process.start(
             command,
@@ -238,6 +239,7 @@ class LocalServer(PrivateServer):
             cpus=self._spec.cpus,
             directory=self._place.directory,
             output=self._place.log,
+            installs=installs,
         )
 
     def _wait_until_ready(self, admin: AdminConnection) -> None:

@@ -5,6 +5,7 @@ This module needs Linux, for parent-death signals, CPU sets and /proc.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -44,6 +45,10 @@ class Child(Protocol):
 # `prctl` option from <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
 
+# Runs an installer, which starts other programs. The shell leads their process group; at SIGTERM, which the
+# kernel sends when dbdyno ends, it kills the group.
+_AS_GROUP = ("/bin/sh", "-c", 'trap "kill -KILL 0" TERM; "$@" & wait "$!"', "sh")
+
 # Loaded before any fork, because a child must not import or open anything between fork and exec.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -71,14 +76,20 @@ def open_files_max() -> int:
 
 
 def start(
-    arguments: Sequence[str], *, user: ServerUser, cpus: str | None, directory: Path, output: Path
+    arguments: Sequence[str],
+    *,
+    user: ServerUser,
+    cpus: str | None,
+    directory: Path,
+    output: Path,
+    installs: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start a program as `user` on `cpus`, with its output in the file `output`.
 
-    The kernel sends the child SIGKILL when the thread that called this function ends for any reason, so call
-    it from a thread that lives as long as the server should. CPUs are set before exec, because servers derive
-    settings from the number of CPUs. The child leads its own session: Ctrl-C reaches only dbdyno, which then
-    stops the server.
+    The kernel sends the child SIGKILL when the thread that called this function ends for any reason, so
+    call it from a thread that lives as long as the server should. If the program `installs`, all processes
+    that it has started are killed too. CPUs are set before exec, because servers derive settings from the
+    number of CPUs. The child leads its own session: Ctrl-C reaches only dbdyno, which then stops the server.
 
     Raises ServerProblem when this machine lacks one of the CPUs.
     """
@@ -89,7 +100,10 @@ def start(
             f"it has {format_cpus(online_cpus())}",
             "choose CPUs of this machine",
         )
-    prepare = _before_exec(os.getpid(), requested)
+    program = arguments[0]
+    if installs:
+        arguments = [*_AS_GROUP, *arguments]
+    prepare = _before_exec(os.getpid(), requested, signal.SIGTERM if installs else signal.SIGKILL)
     try:
         with output.open("ab") as file:
             return subprocess.Popen(
@@ -106,27 +120,27 @@ def start(
             )
     except subprocess.SubprocessError as error:
         raise ServerProblem(
-            f"{arguments[0]} could not be started on CPUs {format_cpus(requested)}; this process may use "
+            f"{program} could not be started on CPUs {format_cpus(requested)}; this process may use "
             f"{format_cpus(_CPUS_AT_START)}",
             "choose server.cpus among those",
         ) from error
 
 
-def die_with_parent(parent: int) -> None:
-    """Called in a child before exec: the kernel then kills the child when the thread that started it ends.
+def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
+    """Called in a child before exec: the kernel then sends it a signal when the thread that started it ends.
 
     `parent` is the id of the parent process; if it has already ended, the child exits.
     """
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _LIBC.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def _before_exec(parent: int, cpus: frozenset[int]) -> Callable[[], None]:
+def _before_exec(parent: int, cpus: frozenset[int], number: int) -> Callable[[], None]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
     def prepare() -> None:
-        die_with_parent(parent)
+        die_with_parent(parent, number)
         os.sched_setaffinity(0, cpus)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         # A core file of a server with a large buffer pool would fill the experiment's disk.
@@ -147,7 +161,8 @@ def _environment() -> dict[str, str]:
 
 
 def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: float) -> float:
-    """Stop or kill the process, wait until it ends, and return how many seconds that took.
+    """Stop or kill the process, wait until it ends, and return how many seconds that took. Then kill the rest
+    of its process group.
 
     `number` is the signal to send; the default is SIGTERM for a clean stop and SIGKILL otherwise. If a clean
     stop takes longer than `timeout_s`, the process is killed and ServerProblem is raised.
@@ -164,4 +179,14 @@ def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: fl
             raise ServerProblem(
                 f"process {process.pid} did not stop within {timeout_s:g} s and was killed", exit_code=4
             ) from error
+    finally:
+        kill_group(process)
     return time.monotonic() - began
+
+
+def kill_group(leader: Child) -> None:
+    """Kill what an ended process that `start` has started has left in its process group."""
+    # A group keeps its number from other processes while it has members.
+    if isinstance(leader, subprocess.Popen):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader.pid, signal.SIGKILL)
