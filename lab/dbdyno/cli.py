@@ -9,6 +9,7 @@ import errno
 import functools
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Collection
@@ -39,6 +40,8 @@ COMMANDS = {
 }
 # If this environment variable is not empty, an internal error prints its traceback.
 TRACEBACK_VARIABLE = "DBDYNO_TRACEBACK"
+# URLs in an argument, and a whole argument that may be a URL without a scheme.
+_URL = re.compile(r"\w+://[^\s'\"]+|^[^\s'\"=]+@[^\s'\"]*$")
 
 
 def _version(requested: bool) -> None:
@@ -98,6 +101,8 @@ def _run_command_line() -> None:
     arguments = sys.argv[1:] if words is None else words
     called = next((argument for argument in arguments if not argument.startswith("-")), None)
     try:
+        if words is None:
+            _refuse_passwords(arguments)
         app([called])(prog_name="dbdyno")
     except Problem as problem:
         print_problem(problem)
@@ -123,6 +128,24 @@ def _exhausted_resource(error: Exception) -> str:
     if isinstance(error, MemoryError) or number == errno.ENOMEM or str(error) == "can't start new thread":
         return "memory or threads (ulimit -v, ulimit -u)"
     return ""
+
+
+def _refuse_passwords(arguments: list[str]) -> None:
+    """Refuse arguments with a server's password, because messages and stored runs quote arguments. Raises
+    Problem.
+    """
+    suspicious = [argument for argument in arguments if "@" in argument or "://" in argument]
+    # The parser of the target has its own message.
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if argument not in suspicious or before == "--target" or argument.startswith("--target="):
+            continue
+        from dbdyno.experiment.server import has_password  # noqa: PLC0415 — slow, and rarely needed.
+
+        if any(has_password(url) for url in _URL.findall(argument)):
+            raise Problem(
+                "an argument contains a password (user:password@host), which every user here can read",
+                "Leave it out of the URL; put it into the variable DBDYNO_PASSWORD, or into a file",
+            )
 
 
 def _report_internal_error(error: Exception) -> None:

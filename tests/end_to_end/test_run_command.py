@@ -354,7 +354,11 @@ def test_all_wrong_options_are_told_at_once(running: Running) -> None:
 
 
 def test_a_wrong_password(running: Running) -> None:
-    refused(running.run("oltp_point_select", password="nope"), 3, "access denied for user", "DBDYNO_PASSWORD")
+    refused(
+        running.run("oltp_point_select", password="nope"),
+        3,
+        "access denied for user 'dbdyno' with the password from the environment variable DBDYNO_PASSWORD",
+    )
     assert list(running.results.glob("*/*/experiment.json")) == []
 
 

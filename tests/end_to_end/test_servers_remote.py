@@ -11,7 +11,7 @@ from tests.end_to_end.mysql_server import MySQLServer
 from dbdyno.experiment.model import ServerSpec
 from dbdyno.servers import open_remote
 from dbdyno.servers.kinds.local import LocalServer
-from dbdyno.servers.kinds.remote import RemoteServer
+from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 
@@ -92,7 +92,7 @@ def test_a_variable_that_cannot_be_set_back_is_told_with_its_value_and_the_state
     mysql.sql("GRANT ALL ON dbdyno.* TO lent@'%'")
     mysql.sql("GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO lent@'%'")
     try:
-        with closing(RemoteServer(target, "", "theirs", spec)) as server:
+        with closing(RemoteServer(target, Password(""), "theirs", spec)) as server:
             server.start()
             assert {name: mysql.variables()[name] for name in names} == dict.fromkeys(names, "777")
             mysql.sql("REVOKE SYSTEM_VARIABLES_ADMIN ON *.* FROM lent@'%'")

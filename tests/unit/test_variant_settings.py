@@ -17,7 +17,7 @@ from dbdyno.judge.decision import compare_all
 from dbdyno.judge.sentence import sentence
 from dbdyno.run.loading import data_key
 from dbdyno.run.plan import trial_plan
-from dbdyno.servers.kinds.remote import RemoteServer
+from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.url import parse_url
 
 LOAD_AND_VARIANTS = """
@@ -310,7 +310,7 @@ def test_one_existing_database_has_the_same_data_for_all_variants() -> None:
     ):
         assert (
             ServerSpec(kind="remote", url=url).data_location
-            == RemoteServer(parse_url(url), "").address().location
+            == RemoteServer(parse_url(url), Password("")).address().location
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from dbdyno.problem import Problem
 
 VALUE_LENGTH_MAX = 60
+# A key or a value that may hold a password; messages do not quote its value.
+_SECRET = re.compile(r"pass|pwd|secret|url\b|://", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class InputError:
     fix: str = ""
 
     def __str__(self) -> str:
-        shown = "" if self.value is None else f" = {_shorten(self.value)}"
+        hidden = self.value is None or _SECRET.search(f"{self.key} {self.value}")
+        shown = "" if hidden else f" = {_shorten(self.value)}"
         place = f"{self.key}{shown}: " if self.key else ""
         return place + _sentence(self.problem) + (" " + _sentence(self.fix) if self.fix else "")
 

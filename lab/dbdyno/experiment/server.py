@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from dbdyno.experiment.base import CpuList, Duration, Model, VariableValue
 
@@ -100,7 +100,26 @@ SCHEMES = {
     "postgresql": ("postgresql", 5432),
     "postgres": ("postgresql", 5432),
 }
-_HOST_PORT = re.compile(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d+))?")
+_HOST_PORT = re.compile(r"(\[[\w:.%-]+\]|[\w.-]*)(?::(\d+))?")
+
+
+# What may stand before `user:password@host`.
+_SCHEME = re.compile(rf"\s*(?:\w+:/+|(?:{'|'.join(SCHEMES)}):)")
+_PASSWORD_OPTION = re.compile(r"(?:pass\w*|pwd)=", re.IGNORECASE)
+
+
+def has_password(url: str) -> bool:
+    """Whether a server's URL may contain a password, in any encoding: as `user:password@host`, also without
+    a scheme, or as an option.
+    """
+    if _PASSWORD_OPTION.search(rest := _SCHEME.sub("", url, count=1)):
+        return True
+    network_location = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    accounts = (*rest.split("@", 1)[:-1], network_location.rpartition("@")[0])
+    if any(":" in account for account in accounts):
+        return True
+    decoded = unquote(url)
+    return decoded != url and has_password(decoded)
 
 
 def hosts_and_ports(where: str, default: int) -> tuple[tuple[str, int], ...] | None:
@@ -151,6 +170,8 @@ class Hooks(Model):
     """Command line to start when the measurement begins; SIGINT stops it when the measurement ends."""
     after_trial: Argv = ()
     """Command line to run after the trial."""
+    hook_environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
+    """Further environment variables of dbdyno that its hooks and commands get."""
     hook_timeout_s: Duration = 60.0
     """Timeout of a hook, and of `during_trial` after SIGINT."""
 
@@ -213,6 +234,16 @@ class ServerSpec(Hooks):
     """Command line that prints counters of the server's processes."""
     command_timeout_s: Duration = 600.0
     """Timeout of each of these five commands."""
+
+    @field_validator("url")
+    @classmethod
+    def _has_no_password(cls, url: str | None) -> str | None:
+        if url is not None and has_password(url):
+            raise ValueError(
+                "this contains a password, which would be stored with every run; put it into the variable "
+                "DBDYNO_PASSWORD, or name password_env or password_file"
+            )
+        return url
 
     @model_validator(mode="after")
     def _belongs_together(self) -> ServerSpec:

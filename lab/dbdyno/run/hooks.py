@@ -37,8 +37,8 @@ class TrialHooks:
     ) -> None:
         spec = experiment.variant(trial.variant).server
         self._hooks = spec.hooks()
-        self._secrets = experiment.secrets()
-        self._variables = _variables(experiment, trial, server, description, measured_s)
+        facts = _facts(experiment, trial, server, description, measured_s)
+        self._variables = user_commands.environment(facts, experiment.secrets(), spec.hook_environment)
         self._writer = writer
         self._during: RunningCommand | None = None
         # The reasons of failed hooks, one text for each.
@@ -58,9 +58,7 @@ class TrialHooks:
         if not self._hooks.during_trial or self._during is not None:
             return
         try:
-            self._during = RunningCommand(
-                self._hooks.during_trial, self._variables, self._secrets, endless=True
-            )
+            self._during = RunningCommand(self._hooks.during_trial, self._variables, endless=True)
         except ServerProblem as problem:
             self.failures.append(f"the hook during_trial: {problem.text}")
 
@@ -86,7 +84,7 @@ class TrialHooks:
     def _run(self, name: str) -> str:
         argv = getattr(self._hooks, name)
         try:
-            result = user_commands.run(argv, self._variables, self._hooks.hook_timeout_s, self._secrets)
+            result = user_commands.run(argv, self._variables, self._hooks.hook_timeout_s)
         except ServerProblem as problem:
             self.failures.append(f"the hook {name}: {problem.text}")
             return self.failures[-1]
@@ -104,10 +102,10 @@ class TrialHooks:
         return self.failures[-1]
 
 
-def _variables(
+def _facts(
     experiment: Experiment, trial: Trial, server: Server, description: Description, measured_s: float
 ) -> dict[str, str]:
-    """The environment variables for a hook; they contain no password."""
+    """Facts about a trial for its hooks, as environment variables; they contain no password."""
     address = server.address()
     ((unit, level),) = trial.point.as_dict().items()
     values: FreeForm = {

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from pydantic import ValidationError
 
-from dbdyno.experiment.server import SCHEMES, ConnectionSettings, hosts_and_ports
+from dbdyno.experiment.server import SCHEMES, ConnectionSettings, has_password, hosts_and_ports
 from dbdyno.servers.server import PASSWORD_FIX, ServerProblem, combine_problems
 
 # Options of a URL: the keys of `ConnectionSettings`, written with dashes, and the path of a unix socket.
@@ -61,7 +61,10 @@ def bracket_ipv6(host: str) -> str:
 
 
 def parse_url(url: str) -> Target:
-    """The parts of a target's URL. Raises ServerProblem with all errors, without quoting a password."""
+    """The parts of a target's URL. Raises ServerProblem with all errors.
+
+    No message quotes the URL: a password may be in any part of a malformed one.
+    """
     problems: list[ServerProblem] = []
 
     def add_problem(text: str, fix: str = "") -> None:
@@ -69,28 +72,28 @@ def parse_url(url: str) -> Target:
 
     try:
         parts = urlsplit(url)
-    except ValueError:
-        raise _invalid_url() from None
-    account, _, where = parts.netloc.rpartition("@")
-    user, colon, _ = account.partition(":")
-    protocol, port = SCHEMES.get(parts.scheme, ("mysql", 3306))
-    hosts = hosts_and_ports(where, port)
-    if hosts is None:
-        raise _invalid_url()
-    if parts.scheme not in SCHEMES:
-        add_problem(
-            f"the target begins with {parts.scheme + '://' if parts.scheme else 'no scheme'!r}; "
-            f"known are {', '.join(scheme + '://' for scheme in SCHEMES)}"
+        hosts = hosts_and_ports(
+            parts.netloc.rpartition("@")[2], SCHEMES.get(parts.scheme, ("mysql", 3306))[1]
         )
-    if colon:
+    except ValueError:
+        hosts = None
+    if has_password(url):
         add_problem("the target contains a password, which every user of this machine can read", PASSWORD_FIX)
-    if not user:
+    elif hosts is None:
+        raise _invalid_url()
+    if hosts is None or problems:
+        raise combine_problems(problems, "--target")
+    account, _, where = parts.netloc.rpartition("@")
+    if parts.scheme not in SCHEMES or "://" not in url:
+        add_problem(f"the target must begin with {', '.join(f'{scheme}://' for scheme in SCHEMES)}")
+    if not account:
         add_problem("the target has no user")
     database = unquote(parts.path.removeprefix("/"))
     if not database or "/" in database:
-        add_problem(
-            "the target has no database" if not database else f"{database!r} cannot be the name of a database"
-        )
+        what = "no database" if not database else "more than the name of one database after the host"
+        add_problem(f"the target has {what}")
+    if "#" in url or len(url.split()) != 1:
+        add_problem("the target has a '#' or a space, which must be written as %23 or %20")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     socket = options.pop("socket", None)
     connect = _connect(options, add_problem)
@@ -100,7 +103,8 @@ def parse_url(url: str) -> Target:
         problem = combine_problems(problems, "--target")
         raise ServerProblem(problem.text, problem.fix or "write it like mysql://user@host:3306/database")
     (host, port), *others = hosts
-    return Target(unquote(user), host, port, database, socket, tuple(others), connect, protocol)
+    protocol = SCHEMES[parts.scheme][0]
+    return Target(unquote(account), host, port, database, socket, tuple(others), connect, protocol)
 
 
 def _invalid_url() -> ServerProblem:
@@ -116,7 +120,7 @@ def _connect(options: Mapping[str, str], add_problem: Any) -> ConnectionSettings
         key = _OPTIONS.get(name)
         if key is None:
             known = ", ".join(["socket", *_OPTIONS])
-            add_problem(f"the target has the unknown option {name!r}; known options are {known}")
+            add_problem(f"the target has an unknown option; known options are {known}")
         elif key == "allow_public_key_retrieval":
             settings[key] = _BOOLEANS.get(text.lower(), text)
         elif key == "zstd_level":
@@ -128,6 +132,6 @@ def _connect(options: Mapping[str, str], add_problem: Any) -> ConnectionSettings
     except ValidationError as error:
         for detail in error.errors():
             name = str(detail["loc"][0]).replace("_", "-") if detail["loc"] else ""
-            about = f"the target's option {name}={options[name]}: " if name else "the target: "
+            about = f"the target's option {name}: " if name else "the target: "
             add_problem(about + detail["msg"].removeprefix("Value error, "))
         return ConnectionSettings()

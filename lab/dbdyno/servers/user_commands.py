@@ -5,8 +5,7 @@ and `after_trial` ends. If a command exceeds its time limit or is interrupted, d
 group. `during_trial` runs until dbdyno stops this command and all its children; if dbdyno is killed, the
 kernel kills the command.
 
-Commands run without a shell. dbdyno removes all variables that contain passwords from their environment:
-its own, those of the database clients, and each variant's `password_env`.
+Commands run without a shell, and get few variables of dbdyno's environment, which may hold other secrets.
 """
 
 from __future__ import annotations
@@ -36,8 +35,25 @@ GRACE_S = 10.0
 # Seconds for the children of `during_trial` to end after SIGINT, which the background jobs of a shell ignore.
 CHILDREN_S = 1.0
 
-# Environment variables from which mysql and psql read a password.
-CLIENT_PASSWORD_VARIABLES = ("MYSQL_PWD", "PGPASSWORD")
+# The variables of dbdyno's environment that each command gets, and the prefixes of further ones.
+INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "USER")
+INHERITED_PREFIXES = ("LC_", "DBDYNO_")
+
+
+def environment(
+    facts: Mapping[str, str], secrets: Collection[str], listed: Collection[str]
+) -> dict[str, str]:
+    """The environment of a command: `facts`, the inherited variables, and those that the experiment lists.
+
+    `secrets` are the names of the variables with the passwords of the experiment, which no command gets.
+    """
+
+    def is_inherited(name: str) -> bool:
+        if name == PASSWORD_VARIABLE or name in secrets:
+            return False
+        return name in listed or name in INHERITED or name.startswith(INHERITED_PREFIXES)
+
+    return {name: value for name, value in os.environ.items() if is_inherited(name)} | dict(facts)
 
 
 @dataclass(frozen=True)
@@ -71,13 +87,11 @@ class RunningCommand:
     def __init__(
         self,
         argv: Sequence[str],
-        facts: Mapping[str, str],
-        secrets: Collection[str] = (),
+        variables: Mapping[str, str],
         *,
         endless: bool = False,
     ) -> None:
-        """Start the command. `facts` are added to its environment, and the variables in `secrets` are
-        removed.
+        """Start the command; `variables` are its whole environment.
 
         `endless` is for a command that runs until `finish`; it ends with the thread that started it. Raises
         ServerProblem if the program does not exist or cannot be run.
@@ -86,8 +100,6 @@ class RunningCommand:
             raise ServerProblem(f"the command {argv[0]!r} does not exist or is not executable")
         self._argv = tuple(argv)
         self._began = time.monotonic()
-        hidden = {PASSWORD_VARIABLE, *CLIENT_PASSWORD_VARIABLES, *secrets}
-        environment = {name: value for name, value in os.environ.items() if name not in hidden}
         with contextlib.ExitStack() as stack:
             self._output: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
             self._errors: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
@@ -97,7 +109,7 @@ class RunningCommand:
                     stdin=subprocess.DEVNULL,
                     stdout=self._output,
                     stderr=self._errors,
-                    env={**environment, **facts},
+                    env=variables,
                     # Ctrl-C reaches only dbdyno, which then stops the command.
                     start_new_session=True,
                     preexec_fn=functools.partial(process.die_with_parent, os.getpid()) if endless else None,  # noqa: PLW1509 — it only makes system calls.
@@ -193,11 +205,9 @@ def _start_failure(program: str, error: OSError | ValueError) -> ServerProblem:
     return ServerProblem(f"the command {program!r} cannot be started: {why}{detail}")
 
 
-def run(
-    argv: Sequence[str], facts: Mapping[str, str], timeout_s: float, secrets: Collection[str] = ()
-) -> CommandResult:
+def run(argv: Sequence[str], variables: Mapping[str, str], timeout_s: float) -> CommandResult:
     """Run a command until it ends. Raises ServerProblem if the program does not exist."""
-    return RunningCommand(argv, facts, secrets).wait(timeout_s)
+    return RunningCommand(argv, variables).wait(timeout_s)
 
 
 def _text(file: IO[bytes]) -> str:

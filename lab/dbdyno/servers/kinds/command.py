@@ -17,7 +17,7 @@ from dbdyno.experiment.model import ServerSpec
 from dbdyno.finding import FreeForm
 from dbdyno.servers import user_commands
 from dbdyno.servers.admin.connection import ConnectFailure
-from dbdyno.servers.kinds.remote import RemoteServer
+from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.server import MachineProblem, ServerProblem, combine_problems
 from dbdyno.servers.url import Target
 
@@ -30,7 +30,7 @@ _NAME_VALUE = re.compile(r"\s*([^\s=:]+)\s*[=:\s]\s*(.*?)\s*")
 class CommandServer(RemoteServer):
     """A remote server that the user's commands start, stop and restore."""
 
-    def __init__(self, target: Target, password: str, name: str, spec: ServerSpec) -> None:
+    def __init__(self, target: Target, password: Password, name: str, spec: ServerSpec) -> None:
         super().__init__(target, password, name, spec)
         self._commands = spec
         # Whether the `start` command has run, and `stop` has not run since.
@@ -107,9 +107,10 @@ class CommandServer(RemoteServer):
         return counts
 
     def _run(self, what: str, argv: Sequence[str]) -> str:
-        variables = {"DBDYNO_VARIANT": self.variant, "DBDYNO_URL": str(self._target)}
+        facts = {"DBDYNO_VARIANT": self.variant, "DBDYNO_URL": str(self._target)}
+        variables = user_commands.environment(facts, self.secrets, self._commands.hook_environment)
         try:
-            result = user_commands.run(argv, variables, self._commands.command_timeout_s, self.secrets)
+            result = user_commands.run(argv, variables, self._commands.command_timeout_s)
             failure = result.failure()
         except ServerProblem as problem:
             failure = problem.text

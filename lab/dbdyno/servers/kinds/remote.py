@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,9 +25,23 @@ from dbdyno.servers.url import Target, parse_url
 from dbdyno.servers.workspace import Workspace
 
 
+@dataclass(frozen=True)
+class Password:
+    """A password and, for messages, its source; the source is empty if no source had a password."""
+
+    text: str = field(repr=False)
+    source: str = ""
+
+    def description(self) -> str:
+        """For a refused login: `with the password from …`, or `without a password`."""
+        if not self.text:
+            return f"with the empty password {self.source}" if self.source else "without a password"
+        return f"with the password {self.source}" if self.source else "with a password"
+
+
 def read_password(
     file: Path | None, ask: Callable[[], str] | None, environment: Mapping[str, str] | None = None
-) -> str:
+) -> Password:
     """The password of a target, from the first of these: `file`, the environment, `ask`. Empty if none has
     one.
 
@@ -41,14 +56,18 @@ def read_password(
             raise ServerProblem(
                 f"the password file {str(file)!r} cannot be read: {why}", PASSWORD_FIX
             ) from error
-        return text.removesuffix("\n").removesuffix("\r")
+        return Password(text.removesuffix("\n").removesuffix("\r"), f"from the file {str(file)!r}")
     variables = os.environ if environment is None else environment
     if Address.PASSWORD_VARIABLE in variables:
-        return variables[Address.PASSWORD_VARIABLE]
-    return ask() if ask is not None else ""
+        return _from_variable(Address.PASSWORD_VARIABLE, variables)
+    return Password(ask(), "that you typed") if ask is not None else Password("")
 
 
-def variant_password(variant: Variant) -> str:
+def _from_variable(name: str, variables: Mapping[str, str]) -> Password:
+    return Password(variables[name], f"from the environment variable {name}")
+
+
+def variant_password(variant: Variant) -> Password:
     """The password of a variant's server, from the source that the variant names. Raises ServerProblem."""
     name = variant.server.password_env
     if name is None:
@@ -58,7 +77,7 @@ def variant_password(variant: Variant) -> str:
             f"variant {variant.name!r}: password_env is {name!r}, but this environment variable is not set",
             f"set it, name a file as password_file, or omit both and set {Address.PASSWORD_VARIABLE}",
         )
-    return os.environ[name]
+    return _from_variable(name, os.environ)
 
 
 def variant_target(variant: Variant) -> Target:
@@ -78,19 +97,21 @@ def variant_target(variant: Variant) -> Target:
 
 def open_remote(url: str, password: str) -> Server:
     """The server that a URL names, not connected yet. Raises ServerProblem for an invalid URL."""
-    return RemoteServer(parse_url(url), password)
+    return RemoteServer(parse_url(url), Password(password))
 
 
 class RemoteServer(Server):
     """A server that ran before dbdyno connected and keeps running."""
 
-    def __init__(self, target: Target, password: str, name: str = "", spec: ServerSpec | None = None) -> None:
+    def __init__(
+        self, target: Target, password: Password, name: str = "", spec: ServerSpec | None = None
+    ) -> None:
         self.variant = name or str(target)
         self._target = target
         self._password = password
         self._spec = spec or ServerSpec(kind="remote", url=str(target))
         self._protocol = PROTOCOLS[target.protocol]
-        self._admin = self._protocol.admin(target, password)
+        self._admin = self._protocol.admin(target, password.text)
         # The variables that dbdyno has changed, with their former values.
         self._changed: dict[str, str] = {}
 
@@ -110,7 +131,7 @@ class RemoteServer(Server):
             self._admin.open()
         except ConnectFailure as failure:
             raise self._protocol.explain_failure(
-                self._target, failure.code, failure.text, with_password=bool(self._password)
+                self._target, failure.code, failure.text, with_password=self._password.description()
             ) from failure
         if self._spec.set_global:
             self._set_variables()
@@ -170,7 +191,7 @@ class RemoteServer(Server):
 
     def address(self) -> Address:
         """Host, database and account of the URL, with the password."""
-        return Address(**vars(self._target), password=self._password)
+        return Address(**vars(self._target), password=self._password.text)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """See `Server`."""

@@ -52,7 +52,7 @@ _SIZE = re.compile(r"([0-9]+)([KMGTPE])")
 # {database_sql} are quoted for SQL.
 _FAILURES = {
     "login": (
-        "{where}: access denied for user {user} {with_or_without} a password: {text}",
+        "{where}: access denied for user {user} {with_password}: {text}",
         f"check user and password; {PASSWORD_FIX}",
     ),
     "database": (
@@ -134,16 +134,18 @@ class RemoteProtocol(ABC):
         """Facts that the server reports about its machine."""
 
     def explain_failure(
-        self, target: Target, code: int | str, text: str, *, with_password: bool
+        self, target: Target, code: int | str, text: str, *, with_password: str
     ) -> ServerProblem:
-        """The reason for a failed connection as a message for the user."""
+        """The reason for a failed connection as a message for the user. `with_password` names the source of
+        the password, as in "with the password from …".
+        """
         facts = {
             "where": target.unix_socket or f"{bracket_ipv6(target.host)}:{target.port}",
             "user": repr(target.user),
             "database": repr(target.database),
             "user_sql": self._quote_name(target.user),
             "database_sql": self._quote_name(target.database),
-            "with_or_without": "with" if with_password else "without",
+            "with_password": with_password,
             "text": text,
         }
         problem, fix = _FAILURES[self._failure_kind(code, text)]
