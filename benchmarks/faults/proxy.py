@@ -46,6 +46,10 @@ class Proxy:
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(asyncio.start_server(self._forward, sock=self._listener))
         self._loop.run_forever()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
     def _reset(self, done: threading.Event) -> None:
         for writer in list(self._writers):
