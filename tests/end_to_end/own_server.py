@@ -19,7 +19,16 @@ import psutil
 folder, server, apart_s = pathlib.Path({folder!r}), {server!r}, {apart_s!r}
 data, saved = {data!r}, {saved!r}
 started, pid = folder / "started", folder / "pid"
-if sys.argv[1] == "start":
+def is_up():
+    try:
+        return psutil.Process(int(pid.read_text())).status() != psutil.STATUS_ZOMBIE
+    except (OSError, psutil.NoSuchProcess):
+        return False
+
+if sys.argv[1] == "start" and is_up():
+    # As systemctl, after dbdyno was killed.
+    sys.exit()
+elif sys.argv[1] == "start":
     # The first one belongs to the test start.
     starts = started.read_text().split() if started.exists() else []
     if len(starts) == 2:

@@ -8,13 +8,15 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from dbdyno.binary import EngineProblem
 from dbdyno.run import engine as engines
-from dbdyno.run.engine import Engine, SlicedRun, find_engine
+from dbdyno.run.engine import Engine, EngineResult, SlicedRun, find_engine
+from dbdyno.run.trial import describe_failure
+from dbdyno.servers.server import Server
 
 PLAN = {
     "workload": {"name": "oltp_read_only"},
@@ -213,3 +215,15 @@ def test_ctrl_c_in_a_slice_lets_the_engine_report(tmp_path: Path) -> None:
             run.run_slice(1, 1000)
     assert b"interrupted" in lines[-1]
     assert run._process.returncode == 130
+
+
+@pytest.mark.parametrize(("number", "failed_by"), [(99, "harness"), (24, "harness"), (111, "server")])
+def test_a_connection_without_a_local_port_or_file_is_no_failure_of_the_server(
+    number: int, failed_by: str
+) -> None:
+    text = f"127.0.0.1:3306: no connection (os error {number})"
+    end = {"reason": "connect-failed", "failure": {"code": None, "class": "refused", "text": text}}
+    result = EngineResult(3, None, end, "")
+    # The server is not asked.
+    failure = describe_failure(result, cast("Server", None))
+    assert failure == {"reason": text, "failed_by": failed_by}

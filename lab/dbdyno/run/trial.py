@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +34,11 @@ SERVER_FAILURES = frozenset(
 )
 # The class of the server errors that are caused by the workload's own keys.
 DUPLICATE_KEY = "duplicate-key"
+
+# Errors of this machine that prevent a connection although the server runs: no free local port or file
+# handle, or no memory. The engine's text has their number.
+LOCAL_LIMITS = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 class HookProblem(ServerProblem):
@@ -154,6 +161,8 @@ def describe_failure(result: EngineResult, server: Server) -> dict[str, str]:
         if result.end["reason"] == "script-error":
             # A script reports a refused connection, but not a lost server.
             is_by_server = failure.get("class") == "refused" or bool(unreachable_reason(server))
+        numbers = _OS_ERROR.findall(str(failure.get("text", "")))
+        is_by_server = is_by_server and LOCAL_LIMITS.isdisjoint(map(int, numbers))
     return {"reason": result.failure(), "failed_by": "server" if is_by_server else "harness"}
 
 
