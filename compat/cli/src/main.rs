@@ -5,6 +5,7 @@
 // Besides `engine/cli`, this is the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
+mod hidden_arguments;
 mod output;
 mod slap;
 mod sysbench;
@@ -21,6 +22,7 @@ use system::PROGRAM;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
+    hidden_arguments::hide_passwords();
     if let Some((program, rest)) = emulated_program(&arguments) {
         let code = if program == dbdyno_sysbench::NAME {
             sysbench::main(&rest)

@@ -401,13 +401,13 @@ impl Coroutine {
 
     /// Resumes the coroutine after a request: the call that yielded returns `answer`.
     pub(crate) fn resume_with(&self, answer: Answer) -> Stop {
-        // SAFETY: the coroutine has yielded, and its stack is empty except for the values pushed here.
         let count = match answer {
             Answer::Nothing => 0,
-            Answer::Flag(flag) => unsafe {
-                ffi::lua_pushboolean(self.lua, flag.into());
+            Answer::Flag(flag) => {
+                // SAFETY: the coroutine has yielded, and its stack is empty except for the value pushed here.
+                unsafe { ffi::lua_pushboolean(self.lua, flag.into()) };
                 1
-            },
+            }
         };
         self.resume(count)
     }

@@ -97,6 +97,21 @@ pub fn flavour(program: &str, arguments: &[String]) -> Result<Flavour, UsageErro
     }
 }
 
+/// Where the password begins in an argument such as `-pSECRET`; letters of options without a value may precede the `p`.
+pub fn position_of_password(argument: &[u8]) -> Option<usize> {
+    for (index, &letter) in argument.strip_prefix(b"-")?.iter().enumerate() {
+        let mut options = options::all(Flavour::Mysql).chain(options::all(Flavour::Mariadb));
+        let option = options.find(|option| option.letter == Some(letter.into()))?;
+        if option.name == "password" {
+            return Some(index + 2);
+        }
+        if !matches!(option.kind, Kind::Flag | Kind::Count) {
+            return None;
+        }
+    }
+    None
+}
+
 /// Prefixes of flags, each with the value that it gives to the flag.
 const PREFIXES: [(&str, bool); 3] = [("skip-", false), ("disable-", false), ("enable-", true)];
 
