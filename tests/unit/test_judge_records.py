@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged
+from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged, make
 
+from dbdyno.experiment.model import Stop
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import findings
+from dbdyno.judge.evidence import gather, scheduled
 from dbdyno.judge.figures import merge_classes
+from dbdyno.store import files
 
 ROOT = Path(__file__).parents[2]
 Records = list[dict[str, Any]]
@@ -582,6 +585,16 @@ def test_the_limits_of_the_generator_are_those_of_the_schema() -> None:
     properties = schema["$defs"]["Generator"]["properties"]
     limits = [properties[name]["x-limit"] for name in ("cpu", "lag_us_p99", "client_delay_us_p99")]
     assert limits == [findings.GENERATOR_CPU, findings.GENERATOR_LAG_US, findings.CLIENT_DELAY]
+
+
+def test_blocks_keep_their_order_if_the_clock_is_stepped_back(tmp_path: Path) -> None:
+    run = make(tmp_path, Making(stop=Stop(), connections=(10,), absent=lambda trial: trial.block >= 8))
+    for trial in run.trials():
+        earlier = {**trial.meta, "started_unix_us": 1_700_000_000_000_000 - trial.index}
+        files.write_json(trial.path / "trial.json", earlier)
+    blocks = [trial.block for trial in gather(run, scheduled(run)).trials]
+    assert blocks == sorted(blocks)
+    assert set(blocks) == set(range(8))
 
 
 def test_an_overloaded_open_loop_is_told(tmp_path: Path) -> None:

@@ -136,11 +136,13 @@ def gather(run: Run, experiment: Experiment, known: Known | None = None) -> Evid
 
 def _finished_blocks(schedule: Sequence[Trial], stored: Mapping[int, StoredTrial]) -> dict[int, int]:
     """Block -> its place in the order in which the blocks were finished."""
-    last_start: dict[int, tuple[int, int]] = {}
+    last_start: dict[int, tuple[int, int, int]] = {}
     unfinished = {planned.block for planned in schedule if planned.index not in stored}
     for planned in schedule:
         if planned.block not in unfinished:
-            start = (int(stored[planned.index].meta.get("started_unix_us") or 0), planned.index)
+            trial = stored[planned.index]
+            # Runs of older versions have only the time.
+            start = (trial.sequence, int(trial.meta.get("started_unix_us") or 0), planned.index)
             last_start[planned.block] = max(start, last_start.get(planned.block, start))
     return {block: place for place, block in enumerate(sorted(last_start, key=lambda one: last_start[one]))}
 

@@ -43,6 +43,8 @@ class Run:
         self.path = path
         self._lock: int | None = None
         self._experiment: Experiment | None = None
+        # Number of trials that have begun; None while it is unknown.
+        self._begun: int | None = None
 
     @classmethod
     def create(
@@ -222,7 +224,10 @@ class Run:
 
     def begin(self, trial: Trial, plan: Mapping[str, Any]) -> TrialWriter:
         """Begin a trial's folder; files of an earlier attempt move into a subfolder. Raises StoreProblem."""
-        return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan)
+        if self._begun is None:
+            self._begun = max((one.sequence for one in self.trials()), default=0)
+        self._begun += 1
+        return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan, self._begun)
 
     def discard_if_empty(self) -> bool:
         """Remove the run if no trial has begun, for example because the servers could not start."""

@@ -51,6 +51,13 @@ class StoredTrial:
         return int(self.meta["index"])
 
     @property
+    def sequence(self) -> int:
+        """Place in the order in which the trials began, from 1; 0 in runs of older versions. A change of the
+        clock does not affect it.
+        """
+        return int(self.meta.get("sequence", 0))
+
+    @property
     def is_done(self) -> bool:
         """Whether the trial ran to its planned end."""
         return bool(self.meta["status"] == "done")
@@ -137,14 +144,14 @@ class StoredTrial:
 class TrialWriter:
     """Writes one trial's folder while the trial runs. Until `finish` the trial counts as interrupted."""
 
-    def __init__(self, path: Path, trial: Trial, plan: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, trial: Trial, plan: Mapping[str, Any], sequence: int) -> None:
         """Begin a trial in `path`. The files of a completed attempt move into a subfolder; those of an
-        interrupted attempt are removed.
+        interrupted attempt are removed. `sequence`: see `StoredTrial`.
         """
         self._path = path
         with files.store_errors(path):
             attempt = _archive_attempt(path)
-        self._meta = {**schedule_entry(trial), "attempt": attempt}
+        self._meta = {**schedule_entry(trial), "attempt": attempt, "sequence": sequence}
         with files.store_errors(path):
             files.write_json(path / "plan.json", plan)
             self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
