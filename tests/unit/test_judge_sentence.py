@@ -595,6 +595,16 @@ EFFECT = Effect(-9.3, (-9.8, -8.8), 0.05, 0.01, 8)
             "-12.0 % or less",
         ),
         (
+            Effect(-7.0, None, 0.05, 0.01, 8, Bound.AT_LEAST),
+            "throughput above -7.0 % on average",
+            "above -7.0 %",
+        ),
+        (
+            Effect(float("inf"), (-7.0, float("inf")), 0.05, 0.4, 8),
+            "throughput above -7.0 % on average (95 % interval)",
+            "above -7.0 % (95 % interval)",
+        ),
+        (
             Effect(512.0, None, 0.05, 0.01, 8, Bound.AT_LEAST),
             "throughput at least 6.1 times on average",
             "6.1 times or more",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -195,6 +196,19 @@ def test_only_finished_blocks_count_and_they_have_a_verdict(tmp_path: Path) -> N
         "spending": "alpha (1 - 5 / n)",
     }
     assert not any("have not run" in finding["text"] for finding in verdict["checks"])
+
+
+def test_a_run_that_cannot_be_extended_names_the_blocks_of_a_new_one(tmp_path: Path) -> None:
+    making = Making(
+        stop=Stop(max_blocks=9, top_up=False),
+        connections=(10,),
+        speed=lambda trial, _tick: 100 + 3 * ((trial.block * 7 + 3 * (trial.variant == "b")) % 9),
+    )
+    run = make(tmp_path, making)
+    judge(run)
+    curve = verdict_of(run)["comparisons"][0]["curve"]
+    assert curve["verdict"] == "undecided"
+    assert re.search(r"±\d+ % would take about \d+ blocks in a new run\.", curve["sentence"])
 
 
 def test_a_top_up_that_was_interrupted_counts_its_blocks(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 from dbdyno.judge.effects import Assessment
@@ -75,11 +76,14 @@ def next_precision(assessment: Assessment) -> tuple[float, int] | None:
 def outlook_text(assessment: Assessment, block_s: float | None) -> list[str]:
     """That precision as text: ±5 % would take about 60 blocks, 40 minutes; [] if there is none.
 
-    `block_s` is the time of one block in seconds, if it is known.
+    A run that cannot be extended may have too few blocks for it. The number is then that of a new run, whose
+    blocks are fixed. `block_s` is the time of one block in seconds, if it is known.
     """
-    target = next_precision(assessment)
+    target, run = next_precision(assessment), ""
+    if target is None and assessment.looks is not None and assessment.looks.last is not None:
+        target, run = next_precision(replace(assessment, looks=None)), " in a new run"
     if target is None:
         return []
     precision, blocks = target
     time = f", {duration(blocks * block_s)}" if block_s else ""
-    return [f"±{precision:g} % would take about {blocks} blocks{time}"]
+    return [f"±{precision:g} % would take about {blocks} blocks{run}{time}"]

@@ -158,8 +158,13 @@ def _between(effect: Effect, mean: str = "") -> str:
     if ends[0] == ends[1]:
         return f"{INFINITE if effect.effect_percent > 0.0 else '-100 %'}{mean}"
     low, high = (signed(end, decimals_for(ends)) for end in ends)
-    between = f"{low} % or more" if math.isinf(ends[1]) else f"between {low} and {high} %"
+    between = _or_more(ends[0], low) if math.isinf(ends[1]) else f"between {low} and {high} %"
     return f"{between}{mean} ({confidence(effect.alpha)})"
+
+
+def _or_more(bound: float, text: str) -> str:
+    """A lower bound: +12.0 % or more, but above -7.0 %, since "-7.0 % or more" reads like a larger loss."""
+    return f"{text} % or more" if bound >= 0.0 else f"above {text} %"
 
 
 def _bounded(name: str, effect: Effect) -> str:
@@ -169,7 +174,7 @@ def _bounded(name: str, effect: Effect) -> str:
         return f"{name} unknown"
     if effect.bound == Bound.AT_LEAST:
         return (
-            f"{name} {signed(known)} % or more"
+            f"{name} {_or_more(known, signed(known))}"
             if not is_ratio(known)
             else f"{name} at least {times(known)} times"
         )
@@ -186,9 +191,10 @@ def change(effect: Effect) -> str:
     known = effect.effect_percent
     if is_unknown(effect):
         return "unknown"
-    if effect.bound != Bound.EXACT:
-        end = "more" if effect.bound == Bound.AT_LEAST else "less"
-        return f"{times(known)} times or {end}" if is_ratio(known) else f"{signed(known)} % or {end}"
+    if effect.bound == Bound.AT_LEAST:
+        return f"{times(known)} times or more" if is_ratio(known) else _or_more(known, signed(known))
+    if effect.bound == Bound.AT_MOST:
+        return f"{times(known)} times or less" if is_ratio(known) else f"{signed(known)} % or less"
     if has_no_estimate(effect):
         return _between(effect)
     return f"{times(known)} times" if is_ratio(known) else f"{signed(known, decimals_for((known,)))} %"
