@@ -22,7 +22,7 @@ CARGO_OUTPUT := --quiet
 PIP_OUTPUT := --quiet
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo quick check test test-long bench bench-truth bench-examples bench-faults docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -48,6 +48,7 @@ check: build ## run all checks that need no database server: formats, linters, t
 	$(BIN)/mypy
 	MYPYPATH=lab:benchmarks:benchmarks/engine $(BIN)/mypy benchmarks
 	$(BIN)/lint-imports
+	@scripts/audit
 	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 
 test: check packages-servers packages-peers mysql mariadb-plugins docker ## run check, then the end-to-end tests on real servers
@@ -93,6 +94,9 @@ bench-faults: build packages-servers mysql docker ## inject faults into real com
 
 fuzz: rust-toolchain packages-fuzz ## fuzz the code that reads a server's bytes, FUZZ_SECONDS=600 for each target
 	@for target in $(FUZZ_TARGETS); do scripts/fuzz $$target $(FUZZ_SECONDS); done
+
+audit: ## look up known vulnerabilities of all dependencies; needs the advisory databases on the internet
+	@scripts/audit --vulnerabilities
 
 docs: build ## generate the schemas and the tables of docs/experiment.md from the code
 	@$(ENGINE) schema plan >schema/plan.schema.json
