@@ -31,6 +31,7 @@ COMMANDS = {
     "run": "Benchmark one server at several loads; print a table.",
     "check": "Validate an experiment on its servers, without running load.",
     "plan": "Show what a comparison will cost and how precise it will be.",
+    "data": "List or drop the tables that dbdyno has left on a server.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
     "schema": "Print the JSON Schema of the experiment file or a result file.",
     "sysbench": "sysbench-compatible command line.",

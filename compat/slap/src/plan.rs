@@ -75,7 +75,12 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
 
 /// The engine options that are not part of a plan.
 pub fn options() -> Options {
-    Options { measurement_end: MeasurementEnd::AfterLastEvent, multi_statements: true, ..Options::default() }
+    Options {
+        measurement_end: MeasurementEnd::AfterLastEvent,
+        multi_statements: true,
+        only_changed_rows: true, // The user's statements may call ROW_COUNT().
+        ..Options::default()
+    }
 }
 
 fn workload(settings: &Settings, queries_per_client: u64, keys: &[String]) -> SqlWorkload {

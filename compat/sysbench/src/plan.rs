@@ -111,6 +111,7 @@ pub fn options(plan: &Plan, registry: &Registry) -> Options {
         renewal: Renewal::WithinLastEvent,
         uncounted_rollback: plan.target.is_postgresql(),
         empty_answers: true,
+        only_changed_rows: true,
         ..Options::default()
     }
 }

@@ -29,6 +29,7 @@ pub fn connector(spec @ RunSpec { plan, options, .. }: &RunSpec) -> AnyConnector
             options: session_options(spec, user, database, *connect_timeout_us),
             local_data: false,
             multi_statements: options.multi_statements,
+            only_changed_rows: options.only_changed_rows,
             compression: *compression,
             server_public_key: spec.secrets.server_public_key.clone(),
             allow_public_key_retrieval: *allow_public_key_retrieval,

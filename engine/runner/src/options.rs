@@ -58,6 +58,9 @@ pub struct Options {
     pub uncounted_rollback: bool,
     /// MySQL and MariaDB: whether a text may contain several statements, separated by semicolons.
     pub multi_statements: bool,
+    /// MySQL and MariaDB: whether an UPDATE counts only the rows that it changed, as with the clients of both. If false, it
+    /// counts every row that its WHERE matched, as PostgreSQL does.
+    pub only_changed_rows: bool,
     /// Without a server: whether every statement neither returns nor changes rows. If false, results have the rows that
     /// the OLTP workloads expect.
     pub empty_answers: bool,

@@ -39,6 +39,7 @@ from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
+from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.judge.gate import require_gate
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
@@ -55,9 +56,6 @@ from dbdyno.store import Run, files
 from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.verdict import VerdictFile
 from dbdyno.store.workers import chosen_workers
-
-# Random order seeds are below this limit, so that they are short enough to type.
-ORDER_SEEDS = 1_000_000
 
 
 def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.

@@ -26,7 +26,7 @@ from dbdyno.experiment.metrics import CAPACITY, NAME_PATTERN, metric_key, metric
 from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
 from dbdyno.experiment.promise import SHARES, Promise
 from dbdyno.experiment.script_workload import ScriptWorkload
-from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State
+from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State, may_be_one_database
 from dbdyno.experiment.shapes import Shapes
 from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, SqlTransaction, SqlWorkload
 from dbdyno.experiment.stop import Stop
@@ -254,7 +254,7 @@ class Design(Model):
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
     """Random seed of keys and rows."""
     order_seed: int | None = Field(default=None, ge=0, le=2**53 - 1)
-    """Random seed of the order of trials and of the servers' slots, chosen and stored by the run."""
+    """Random seed of orders and slots, and of keys over kept data; chosen and stored by the run."""
     # See experiment/repeats.py.
     repeat_disturbed: bool = True
     """Repeat a block that other processes disturbed (D06)."""
@@ -480,9 +480,8 @@ class Experiment(Model):
         own = self.variant(name).server.data_location
         if own is None or self.design.renews_data:
             return ()
-        return tuple(
-            other.name for other in self.variants if other.name != name and other.server.data_location == own
-        )
+        locations = {other.name: other.server.data_location for other in self.variants if other.name != name}
+        return tuple(other for other, where in locations.items() if where and may_be_one_database(own, where))
 
     @property
     def ties_latency(self) -> bool:

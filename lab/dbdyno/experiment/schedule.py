@@ -21,6 +21,9 @@ from dataclasses import dataclass, replace
 
 from dbdyno.experiment.model import Experiment, Point
 
+# Random order seeds are below this limit, so that they are short enough to type.
+ORDER_SEEDS = 1_000_000
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -106,8 +109,13 @@ def engine_seed(experiment: Experiment, trial: Trial) -> int:
     It does not depend on the variant: all variants of a block use the same keys (common random numbers), so
     random differences between keys do not affect the comparison. Variants that one after the other change
     the same data are the exception: the second would write the values that are there, which changes no row.
+    For the same reason the order seed, which differs from run to run, is part of it where the data of an
+    earlier run may be left.
     """
-    own = [trial.variant] if experiment.variants_on_data_of(trial.variant) else []
+    own: list[int | str] = [trial.variant] if experiment.variants_on_data_of(trial.variant) else []
+    design, server = experiment.design, experiment.variant(trial.variant).server
+    if not (server.is_private or design.renews_data or design.order_seed is None):
+        own.append(design.order_seed)
     return (
         _random_number(
             experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point), *own

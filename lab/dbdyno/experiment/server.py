@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -132,6 +133,23 @@ def hosts_and_ports(where: str, default: int) -> tuple[tuple[str, int], ...] | N
             return None
         hosts.append((match[1].strip("[]").lower() or "localhost", port))
     return tuple(hosts)
+
+
+# Hosts with ports, the path of a unix socket, and the database.
+Location = tuple[tuple[tuple[str, int], ...], str | None, str]
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+
+
+def location(hosts: Sequence[tuple[str, int]], unix_socket: str | None, database: str) -> Location:
+    """Where a database is; names of the loopback address are one."""
+    same = tuple(("localhost" if host in _THIS_MACHINE else host.lower(), port) for host, port in hosts)
+    return same, unix_socket, database
+
+
+def may_be_one_database(one: Location, other: Location) -> bool:
+    """Whether two locations may be one database: a unix socket does not tell the port of its server."""
+    has_socket = one[1] is not None, other[1] is not None
+    return one == other or (one[2] == other[2] and has_socket[0] != has_socket[1])
 
 
 # Keys that are valid only for some kinds of server; all others are valid for every kind.
@@ -271,7 +289,7 @@ class ServerSpec(Hooks):
         return self.kind in _STARTED
 
     @property
-    def data_location(self) -> tuple[tuple[tuple[str, int], ...], str | None, str] | None:
+    def data_location(self) -> Location | None:
         """Server and database of `url`, without the account and how to connect, as `Address.location`; None
         for a private server and an invalid URL.
         """
@@ -284,7 +302,7 @@ class ServerSpec(Hooks):
         port = SCHEMES.get(parts.scheme, ("mysql", 3306))[1]
         hosts = hosts_and_ports(parts.netloc.rpartition("@")[2], port)
         (socket,) = parse_qs(parts.query).get("socket", [None])[-1:]
-        return None if hosts is None else (hosts, socket, unquote(parts.path.removeprefix("/")))
+        return None if hosts is None else location(hosts, socket, unquote(parts.path.removeprefix("/")))
 
     def states(self) -> tuple[State, ...]:
         """The values of `state` that this server supports."""

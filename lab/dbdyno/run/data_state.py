@@ -19,6 +19,7 @@ from contextlib import contextmanager
 
 from dbdyno.checks.p02_data import shapes
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
+from dbdyno.experiment.server import Location, may_be_one_database
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.description import describe
@@ -34,6 +35,7 @@ from dbdyno.run.loading import (
     require_no_after,
     run_after,
 )
+from dbdyno.run.marked_tables import drop_command
 from dbdyno.run.progress import Listener
 from dbdyno.run.step_times import StepTimes
 from dbdyno.servers import open_server
@@ -65,10 +67,11 @@ class DataState:
         self._state = experiment.design.state
         # Servers that have begun a group, each with the title of the workload whose tables it has.
         self._prepared: set[tuple[Server, str]] = set()
-        # Workloads whose tables this run has created on remote servers, and must drop at its end.
-        self._tables_to_drop: list[tuple[Server, Workload]] = []
-        # Workloads whose tables this run has created on any server, by `Address.location`.
-        self._created: list[tuple[tuple[object, ...], Workload]] = []
+        # Workloads whose tables this run has created on servers that it does not start, and must drop at its
+        # end. Several servers created tables in one place if the users' commands start them there in turn.
+        self._tables_to_drop: dict[Location, list[tuple[Server, Workload]]] = {}
+        # Workloads whose tables this run has created on any server.
+        self._created: list[tuple[Location, Workload]] = []
         self._snapshots = Snapshots(workspace)
 
     def rows_missing(self, titles: Sequence[str]) -> int:
@@ -141,12 +144,13 @@ class DataState:
     def finish_group(self, server: Server, following: Sequence[Server]) -> None:
         """Stop the server after a group, unless it also serves the next group and need not restart.
 
-        `following` are the servers of all later groups. If none of them uses the data of `server`, its
-        tables are dropped.
+        `following` are the servers of all later groups. If none of them may use the data of `server`, and
+        dbdyno stops it, its tables are dropped; those of servers that run always are dropped in the end.
         """
         if self._state in ("preserve", "reset") and following and following[0] is server:
             return
-        if not any(_is_on_same_data(later, server) for later in following):
+        is_stopped = server.private or self._has_start(server)
+        if is_stopped and not any(_may_be_on_same_data(later, server) for later in following):
             self._drop_tables(server)
         with self._times.step("stopping"):
             server.stop(clean=self._state != "restore")
@@ -182,9 +186,11 @@ class DataState:
 
     def _register(self, server: Server, workload: Workload) -> None:
         """Record that this run has created the workload's tables."""
-        self._created.append((server.address().location, workload))
-        if not server.private and (server, workload) not in self._tables_to_drop:
-            self._tables_to_drop.append((server, workload))
+        location = server.address().location
+        self._created.append((location, workload))
+        owned = self._tables_to_drop.setdefault(location, [])
+        if not server.private and (server, workload) not in owned:
+            owned.append((server, workload))
 
     def _run_setup(self, server: Server, workload: SqlWorkload | ScriptWorkload, variant: Variant) -> None:
         """Run the setup of a user-written workload, unless this run has already created its tables."""
@@ -226,11 +232,8 @@ class DataState:
             if where == location and not isinstance(created, OltpWorkload)
         ]
         self._created = [pair for pair in self._created if pair[0] != location]
-        self._tables_to_drop = [
-            (holder, workload)
-            for holder, workload in self._tables_to_drop
-            if holder.address().location != location or workload not in to_drop
-        ]
+        owned = self._tables_to_drop.get(location, [])
+        self._tables_to_drop[location] = [pair for pair in owned if pair[1] not in to_drop]
         for one in [*widest, *to_drop]:
             why = cleanup(self._experiment, one, server, self._engine)
             if why:
@@ -242,18 +245,39 @@ class DataState:
         try:
             yield
         finally:
-            for server, _ in list(self._tables_to_drop):
-                self._drop_tables(server)
+            for owned in list(self._tables_to_drop.values()):
+                for server in dict.fromkeys(holder for holder, _ in owned):
+                    self._drop_tables_of_stopped(server)
+
+    def _drop_tables_of_stopped(self, server: Server) -> None:
+        if not self._has_start(server):
+            self._drop_tables(server)
+            return
+        try:
+            server.start()
+            self._drop_tables(server)
+            server.stop(clean=True)
+        except Problem as problem:
+            self._listen(progress.ProblemOccurred(problem.text))
+
+    def _has_start(self, server: Server) -> bool:
+        """Whether the user's command starts the server."""
+        return bool(self._experiment.variant(server.variant).server.start)
 
     def _drop_tables(self, server: Server) -> None:
-        workloads = [workload for holder, workload in self._tables_to_drop if holder is server]
-        self._tables_to_drop = [
-            (holder, workload) for holder, workload in self._tables_to_drop if holder is not server
-        ]
+        """Drop the tables that this run has created in the place of a running server: its own, or all if one
+        server has created them.
+        """
         location = server.address().location
         self._created = [pair for pair in self._created if pair[0] != location]
+        owned = self._tables_to_drop.pop(location, [])
+        own = [pair for pair in owned if pair[0] is server]
+        if len({id(holder) for holder, _ in owned}) > 1:
+            self._tables_to_drop[location] = [pair for pair in owned if pair not in own]
+            owned = own
         if self._experiment.loading.keep:
             return
+        workloads = [workload for _, workload in owned]
         bundled = [workload for workload in workloads if isinstance(workload, OltpWorkload)]
         if bundled:
             self._drop(server, max(bundled, key=lambda workload: workload.tables))
@@ -263,19 +287,19 @@ class DataState:
 
     def _drop(self, server: Server, workload: Workload) -> None:
         try:
-            server.start()
             why = cleanup(self._experiment, workload, server, self._engine)
         except Problem as problem:
             why = problem.text
         if why:
             where = server.address().database
-            self._listen(progress.ProblemOccurred(f"the tables in {where} could not be dropped: {why}"))
+            text = f"the tables in {where} could not be dropped: {why}; later, use {drop_command(server)}"
+            self._listen(progress.ProblemOccurred(text))
 
 
-def _is_on_same_data(one: Server, other: Server) -> bool:
-    """Whether two servers are one, or two variants of a remote server use the same database."""
+def _may_be_on_same_data(one: Server, other: Server) -> bool:
+    """Whether two servers are one, or two variants of a remote server may use the same database."""
     if one is other:
         return True
     if one.private or other.private:
         return False
-    return one.address().location == other.address().location
+    return may_be_one_database(one.address().location, other.address().location)

@@ -11,10 +11,18 @@ from pathlib import Path
 
 from dbdyno.checks.p02_data import shapes
 from dbdyno.checks.samples import open_load_connection
-from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload, Variant, Workload
+from dbdyno.experiment.model import (
+    Experiment,
+    OltpWorkload,
+    ScriptWorkload,
+    SqlWorkload,
+    Variant,
+    Workload,
+)
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
+from dbdyno.run.marked_tables import drop_instruction, mark
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
 from dbdyno.servers.admin.connection import shorten_statement
@@ -49,11 +57,24 @@ def prepare(
     with _local_infile(server):
         result = engine.run("prepare", request, address.environment(), report_loading)
     if not result.done:
+        is_conflict = result.end is not None and result.end.get("reason") == "data-conflict"
+        how = drop_instruction(server) if is_conflict else ""
         raise Problem(
             f"loading the tables of {workload.title} failed: {result.failure()}",
+            f"To {how}" if how else "",
             exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
         )
+    if not (server.private or isinstance(workload, OltpWorkload)):
+        # No such table existed before the load (`must_load`, `require_empty`).
+        mark(server, _created_tables(workload, server))
     return result
+
+
+def _created_tables(workload: SqlWorkload | ScriptWorkload, server: Server) -> list[str]:
+    """The tables that the setup of a user-written workload has just created."""
+    if isinstance(workload, ScriptWorkload):
+        return list_tables(server) if workload.prepare else []
+    return list(workload.created_tables(server.address().protocol))
 
 
 def data_key(workload: Workload, variant: Variant) -> DataKey:
@@ -112,7 +133,7 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
             f"{address.database} has the tables {', '.join(existing)} of {workload.title}, but not "
             f"{', '.join(name for name in tables if name not in existing)}; dbdyno drops only tables that "
             "it has created",
-            "Drop them yourself, or name another database",
+            f"Name another database, or {drop_instruction(server) or 'drop them yourself'}",
             ExitCode.USAGE,
         )
     return not existing
@@ -127,7 +148,8 @@ def require_empty(workload: ScriptWorkload, server: Server) -> None:
         raise Problem(
             f"{database} has {len(tables)} tables ({', '.join(tables[:5])}{', …' if tables[5:] else ''}), "
             f"which {Path(workload.script).name} may change or drop",
-            "Name an empty database, or write prepare = false to run over the existing tables",
+            "Name an empty database, or write prepare = false to run over the existing tables"
+            + (f", or {how}" if (how := drop_instruction(server)) else ""),
             ExitCode.USAGE,
         )
 

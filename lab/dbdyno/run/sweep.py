@@ -22,6 +22,7 @@ from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import cleanup, must_load, prepare, require_empty
+from dbdyno.run.marked_tables import drop_instruction
 from dbdyno.run.pilot import has_pilot
 from dbdyno.run.progress import Listener
 from dbdyno.run.warmup import warmup_trials
@@ -106,7 +107,10 @@ class _Sweep:
     def _data(self, *, keep_data: bool) -> Iterator[None]:
         """Provide the tables, and at the end drop those that this sweep has loaded."""
         if self._has_tables():
-            self._coordinator.step("using the existing tables, which are not dropped")
+            how = drop_instruction(self._server)
+            self._coordinator.step(
+                f"using the existing tables, which are not dropped{f'; to {how}' if how else ''}"
+            )
             yield
             return
         try:
@@ -151,7 +155,8 @@ class _Sweep:
             raise Problem(
                 f"the tables in {self._server.address().database} do not match the options (see above)",
                 "dbdyno did not change them. Use the options with which they were loaded (--tables, "
-                "--table-size, --set), name another database in --target, or drop them yourself",
+                "--table-size, --set), name another database in --target, or "
+                + (drop_instruction(self._server) or "drop them yourself"),
                 ExitCode.USAGE,
             )
 
@@ -185,4 +190,5 @@ class _Sweep:
             return f"Drop {', '.join(tables)} in {database} yourself"
         names = self._table_names()
         tables_text = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        return f"Drop {tables_text} in {database} yourself; their comments begin with dbdyno"
+        how = drop_instruction(self._server)
+        return f"To {how}" if how else f"Drop {tables_text} in {database} yourself"

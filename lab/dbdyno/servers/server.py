@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.experiment.server import Location, location
 from dbdyno.finding import FreeForm
 from dbdyno.problem import Problem
 
@@ -63,9 +64,9 @@ class Address:
     PASSWORD_VARIABLE = PASSWORD_VARIABLE
 
     @property
-    def location(self) -> tuple[object, ...]:
+    def location(self) -> Location:
         """Server and database, without the account and how to connect, as `ServerSpec.data_location`."""
-        return ((self.host, self.port), *self.others), self.unix_socket, self.database
+        return location(((self.host, self.port), *self.others), self.unix_socket, self.database)
 
     def target(self, transport: str = "tcp") -> dict[str, Any]:
         """The `target` of an engine plan; `transport` is "tcp" or "unix"."""

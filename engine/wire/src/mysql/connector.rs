@@ -20,4 +20,7 @@ pub struct MysqlConnector {
     pub allow_public_key_retrieval: bool,
     /// Whether one text may contain several statements, separated by semicolons.
     pub multi_statements: bool,
+    /// Whether an UPDATE counts only the rows that it changed. If false, it counts every row that its WHERE matched, also
+    /// those that already had the new values.
+    pub only_changed_rows: bool,
 }

@@ -48,6 +48,7 @@ pub fn connector(
         options: options(password),
         local_data: true,
         multi_statements: false,
+        only_changed_rows: false,
         compression,
         server_public_key: None,
         allow_public_key_retrieval,

@@ -119,6 +119,7 @@ fn requested_capabilities(connector: &MysqlConnector) -> CapabilityFlags {
         | CapabilityFlags::CLIENT_MULTI_RESULTS
         | CapabilityFlags::CLIENT_PS_MULTI_RESULTS;
     flags.set(several, connector.multi_statements);
+    flags.set(CapabilityFlags::CLIENT_FOUND_ROWS, !connector.only_changed_rows);
     flags
 }
 
