@@ -85,9 +85,9 @@ def drop(server: Server, names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def mark(server: Server, names: Iterable[str]) -> None:
     """Mark tables that a setup has just created, unless they have a mark."""
-    wanted = set(names)
+    created = set(names)
     for table in _tables(server):
-        if table.name not in wanted or table.mark:
+        if table.name not in created or table.mark:
             continue
         text = f"{table.comment} {_SETUP}".strip().replace("'", "''")
         # Without its mark the table is one that the user must drop.
