@@ -15,7 +15,7 @@ from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.marked_tables import Table
 from dbdyno.run.progress import Loading, Progress
 from dbdyno.servers.kinds.command import CommandServer
-from dbdyno.servers.kinds.remote import RemoteServer
+from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.server import Server
 from dbdyno.servers.url import parse_url
 from dbdyno.servers.workspace import Workspace
@@ -86,7 +86,9 @@ def run(given: Experiment, engine: OneDatabase) -> None:
     for variant in given.variants:
         kind = StartedByCommand if variant.server.start else Disconnected
         assert variant.server.url is not None
-        servers[variant.name] = kind(parse_url(variant.server.url), "", variant.name, variant.server)
+        servers[variant.name] = kind(
+            parse_url(variant.server.url), Password(""), variant.name, variant.server
+        )
     data = DataState(given, cast("Workspace", None), engine, messages.append)
     groups = [next(trials) for _, trials in itertools.groupby(schedule(given), lambda trial: trial.group)]
     with data.cleaning_up():
@@ -113,7 +115,7 @@ def test_the_place_of_a_database_does_not_depend_on_how_its_url_is_written() -> 
         location = ServerSpec(kind="remote", url=url).data_location
         assert location is not None
         target = parse_url(url)
-        assert RemoteServer(target, "").address().location == location
+        assert RemoteServer(target, Password("")).address().location == location
         return location
 
     for one, other in SAME:
