@@ -54,9 +54,11 @@ def read_bytes_by_schema(
     except InvalidExperiment as invalid:
         unknown = [one for one in invalid.errors if UNKNOWN.search(one.problem)]
         if unknown and not assignments:
-            assert not SCHEMA.is_valid(tomllib.loads(source.decode())), f"the schema accepts {unknown}"
+            assert not SCHEMA.is_valid(tomllib.loads(source.decode("utf-8-sig"))), (
+                f"the schema accepts {unknown}"
+            )
         raise
-    error = jsonschema.exceptions.best_match(SCHEMA.iter_errors(tomllib.loads(source.decode())))
+    error = jsonschema.exceptions.best_match(SCHEMA.iter_errors(tomllib.loads(source.decode("utf-8-sig"))))
     assert error is None, f"the schema rejects a valid file: {error}"
     return experiment
 

@@ -146,7 +146,7 @@ def test_a_folder_without_a_server_and_the_wrong_product_are_told(workspace: Wor
         asked = experiment()
         wrong = Variant(name="wrong", server=spec)
         with pytest.raises(ServerProblem) as caught:
-            Snapshots(workspace).has(asked, asked.workloads[0], wrong)
+            Snapshots(workspace).find_bytes(asked, asked.workloads[0], wrong)
         assert told in caught.value.text, caught.value.text
 
 

@@ -280,12 +280,6 @@ def test_an_override_leaves_warnings_alone() -> None:
     assert [(f.level, f.override) for f in findings] == [("warn", None)]
 
 
-def test_a_misspelt_override_is_told_and_a_later_checks_is_not() -> None:
-    given = experiment(override={"P70": "typo", "R04": "the judge's"})
-    told = [f for f in checks.run(Moment.DESIGN, Context(given)) if "overrides nothing" in f.text]
-    assert [f.code for f in told] == ["P70"]
-
-
 def test_the_gravest_comes_first() -> None:
     given = experiment(
         blocks=1, connections=(500,), variables=({"max_connections": 100}, {"max_connections": 100})

@@ -109,6 +109,24 @@ def test_blocks_and_groups_come_in_order_each_with_restored_data(
     assert not fakes.running
 
 
+@pytest.mark.parametrize("state", ["restore", "reset"])
+def test_a_disk_that_is_too_small_is_told_before_anything_is_loaded(
+    fakes: FakeServers, basedir: Path, tmp_path: Path, state: str
+) -> None:
+    large = OltpWorkload(name="oltp_point_select", tables=100, table_size=10**9)
+    given = experiment(basedir, state=state).model_copy(update={"workloads": (large,)})
+    # 230 bytes for each of 10^11 rows on two servers (check: on one); for a restore once more in the cache.
+    needed = "69,000,320 MB" if state == "restore" else "46,000,280 MB"
+    with pytest.raises(
+        ServerProblem, match=rf"2 servers.*it needs {needed}, .* has [\d,]+ MB free"
+    ) as caught:
+        compare(given, created(given, tmp_path), Listening())
+    assert caught.value.exit_code == 4
+    with pytest.raises(ServerProblem, match=r"one server.*it needs 46,000,280 MB"):
+        preflight(given, tmp_path, Engine(), Listening())
+    assert fakes.journal == []
+
+
 def by_group(given: Experiment) -> list[list[Any]]:
     trials = schedule(given)
     return [[one for one in trials if one.group == group] for group in sorted({one.group for one in trials})]

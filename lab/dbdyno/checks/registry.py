@@ -53,8 +53,6 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
     # A stop explains more than the error of another check.
     if first_problem is not None and not blocking_findings(findings):
         raise first_problem
-    if moment is Moment.DESIGN:
-        findings += _unknown_overrides(context)
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
 
 
@@ -67,21 +65,3 @@ def _apply_override(finding: Finding, context: Context) -> Finding:
     """The finding with its override. Only a stop can be overridden, not a warning."""
     reason = context.experiment.override.get(finding.code)
     return replace(finding, override=reason) if reason is not None and finding.level == "stop" else finding
-
-
-def _unknown_overrides(context: Context) -> list[Finding]:
-    """Overrides with unknown codes: a misspelt code has no effect."""
-    known = [check.code for check in ALL]
-    # Codes of the checks on the stored run (package `judge`) begin with these letters.
-    judge_letters = tuple("DRQ")
-    return [
-        Finding(
-            code=code,
-            level="warn",
-            text=f"[override] {code} overrides nothing: no check has that code",
-            fix=f"The codes are {', '.join(known)}",
-            evidence={"known": known},
-        )
-        for code in context.experiment.override
-        if code not in known and not code.startswith(judge_letters)
-    ]

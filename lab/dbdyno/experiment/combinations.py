@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from pydantic import ValidationError
 
 from dbdyno.experiment import slices, sql_reading
-from dbdyno.experiment.errors import InputError
+from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.family import has_verdict, is_factorial
 from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
+from dbdyno.experiment.overrides import CODES
+from dbdyno.experiment.script_reading import workload_title
 from dbdyno.experiment.variant_reading import relocate
 
 # Seconds. The engine's tick is 0.1 s; in a shorter measurement the ticks at both ends dominate.
 DURATION_S_MIN = 0.5
 
 
-def find_errors(experiment: Experiment) -> Iterator[InputError]:
-    """All errors of the combination of values, without duplicates."""
-    yield from _duplicate_errors("variant", [variant.name for variant in experiment.variants])
-    yield from _duplicate_errors("workload", [workload.title for workload in experiment.workloads])
+def find_independent_errors(document: Mapping[str, Any], resolved: Mapping[str, Any]) -> Iterator[InputError]:
+    """Errors that are found although other values are invalid; `resolved` is the input of the model."""
+    yield from _duplicate_errors("variant", [str(one.get("name")) for one in document["variant"]])
+    yield from _duplicate_errors("workload", [workload_title(one) for one in document["workload"]])
+    for code, reason in resolved["override"].items():
+        if code not in CODES:
+            yield InputError(f"override.{code}", reason, "no check has this code", did_you_mean(code, CODES))
+        elif isinstance(reason, str) and not reason.strip():
+            fix = f'Write {code} = "the reason why the run may continue"'
+            yield InputError(f"override.{code}", reason, "an override needs a reason", fix)
+    duration_s = resolved["load"].get("duration_s", DURATION_S_MIN)
+    if 0.0 < duration_s < DURATION_S_MIN:
+        yield InputError("load.duration", f"{duration_s:g}s", "a trial measures at least 500ms")
+
+
+def _comparison_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Errors of rules that need variants that differ."""
     if experiment.design.stop is not None and len(experiment.variants) < 2:
         fix = "Add a [[variant]], or write blocks"
         yield InputError("design.stop", None, "one variant has no comparison that could end the run", fix)
@@ -32,23 +48,6 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
         elif not has_verdict(experiment):
             problem = "no variant differs from the baseline, so there is no loss to limit"
             yield InputError("design.max_loss_percent", None, problem, "Leave it out, or change a variant")
-    yield from slices.find_errors(experiment)
-    yield from _promise_errors(experiment)
-    yield from _metric_errors(experiment)
-    yield from _state_errors(experiment)
-    yield from _statement_errors(experiment)
-    errors: list[InputError] = []
-    for variant in experiment.variants:
-        errors += [error for error in _variant_errors(experiment, variant) if error not in errors]
-    yield from errors
-    for code, reason in experiment.override.items():
-        if not reason.strip():
-            fix = f'Write {code} = "the reason why the run may continue"'
-            yield InputError(f"override.{code}", reason, "an override needs a reason", fix)
-    if experiment.load.duration_s < DURATION_S_MIN:
-        yield InputError(
-            "load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms"
-        )
 
 
 def _promise_errors(experiment: Experiment) -> Iterator[InputError]:
@@ -110,6 +109,13 @@ def _has_several_data(experiment: Experiment, variant: Variant) -> bool:
         # A generator is wrong, which `_statement_errors` reports.
         return False
     return len(data) > 1
+
+
+def _all_variant_errors(experiment: Experiment) -> Iterator[InputError]:
+    errors: list[InputError] = []
+    for variant in experiment.variants:
+        errors += [error for error in _variant_errors(experiment, variant) if error not in errors]
+    yield from errors
 
 
 def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputError]:
@@ -217,3 +223,15 @@ def _duplicate_errors(section: str, names: list[str]) -> Iterator[InputError]:
     for name, count in Counter(names).items():
         if count > 1:
             yield InputError(f"{section}[{name}]", None, f"{count} of them have this name", fix)
+
+
+# What finds the errors of the combination of values, and the sections whose values it combines.
+FINDERS: tuple[tuple[Callable[[Experiment], Iterable[InputError]], tuple[str, ...]], ...] = (
+    (_comparison_errors, ("design", "variant", "workload", "load")),
+    (slices.find_errors, ("design", "variant", "workload", "load")),
+    (_promise_errors, ("load", "variant", "workload", "design")),
+    (_metric_errors, ("design", "load", "variant")),
+    (_state_errors, ("design", "variant", "workload")),
+    (_statement_errors, ("workload", "variant")),
+    (_all_variant_errors, ("variant", "workload", "load", "design")),
+)

@@ -7,15 +7,21 @@ Tables are merged key by key; everything else is replaced.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dbdyno.experiment.errors import InputError, did_you_mean
+from dbdyno.experiment.file_reading import DEPTH_MAX, parse_toml
 from dbdyno.experiment.script_reading import workload_title
 
 LISTED = ("workload", "variant")
 SECTIONS = ("experiment", "load", "design", "client", "loading", "override", *LISTED)
+# Codes of the checks (docs/checks.md), of which those of level stop, and D06, can be overridden.
+CODES = frozenset(
+    [f"P{number:02}" for number in (2, 3, 4, 7, 8, 9, 11, 14, 15, 17, 19, 22)]
+    + [f"D{number:02}" for number in (1, 3, 4, 5, 6)]
+    + [f"R{number:02}" for number in (1, 3, 4, 5, 7, 10, 11, 12, 13, 14, 15)]
+)
 _KEY = re.compile(r"(?P<section>[a-z_]+)(?:\[(?P<name>[^\]]*)\])?\.(?P<rest>.+)")
 
 
@@ -39,9 +45,11 @@ def parse_assignment(text: str) -> tuple[str, Any] | InputError:
             f"--set {text}", None, "it has no =", "Write --set key=value, as in load.duration=10s"
         )
     key, value = match[1].strip(), match[2].strip()
+    if key.count(".") >= DEPTH_MAX:
+        return InputError(f"--set {key[:60]}...", None, f"the key has more than {DEPTH_MAX} parts")
     try:
-        return key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        return key, parse_toml(f"value = {value}".encode())["value"]
+    except ValueError:
         return key, value
 
 

@@ -6,9 +6,9 @@ no server.
 
 from __future__ import annotations
 
+import copy
 import json
-import tomllib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,16 @@ from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.explain import is_echo, to_input_error
 from dbdyno.experiment.family import has_verdict
+from dbdyno.experiment.file_reading import parse_toml, read_file
 from dbdyno.experiment.model import NAME_LENGTH_MAX, Design, Experiment
 from dbdyno.experiment.promise import Promise
 from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
+from dbdyno.experiment.valid_sections import SECTIONS, Errors, is_same_key, section_of, use_valid_sections
 from dbdyno.experiment.variant import move_connection_settings
 
-SECTIONS = (*overrides.SECTIONS, "factor", "profile")
-FILE_BYTES_MAX = 1_000_000
+# The problem of a key that does not exist.
+_UNKNOWN_KEY = ("there is no such key", "a script has no such key")
 
 
 def read(path: Path, profile: str | None = None, assignments: Iterable[str] = ()) -> Experiment:
@@ -43,7 +45,7 @@ def read(path: Path, profile: str | None = None, assignments: Iterable[str] = ()
     Raises InvalidExperiment with all errors.
     """
     try:
-        source = path.read_bytes()
+        source = read_file(path)
     except OSError as error:
         problem = f"the file cannot be read: {error.strerror}"
         raise InvalidExperiment(
@@ -59,51 +61,59 @@ def read_bytes(
     folder.
     """
     try:
-        document = _parse(source)
-    except (ValueError, RecursionError) as error:
+        document = parse_toml(source)
+    except ValueError as error:
         raise InvalidExperiment(str(path), [InputError("", None, f"invalid TOML: {error}")]) from error
+    errors = Errors()
     # Factors are expanded first, because profiles and --set may name the resulting variants.
-    errors = factors.expand(document)
-    errors = errors or list(_shape_errors(document))
-    if not errors:
-        errors += _apply_profile(document, profile)
-        errors += _apply_assignments(document, assignments)
-    if errors:
-        raise InvalidExperiment(str(path), errors)
-    return from_document(document, str(path), path.parent)
+    errors.add(factors.expand(document), invalidating=("variant", "factor"))
+    for wrong in list(_shape_errors(document)):
+        errors.add([wrong], invalidating=(wrong.key,))
+    use_valid_sections(document, errors.invalid)
+    profiles = document.pop("profile", {})
+    errors.add(_unchosen_profile_errors(document, profiles, profile, path.parent))
+    errors.add(_apply_profile(document, profiles, profile))
+    errors.add(_apply_assignments(document, assignments))
+    return from_document(document, str(path), path.parent, errors)
 
 
-def from_document(document: dict[str, Any], source: str, folder: Path) -> Experiment:
-    """The experiment of a parsed file without profiles; `source` is the file's name in messages.
+def from_document(
+    document: dict[str, Any], source: str, folder: Path, errors: Errors | None = None
+) -> Experiment:
+    """The experiment of a parsed file without profiles; `source` is the file's name in messages, and `errors`
+    are those that were found before.
 
     Paths are relative to `folder`. Raises InvalidExperiment with all errors.
     """
-    errors: list[InputError] = []
-    resolved = _resolve(document, folder, errors)
-    experiment = _validate(resolved, errors)
-    if experiment is not None:
-        experiment = _with_default_stop(experiment, document.get("design", {}))
-        experiment = _with_twin(experiment, errors)
-        errors += combinations.find_errors(experiment)
-    else:
+    errors = errors or Errors()
+    of_values: list[InputError] = []
+    resolved = _resolve(document, folder, of_values)
+    experiment = _validate(resolved, of_values)
+    errors.add(of_values)
+    errors.add(combinations.find_independent_errors(document, resolved))
+    if experiment is None:
         # Also report errors in SQL statements if another part of the file is invalid.
         for workload in sql_reading.valid_workloads(resolved["workloads"]):
-            errors += sql_reading.find_errors(workload, _dialects(document["variant"]))
-    if errors or experiment is None:
-        raise InvalidExperiment(source, errors)
+            errors.add(sql_reading.find_errors(workload, _dialects(document["variant"])))
+        # And errors between valid sections.
+        errors.invalid |= {section_of(error.key) for error in of_values}
+        rest = dict(document)
+        use_valid_sections(rest, errors.invalid)
+        experiment = _validate(_resolve(rest, folder, []), [])
+    if experiment is not None:
+        twin_errors: list[InputError] = []
+        experiment = _with_default_stop(experiment, document.get("design", {}))
+        experiment = _with_twin(experiment, twin_errors)
+        errors.add(twin_errors, unless=("design", "variant"))
+        for find, sections in combinations.FINDERS:
+            errors.add(find(experiment), unless=sections)
+    if errors.entries or experiment is None:
+        raise InvalidExperiment(source, errors.entries)
     return experiment
 
 
-def _parse(source: bytes) -> dict[str, Any]:
-    if len(source) > FILE_BYTES_MAX:
-        raise ValueError(f"it has {len(source)} bytes; the maximum is {FILE_BYTES_MAX}")
-    return tomllib.loads(source.decode())
-
-
 def _shape_errors(document: dict[str, Any]) -> Iterator[InputError]:
-    """Errors for sections that are unknown, missing or of the wrong type. If there are any, the keys are not
-    validated.
-    """
+    """Errors for sections that are unknown, missing or of the wrong type."""
     for section in document:
         if section not in SECTIONS:
             yield InputError(section, None, "there is no such section", did_you_mean(section, SECTIONS))
@@ -127,17 +137,40 @@ def _shape_errors(document: dict[str, Any]) -> Iterator[InputError]:
             yield InputError(section, table, "this must be a table", f"Write [{section}]")
 
 
-def _apply_profile(document: dict[str, Any], profile: str | None) -> list[InputError]:
-    profiles = document.pop("profile", {})
+def _apply_profile(
+    document: dict[str, Any], profiles: Mapping[str, Any], profile: str | None
+) -> list[InputError]:
     if profile is None:
         return []
     if profile not in profiles:
         known = ", ".join(sorted(profiles)) or "none"
         return [InputError(f"--profile {profile}", None, f"the file has no such profile; it has: {known}")]
     if not isinstance(profiles[profile], dict):
-        key = f"profile.{profile}"
-        return [InputError(key, profiles[profile], "this must be a table", f"Write [{key}]")]
+        return []
     return overrides.apply(document, overrides.flatten(profiles[profile]).items())
+
+
+def _unchosen_profile_errors(
+    document: dict[str, Any], profiles: Mapping[str, Any], chosen: str | None, folder: Path
+) -> Iterator[InputError]:
+    """Profiles that are no tables, and unknown keys of profiles other than the chosen one."""
+    for name, table in profiles.items():
+        if not isinstance(table, dict):
+            key = f"profile.{name}"
+            yield InputError(key, table, "this must be a table", f"Write [{key}]")
+        elif name != chosen:
+            flat = overrides.flatten(table)
+            changed = copy.deepcopy(document)
+            errors = overrides.apply(changed, flat.items())
+            validated: list[InputError] = []
+            _validate(_resolve(changed, folder, validated), validated)
+            errors += [
+                error
+                for error in validated
+                if error.problem in _UNKNOWN_KEY and any(is_same_key(error.key, key) for key in flat)
+            ]
+            for error in errors:
+                yield InputError(f"profile.{name}.{error.key}", error.value, error.problem, error.fix)
 
 
 def _apply_assignments(document: dict[str, Any], assignments: Iterable[str]) -> list[InputError]:

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.experiment.errors import InputError
+from dbdyno.experiment.file_reading import read_file
 from dbdyno.experiment.script_workload import KEYS
 from dbdyno.experiment.workload import NAME
+
+SCRIPT_BYTES_MAX = 16_000_000
 
 
 def is_script(workload: dict[str, Any]) -> bool:
@@ -51,7 +54,7 @@ def resolve(workload: dict[str, Any], folder: Path, errors: list[InputError]) ->
 def digest(script: Path) -> str:
     """SHA-256 of the script and of every Lua file in its folder, which it may require. Raises OSError."""
     content_hash = hashlib.sha256()
-    for path in (script, *sorted(script.parent.glob("*.lua"))):
-        content = path.read_bytes()
+    for path in (script, *sorted(filter(Path.is_file, script.parent.glob("*.lua")))):
+        content = read_file(path, SCRIPT_BYTES_MAX)
         content_hash.update(f"{path.name} {len(content)}\n".encode() + content)
     return content_hash.hexdigest()

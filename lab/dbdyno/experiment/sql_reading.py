@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from dbdyno.experiment.calls import parse
 from dbdyno.experiment.errors import InputError
+from dbdyno.experiment.file_reading import read_file
 from dbdyno.experiment.generators import Generator, StatementResult
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
 from dbdyno.experiment.sql_text import (
@@ -97,10 +98,7 @@ def _read_file(
     path: Path, key: str, value: str, dialect: Dialect, errors: list[InputError]
 ) -> dict[str, Any]:
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            errors.append(InputError(key, value, f"it has more than {FILE_BYTES_MAX:,} bytes"))
-            return {}
-        text = path.read_text()
+        text = read_file(path, FILE_BYTES_MAX).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         errors.append(InputError(key, value, f"it cannot be read: {why}", f"The path is {path}"))

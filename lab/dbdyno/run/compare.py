@@ -34,7 +34,7 @@ from dbdyno.run.estimate import Estimate
 from dbdyno.run.failures import Failures, StartFailure
 from dbdyno.run.progress import Listener
 from dbdyno.run.repeating import may_repeat, plan_repeat, plan_repeats
-from dbdyno.run.starting import GroupServers, make_slots, verify_settings
+from dbdyno.run.starting import GroupServers, count_slots, make_slots, verify_settings
 from dbdyno.run.step_times import StepTimes
 from dbdyno.run.stopping import Limits, Stopping
 from dbdyno.servers.server import Server
@@ -157,6 +157,7 @@ class _Comparison:
             pilots = self._plan_pilots(titles)
             self._announce(titles, data.rows_missing(titles), len(warmup_trials), len(pilots))
             if self._todo:
+                data.require_space(titles, count_slots(experiment))
                 verify_settings(coordinator, workspace)
             slots = stack.enter_context(contextlib.closing(make_slots(experiment, workspace)))
             opened: dict[tuple[str, ...], Server] = {}

@@ -24,6 +24,7 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine, Record
+from dbdyno.run.estimate import ROW_BYTES
 from dbdyno.run.loading import (
     DataKey,
     cleanup,
@@ -39,10 +40,18 @@ from dbdyno.run.marked_tables import drop_command
 from dbdyno.run.progress import Listener
 from dbdyno.run.step_times import StepTimes
 from dbdyno.servers import open_server
+from dbdyno.servers.kinds.local import WORKING_BYTES
 from dbdyno.servers.server import Server
 from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
+
+# Bytes of the data directory of a small server without tables.
+SERVER_BYTES = 40_000_000
+
+
+def _data_bytes(workload: Workload) -> int:
+    return SERVER_BYTES + round(workload.rows * ROW_BYTES)
 
 
 def has_snapshot(experiment: Experiment, variant: Variant) -> bool:
@@ -76,7 +85,33 @@ class DataState:
 
     def rows_missing(self, titles: Sequence[str]) -> int:
         """Rows to load before the first group: for the baseline, and for variants with data of their own."""
-        experiment, baseline, rows = self._experiment, self._experiment.variants[0], 0
+        return sum(workload.rows for workload, size in self._data(titles) if size is None)
+
+    def require_space(self, titles: Sequence[str], copies: int) -> None:
+        """Before anything is loaded: raise ServerProblem if there is no space for the missing snapshots and
+        for `copies` of the largest data, one for each server that dbdyno starts.
+        """
+        if not copies:
+            return
+        data = self._data(titles)
+        workloads = [self._experiment.workload_for(self._experiment.variants[0], title) for title in titles]
+        workloads += [workload for workload, _ in data]
+        # The sizes of snapshots are exact.
+        sizes = [size for _, size in data if size is not None]
+        missing = sum(_data_bytes(workload) for workload, size in data if size is None)
+        if missing or not sizes:
+            sizes += map(_data_bytes, workloads)
+        rows = max(workload.rows for workload in workloads)
+        servers = "one server" if copies == 1 else f"{copies} servers"
+        self._workspace.require_space(
+            missing + copies * max(sizes) + WORKING_BYTES,
+            f"{rows:,} rows on {servers}" + (" and in the cache of loaded data" if missing else ""),
+        )
+
+    def _data(self, titles: Sequence[str]) -> list[tuple[Workload, int | None]]:
+        """The distinct data that dbdyno restores from snapshots, and the sizes of existing snapshots."""
+        experiment, baseline = self._experiment, self._experiment.variants[0]
+        data: list[tuple[Workload, int | None]] = []
         counted: list[DataKey] = []
         for variant, title in itertools.product(experiment.variants, titles):
             workload = experiment.workload_for(variant, title)
@@ -84,9 +119,8 @@ class DataState:
             is_own = key != data_key(experiment.workload_for(baseline, title), baseline)
             if (variant is baseline or is_own) and has_snapshot(experiment, variant) and key not in counted:
                 counted.append(key)
-                missing = not self._snapshots.has(experiment, workload, variant)
-                rows += workload.rows if missing else 0
-        return rows
+                data.append((workload, self._snapshots.find_bytes(experiment, workload, variant)))
+        return data
 
     def snapshot(self, workload: Workload, variant: Variant) -> Snapshot | None:
         """The snapshot of a workload's data, created if necessary; None if the variant uses none. Raises

@@ -35,6 +35,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
         loaded = _with_snapshots(experiment)
         data = DataState(loaded, workspace, engine, listen)
         titles = [workload.title for workload in experiment.workloads]
+        data.require_space(titles, 1)
         for title, variant in itertools.product(titles, experiment.variants):
             workload = experiment.workload_for(variant, title)
             with_data = has_snapshot(loaded, variant)

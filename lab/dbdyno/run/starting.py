@@ -64,11 +64,16 @@ def _require_servers(experiment: Experiment, workspace: Workspace) -> None:
 
 def make_slots(experiment: Experiment, workspace: Workspace) -> Slots:
     """Slots for all private servers that keep data at the same time."""
-    started = [variant for variant in experiment.variants if variant.server.is_private]
+    ports = (read_declaration(variant).port for variant in experiment.variants if variant.server.is_private)
+    return Slots(workspace, count_slots(experiment), [port for port in ports if port is not None])
+
+
+def count_slots(experiment: Experiment) -> int:
+    """The number of slots; each has a copy of the data."""
+    if not any(variant.server.is_private for variant in experiment.variants):
+        return 0
     copies = 1 if experiment.design.renews_data else len(experiment.workloads)
-    count = len(experiment.variants) * copies if started else 0
-    ports = (read_declaration(variant).port for variant in started)
-    return Slots(workspace, count, [port for port in ports if port is not None])
+    return len(experiment.variants) * copies
 
 
 class GroupServers:

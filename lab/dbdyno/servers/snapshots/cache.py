@@ -89,10 +89,15 @@ class Snapshots:
             lock.release()
             raise
 
-    def has(self, experiment: Experiment, workload: Workload, variant: Variant) -> bool:
-        """Whether the snapshot for `obtain` exists. Another process may create or remove it afterwards."""
+    def find_bytes(self, experiment: Experiment, workload: Workload, variant: Variant) -> int | None:
+        """The size of the snapshot for `obtain`; None if it does not exist. Another process may create or
+        remove it afterwards.
+        """
         key = _key(self._list_inputs(experiment, workload, variant))
-        return (self._workspace.snapshots / key / "snapshot.json").exists()
+        try:
+            return int(json.loads((self._workspace.snapshots / key / "snapshot.json").read_text())["bytes"])
+        except FileNotFoundError:
+            return None
 
     def _list_inputs(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
         declaration = read_declaration(variant)
