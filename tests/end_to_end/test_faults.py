@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end.comparing import ROOT, TIME_LIMIT_S, environment
 
 CELLS = (
-    "engine-killed.measure.local.mariadb",
+    "engine-killed.measure.remote.mariadb",
     "lab-killed.measure.local.mariadb",
     "reset.measure.remote.mariadb",
 )
