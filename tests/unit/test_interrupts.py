@@ -134,6 +134,25 @@ with interruptible("stopping the servers"):
     assert ran(SWALLOWED + stopped) == (130, "stopped\n", INTERRUPTED)
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_request_in_a_callback_of_a_fork_stops_what_runs(name: str) -> None:
+    body = f"""
+    os.register_at_fork(after_in_parent=lambda: sent or (sent.append(1), send({name!r})))
+    sent = []
+    with interruptible("stopping the servers"):
+        try:
+            if os.fork() == 0:
+                os._exit(0)
+            time.sleep(60)
+        finally:
+            time.sleep(0.5)
+            print("stopped")
+    """
+    code, printed, errors = ran(body)
+    assert (code, printed) == (130, "stopped\n")
+    assert errors.endswith(INTERRUPTED)
+
+
 def test_an_interrupt_that_is_being_handled_is_not_repeated() -> None:
     body = """
     try:

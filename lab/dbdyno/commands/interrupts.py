@@ -43,6 +43,7 @@ class _Requests:
     def end(self) -> None:
         """Make the next request end the command at once."""
         self._stopping = ""
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
     def is_in_burst(self) -> bool:
         """Whether a signal that arrives now belongs to the previous request."""
@@ -62,6 +63,9 @@ class _Requests:
             signal.setitimer(signal.ITIMER_REAL, INSIST_S, INSIST_S)
             raise KeyboardInterrupt
         self._count += 1
+        if self._count == 1:
+            # Python swallows an exception in a callback, such as those that run after a fork.
+            signal.setitimer(signal.ITIMER_REAL, INSIST_S, INSIST_S)
         if self._count == 1 or self._count > 1 + REQUESTS_IGNORED:
             raise KeyboardInterrupt
         print(f"dbdyno: {self._stopping}; interrupt once more to end at once", file=sys.stderr)
@@ -75,8 +79,7 @@ class _Requests:
             # It is being handled, for example while a report is written.
             return
         if self._stopping:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            self._count += 1
+            self._count = max(self._count, 1)
         raise KeyboardInterrupt
 
 
