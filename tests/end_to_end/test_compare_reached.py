@@ -170,9 +170,12 @@ def test_variants_on_one_database_keep_their_data_until_the_last_group(
     given: Given, pair: tuple[LocalServer, LocalServer]
 ) -> None:
     """Each writes its own values: a second UPDATE to the same value changes no row."""
-    comparing = given.comparing(given.table("one", pair[0]), given.table("other", pair[0]))
-    blocks = ("--set", "design.blocks=4", "--set", "design.order_seed=1")
-    answer = comparing.run("--no-report", "--set", "design.state=preserve", *blocks)
+    socket = pair[0].address().unix_socket
+    other = given.table("other", pair[0]).replace('/dbdyno"', f'/dbdyno?socket={socket}"')
+    assert f"?socket={socket}" in other
+    comparing = given.comparing(given.table("one", pair[0]), other)
+    settings = ("design.blocks=4", "design.order_seed=1", "design.state=preserve", "override.P03=one server")
+    answer = comparing.run("--no-report", *(word for text in settings for word in ("--set", text)))
     assert answer.returncode == 0, answer.stderr
     trials = comparing.newest().trials()
     assert len(trials) == 8
