@@ -42,6 +42,7 @@ SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}
 UNKNOWN = re.compile("no such (key|section)")
 SCHEMA = jsonschema.Draft7Validator(file_schema())
 READ_BYTES = reading.read_bytes
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def read_bytes_by_schema(
@@ -81,6 +82,14 @@ def workspace(results: Path) -> Iterator[Workspace]:
     """A place for private servers and snapshots."""
     with closing(Workspace.open(results)) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the examples with the directory of their `basedir`; only `make test` unpacks that server."""
+    root = tmp_path_factory.mktemp("project")
+    (root / ".servers" / "mysql-9.7").mkdir(parents=True)
+    return Path(shutil.copytree(EXAMPLES, root / "examples"))
 
 
 def variant(name: str = "small", **spec: Any) -> Variant:

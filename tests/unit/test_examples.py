@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,30 +13,22 @@ FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.toml"))
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the examples beside a server of their `basedir`, which only end-to-end tests unpack."""
-    root = tmp_path_factory.mktemp("project")
-    (root / ".servers" / "mysql-9.7").mkdir(parents=True)
-    return Path(shutil.copytree(FOLDER, root / "examples"))
-
-
 def test_there_are_some() -> None:
     assert len(EXAMPLES) >= 8
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_smoke_profile_is_one_block_of_one_point_and_two_seconds(place: Path, path: Path) -> None:
-    smoke = read(place / path.name, "smoke")
+def test_the_smoke_profile_is_one_block_of_one_point_and_two_seconds(examples: Path, path: Path) -> None:
+    smoke = read(examples / path.name, "smoke")
     assert smoke.design.blocks == 1
     assert len(smoke.load.points()) == 1
     assert smoke.load.duration_s == 2.0
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_a_profile_is_shorter_than_the_one_before(place: Path, path: Path) -> None:
+def test_a_profile_is_shorter_than_the_one_before(examples: Path, path: Path) -> None:
     """And asks the same question: variants, workloads and state are those of the full profile."""
-    full, quick, smoke = (read(place / path.name, profile) for profile in (None, "quick", "smoke"))
+    full, quick, smoke = (read(examples / path.name, profile) for profile in (None, "quick", "smoke"))
     for longer, shorter in ((full, quick), (quick, smoke)):
         assert shorter.load.duration_s < longer.load.duration_s
         assert set(shorter.load.points()) <= set(longer.load.points()) or shorter is smoke

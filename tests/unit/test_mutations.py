@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from benchmarks.mutations import experiments, plans
@@ -25,6 +26,11 @@ def require_none_wrong(tally: Tally, count: int) -> None:
     # Documents of both kinds were tried.
     assert tally.accepted > 0
     assert tally.refused > 0
+
+
+@pytest.fixture(autouse=True)
+def examples_with_servers(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "EXAMPLES", examples)
 
 
 def test_mutated_experiment_files(monkeypatch: pytest.MonkeyPatch) -> None:
