@@ -127,7 +127,7 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "P04": "a setting did not take effect as declared",
     "P07": "connections or statements are near a limit",
     "P08": "execution plans differ or scan tables",
-    "P09": "row counts are off",
+    "P09": "statements examined or returned unexpected numbers of rows",
     "P11": _cpus,
     "P14": "the data are about as large as the cache",
     "P15": "the design is weak",
