@@ -17,8 +17,10 @@ from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
 from dbdyno.servers import open_remote, open_server
 from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.servers.snapshots.cache import Snapshots
+from dbdyno.servers.url import parse_url
 from dbdyno.servers.workspace import Workspace
 
 SMALL = {"shared_buffers": "32MB"}
@@ -359,7 +361,7 @@ def test_only_the_tables_of_the_run_are_vacuumed(postgresql: LocalServer, worksp
         variants=(remote,),
     )
     data = DataState(given, workspace, Engine(), lambda _progress: None)
-    with closing(open_remote(target, address.password)) as server:
+    with closing(RemoteServer(parse_url(target), Password(address.password), "theirs")) as server:
         server.start()
         server.query("CREATE TABLE foreign_one AS SELECT 1 AS id")
         try:

@@ -292,7 +292,8 @@ class DataState:
             self._drop_tables(server)
             server.stop(clean=True)
         except Problem as problem:
-            self._listen(progress.ProblemOccurred(problem.text))
+            text = problem.text + (f" ({problem.fix})" if problem.fix else "")
+            self._listen(progress.ProblemOccurred(text))
 
     def _has_start(self, server: Server) -> bool:
         """Whether the user's command starts the server."""
