@@ -102,6 +102,8 @@ def test_containers_are_compared_and_gone_afterwards(
     look = tmp_path / "look.py"
     look.write_text(LOOK)
     hooks = [f"variant.server.{name}={json.dumps([sys.executable, str(look)])}" for name in HOOKS]
+    # The hooks call docker.
+    hooks.append('variant.server.hook_environment=["DOCKER_HOST"]')
     answer = comparing.run("--no-report", *(word for hook in hooks for word in ("--set", hook)))
     assert answer.returncode == 0, answer.stderr
     trials = comparing.newest().trials()
