@@ -24,6 +24,7 @@ from dbdyno.commands.interrupts import was_interrupted
 from dbdyno.commands.streams import guard_streams
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.waiting import reported_by
 
 # Command -> its line in `dbdyno --help`. A command's module and function have the same name as the command.
 COMMANDS = {
@@ -93,8 +94,12 @@ def _not_called() -> None:
 
 def main() -> None:
     """Run the command line and exit with its code. A problem that the user can fix has no traceback."""
-    with guard_streams():
+    with guard_streams(), reported_by(_print_wait):
         _run_command_line()
+
+
+def _print_wait(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _run_command_line() -> None:

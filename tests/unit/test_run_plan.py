@@ -79,7 +79,7 @@ def test_a_trials_plan_says_what_the_experiment_says() -> None:
     given = experiment()
     trial = schedule(given)[0]
     asked = trial_plan(given, trial, ADDRESS.target())
-    assert asked["load"] == {"connections": 10, "shape": "closed"}
+    assert asked["load"] == {"connections": 10, "shape": "closed", "answer_timeout_us": 60_000_000}
     assert asked["phases"] == {"warmup_us": 2_000_000, "measure_us": 5_000_000}
     assert asked["workload"]["options"]["tables"] == 2
     assert asked["seed"] == engine_seed(given, trial)
@@ -105,7 +105,8 @@ def test_loading_uses_the_experiments_own_seed_so_that_all_trials_share_the_rows
 def test_a_rate_is_an_open_loop_with_the_connections_as_cap(arrivals: str) -> None:
     given = experiment(rate=(50.0,), connections=(64,), arrivals=arrivals)
     asked = trial_plan(given, schedule(given)[0], ADDRESS.target())
-    assert asked["load"] == {"connections": 64, "shape": {arrivals: {"rate_per_s": 50.0}}}
+    shape = {arrivals: {"rate_per_s": 50.0}}
+    assert asked["load"] == {"connections": 64, "shape": shape, "answer_timeout_us": 60_000_000}
     schema().validate(asked)
 
 

@@ -196,7 +196,7 @@ def test_a_statement_is_sent_again_only_if_its_connection_is_lost_at_once(
     opened = []
 
     class Lossy(MySQLAdmin):
-        def _run(self, sql: str) -> list[tuple[Any, ...]]:
+        def _run(self, sql: str, answer_timeout_s: float | None) -> list[tuple[Any, ...]]:  # noqa: ARG002
             time.sleep(lost_after_s)
             raise OSError(f"lost in {sql}")
 

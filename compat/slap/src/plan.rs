@@ -48,6 +48,7 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
             think_time: None,
             queue_limit: None,
             reconnect_every: settings.detach,
+            answer_timeout_us: None,
         },
         phases: Phases {
             warmup_us: 0,

@@ -61,6 +61,7 @@ pub fn plan(
                 TestKind::Native(name) => oltp::reconnect_every(name, registry),
                 TestKind::Script(_) => 0,
             },
+            answer_timeout_us: None,
         },
         phases: phases(settings),
         seed,

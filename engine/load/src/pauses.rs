@@ -69,7 +69,14 @@ mod tests {
 
     fn pauses(shape: Shape, think_time: Option<ThinkTime>) -> Option<Pauses> {
         Pauses::new(
-            &Load { connections: 10, shape, think_time, queue_limit: None, reconnect_every: 0 },
+            &Load {
+                connections: 10,
+                shape,
+                think_time,
+                queue_limit: None,
+                reconnect_every: 0,
+                answer_timeout_us: None,
+            },
             0,
             0,
             1,

@@ -27,6 +27,10 @@ pub struct Load {
     /// 0 for never.
     #[serde(default)]
     pub reconnect_every: u32,
+    /// How long a connection may wait for the answer to a statement, in microseconds. After it the run ends and says which
+    /// connection waits for what. Without it there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_timeout_us: Option<u64>,
 }
 
 impl Load {
@@ -57,6 +61,12 @@ impl Load {
         if self.think_time.is_some() && self.slices().is_some() {
             problems
                 .push("load.think_time is set, but a load in slices has no think time; leave it out".into());
+        }
+        if let Some(us) = self.answer_timeout_us.filter(|us| !(1..=limits::DURATION_US).contains(us)) {
+            let most = limits::DURATION_US;
+            problems.push(format!(
+                "load.answer_timeout_us is {us}; it must be between 1 and {most}, or left out"
+            ));
         }
         if let Some(limit) = self.queue_limit.filter(|_| !self.shape.is_open()) {
             problems
@@ -126,8 +136,10 @@ mod tests {
             think_time: Some(ThinkTime::Constant { us: 0 }),
             queue_limit: Some(0),
             reconnect_every: 0,
+            answer_timeout_us: Some(0),
         };
-        assert_eq!(load.problems().len(), 2, "{:?}", load.problems());
+        assert_eq!(load.problems().len(), 3, "{:?}", load.problems());
+        load.answer_timeout_us = Some(1);
         load.shape = Shape::Closed;
         load.think_time = Some(ThinkTime::Exponential { mean_us: 5 });
         assert_eq!(load.problems(), ["load.queue_limit is 0, but a closed loop has no queue; leave it out"]);

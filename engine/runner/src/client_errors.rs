@@ -14,7 +14,7 @@ const STATEMENT_BYTES_MAX: usize = 4096;
 const CLIENT_ERROR_STATE: &str = "HY000";
 
 /// The endpoint of connection `number` of a run; `None` without a server.
-fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
+pub(crate) fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
     let endpoints = target.endpoints();
     endpoints.get((number % endpoints.len().max(1) as u64) as usize)
 }
@@ -40,12 +40,17 @@ pub fn connect_failure(error: &WireError, target: &Target, number: u64) -> Serve
 /// Describes why a statement failed.
 pub fn statement_failure(action: FailedAction, error: &WireError, statement: &str) -> ServerFailure {
     let (code, message) = code_and_message(error);
+    let statement = shorten(statement).to_owned();
+    ServerFailure { action, code, sqlstate: sqlstate(error), message, statement, endpoint: None }
+}
+
+/// The beginning of a statement, for messages and records.
+pub(crate) fn shorten(statement: &str) -> &str {
     let mut end = statement.len().min(STATEMENT_BYTES_MAX);
     while !statement.is_char_boundary(end) {
         end -= 1;
     }
-    let statement = statement[..end].to_owned();
-    ServerFailure { action, code, sqlstate: sqlstate(error), message, statement, endpoint: None }
+    &statement[..end]
 }
 
 /// Number, SQLSTATE and message of a statement's error.

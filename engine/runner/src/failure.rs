@@ -1,6 +1,9 @@
 //! Why a run failed, and how to fix it.
 
-use dbdyno_schema::plan::{ErrorCode, Plan, Target};
+use std::fmt::Write;
+
+use dbdyno_load::Nanos;
+use dbdyno_schema::plan::{Endpoint, ErrorCode, Plan, Target};
 use dbdyno_schema::record::{EndReason, ErrorClass, FailedAction, Failure};
 use dbdyno_wire::WireError;
 use dbdyno_wire::mysql::errors as mysql_errors;
@@ -52,6 +55,37 @@ pub(crate) fn all_connections_lost(error: &WireError, since_s: u64) -> Failure {
         failure.text
     );
     failure
+}
+
+/// The server has not answered `statement` of connection `number` for `waited`, longer than the plan allows; `others` more
+/// connections of the worker wait as long. A script's statement is unknown.
+pub(crate) fn no_answer(
+    target: &Target,
+    number: u64,
+    waited: Nanos,
+    statement: Option<&str>,
+    others: usize,
+) -> RunFailure {
+    let endpoint = client_errors::endpoint(target, number);
+    let to = match endpoint {
+        Some(Endpoint::Tcp { host, port }) => format!(" to {host}:{port}"),
+        Some(Endpoint::Unix { path }) => format!(" to {path}"),
+        None => String::new(),
+    };
+    let statement = statement.unwrap_or("a statement of the script");
+    let mut text = format!(
+        "connection {}{to} has waited {:.1} s for the answer to: {}",
+        number + 1,
+        waited as f64 / 1e9,
+        client_errors::shorten(statement)
+    );
+    if others > 0 {
+        let _ = write!(text, " ({others} other connection{} too)", if others == 1 { "" } else { "s" });
+    }
+    let fix = "find out why the server does not answer; if the statement may take so long, raise load.answer_timeout";
+    let failure =
+        Failure { text, class: Some(ErrorClass::Lost), fix: Some(fix.to_owned()), ..Failure::default() };
+    (EndReason::ConnectionLost, failure)
 }
 
 /// A prepared statement failed.

@@ -38,6 +38,8 @@ pub(crate) struct Finish {
     time_limit: Nanos,
     /// Whether events in progress at the time limit count.
     counts_last_events: bool,
+    /// Whether the server does not answer, so that waiting for users is in vain.
+    skips_drain: AtomicBool,
     end_state: Mutex<EndState>,
 }
 
@@ -61,6 +63,7 @@ impl Finish {
             event_limit_reached: AtomicBool::new(false),
             time_limit: if counts_last_events { phases.limit_us().saturating_mul(1000) } else { Nanos::MAX },
             counts_last_events,
+            skips_drain: AtomicBool::new(false),
             end_state: Mutex::new(EndState { users, last_closed_at: 0 }),
         }
     }
@@ -133,12 +136,17 @@ impl Finish {
         self.end_state().users
     }
 
+    /// Makes workers not wait for their users after the end of the run.
+    pub(crate) fn skip_drain(&self) {
+        self.skips_drain.store(true, Ordering::Release);
+    }
+
     /// How long a worker waits for its users after the end of the run.
     pub(crate) fn drain_time(&self, drain_us: u64) -> Duration {
         if self.end_state().users == 0 {
             CLOSE_TIMEOUT
-        } else if self.counts_last_events {
-            Duration::ZERO // The coordinator does not wait for them either.
+        } else if self.counts_last_events || self.skips_drain.load(Ordering::Acquire) {
+            Duration::ZERO // The coordinator does not wait for them either, or the server does not answer them.
         } else {
             Duration::from_micros(drain_us)
         }

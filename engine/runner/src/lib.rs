@@ -17,8 +17,8 @@
 //! - [`run()`], `coordinator`, `control`, `merge`, `generator`, `missing_workers`: the coordinator and its messages.
 //! - [`external`]: for programs that provide their own users, such as Lua scripts.
 //! - `finish`: the end of the run, which all workers share.
-//! - `worker`, `worker_context`, `worker_state`, `wake_queue`, `user`, `session`, `backoff`, `lost_connections`, `usage`: one
-//!   worker thread.
+//! - `worker`, `worker_context`, `worker_state`, `schedule`, `wake_queue`, `user`, `session`, `backoff`, `answer_waits`,
+//!   `lost_connections`, `usage`: one worker thread.
 //! - `slices`: the commands and records of a load in slices.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
@@ -30,6 +30,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod admin_connection;
+mod answer_waits;
 mod backoff;
 pub mod client_errors;
 mod clock;
@@ -48,6 +49,7 @@ mod merge;
 mod missing_workers;
 mod options;
 mod prewarm;
+mod schedule;
 mod secrets;
 mod server_limits;
 mod session;

@@ -140,7 +140,9 @@ impl<C: ScriptedConnector> User<C> {
         // Rare futures are boxed to keep those of thousands of users small.
         let mut sent = if renew_before { Box::pin(self.renew()).await? } else { start };
         loop {
-            match self.attempt_event(sent).await {
+            let attempt = self.attempt_event(sent).await;
+            self.worker.answer_waits.end(self.session.user.local);
+            match attempt {
                 Ok(mut end) => {
                     if renew_after {
                         end = Box::pin(self.renew()).await?;
@@ -159,6 +161,7 @@ impl<C: ScriptedConnector> User<C> {
         self.event.restart();
         let mut sent = start;
         while let Some(call) = self.event.next(&self.run.program) {
+            self.worker.answer_waits.begin(self.session.user.local, sent, call.statement);
             if call.is_result_used {
                 sent = Box::pin(self.execute_and_store_result(sent)).await?;
                 continue;

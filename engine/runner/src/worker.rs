@@ -132,6 +132,7 @@ impl<C: ScriptedConnector> Worker<C> {
         start: Instant,
     ) -> io::Result<()> {
         let kinds = self.program.describe().len();
+        let statements = self.program.statements().into_iter().map(|statement| statement.sql).collect();
         let plan = Arc::clone(&self.context.plan);
         let options = self.context.options.clone();
         let run = Rc::new(RunContext { program: self.program, plan: Arc::clone(&plan), options });
@@ -145,6 +146,6 @@ impl<C: ScriptedConnector> Worker<C> {
                 spawn_user(users, &worker, user.run());
             }
         };
-        self.context.run_users(start, kinds, spawn, WorkerState::report_lost_connections).await
+        self.context.run_users(start, kinds, statements, spawn, WorkerState::report_lost_connections).await
     }
 }

@@ -17,12 +17,14 @@ use dbdyno_schema::record::{EndReason, Failure, Warning};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 
+use crate::answer_waits::AnswerWaits;
 use crate::clock::Clock;
 use crate::control::{CoordinatorLink, Message, Signal};
 use crate::failure;
 use crate::machine;
+use crate::schedule::Schedule;
 use crate::timer::Timer;
-use crate::worker_state::{Schedule, UserId, WorkerState};
+use crate::worker_state::{UserId, WorkerState};
 use crate::{Options, RunSpec};
 
 /// Number of tasks that the event loop runs between two calls of epoll. Many small batches cost more than a few large
@@ -163,12 +165,13 @@ impl WorkerContext {
         UserId { global: local as u64 * u64::from(self.workers) + u64::from(self.worker), local }
     }
 
-    /// Starts the clock at `start`, starts the users by `spawn`, and returns when the run is over. At the end, calls
-    /// `at_end` with the number of users that have not ended.
+    /// Starts the clock at `start`, starts the users by `spawn`, and returns when the run is over. `statements` are the texts
+    /// for `AnswerWaits::begin`. At the end, calls `at_end` with the number of users that have not ended.
     pub async fn run_users(
         self,
         start: Instant,
         statement_kinds: usize,
+        statements: Vec<String>,
         spawn: impl FnOnce(&Rc<WorkerState>, &mut JoinSet<()>),
         at_end: impl FnOnce(&WorkerState, usize),
     ) -> io::Result<()> {
@@ -185,7 +188,9 @@ impl WorkerContext {
             .with_extra_counts(&self.options.extra_counts, &numbers);
         let (mut signal, finish) = (self.coordinator.signal.clone(), Arc::clone(&self.coordinator.finish));
         let measured_from: Nanos = plan.phases.warmup_us * 1000;
-        let worker = Rc::new(WorkerState::new(clock, recorder, schedule, measured_from, self.coordinator));
+        let waits = AnswerWaits::new(&self.plan, numbers, statements);
+        let worker =
+            Rc::new(WorkerState::new(clock, recorder, schedule, measured_from, self.coordinator, waits));
         let mut users = JoinSet::new();
         spawn(&worker, &mut users);
         let mut planned = Some(0);

@@ -10,36 +10,22 @@ use std::task::Poll;
 use std::time::Duration;
 
 use dbdyno_load::Nanos;
-use dbdyno_load::arrivals::Arrivals;
-use dbdyno_load::pauses::Pauses;
-use dbdyno_load::slices::{Slice, SliceGate};
+use dbdyno_load::slices::Slice;
 use dbdyno_metrics::{Event, Recorder, Statement};
 use dbdyno_schema::record::ErrorClass;
 use dbdyno_wire::WireError;
 use tokio::sync::Notify;
 
 use crate::QueueOverflow;
+use crate::answer_waits::AnswerWaits;
 use crate::clock::Clock;
 use crate::control::{CoordinatorLink, Message};
 use crate::failure::{self, RunFailure};
 use crate::lost_connections::LostConnections;
 use crate::machine;
+use crate::schedule::Schedule;
 use crate::usage::UsageMeter;
 use crate::wake_queue::WakeQueue;
-
-/// When events are due on one worker.
-pub(crate) enum Schedule {
-    /// As soon as the previous event on the same connection has ended.
-    Closed,
-    /// After the previous event on the same connection and a think time.
-    Paced(Pauses),
-    /// As in a closed loop, but only during slices. With `is_batch` the thread leaves SCHED_BATCH while it is paused,
-    /// because the kernel may wake a thread of that class as much as 4 ms late.
-    Slices { gate: SliceGate, is_batch: bool },
-    /// Independently of earlier events. At most `queue_limit` events wait; `overflow` says what happens to an event
-    /// that becomes due then.
-    Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
-}
 
 /// The number of a user, which is also that of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +50,8 @@ pub struct WorkerState {
     measured_from: Nanos,
     pub(crate) coordinator: CoordinatorLink,
     lost_connections: RefCell<LostConnections>,
+    /// What each user waits for.
+    pub answer_waits: AnswerWaits,
 }
 
 /// What ends the pause of a user between two events.
@@ -95,6 +83,7 @@ impl WorkerState {
         mut schedule: Schedule,
         measured_from: Nanos,
         coordinator: CoordinatorLink,
+        answer_waits: AnswerWaits,
     ) -> Self {
         let next_due = match &mut schedule {
             Schedule::Open { arrivals, .. } => arrivals.next_due(),
@@ -119,6 +108,7 @@ impl WorkerState {
             measured_from,
             coordinator,
             lost_connections: RefCell::default(),
+            answer_waits,
         }
     }
 
@@ -313,6 +303,15 @@ impl WorkerState {
         self.earlier_deadline.notify_one();
     }
 
+    /// Ends the run if a connection waits too long for an answer. Returns when to check again.
+    fn check_answers(&self, now: Nanos) -> Nanos {
+        if let Some(failure) = self.answer_waits.check(now) {
+            self.coordinator.finish.skip_drain();
+            self.fail_run(failure);
+        }
+        self.answer_waits.next_check()
+    }
+
     /// Counts an event that succeeded.
     pub fn end_event(&self, user: UserId, event: Event) {
         self.current_state(event.end).recorder.complete_event(user.local, event);
@@ -465,7 +464,8 @@ impl WorkerState {
         self.report_pause(state, now); // A worker without users has none that could report it.
         let bound = state.recorder.next_span_end().unwrap_or(Nanos::MAX);
         let limit = if state.is_closing { Nanos::MAX } else { limit };
-        state.next_deadline = state.next_due.min(bound).min(limit).min(state.wake_queue.first_instant());
+        let deadlines = [bound, limit, state.wake_queue.first_instant(), self.check_answers(now)];
+        state.next_deadline = deadlines.into_iter().fold(state.next_due, Nanos::min);
     }
 
     /// Passes the end of the run, which any worker may have set, to the recorder, so that it closes no span after the end.

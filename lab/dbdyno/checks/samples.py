@@ -19,7 +19,7 @@ from dbdyno.experiment.model import SqlStatement, SqlWorkload, Variant
 from dbdyno.experiment.sql_text import Dialect
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Statement, describe
-from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, AdminConnection
+from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.servers.url import Target
@@ -48,16 +48,14 @@ def open_load_session(
 
 
 @contextmanager
-def open_load_connection(
-    address: Address, transport: str | None = None, answer_timeout_s: int | None = ANSWER_TIMEOUT_S
-) -> Iterator[AdminConnection]:
+def open_load_connection(address: Address, transport: str | None = None) -> Iterator[AdminConnection]:
     """A connection to the load's database with the load's account. Over TCP the server may select another
     account than over a unix socket. Raises ServerProblem.
     """
     socket = None if transport == "tcp" else address.unix_socket
     target = {field.name: getattr(address, field.name) for field in fields(Target)}
     whole = Target(**target | {"unix_socket": socket})
-    admin = PROTOCOLS[address.protocol].admin(whole, address.password, answer_timeout_s)
+    admin = PROTOCOLS[address.protocol].admin(whole, address.password)
     try:
         admin.query("SELECT 1")
         yield admin

@@ -21,6 +21,7 @@ from dbdyno.report import formatting
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.estimate import Estimate
+from dbdyno.waiting import reported_by
 
 # The line is updated once a second, since the lab must not disturb a trial.
 REFRESH_PER_S = 1.0
@@ -30,6 +31,11 @@ STYLES = {"stop": "bold red", "warn": "yellow", "note": "dim"}
 @contextmanager
 def show_progress(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
     """A listener that shows progress on `console`. The thread of the live line runs on the client's CPUs."""
+    with reported_by(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True)):
+        yield from _listener(console, experiment)
+
+
+def _listener(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
     if not console.is_terminal:
         yield _Plain(console, experiment).listen
         return

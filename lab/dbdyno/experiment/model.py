@@ -121,6 +121,8 @@ class Load(Shapes):
     """When a connection is lost: open it again and count the error, or end the trial."""
     give_up_s: float = Field(default=30.0, ge=0, le=DURATION_S_MAX)
     """Reconnect timeout, after which the trial ends."""
+    answer_timeout_s: float = Field(default=60.0, gt=0, le=DURATION_S_MAX)
+    """Longest wait of a connection for the answer to a statement; after it the trial ends, as failed."""
 
     # The rates that the probe of a promise has found; the run stores them.
     _found: tuple[float, ...] = PrivateAttr(default=())

@@ -224,7 +224,8 @@ def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
 
 def _convert_durations(load: dict[str, Any], place: str, errors: list[InputError]) -> dict[str, Any]:
     """[load] or [variant.load] with its durations in seconds, including those of its load shapes."""
-    load = _convert_to_seconds(load, place, ("duration", "warmup", "give_up", "think_time"), errors)
+    limits = ("give_up", "answer_timeout")
+    load = _convert_to_seconds(load, place, ("duration", "warmup", "think_time", *limits), errors)
     if isinstance(promise := load.get("promise"), dict):
         keys = tuple(field.removesuffix("_s") for field in Promise.model_fields)
         load["promise"] = _convert_to_seconds(promise, f"{place}.promise", keys, errors)

@@ -31,6 +31,7 @@ from typing import Any, Literal, Self
 from dbdyno.binary import COMPAT, ENGINE, EngineProblem, find_program
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import on_cpus
+from dbdyno.waiting import AGAIN_S, FIRST_S, report_wait, waiting_for
 
 Command = Literal["prepare", "prewarm", "run", "cleanup"]
 Record = Mapping[str, Any]
@@ -307,6 +308,28 @@ def _loading_silence_s(plan: Mapping[str, Any]) -> float:
     return SCRIPT_SILENCE_S_MAX if _is_script(plan) else LOADING_SILENCE_S_MAX
 
 
+class _Stall:
+    """Reports that no transaction ends although some have begun."""
+
+    def __init__(self) -> None:
+        self._since_us: int | None = None
+        self._report_us = 0.0
+
+    def add(self, interval: Record) -> None:
+        """Take the next interval of a run."""
+        if interval["events"] or not interval.get("in_flight"):
+            self._since_us = None
+            return
+        end_us = int(interval["end_us"])
+        if self._since_us is None:
+            self._since_us = int(interval["start_us"])
+            self._report_us = self._since_us + FIRST_S * 1e6
+        if end_us >= self._report_us:
+            self._report_us = end_us + AGAIN_S * 1e6
+            what = f"the server's answers to {interval['in_flight']} transactions in progress"
+            report_wait(what, (end_us - self._since_us) / 1e6)
+
+
 class _Reader:
     """Reads the two output streams of one engine, and keeps its first and last record."""
 
@@ -320,6 +343,7 @@ class _Reader:
         self._waits_for_start = waits_for_start
         self._on_record, self._on_line, self._on_ready = on_record, on_line, on_ready
         self._rest = b""
+        self._stall = _Stall()
         self.hello: Record | None = None
         self.end: Record | None = None
         self.stderr = ""
@@ -344,7 +368,8 @@ class _Reader:
             selector.register(process.stderr, selectors.EVENT_READ)
             while selector.get_map():
                 remaining_s = deadline - time.monotonic()
-                ready = selector.select(max(min(remaining_s, limits.silence_s), 0.0))
+                with waiting_for(f"the load generator to {goal if self.hello else 'start'}"):
+                    ready = selector.select(max(min(remaining_s, limits.silence_s), 0.0))
                 if not ready:
                     exceeded = f"did not {goal} within {limits.total_s:.0f} s"
                     if limits.silence_s <= remaining_s:
@@ -387,7 +412,9 @@ class _Reader:
                 f"the engine wrote a line that is not a record: {line[:200]!r}",
                 exit_code=ExitCode.NOT_COMPARABLE,
             ) from error
-        if kind == "hello":
+        if kind == "interval":
+            self._stall.add(data)
+        elif kind == "hello":
             self.hello = data
         elif kind == "end":
             self.end = data

@@ -25,7 +25,7 @@ from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.marked_tables import drop_instruction, mark
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
-from dbdyno.servers.admin.connection import shorten_statement
+from dbdyno.servers.admin.connection import answers_within, shorten_statement
 from dbdyno.servers.server import Server, ServerProblem
 
 # The options that define the data of a workload, and the statements of a variant that change them.
@@ -87,7 +87,7 @@ def run_after(variant: Variant, server: Server, listen: Listener) -> None:
     if not variant.data.after:
         return
     # An index of a large table may take hours.
-    with open_load_connection(server.address(), answer_timeout_s=None) as admin:
+    with answers_within(None), open_load_connection(server.address()) as admin:
         for sql in variant.data.after:
             listen(progress.Step(f"{variant.name}: {shorten_statement(sql)}"))
             try:

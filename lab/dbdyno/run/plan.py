@@ -139,6 +139,7 @@ def scheduling(experiment: Experiment, variant: Variant) -> str:
 
 def _load(load: Load, point: Point) -> dict[str, Any]:
     section: dict[str, Any] = {"connections": point.connections, "shape": _shape(load, point)}
+    section["answer_timeout_us"] = round(load.answer_timeout_s * US)
     if load.think_time_s is not None:
         key = "us" if load.think == "constant" else "mean_us"
         section["think_time"] = {load.think: {key: round(load.think_time_s * US)}}

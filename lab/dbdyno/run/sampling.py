@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from dbdyno.run.engine import Record
 from dbdyno.run.foreign import ForeignMeter
 from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord
+from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.server import Description, Server, ServerProblem
 
 # Seconds between two readings of the counters of threads, which are lost when a thread ends, and the maximum
@@ -30,6 +31,8 @@ WATCH_SHARE = 0.01
 LEAD_S = 0.005
 # Maximum seconds that the end of a trial waits for a reading in progress.
 CLOSE_S = 30.0
+# Maximum seconds for an answer about counters.
+STATUS_TIMEOUT_S = 10.0
 
 _WAITS = (
     "SELECT EVENT_NAME, COUNT_STAR, SUM_TIMER_WAIT "
@@ -53,8 +56,9 @@ class Counters:
         """Read all counters now. Raises ServerProblem when the server does not answer."""
         began = time.time_ns()
         self.process, self.host = server.process(), server.host()
-        self.status = server.status()
-        self.waits = _waits(server) if waits else {}
+        with answers_within(STATUS_TIMEOUT_S):
+            self.status = server.status()
+            self.waits = _waits(server) if waits else {}
         # The middle of the reading, because the parts are read one after another.
         self.unix_us = (began + time.time_ns()) // 2000
 

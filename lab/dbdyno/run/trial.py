@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import slice_plan, trial_plan
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.server_record import ServerRecord
+from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.server import Address, Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.trial import FailedBy, TrialWriter
@@ -38,6 +39,8 @@ DUPLICATE_KEY = "duplicate-key"
 # Errors of this machine that prevent a connection although the server runs: no free local port or file
 # handle, or no memory. The engine's text has their number.
 LOCAL_LIMITS = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+# Maximum seconds for a server to show that it answers.
+ALIVE_TIMEOUT_S = 10.0
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
@@ -112,7 +115,7 @@ def run_trial(
                 edges.close()
             failure = describe_failure(result, server)
             hooks.finish()
-            after.read(server)
+            _read_after(after, server, failure)
         except (EngineProblem, ServerProblem) as problem:
             failure = describe_problem(problem, result, server)
         except BaseException:
@@ -128,6 +131,14 @@ def run_trial(
             ended_unix_us=time.time_ns() // 1000,
         )
     return Outcome(stored, result.end if result else None, tuple(hooks.failures))
+
+
+def _read_after(after: Counters, server: Server, failure: Mapping[str, str]) -> None:
+    """Read the counters after a trial; not after a failed one, whose server may not answer. Raises
+    ServerProblem.
+    """
+    if not failure:
+        after.read(server)
 
 
 def plan_of(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
@@ -222,7 +233,8 @@ def store_unrun_trial(
 def unreachable_reason(server: Server) -> str:
     """The error of a server that no longer answers; empty if it answers."""
     try:
-        server.query("SELECT 1")
+        with answers_within(ALIVE_TIMEOUT_S):
+            server.query("SELECT 1")
     except ServerProblem as problem:
         return f"the server no longer answers: {problem.text}"
     return ""

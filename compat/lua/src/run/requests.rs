@@ -87,8 +87,9 @@ impl<C: ScriptedConnector> UserSession<C> {
                 context.sql.with_literals(statement, quoting, |text| taken.connection.write_query(text));
             }
         }
-        let start = self.now();
+        let start = self.begin_wait();
         let result = taken.connection.skim().await;
+        self.end_wait();
         let result_sets = taken.connection.take_result_sets();
         self.put(connection, taken, blocking);
         match result {
@@ -117,8 +118,9 @@ impl<C: ScriptedConnector> UserSession<C> {
         context.sql.with_text(|text| taken.connection.write_query(text));
         // The new rows reuse this memory.
         let rows = std::mem::take(&mut context.sql.connection(connection).rows);
-        let start = self.now();
+        let start = self.begin_wait();
         let (rows, result) = taken.connection.fetch_rows(rows).await;
+        self.end_wait();
         let result_sets = taken.connection.take_result_sets();
         self.put(connection, taken, blocking);
         match result {

@@ -218,4 +218,22 @@ impl<C: ScriptedConnector> UserSession<C> {
     pub(super) fn now(&self) -> Nanos {
         self.measured_user.borrow().as_ref().map_or(0, |user| user.worker.now())
     }
+
+    /// Notes that a statement is sent now, for the time limit of answers. Returns the time since the start of the run.
+    #[inline]
+    pub(super) fn begin_wait(&self) -> Nanos {
+        self.measured_user.borrow().as_ref().map_or(0, |user| {
+            let now = user.worker.now();
+            user.worker.answer_waits.begin(user.id.local, now, usize::MAX);
+            now
+        })
+    }
+
+    /// Notes that no statement waits for an answer.
+    #[inline]
+    pub(super) fn end_wait(&self) {
+        if let Some(user) = &*self.measured_user.borrow() {
+            user.worker.answer_waits.end(user.id.local);
+        }
+    }
 }

@@ -67,7 +67,7 @@ async fn run_users<C: ScriptedConnector>(context: WorkerContext, mut run: RunCon
         thread.monitor.check(Instant::now());
         worker.report_lost_connections(users);
     };
-    context.run_users(start, KINDS.len(), spawn, at_end).await
+    context.run_users(start, KINDS.len(), Vec::new(), spawn, at_end).await
 }
 
 /// Creates this thread's users and calls `thread_init` of all of them concurrently.

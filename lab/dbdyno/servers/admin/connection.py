@@ -8,14 +8,26 @@ from __future__ import annotations
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from dbdyno.servers.server import ServerProblem
+from dbdyno.waiting import waiting_for
 
 CONNECT_TIMEOUT_S = 10
-# Maximum seconds for a statement, such as counting the rows of a large table.
-ANSWER_TIMEOUT_S = 600
+# Maximum seconds for a statement, such as counting the rows of a large table; None for no limit.
+_answer_timeout_s: ContextVar[float | None] = ContextVar("answer_timeout_s", default=600.0)
+
+
+@contextlib.contextmanager
+def answers_within(seconds: float | None) -> Iterator[None]:
+    """Within the context, a statement of this thread fails after this time without an answer; None: never."""
+    token = _answer_timeout_s.set(seconds)
+    try:
+        yield
+    finally:
+        _answer_timeout_s.reset(token)
 
 
 class ConnectFailure(Exception):  # noqa: N818 — expected while a server starts.
@@ -45,7 +57,8 @@ class AdminConnection(ABC):
         """Connect now. Raises ConnectFailure."""
         if self._connection is None:
             try:
-                self._connection = self._connect()
+                with waiting_for("the login at the server"):
+                    self._connection = self._connect()
             except self.errors as error:
                 code, text = self.code_and_text(error)
                 raise ConnectFailure(code, text, is_starting_up=self.is_starting_up(error, code)) from error
@@ -56,18 +69,26 @@ class AdminConnection(ABC):
         A statement is sent again only if its connection is lost at once, as one that was closed while it was
         idle: a server that does not answer would exceed the time limit a second time.
         """
-        began = time.monotonic()
+        began, limit_s = time.monotonic(), _answer_timeout_s.get()
         for is_last_attempt in (False, True):
             try:
                 if self._connection is None:
-                    self._connection = self._connect()
-                return self._run(sql)
+                    with waiting_for("the login at the server"):
+                        self._connection = self._connect()
+                with waiting_for(f"the server's answer to {shorten_statement(sql)!r}"):
+                    return self._run(sql, limit_s)
             except self.errors as error:
                 code, text = self.code_and_text(error)
                 is_lost = self.is_lost(error, code)
                 if is_lost:
                     self.close()
-                is_late = time.monotonic() - began > CONNECT_TIMEOUT_S
+                took_s = time.monotonic() - began
+                if is_lost and limit_s is not None and took_s >= limit_s:
+                    raise ServerProblem(
+                        f"the server has not answered {shorten_statement(sql)!r} within {limit_s:g} s",
+                        exit_code=4,
+                    ) from error
+                is_late = took_s > CONNECT_TIMEOUT_S
                 if is_last_attempt or not is_lost or is_late:
                     raise ServerProblem(
                         f"the server refused {shorten_statement(sql)!r}: {text} (error {code})", exit_code=4
@@ -86,8 +107,11 @@ class AdminConnection(ABC):
                 connection.close()
 
     @abstractmethod
-    def _run(self, sql: str) -> list[tuple[Any, ...]]:
-        """Execute one statement on the open connection and return its rows. Raises the driver's errors."""
+    def _run(self, sql: str, answer_timeout_s: float | None) -> list[tuple[Any, ...]]:
+        """Execute one statement on the open connection and return its rows.
+
+        Raises the driver's errors; one for which `is_lost` is true if the answer takes longer than the limit.
+        """
 
     @staticmethod
     @abstractmethod

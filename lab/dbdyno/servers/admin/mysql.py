@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pymysql
 
 from dbdyno.experiment.model import ConnectionSettings
-from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, AdminConnection
+from dbdyno.servers.admin.connection import CONNECT_TIMEOUT_S, AdminConnection
 from dbdyno.servers.admin.secure_connection import SecureConnection
 
 DEFAULTS = ConnectionSettings()
@@ -27,7 +27,8 @@ class MySQLAdmin(AdminConnection):
     # PyMySQL raises ValueError for a malformed key file, and RuntimeError for one that it cannot use.
     errors: ClassVar[tuple[type[BaseException], ...]] = (pymysql.err.Error, OSError, RuntimeError, ValueError)
 
-    def _run(self, sql: str) -> list[tuple[Any, ...]]:
+    def _run(self, sql: str, answer_timeout_s: float | None) -> list[tuple[Any, ...]]:
+        self._connection.limit_answers(answer_timeout_s)
         with self._connection.cursor() as cursor:
             cursor.execute(sql)
             return list(cursor.fetchall())
@@ -50,17 +51,16 @@ class MySQLAdmin(AdminConnection):
         return isinstance(error, pymysql.err.Error | OSError) and code in STARTING_UP
 
 
-def connector(
-    settings: ConnectionSettings = DEFAULTS, answer_timeout_s: int | None = ANSWER_TIMEOUT_S, **options: Any
-) -> Callable[[], Any]:
-    """A function that connects with these settings, time limits, and `options` of `pymysql.connect`."""
+def connector(settings: ConnectionSettings = DEFAULTS, **options: Any) -> Callable[[], Any]:
+    """A function that connects with these settings, a time limit, and `options` of `pymysql.connect`."""
 
     def connect() -> Any:
         return SecureConnection(
             settings,
             connect_timeout=CONNECT_TIMEOUT_S,
-            read_timeout=answer_timeout_s,
-            write_timeout=answer_timeout_s,
+            # The limits of the login; `_run` sets those of statements.
+            read_timeout=CONNECT_TIMEOUT_S,
+            write_timeout=CONNECT_TIMEOUT_S,
             autocommit=True,
             charset="utf8mb4",
             # The user's option files must not change the target of the connection.

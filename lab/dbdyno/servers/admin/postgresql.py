@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Generator
+from typing import Any, ClassVar, TypeVar
 
 import psycopg
 
 from dbdyno.experiment.model import ConnectionSettings
-from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, AdminConnection
+from dbdyno.servers.admin.connection import CONNECT_TIMEOUT_S, AdminConnection
 
 # libpq's messages for a server that is still starting; libpq gives no code for it.
 STARTING_UP = (
@@ -23,7 +23,24 @@ STARTING_UP = (
 # (docs/connections.md).
 _METHODS_WITHOUT_CLEAR_TEXT = "scram-sha-256,md5,none"
 
+# Seconds between two looks for a signal or the end of the time limit.
+_POLL_S = 0.1
+
+_T = TypeVar("_T")
+
 _SSL_MODES = {"disabled": "disable", "preferred": "prefer", "required": "require", "verify-ca": "verify-ca"}
+
+
+class _Connection(psycopg.Connection[Any]):
+    """A connection whose answers have a time limit, which libpq does not have."""
+
+    answer_timeout_s: float | None = None
+
+    def wait(
+        self, gen: Generator[Any, Any, _T], interval: float = _POLL_S, timeout: float | None = None
+    ) -> _T:
+        """Run a generator of psycopg until it ends. Raises an OperationalError after the time limit."""
+        return super().wait(gen, interval, self.answer_timeout_s if timeout is None else timeout)
 
 
 class PostgreSQLAdmin(AdminConnection):
@@ -41,7 +58,8 @@ class PostgreSQLAdmin(AdminConnection):
         self.close()
         self.database = database
 
-    def _run(self, sql: str) -> list[tuple[Any, ...]]:
+    def _run(self, sql: str, answer_timeout_s: float | None) -> list[tuple[Any, ...]]:
+        self._connection.answer_timeout_s = answer_timeout_s
         with self._connection.cursor() as cursor:
             cursor.execute(sql)
             return list(cursor.fetchall()) if cursor.description is not None else []
@@ -75,8 +93,6 @@ def connector(settings: ConnectionSettings, **options: Any) -> Callable[[str], A
         parameters: dict[str, Any] = {
             "connect_timeout": CONNECT_TIMEOUT_S,
             "sslmode": _SSL_MODES.get(settings.tls, "verify-full"),
-            # The client detects a server that is gone, even while a long statement runs.
-            "tcp_user_timeout": ANSWER_TIMEOUT_S * 1000,
         }
         for name, path in (
             ("sslrootcert", settings.tls_ca),
@@ -88,6 +104,6 @@ def connector(settings: ConnectionSettings, **options: Any) -> Callable[[str], A
         is_local = str(options.get("host", "")).startswith("/")
         if not is_local and not settings.tls.startswith("verify-"):
             parameters["require_auth"] = _METHODS_WITHOUT_CLEAR_TEXT
-        return psycopg.connect(**{**parameters, **options, "dbname": database}, autocommit=True)
+        return _Connection.connect(**{**parameters, **options, "dbname": database}, autocommit=True)
 
     return connect

@@ -26,6 +26,7 @@ class SecureConnection(Connection):  # type: ignore[misc]
     """A connection with the settings `connect`. Its other arguments are those of `pymysql.connect`."""
 
     _read_timeout: float | None
+    _write_timeout: float | None
 
     def __init__(self, connect: ConnectionSettings, **options: Any) -> None:
         self._settings = connect
@@ -38,13 +39,9 @@ class SecureConnection(Connection):  # type: ignore[misc]
             options["ssl"] = tls_context(connect)
         super().__init__(**options)
 
-    def connect(self, sock: Any = None) -> None:
-        """Connect and log in. PyMySQL would wait for the greeting as long as for a statement."""
-        answer_timeout, self._read_timeout = self._read_timeout, self.connect_timeout
-        try:
-            super().connect(sock)
-        finally:
-            self._read_timeout = answer_timeout
+    def limit_answers(self, seconds: float | None) -> None:
+        """Limit the time for the answers to the following statements; None for no limit."""
+        self._read_timeout = self._write_timeout = seconds
 
     def _request_authentication(self) -> None:
         # With this plug-in the first packet would contain the password. Without it, a server that requires

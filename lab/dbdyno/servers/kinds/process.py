@@ -170,6 +170,8 @@ def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: fl
     began = time.monotonic()
     if process.poll() is None:
         process.send_signal(number or (signal.SIGTERM if clean else signal.SIGKILL))
+        # A process that was stopped (SIGSTOP) handles no signal but SIGKILL until it continues.
+        process.send_signal(signal.SIGCONT)
     try:
         process.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired as error:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, AdminConnection
+from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.mysql import MySQLAdmin
 from dbdyno.servers.admin.mysql import connector as mysql_connector
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin
@@ -116,10 +116,8 @@ class RemoteProtocol(ABC):
     quote_character: ClassVar[str]
 
     @abstractmethod
-    def admin(
-        self, target: Target, password: str, answer_timeout_s: int | None = ANSWER_TIMEOUT_S
-    ) -> AdminConnection:
-        """A connection to the target that is not open yet. A timeout of None is no limit."""
+    def admin(self, target: Target, password: str) -> AdminConnection:
+        """A connection to the target that is not open yet."""
 
     @abstractmethod
     def product(self, variables: Mapping[str, str]) -> Product:
@@ -187,16 +185,14 @@ class RemoteMySQL(RemoteProtocol):
     survives_restart = False
     quote_character = "`"
 
-    def admin(
-        self, target: Target, password: str, answer_timeout_s: int | None = ANSWER_TIMEOUT_S
-    ) -> AdminConnection:
+    def admin(self, target: Target, password: str) -> AdminConnection:
         """See `RemoteProtocol`."""
         options: dict[str, Any] = {"user": target.user, "password": password, "database": target.database}
         if target.unix_socket:
             options["unix_socket"] = target.unix_socket
         else:
             options |= {"host": target.host, "port": target.port}
-        return MySQLAdmin(mysql_connector(target.connect, answer_timeout_s, **options))
+        return MySQLAdmin(mysql_connector(target.connect, **options))
 
     def product(self, variables: Mapping[str, str]) -> Product:
         """MariaDB or MySQL, by the variables version and version_comment."""
@@ -269,12 +265,7 @@ class RemotePostgreSQL(RemoteProtocol):
     survives_restart = True
     quote_character = '"'
 
-    def admin(
-        self,
-        target: Target,
-        password: str,
-        answer_timeout_s: int | None = ANSWER_TIMEOUT_S,  # noqa: ARG002 — there is no such limit.
-    ) -> AdminConnection:
+    def admin(self, target: Target, password: str) -> AdminConnection:
         """See `RemoteProtocol`. A unix socket is given as its file or as its folder."""
         options: dict[str, Any] = {"user": target.user, "port": target.port, "host": target.host}
         if target.unix_socket:
@@ -319,7 +310,9 @@ class RemotePostgreSQL(RemoteProtocol):
     def finish_background_work(self, admin: AdminConnection, tables: Sequence[str]) -> None:
         """Freeze every row of the tables, so that the server does not do this work during a trial."""
         if tables:
-            admin.query(f"VACUUM (FREEZE, ANALYZE) {', '.join(tables)}")
+            # A large table may take hours.
+            with answers_within(None):
+                admin.query(f"VACUUM (FREEZE, ANALYZE) {', '.join(tables)}")
 
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
         """Uses ALTER SYSTEM and a reload; a change that needs a restart is reverted and refused."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.experiment.model import ConnectionSettings
-from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
 from dbdyno.servers.products import postgresql_errors
 from dbdyno.servers.products.configuration import Value, normalize_name, option_file
@@ -224,8 +224,10 @@ class PostgreSQL(Product):
 
     def finish_background_work(self, admin: AdminConnection, database: str) -> None:  # noqa: ARG002 — `admin` is connected to it.
         """Freeze every row and write all data to disk, so that no trial includes this work."""
-        admin.query("VACUUM (FREEZE, ANALYZE)")
-        admin.query("CHECKPOINT")
+        # Large tables may take hours.
+        with answers_within(None):
+            admin.query("VACUUM (FREEZE, ANALYZE)")
+            admin.query("CHECKPOINT")
 
     def status(self, admin: AdminConnection) -> Mapping[str, str]:
         """Counters of the views pg_stat_*, by view and column: those of the server and of the load's

@@ -1,0 +1,21 @@
+//! When events are due on one worker.
+
+use dbdyno_load::arrivals::Arrivals;
+use dbdyno_load::pauses::Pauses;
+use dbdyno_load::slices::SliceGate;
+
+use crate::QueueOverflow;
+
+/// When events are due on one worker.
+pub(crate) enum Schedule {
+    /// As soon as the previous event on the same connection has ended.
+    Closed,
+    /// After the previous event on the same connection and a think time.
+    Paced(Pauses),
+    /// As in a closed loop, but only during slices. With `is_batch` the thread leaves SCHED_BATCH while it is paused,
+    /// because the kernel may wake a thread of that class as much as 4 ms late.
+    Slices { gate: SliceGate, is_batch: bool },
+    /// Independently of earlier events. At most `queue_limit` events wait; `overflow` says what happens to an event
+    /// that becomes due then.
+    Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
+}
