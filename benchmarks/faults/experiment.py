@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.experiment.model import Load
-
 NAME = "faults"
 CONNECTIONS, BLOCKS = 4, 2
 PLANNED = 2 * BLOCKS
@@ -51,7 +49,7 @@ class Reached:
 def text(product: str, kind: str, *, seed: int, is_loading_hit: bool, reached: Sequence[Reached]) -> str:
     """The experiment file; `reached` has the two servers of the kinds that dbdyno does not start."""
     state = "restore" if kind in ("local", "docker") else "reset"
-    patience = f'answer_timeout = "{PATIENCE_S}s"\n' if "answer_timeout" in Load.model_fields else ""
+    patience = f'answer_timeout = "{PATIENCE_S}s"\n'
     parts = [
         f'[experiment]\nname = "{NAME}"',
         '[[workload]]\nname = "oltp_read_write"\ntables = 1\n'

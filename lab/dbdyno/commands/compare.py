@@ -22,6 +22,7 @@ from rich.console import Console
 from dbdyno import judge
 from dbdyno.commands import comparison_output
 from dbdyno.commands.completion import Assignments, ExperimentFile, Profile
+from dbdyno.commands.console import SafeConsole
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.gating import (
     MaxLoss,
@@ -82,7 +83,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     share_machine: ShareMachine = False,
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
-    console = Console(stderr=True, highlight=False)
+    console = SafeConsole(stderr=True, highlight=False)
     count, more_blocks = _parse_blocks(blocks, resume=resume)
     changes = [*(assignments or []), *([] if count is None else [f"design.blocks={count}"])]
     if max_loss is not None:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno import report
+from dbdyno.commands.console import SafeConsole
 from dbdyno.commands.plan import design_text
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.metrics import is_latency, metric_text
@@ -85,9 +86,9 @@ def show(run: Run, experiment: Experiment) -> None:
     judged = run.judge_files()
     assert judged is not None, "the caller has judged the run"
     verdict, measured, explained = judged
-    console = Console(highlight=False)
+    console = SafeConsole(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
+        console = SafeConsole(highlight=False, width=WIDTH)
     for workload in experiment.workloads:
         console.print(_table(measured, experiment, verdict, workload.title))
     # The report has the other notes.

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from dbdyno.commands.terminal import SafeText
 from dbdyno.problem import ExitCode
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _guarded(stream: TextIO | None, number: int) -> tuple[_Descriptor, TextIO]:
         _occupy(number)
     descriptor = _Descriptor(number)
     is_buffered = isinstance(stream, io.TextIOWrapper) and not (stream.line_buffering or stream.write_through)
-    replacement = io.TextIOWrapper(
+    replacement = SafeText(
         io.BufferedWriter(descriptor),
         encoding=stream.encoding if stream is not None else "utf-8",
         # A terminal that cannot show a character gets a question mark instead of an error.
