@@ -79,3 +79,12 @@ def test_the_examples_of_a_real_run_obey_the_schemas(name: str, document: type[D
     assert read is not None
     # Nothing is lost or added on the way.
     assert read.model_dump(mode="json") == value
+
+
+def test_the_files_with_unsafe_code_are_listed_with_a_reason() -> None:
+    sources = [
+        path for folder in ("engine", "compat", "benchmarks") for path in (ROOT / folder).rglob("*.rs")
+    ]
+    unsafe = {str(path.relative_to(ROOT)) for path in sources if "allow(unsafe_code)" in path.read_text()}
+    listed = re.findall(r"^\| `(\S+\.rs)` \| ..", (ROOT / "docs/security.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(unsafe)
