@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.unit.stored_run import Making, judged
 
 from dbdyno.commands.report import Format, report
+from dbdyno.store import digests
 
 from .mutate import mutate_json_text, mutate_text
 from .trial import Tally
@@ -31,13 +32,18 @@ def measure(count: int, seed: int, folder: Path) -> Tally:
         generator = random.Random(f"{seed} {number}")
         copied = folder / "mutated"
         shutil.rmtree(copied, ignore_errors=True)
-        # Files are linked; a mutated one is written again.
-        shutil.copytree(base, copied, copy_function=os.link)
+        shutil.copytree(base, copied, copy_function=_link)
         changed = _mutate(copied, names, generator)
         output = generator.choice((Format.MD, Format.JSON, Format.CSV))
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            tally.add(changed, lambda: report(copied, output))  # noqa: B023 — called at once.
+            is_accepted = generator.random() < 0.8
+            tally.add(changed, lambda: report(copied, output, accept_changes=is_accepted))  # noqa: B023 — called at once.
     return tally
+
+
+def _link(source: str, target: str) -> None:
+    """Link a file, since a mutated one is written again; copy the digests, to which a report appends."""
+    (shutil.copy2 if Path(source).name == digests.NAME else os.link)(source, target)
 
 
 def _mutate(run: Path, names: list[str], generator: random.Random) -> bytes:

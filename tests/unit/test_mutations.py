@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
-from benchmarks.mutations import experiments, plans
+from benchmarks.mutations import experiments, plans, runs
 from benchmarks.mutations.mutate import mutate_json_text, mutate_text
 from benchmarks.mutations.trial import Tally
 from tests.conftest import READ_BYTES
@@ -41,6 +41,10 @@ def test_mutated_experiment_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_mutated_plans() -> None:
     require_none_wrong(plans.measure(30, SEED), 30)
+
+
+def test_mutated_stored_runs(tmp_path: Path) -> None:
+    require_none_wrong(runs.measure(60, SEED, tmp_path), 60)
 
 
 def test_what_is_mutated_is_valid() -> None:

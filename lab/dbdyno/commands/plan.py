@@ -70,9 +70,11 @@ def suggest_length(experiment: Experiment, earlier: Sequence[Earlier], made: Pla
 
 def _judged(path: Path) -> Earlier:
     run = Run.open(path)
-    if run.judge_files() is None:
-        judge(run)
-    return read_earlier(run, is_named=True)
+    run.require_unchanged("Restore the files from a copy, or name another run")
+    with run.reading():
+        if run.judge_files() is None:
+            judge(run)
+        return read_earlier(run, is_named=True)
 
 
 def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[str]:

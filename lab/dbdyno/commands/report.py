@@ -56,22 +56,44 @@ def report(
     format: Annotated[Format, typer.Option(help="Output format.")] = Format.HTML,  # noqa: A002 — the option's name
     max_loss: MaxLoss = None,
     undecided: UndecidedAs = None,
+    accept_changes: Annotated[
+        bool,
+        typer.Option("--accept-changes", help="Judge a run whose files were changed since it was measured."),
+    ] = False,
 ) -> None:
     """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG."""
     limit = None if max_loss is None else parse_max_loss(max_loss)
     stored = Run.open(run)
+    if not accept_changes:
+        stored.require_unchanged(
+            "Restore the files from a copy; --accept-changes judges the run as it is and marks its report"
+        )
+    with stored.reading():
+        _report(stored, format, limit, undecided)
+
+
+def _report(stored: Run, output: Format, limit: float | None, undecided: Undecided | None) -> None:
     experiment = stored.experiment()
     max_loss_percent = experiment.design.max_loss_percent if limit is None else limit
     require_max_loss(undecided, max_loss_percent)
     if max_loss_percent is not None:
         require_gate(experiment)
-    if stored.judge_files() is None:
+    if _needs_judge(stored):
         judge(stored)
-    _render(stored, format, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
+    _render(stored, output, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
     # The document on standard output must be whole before the gate's sentences.
     sys.stdout.flush()
     if max_loss_percent is not None:
         raise typer.Exit(_gate(stored, max_loss_percent, undecided))
+
+
+def _needs_judge(stored: Run) -> bool:
+    """Whether the run has no verdict of this version, or one about other files."""
+    judged = stored.judge_files()
+    if judged is None:
+        return True
+    was_changed = any(finding.code == "R16" for finding in judged[0].checks)
+    return was_changed or bool(stored.changed_files())
 
 
 def _render(stored: Run, output: Format, not_rendered: int) -> None:

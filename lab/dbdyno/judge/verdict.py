@@ -13,6 +13,7 @@ from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, statements, stopping
+from dbdyno.judge.changed_files import changed_files
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry, metric_entry
 from dbdyno.judge.decision import (
     compare_all,
@@ -36,7 +37,7 @@ from dbdyno.judge.slice_totals import totals_findings
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.wording import join_words
 from dbdyno.stats.paired import ALPHA
-from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
+from dbdyno.store import EXPLAINED, JUDGED, MEASURED, VERDICT, Run
 from dbdyno.store.endings import read_endings, read_resumptions
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import Comparison as ComparisonEntry
@@ -136,6 +137,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from findings.repeated_attempts(evidence.attempts, trials)
     yield from findings.failures_in_repeated_blocks(evidence.replaced_failures)
     yield from resumptions(read_resumptions(run))
+    yield from changed_files([name for name in run.changed_files() if name not in JUDGED])
     yield from findings.counters(evidence.unread, trials)
     yield from findings.arithmetic(evidence.contradictions, trials)
     yield from warm_state(trials, experiment, has_warmup_trials=is_warm_state_checked(run))

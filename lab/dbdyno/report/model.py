@@ -186,7 +186,7 @@ def gather(run: Run) -> Report:
         run_id=run.path.name,
         experiment=experiment,
         profile=run.profile,
-        source=(run.path / "experiment.toml").read_text(encoding="utf-8", errors="replace"),
+        source=run.source(),
         environment=run.environment,
         verdict=verdict,
         blocks=measured.comparisons,

@@ -11,16 +11,24 @@ import gzip
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.store import digests
 
 # The disk is full, the quota is used up, the file size limit (ulimit -f) is reached.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 COPY_BYTES = 1 << 20
+# Maximum bytes of a JSON file; a run of a thousand trials has some 10 MB.
+JSON_BYTES_MAX = 1 << 28
+
+
+# The fix for a file that cannot be read.
+RESTORE = "Restore the file from a copy"
 
 
 class StoreProblem(Problem):
@@ -57,6 +65,8 @@ def _open_replacement(path: Path) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+            # Before the file exists: a file without its digest would look changed.
+            digests.note(path, temporary)
             temporary.replace(path)
             _sync_folder(path.parent)
         except BaseException:
@@ -80,12 +90,26 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """The JSON in `path`. Raises StoreProblem if the file is missing or invalid."""
-    with store_errors(path):
-        content = path.read_bytes()
+    with open_regular(path) as file:
+        content = file.read(JSON_BYTES_MAX + 1)
+    if len(content) > JSON_BYTES_MAX:
+        raise StoreProblem(f"{path} has more than {JSON_BYTES_MAX:,} bytes", RESTORE)
     try:
         return json.loads(content)
-    except ValueError as error:
-        raise StoreProblem(f"{path} is not valid JSON: {error}", "Restore the file from a copy") from error
+    except (ValueError, RecursionError) as error:
+        raise StoreProblem(f"{path} is not valid JSON: {error}", RESTORE) from error
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading. Raises StoreProblem, also for a pipe or a device, which could block."""
+    with store_errors(path):
+        # Opening a pipe would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise StoreProblem(f"{path} is not a regular file", RESTORE)
+            yield file
 
 
 def compress(path: Path) -> None:

@@ -23,7 +23,8 @@ from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
-from dbdyno.store import files
+from dbdyno.problem import ExitCode
+from dbdyno.store import digests, files
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.files import StoreProblem
 from dbdyno.store.measured import MeasuredFile
@@ -33,7 +34,7 @@ from dbdyno.store.verdict import VerdictFile
 # The rates that a probe has found for a promise.
 RATES = "rates.json"
 # Files that the package `judge` writes.
-VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
+JUDGED = VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
 
 
 class Run:
@@ -66,6 +67,8 @@ class Run:
             number = 1 + max((run_order(path)[0] for path in results_dir.glob("*/*-r*")), default=0)
             run = cls(results_dir / experiment.name / f"{stamp}-r{number:04}")
             files.make_folder(run.path / "trials")
+        with files.store_errors(run.path):
+            digests.start(run.path)
         run.lock()
         files.write(run.path / "experiment.toml", source)
         files.write_json(run.path / "environment.json", dict(environment or {}))
@@ -102,6 +105,7 @@ class Run:
                 f"there is no run of {experiment.name} below {results_dir} to continue", "Leave out --resume"
             )
         run = cls(stored[-1])
+        run.require_unchanged("Restore the files from a copy, or leave out --resume to start a new run")
         # If the file has no order_seed, use the one that was chosen when the run began. A limit on the time
         # is one of the call, not of the run. The default of older versions was one event loop.
         earlier = run.experiment()
@@ -163,6 +167,11 @@ class Run:
         """The client machine, the versions of dbdyno and its engine, and the command line."""
         value: dict[str, Any] = files.read_json(self.path / "environment.json")
         return value
+
+    def source(self) -> str:
+        """The experiment file. Raises StoreProblem."""
+        with files.open_regular(self.path / "experiment.toml") as file:
+            return file.read().decode(errors="replace")
 
     def experiment(self) -> Experiment:
         """The experiment with every default filled in. It is read once, since it never changes."""
@@ -228,6 +237,47 @@ class Run:
             self._begun = max((one.sequence for one in self.trials()), default=0)
         self._begun += 1
         return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan, self._begun)
+
+    def changed_files(self) -> list[str]:
+        """The files of the run that were changed or removed since they were written, relative to its folder;
+        [] for runs of older versions, which have no digests. Raises StoreProblem.
+        """
+        folders = [self.path, *sorted((self.path / "trials").glob("*"))]
+        with files.store_errors(self.path):
+            return [
+                str((folder / name).relative_to(self.path))
+                for folder in folders
+                if folder.is_dir()
+                for name in digests.changed(folder)
+            ]
+
+    def require_unchanged(self, fix: str) -> None:
+        """Raise StoreProblem if files of the run were changed since they were written."""
+        if changed := self.changed_files():
+            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+            raise StoreProblem(
+                f"{self.path}: changed since it was measured: {', '.join(changed[:3])}{more}",
+                fix,
+                ExitCode.NOT_COMPARABLE,
+            )
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn an error that a damaged file causes into a StoreProblem. Errors about a run whose files are as
+        they were written are those of dbdyno, and pass.
+        """
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+            changed = self.changed_files()
+            if (self.path / digests.NAME).is_file() and not changed:
+                raise
+            names = f" ({', '.join(changed[:3])})" if changed else ""
+            raise StoreProblem(
+                f"{self.path} cannot be read: a file is damaged{names}: {type(error).__name__}: {error}",
+                files.RESTORE,
+                ExitCode.NOT_COMPARABLE,
+            ) from error
 
     def discard_if_empty(self) -> bool:
         """Remove the run if no trial has begun, for example because the servers could not start."""

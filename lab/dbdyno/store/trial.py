@@ -16,6 +16,7 @@ import gzip
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,11 +24,13 @@ from typing import Any, BinaryIO, Literal, cast
 
 from dbdyno.experiment.schedule import Trial
 from dbdyno.server_record import ServerRecord
-from dbdyno.store import files
+from dbdyno.store import digests, files
 from dbdyno.store.files import StoreProblem
 
 # Folders of earlier attempts, followed by their number.
 ATTEMPT = "attempt-"
+# Maximum bytes of a record: an interval with a million distinct latencies has about 20 MB.
+LINE_BYTES_MAX = 64 << 20
 # The fields of the record `ready` that a connection negotiates with its server.
 SESSION = ("tls", "compression", "authentication")
 Session = Mapping[str, str | None]
@@ -132,13 +135,16 @@ class StoredTrial:
 
     def _lines(self) -> Iterator[bytes]:
         compressed, plain = self.path / "events.jsonl.gz", self.path / "events.jsonl"
-        with files.store_errors(compressed):
-            if compressed.exists():
-                with gzip.open(compressed) as file:
-                    yield from file
-            elif plain.exists():
-                with plain.open("rb") as file:
-                    yield from file
+        if compressed.exists():
+            with files.open_regular(compressed) as file, gzip.open(file) as unpacked:
+                try:
+                    while line := unpacked.readline(LINE_BYTES_MAX):
+                        yield line
+                except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                    raise StoreProblem(f"{compressed} is damaged: {error}", files.RESTORE) from error
+        elif plain.exists():
+            with files.open_regular(plain) as file:
+                yield from file
 
 
 class TrialWriter:
@@ -153,6 +159,7 @@ class TrialWriter:
             attempt = _archive_attempt(path)
         self._meta = {**schedule_entry(trial), "attempt": attempt, "sequence": sequence}
         with files.store_errors(path):
+            digests.start(path)
             files.write_json(path / "plan.json", plan)
             self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
 
