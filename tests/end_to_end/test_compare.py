@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,25 @@ def test_a_finished_run_is_judged_again_and_not_measured_again(
     assert again.returncode == 0, again.stderr
     assert again.stdout.splitlines()[-1] == answer.stdout.splitlines()[-1]
     assert {path: path.stat().st_mtime_ns for path in (run.path / "trials").rglob("*")} == before
+
+
+def test_a_run_with_a_changed_byte_is_refused(done: tuple[Any, Run], comparing: Comparing) -> None:
+    _, run = done
+    assert run.changed_files() == []
+    path = run.path / "trials/0001/trial.json"
+    before = path.read_bytes()
+    path.write_bytes(before.replace(b'"done"', b'"Done"'))
+    try:
+        for command in (["report", str(run.path), "--format", "md"], comparing.command("--resume")[3:]):
+            answer = subprocess.run(
+                [sys.executable, "-m", "dbdyno", *command], capture_output=True, text=True, check=False
+            )
+            assert answer.returncode == 4, answer.stderr
+            assert "changed since it was measured: trials/0001/trial.json" in answer.stderr
+            assert "internal error" not in answer.stderr
+    finally:
+        path.write_bytes(before)
+    assert run.changed_files() == []
 
 
 def test_resume_refuses_another_experiment(comparing: Comparing, done: tuple[Any, Run]) -> None:
