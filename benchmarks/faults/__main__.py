@@ -3,6 +3,7 @@
 Every cell is a fault in a phase, for a kind of server and a product. A cell takes 10 to 20 s. Finished cells
 are files in `--results`/cells, which the next call keeps, so the command can be interrupted at any time. Root
 has all faults; without it those that need small disks or a network of their own have that as their reason.
+With `--jobs` several cells are measured at once, each job with servers, directories and a network of its own.
 The exit code is 1 if a cell has a forbidden outcome: lost, hangs, fault of dbdyno.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -43,20 +45,43 @@ def main() -> int:
         for cell in selected:
             print(f"{'done' if cell.load(folder) else 'open'}  {cell.name}")
         return 0
+    if options.part:
+        number, count = map(int, options.part.split("/"))
+        selected = _together(selected)[number::count]
+    elif options.jobs > 1:
+        _run_jobs(options, selected)
     bad = 0
-    with closing(Observer(options.results / "runs")) as observer:
+    with closing(Observer(options.results / "runs" / options.part.partition("/")[0])) as observer:
         for number, cell in enumerate(selected, start=1):
             result = cell.load(folder)
             if result is None or (options.again and result.outcome.is_forbidden):
                 result = _measure(observer, cell, folder)
                 if result is not None:
                     _show(number, len(selected), cell, result)
-                    _write(folder, options)
+                    if not options.part:
+                        _write(folder, options)
             bad += result is None or result.outcome.is_forbidden
         if options.kills:
             bad += kills.measure(options.results, options.kills)
-    _write(folder, options, show=True)
+    if not options.part:
+        _write(folder, options, show=True)
     return 1 if bad else 0
+
+
+def _together(selected: Sequence[Cell]) -> list[Cell]:
+    """The cells that can be measured at the same time as others: containers share one engine."""
+    return [cell for cell in selected if cell.kind != "docker"]
+
+
+def _run_jobs(options: argparse.Namespace, selected: Sequence[Cell]) -> None:
+    """Measure cells in `options.jobs` processes. The caller then measures alone what they could not reach."""
+    cells_of_jobs = _together(selected)
+    count = min(options.jobs, len(cells_of_jobs))
+    command = [sys.executable, "-m", "benchmarks.faults", "--results", str(options.results)]
+    command += ["--cells", *(cell.name for cell in cells_of_jobs)]
+    jobs = [subprocess.Popen([*command, "--part", f"{number}/{count}"]) for number in range(count)]
+    for job in jobs:
+        job.wait()
 
 
 def _is_selected(cell: Cell, options: argparse.Namespace) -> bool:
@@ -119,6 +144,9 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--kills", type=int, default=0, help="how many random kill points of dbdyno are tried"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="how many cells are measured at once")
+    # One of the processes of --jobs: its number, and how many there are.
+    parser.add_argument("--part", default="", help=argparse.SUPPRESS)
     parser.add_argument("--again", action="store_true", help="repeat cells with a forbidden outcome")
     parser.add_argument("--fresh", action="store_true", help="measure finished cells again")
     parser.add_argument("--list", action="store_true", help="list the cells, and measure nothing")
