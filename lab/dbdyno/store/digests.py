@@ -1,6 +1,6 @@
 """SHA-256 digests of the files of a folder, in its file digests.jsonl.
 
-They show mistakes and naive changes of files. Whoever may write to the folder can write the digests too.
+They show mistakes and naive changes of files. Anyone who can write to the folder can write the digests too.
 """
 
 from __future__ import annotations
