@@ -17,7 +17,7 @@ import pytest
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Stop, Variant
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
-from dbdyno.store import VERDICT, Run, StoreProblem, files
+from dbdyno.store import VERDICT, Run, StoreProblem, digests, files
 
 SOURCE = b"# exactly as given\r\n[experiment]\nname = 'test'\n"
 LINES = [b'{"type":"hello","data":{"schema":1}}\n', b'{"type":"end","data":{"reason":"time-limit"}}\n']
@@ -203,7 +203,10 @@ def test_a_changed_configuration_file_is_another_experiment(tmp_path: Path) -> N
 
 
 def older(run: Run, *keys: tuple[str, str]) -> None:
-    """Make a run one of a version that did not know these keys: it neither stored nor hashed them."""
+    """Make a run one of a version that did not know these keys: it neither stored nor hashed them, and had no
+    digests of files.
+    """
+    (run.path / digests.NAME).unlink()
     stored = json.loads((run.path / "experiment.json").read_text())
     for section, key in keys:
         del stored["experiment"][section][key]
