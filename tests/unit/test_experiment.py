@@ -40,6 +40,13 @@ def errors(text: str, profile: str | None = None, *assignments: str) -> dict[str
     return {error.key: str(error) for error in caught.value.errors}
 
 
+@pytest.mark.parametrize("value", ["0", "65", "-inf", "1.5", "[1]", '"many"'])
+def test_a_wrong_number_of_workers_has_one_error(value: str) -> None:
+    (problem,) = errors(f"{SMALLEST}\n[client]\nworkers = {value}\n").items()
+    assert problem[0] == "client.workers"
+    assert problem[1].endswith('Or write "auto".')
+
+
 def bundled(experiment: Experiment) -> OltpWorkload:
     """Its first workload, which is one of the OLTP family."""
     workload = experiment.workloads[0]

@@ -63,16 +63,23 @@ _BOUND = {
 }
 
 
+# What pydantic adds to the location for a branch of a union.
+_BRANCHES = {"str", "int", "float", "bool", "constrained-int", "constrained-float", "constrained-str"}
+# Keys that accept a word besides a number.
+_WORDS = {"client.workers": 'Or write "auto"'}
+
+
 def is_echo(error: ErrorDetails) -> bool:
-    """Whether `error` is only a consequence of other errors: pydantic reports a list as too short if its
-    entries have errors.
+    """Whether `error` only repeats another one: pydantic reports a list as too short if its entries have
+    errors, and a value that may also be a word, such as `auto`, once more as no such word.
     """
-    return error["type"] == "too_short" and bool(error["input"])
+    is_word = bool(error["loc"]) and str(error["loc"][-1]).startswith("literal[")
+    return is_word or (error["type"] == "too_short" and bool(error["input"]))
 
 
 def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
     """Convert an error of the validation; `document` has the names of the list entries."""
-    location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
+    location = tuple(part for part in error["loc"] if part not in _BRANCHES)
     # The variant that changes the workload in which the error is.
     owner = location[:2] if location[:1] == ("variants",) and location[2:3] == ("workloads",) else ()
     location = location[len(owner) :]
@@ -94,9 +101,10 @@ def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
         return InputError(key, None, "this is missing", _EXAMPLES.get(key, "Add it"))
     if kind == "literal_error":
         return _choice(key, value, location)
+    fix = _WORDS.get(key, "")
     if kind in _BOUND:
         name, text = _BOUND[kind]
-        return InputError(key, value, text.format(f"{context[name]:,}".replace(",", "_")))
+        return InputError(key, value, text.format(f"{context[name]:,}".replace(",", "_")), fix)
     if kind in ("too_short", "string_too_short"):
         return InputError(key, value, "this is empty", "Give at least one")
     if kind == "string_too_long":
@@ -109,7 +117,7 @@ def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
         return InputError(key, None if isinstance(value, dict) else value, str(context["error"]))
     of_any_kind = "variables" in location or location[2:3] == ("options",)
     expected = "text, a number, true or false" if of_any_kind else _WANTED.get(kind)
-    return InputError(key, value, f"this must be {expected}" if expected else error["msg"])
+    return InputError(key, value, f"this must be {expected}" if expected else error["msg"], fix)
 
 
 def _format_key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
