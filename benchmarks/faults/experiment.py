@@ -66,7 +66,7 @@ def text(product: str, kind: str, *, seed: int, is_loading_hit: bool, reached: S
             one = reached[index]
             lines += [f"url = {json.dumps(one.url)}", f"password_file = {json.dumps(str(one.password_file))}"]
             lines += [f"{key} = {json.dumps(list(words))}" for key, words in one.commands.items()]
-            lines += ['command_timeout = "5s"'] if one.commands else []
+            lines += ['command_timeout = "5s"', 'start_timeout = "5s"'] if one.commands else []
         else:
             lines += _private(product, kind, {**SMALL[product], **(OTHER[product] if index else {})})
         parts.append("\n".join(lines))

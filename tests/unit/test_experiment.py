@@ -296,7 +296,7 @@ def test_servers_of_every_kind_are_read() -> None:
         "docker": 'kind = "docker", image = "mysql:8.4.5", product = "mysql", memory = "2G", cpu_limit = 1.5',
         "remote": 'kind = "remote", url = "postgresql://u@h/d", variables = { work_mem = "8MB" }',
         "command": 'kind = "command", url = "mysql://u@h/d", start = ["a"], stop = ["b"], '
-        'command_timeout = "5s"',
+        'command_timeout = "5s", start_timeout = "4s"',
     }
     for kind, server in kinds.items():
         text = SMALLEST.replace('name = "a"', f'name = "a"\nserver = {{ {server}, after_trial = ["x"] }}')
@@ -309,7 +309,7 @@ def test_servers_of_every_kind_are_read() -> None:
         # Where a statement stood in a .sql file is forgotten there.
         stored = experiment.model_dump_json()
         assert Experiment.model_validate_json(stored).model_dump_json() == stored
-    assert spec.command_timeout_s == 5.0
+    assert (spec.command_timeout_s, spec.start_timeout_s) == (5.0, 4.0)
     assert spec.states() == ("reset", "preserve", "restart")
     assert given(SMALLEST).variants[0].server.states() == ("restore", "restart", "reset", "preserve")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import cast
 import psutil
 import pytest
 
+from dbdyno import waiting
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers import open_server, user_commands
 from dbdyno.servers.server import ServerProblem
@@ -149,3 +151,24 @@ def test_a_command_gets_only_the_listed_environment(monkeypatch: pytest.MonkeyPa
     server = open_server(experiment.variants[0], cast(Workspace, None), None, experiment.secrets())
     seen = {name for name, value in server.process().items() if value == 4711}
     assert seen == set(passed)
+
+
+def test_a_server_that_does_not_answer_after_its_start_command_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dbdyno.waiting.FIRST_S", 0.0)
+    with socket.socket() as unused:
+        # Bound and not listening: connections are refused, and no other program gets the port.
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        url = f"mysql://u@127.0.0.1:{port}/d"
+        spec = ServerSpec(kind="command", url=url, start=("true",), stop=("true",), start_timeout_s=4.0)
+        reports: list[str] = []
+        server = open_server(Variant(name="a", server=spec), cast(Workspace, None), None, ())
+        with (
+            waiting.reported_by(reports.append),
+            pytest.raises(ServerProblem, match=r"a: .* the server did not answer within 4 s") as caught,
+        ):
+            server.start()
+    assert "start_timeout" in caught.value.fix
+    assert any("waiting for the server of a to answer after its start command" in one for one in reports)

@@ -293,7 +293,7 @@ def _resolve_variant(
 
 # Keys of a server that name a file or a folder.
 _FILES = ("basedir", "config", "password_file")
-_TIMEOUTS = ("command_timeout", "hook_timeout")
+_TIMEOUTS = ("command_timeout", "start_timeout", "hook_timeout")
 
 
 def _resolve_server(variant: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:

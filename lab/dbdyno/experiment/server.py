@@ -175,6 +175,7 @@ ONLY_FOR: dict[str, tuple[Kind, ...]] = {
     "describe": ("command",),
     "sample": ("command",),
     "command_timeout_s": ("command",),
+    "start_timeout_s": ("command",),
 }
 NEEDED: dict[Kind, tuple[str, ...]] = {"docker": ("image",), "remote": ("url",), "command": ("url",)}
 
@@ -252,6 +253,8 @@ class ServerSpec(Hooks):
     """Command line that prints counters of the server's processes."""
     command_timeout_s: Duration = 600.0
     """Timeout of each of these five commands."""
+    start_timeout_s: Duration = 300.0
+    """Longest time from the end of `start` to the server's first answer."""
 
     @field_validator("url")
     @classmethod

@@ -20,9 +20,7 @@ from dbdyno.servers.admin.connection import ConnectFailure
 from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.server import MachineProblem, ServerProblem, combine_problems
 from dbdyno.servers.url import Target
-
-# Maximum seconds from the start of a server to its first answer.
-START_S_MAX = 300.0
+from dbdyno.waiting import waiting_for
 
 _NAME_VALUE = re.compile(r"\s*([^\s=:]+)\s*[=:\s]\s*(.*?)\s*")
 
@@ -47,11 +45,13 @@ class CommandServer(RemoteServer):
         if self._commands.start and not self._is_started:
             self._run("start", self._commands.start)
             self._is_started = True
-            self._wait()
+            with waiting_for(f"the server of {self.variant} to answer after its start command"):
+                self._wait()
         super().start()
 
     def _wait(self) -> None:
-        deadline = time.monotonic() + START_S_MAX
+        limit_s = self._commands.start_timeout_s
+        deadline = time.monotonic() + limit_s
         while True:
             try:
                 return self._admin.open()
@@ -61,8 +61,8 @@ class CommandServer(RemoteServer):
                 if time.monotonic() > deadline:
                     raise ServerProblem(
                         f"{self.variant}: the start command succeeded, but the server did not answer "
-                        f"within {START_S_MAX:g} s: {failure.text}",
-                        "look at the server's log",
+                        f"within {limit_s:g} s: {failure.text}",
+                        "look at the server's log, or raise start_timeout of the variant",
                         exit_code=3,
                     ) from failure
             time.sleep(0.1)

@@ -33,6 +33,7 @@ from dbdyno.servers.snapshots.slots import PrivateServer, Slot
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.usage import Usage, host
 from dbdyno.servers.workspace import Workspace, socket_directory
+from dbdyno.waiting import waiting_for
 
 # Name of the load's account and schema. Every server object generates a new password.
 USER = DATABASE = "dbdyno"
@@ -196,7 +197,8 @@ class LocalServer(PrivateServer):
         self._launch(self._product.start_command(self._binaries, self._place, self._spec.arguments))
         self._admin = self._product.admin(self._place, self._admin_password)
         try:
-            self._wait_until_ready(self._admin)
+            with waiting_for(f"the server of {self.variant} to start"):
+                self._wait_until_ready(self._admin)
             if error := self._product.startup_error(self._log()):
                 raise ServerProblem(
                     f"the server of {self.variant!r} started, but ignored a declared setting: {error}",
