@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -98,9 +99,17 @@ def _soak(product: str, options: argparse.Namespace) -> list[str]:
 
 def _server(product: str, connections: int, workspace: Workspace) -> LocalServer:
     memory = "shared_buffers" if product == "postgresql" else "innodb_buffer_pool_size"
-    variables = {memory: "256MB" if product == "postgresql" else "256M", "max_connections": connections + 50}
+    variables = {
+        memory: "256MB" if product == "postgresql" else "256M",
+        "max_connections": _connections_of_server(connections),
+    }
     spec = ServerSpec(product=cast("Product", product), variables=dict(variables))
     return LocalServer(Variant(name="soak", server=spec), workspace, None)
+
+
+def _connections_of_server(connections: int) -> int:
+    """max_connections of a server for a load: P07 stops a load that needs over 90 % of them."""
+    return math.ceil(connections / 0.9) + 20
 
 
 def _watch(

@@ -60,7 +60,7 @@ def started(workspace: Workspace) -> Iterator[Callable[..., LocalServer]]:
 
 
 def connect(address: Address, **how: Any) -> pymysql.connections.Connection:
-    return connector(user=address.user, password=address.password, database=address.database, **how)()
+    return connector(user=address.user, password=address.password, database=address.database, **how)(10)
 
 
 def test_it_says_who_it_is_and_what_was_declared_is_in_effect(pooled: LocalServer) -> None:

@@ -6,6 +6,7 @@ Only the engine sends the measured load; these connections are not part of it.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,9 @@ from dbdyno.servers.server import ServerProblem
 from dbdyno.waiting import waiting_for
 
 CONNECT_TIMEOUT_S = 10
+# The same after a login or a statement without an answer in time, so that the end of a trial does not wait
+# for a stopped server again and again; libpq's minimum is 2.
+SILENT_CONNECT_TIMEOUT_S = 2
 # Maximum seconds for a statement, such as counting the rows of a large table; None for no limit.
 _answer_timeout_s: ContextVar[float | None] = ContextVar("answer_timeout_s", default=600.0)
 
@@ -49,16 +53,18 @@ class AdminConnection(ABC):
     # Exception types that the driver raises.
     errors: ClassVar[tuple[type[BaseException], ...]]
 
-    def __init__(self, connect: Callable[[], Any]) -> None:
+    def __init__(self, connect: Callable[[int], Any]) -> None:
+        """`connect` makes a connection within that many seconds."""
         self._connect = connect
         self._connection: Any = None
+        self._connect_timeout_s = CONNECT_TIMEOUT_S
 
     def open(self) -> None:
         """Connect now. Raises ConnectFailure."""
         if self._connection is None:
             try:
                 with waiting_for("the login at the server"):
-                    self._connection = self._connect()
+                    self._connection = self._connect(self._connect_timeout_s)
             except self.errors as error:
                 code, text = self.code_and_text(error)
                 raise ConnectFailure(code, text, is_starting_up=self.is_starting_up(error, code)) from error
@@ -69,30 +75,36 @@ class AdminConnection(ABC):
         A statement is sent again only if its connection is lost at once, as one that was closed while it was
         idle: a server that does not answer would exceed the time limit a second time.
         """
-        began, limit_s = time.monotonic(), _answer_timeout_s.get()
+        answer_timeout_s = _answer_timeout_s.get()
         for is_last_attempt in (False, True):
+            began, limit_s = time.monotonic(), float(self._connect_timeout_s)
             try:
                 if self._connection is None:
                     with waiting_for("the login at the server"):
-                        self._connection = self._connect()
+                        self._connection = self._connect(self._connect_timeout_s)
+                began, limit_s = time.monotonic(), answer_timeout_s or math.inf
                 with waiting_for(f"the server's answer to {shorten_statement(sql)!r}"):
-                    return self._run(sql, limit_s)
+                    rows = self._run(sql, answer_timeout_s)
             except self.errors as error:
                 code, text = self.code_and_text(error)
                 is_lost = self.is_lost(error, code)
                 if is_lost:
                     self.close()
-                took_s = time.monotonic() - began
-                if is_lost and limit_s is not None and took_s >= limit_s:
+                waited_s = time.monotonic() - began
+                if is_lost and waited_s >= limit_s:
+                    self._connect_timeout_s = SILENT_CONNECT_TIMEOUT_S
                     raise ServerProblem(
                         f"the server has not answered {shorten_statement(sql)!r} within {limit_s:g} s",
                         exit_code=4,
                     ) from error
-                is_late = took_s > CONNECT_TIMEOUT_S
+                is_late = waited_s > CONNECT_TIMEOUT_S
                 if is_last_attempt or not is_lost or is_late:
                     raise ServerProblem(
                         f"the server refused {shorten_statement(sql)!r}: {text} (error {code})", exit_code=4
                     ) from error
+            else:
+                self._connect_timeout_s = CONNECT_TIMEOUT_S
+                return rows
         raise AssertionError("unreachable")
 
     def pairs(self, sql: str) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pymysql
 
 from dbdyno.experiment.model import ConnectionSettings
-from dbdyno.servers.admin.connection import CONNECT_TIMEOUT_S, AdminConnection
+from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.secure_connection import SecureConnection
 
 DEFAULTS = ConnectionSettings()
@@ -51,16 +51,16 @@ class MySQLAdmin(AdminConnection):
         return isinstance(error, pymysql.err.Error | OSError) and code in STARTING_UP
 
 
-def connector(settings: ConnectionSettings = DEFAULTS, **options: Any) -> Callable[[], Any]:
-    """A function that connects with these settings, a time limit, and `options` of `pymysql.connect`."""
+def connector(settings: ConnectionSettings = DEFAULTS, **options: Any) -> Callable[[int], Any]:
+    """A function that connects within some seconds, with these settings and `pymysql.connect`'s `options`."""
 
-    def connect() -> Any:
+    def connect(timeout_s: int) -> Any:
         return SecureConnection(
             settings,
-            connect_timeout=CONNECT_TIMEOUT_S,
+            connect_timeout=timeout_s,
             # The limits of the login; `_run` sets those of statements.
-            read_timeout=CONNECT_TIMEOUT_S,
-            write_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=timeout_s,
+            write_timeout=timeout_s,
             autocommit=True,
             charset="utf8mb4",
             # The user's option files must not change the target of the connection.

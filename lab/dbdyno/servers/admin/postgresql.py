@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 import psycopg
 
 from dbdyno.experiment.model import ConnectionSettings
-from dbdyno.servers.admin.connection import CONNECT_TIMEOUT_S, AdminConnection
+from dbdyno.servers.admin.connection import AdminConnection
 
 # libpq's messages for a server that is still starting; libpq gives no code for it.
 STARTING_UP = (
@@ -48,8 +48,8 @@ class PostgreSQLAdmin(AdminConnection):
 
     errors: ClassVar[tuple[type[BaseException], ...]] = (psycopg.Error, OSError, ValueError)
 
-    def __init__(self, database: str, connect: Callable[[str], Any]) -> None:
-        super().__init__(lambda: connect(self.database))
+    def __init__(self, database: str, connect: Callable[[str, int], Any]) -> None:
+        super().__init__(lambda timeout_s: connect(self.database, timeout_s))
         # The database to connect to; `use` changes it.
         self.database = database
 
@@ -86,12 +86,12 @@ class PostgreSQLAdmin(AdminConnection):
         return str(code) == "57P03" or any(text in str(error) for text in STARTING_UP)
 
 
-def connector(settings: ConnectionSettings, **options: Any) -> Callable[[str], Any]:
-    """A function that connects to a database with these settings, time limits, and `options` of libpq."""
+def connector(settings: ConnectionSettings, **options: Any) -> Callable[[str, int], Any]:
+    """A function that connects to a database within some seconds, with `options` of libpq."""
 
-    def connect(database: str) -> Any:
+    def connect(database: str, timeout_s: int) -> Any:
         parameters: dict[str, Any] = {
-            "connect_timeout": CONNECT_TIMEOUT_S,
+            "connect_timeout": timeout_s,
             "sslmode": _SSL_MODES.get(settings.tls, "verify-full"),
         }
         for name, path in (
