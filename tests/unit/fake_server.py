@@ -147,6 +147,10 @@ class FakeServer(PrivateServer):
             port = CLOSED_PORT
         return NullAddress("127.0.0.1", port, None, "dbdyno", "dbdyno")
 
+    def answers_login(self) -> bool:
+        """It never stops without an end."""
+        return self.is_running
+
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """It has no tables. A mortal server no longer answers once the load has begun."""
         if not self.is_running or (sql == "SELECT 1" and self.variant in self._world.mortal):

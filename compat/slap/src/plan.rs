@@ -49,6 +49,8 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
             queue_limit: None,
             reconnect_every: settings.detach,
             answer_timeout_us: None,
+            max_rate_per_s: None,
+            abort_if: None,
         },
         phases: Phases {
             warmup_us: 0,

@@ -62,6 +62,8 @@ pub fn plan(
                 TestKind::Script(_) => 0,
             },
             answer_timeout_us: None,
+            max_rate_per_s: None,
+            abort_if: None,
         },
         phases: phases(settings),
         seed,

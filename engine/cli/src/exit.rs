@@ -21,6 +21,7 @@ pub fn code(reason: EndReason) -> u8 {
         | EndReason::ForcedShutdown
         | EndReason::QueueFull
         | EndReason::ScriptError
+        | EndReason::LimitExceeded
         | EndReason::Abandoned => ABORTED,
         EndReason::Interrupted => INTERRUPTED,
     }

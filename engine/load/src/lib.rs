@@ -8,6 +8,7 @@
 //! - [`shapes`]: one file per load shape; [`load_curve`]: their common arithmetic.
 //! - [`arrivals`]: the due times of an open loop, one file per distribution of the gaps.
 //! - [`pauses`]: think time and a changing number of busy connections in a closed loop.
+//! - [`rate_limit`]: the highest rate of a closed loop.
 //! - [`slices`]: a closed loop that pauses and resumes on command.
 //! - [`timeline`]: phases, and the ends of ticks, intervals and windows of statement statistics.
 
@@ -16,6 +17,7 @@ pub mod limits;
 pub mod load_curve;
 pub mod pauses;
 pub mod plan;
+pub mod rate_limit;
 pub mod report;
 pub mod shapes;
 pub mod slices;

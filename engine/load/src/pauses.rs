@@ -17,15 +17,16 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The pauses of worker `worker` of `workers`; `None` in an open loop, and if no connection ever pauses. Ramps and
-    /// steps begin at `begin`.
+    /// The pauses of worker `worker` of `workers`; `None` in an open loop, and if no connection ever pauses, be it for
+    /// the limit of the rate. Ramps and steps begin at `begin`.
     pub fn new(load: &Load, begin: Nanos, worker: u64, workers: u64, seed: u64) -> Option<Self> {
         if load.shape.is_open() {
             return None;
         }
         let (busy, think) = (load.shape.curve(begin), load.think_time);
         let rng = Rng::new(seed, &[u64::from_be_bytes(*b"thinking"), worker, workers]);
-        (think.is_some() || busy.is_some()).then_some(Self { think, busy, rng })
+        let pauses = think.is_some() || busy.is_some() || load.max_rate_per_s.is_some();
+        pauses.then_some(Self { think, busy, rng })
     }
 
     /// When the connection of `user` begins its first event. The run starts at a random point of the connection's pause.
@@ -76,6 +77,8 @@ mod tests {
                 queue_limit: None,
                 reconnect_every: 0,
                 answer_timeout_us: None,
+                max_rate_per_s: None,
+                abort_if: None,
             },
             0,
             0,

@@ -31,6 +31,13 @@ pub struct Load {
     /// connection waits for what. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_timeout_us: Option<u64>,
+    /// Closed loops: the most events per second that begin, over all engines of the run. Connections that have ended an event
+    /// earlier wait; the wait is not part of any latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rate_per_s: Option<f64>,
+    /// The run ends within a second when the load exceeds one of these limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abort_if: Option<AbortIf>,
 }
 
 impl Load {
@@ -68,9 +75,75 @@ impl Load {
                 "load.answer_timeout_us is {us}; it must be between 1 and {most}, or left out"
             ));
         }
+        problems.extend(self.rate_limit_problem());
+        problems.extend(self.abort_if.iter().flat_map(AbortIf::problems));
         if let Some(limit) = self.queue_limit.filter(|_| !self.shape.is_open()) {
             problems
                 .push(format!("load.queue_limit is {limit}, but a closed loop has no queue; leave it out"));
+        }
+        problems
+    }
+
+    fn rate_limit_problem(&self) -> Option<String> {
+        let rate = self.max_rate_per_s?;
+        if self.shape.is_open() || self.slices().is_some() {
+            let loop_kind = if self.shape.is_open() { "an open loop" } else { "a load in slices" };
+            return Some(format!("load.max_rate_per_s is set, but {loop_kind} cannot have it; leave it out"));
+        }
+        let valid = rate > 0.0 && rate <= limits::RATE_PER_S;
+        (!valid).then(|| {
+            format!(
+                "load.max_rate_per_s is {rate}; it must be above 0 and at most {}, or left out",
+                limits::RATE_PER_S
+            )
+        })
+    }
+}
+
+/// Limits of a load on a server that others use too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AbortIf {
+    /// Limits of the latency of events.
+    #[serde(default)]
+    pub latency: Vec<LatencyLimit>,
+    /// The most errors per 1,000 events.
+    #[serde(default)]
+    pub errors_per_1000: Option<f64>,
+}
+
+/// The highest value of a percentile of the latency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyLimit {
+    /// The percentile, such as 99.
+    pub percentile: f64,
+    /// The highest value, in microseconds.
+    pub most_us: u64,
+}
+
+impl AbortIf {
+    /// Problems of the limits, one sentence each.
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.latency.is_empty() && self.errors_per_1000.is_none() {
+            problems.push("load.abort_if has no limit; add one or leave it out".into());
+        }
+        for limit in &self.latency {
+            if !(limit.percentile > 0.0 && limit.percentile < 100.0) {
+                problems.push(format!(
+                    "load.abort_if.latency has the percentile {}; it must be above 0 and below 100",
+                    limit.percentile
+                ));
+            }
+            if !(1..=limits::DURATION_US).contains(&limit.most_us) {
+                let (us, most) = (limit.most_us, limits::DURATION_US);
+                problems
+                    .push(format!("load.abort_if.latency.most_us is {us}; it must be between 1 and {most}"));
+            }
+        }
+        if let Some(errors) = self.errors_per_1000.filter(|errors| !(*errors >= 0.0)) {
+            problems.push(format!("load.abort_if.errors_per_1000 is {errors}; it must be 0 or more"));
         }
         problems
     }
@@ -137,11 +210,19 @@ mod tests {
             queue_limit: Some(0),
             reconnect_every: 0,
             answer_timeout_us: Some(0),
+            max_rate_per_s: Some(1.0),
+            abort_if: None,
         };
-        assert_eq!(load.problems().len(), 3, "{:?}", load.problems());
+        assert_eq!(load.problems().len(), 4, "{:?}", load.problems());
         load.answer_timeout_us = Some(1);
+        load.max_rate_per_s = Some(0.0);
         load.shape = Shape::Closed;
         load.think_time = Some(ThinkTime::Exponential { mean_us: 5 });
-        assert_eq!(load.problems(), ["load.queue_limit is 0, but a closed loop has no queue; leave it out"]);
+        load.abort_if = Some(AbortIf { latency: Vec::new(), errors_per_1000: None });
+        let problems = load.problems();
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert!(problems[0].starts_with("load.max_rate_per_s is 0;"), "{problems:?}");
+        assert!(problems[1].starts_with("load.abort_if has no limit"), "{problems:?}");
+        assert_eq!(problems[2], "load.queue_limit is 0, but a closed loop has no queue; leave it out");
     }
 }

@@ -46,6 +46,7 @@ pub struct Recorder {
     /// Latency of the events that ended after the end of an open loop's run.
     drained: Histogram,
     extras: Option<Box<ExtraCounters>>,
+    records_outstanding: bool,
     /// Number of users that have not finished their last event.
     users: u32,
     closed: Vec<(Nanos, ClosedSpans)>,
@@ -79,6 +80,7 @@ impl Recorder {
             dropped: Vec::new(),
             drained: histogram(),
             extras: None,
+            records_outstanding: false,
             users: 0,
             closed: Vec::new(),
         }
@@ -89,6 +91,12 @@ impl Recorder {
     pub fn with_extra_counts(mut self, requested: &ExtraCounts, numbers: &[u64]) -> Self {
         self.extras = ExtraCounters::new(requested, numbers);
         self.users = numbers.len() as u32;
+        self
+    }
+
+    /// Records at the end of each interval how long the events that have not ended have taken.
+    pub fn with_outstanding(mut self, requested: bool) -> Self {
+        self.records_outstanding = requested;
         self
     }
 

@@ -75,6 +75,8 @@ pub struct Span {
     pub users: Vec<(u64, UserTotals)>,
     /// Time from due to end of the events, in the buckets of a logarithmic scale, if requested.
     pub log_buckets: Vec<(u16, u64)>,
+    /// For each event that was due but had not ended at the end of the interval, the time since it was due, if requested.
+    pub outstanding_us: Buckets,
 }
 
 /// Statement statistics over a window.
@@ -136,6 +138,7 @@ impl Span {
         self.in_flight += other.in_flight;
         self.users_active += other.users_active;
         merge_counts(&mut self.log_buckets, &other.log_buckets);
+        self.outstanding_us.merge(&other.outstanding_us);
     }
 }
 

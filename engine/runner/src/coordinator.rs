@@ -132,7 +132,7 @@ pub fn run_workers(
     let mut coordinator = Coordinator {
         spec,
         timeline: Timeline::new(&plan.phases, &plan.report, measurement_end),
-        merger: SpanMerger::new(plan.client.workers, kinds, plan.report.tick_us > 0),
+        merger: SpanMerger::new(plan, kinds),
         inbox,
         sink,
         signal,
@@ -348,6 +348,11 @@ impl Coordinator<'_> {
         }
         if let Some(at) = span.phase_end {
             self.write_phase(at, start_unix_us);
+        }
+        if let Some(abort) = span.abort {
+            // The statements in flight would keep the server busy.
+            self.finish.skip_drain();
+            self.end_early(abort);
         }
     }
 

@@ -29,6 +29,7 @@
 // Besides `wire`, this is the only crate of the engine that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
+mod abort;
 mod admin_connection;
 mod answer_waits;
 mod backoff;

@@ -6,10 +6,13 @@ use dbdyno_load::Nanos;
 use dbdyno_metrics::phases::{RunTotals, sort_by_number};
 use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span, Window};
 use dbdyno_schema::Record;
+use dbdyno_schema::plan::Plan;
 use dbdyno_schema::record::{
     Accounting, PhaseName, PhaseTotals, StatementStats, Statements, Tick, UserTotals,
 };
 
+use crate::RunEnd;
+use crate::abort::AbortCheck;
 use crate::generator::GeneratorTotals;
 use crate::usage::GeneratorUsage;
 
@@ -27,6 +30,8 @@ pub(crate) struct SpanMerger {
     users: Vec<(u64, UserTotals)>,
     generator: GeneratorTotals,
     last_boundary: Nanos,
+    /// The limits of the load, if the plan has any.
+    abort_check: Option<AbortCheck>,
     /// Whether spans of late workers were replaced by substitutes.
     has_substitutes: bool,
 }
@@ -47,20 +52,23 @@ pub(crate) struct MergedSpan {
     pub(crate) records: Vec<Record>,
     /// The end of the phase, if a phase ends with the span.
     pub(crate) phase_end: Option<Nanos>,
+    /// The end of the run, if the load exceeds a limit.
+    pub(crate) abort: Option<RunEnd>,
 }
 
 impl SpanMerger {
-    pub(crate) fn new(workers: u32, kinds: Vec<String>, writes_ticks: bool) -> Self {
+    pub(crate) fn new(plan: &Plan, kinds: Vec<String>) -> Self {
         Self {
-            workers: workers as usize,
+            workers: plan.client.workers as usize,
             kinds,
-            writes_ticks,
+            writes_ticks: plan.report.tick_us > 0,
             open_spans: BTreeMap::new(),
             phases: RunTotals::default(),
             drained: DrainedEvents::default(),
             users: Vec::new(),
-            generator: GeneratorTotals::new(workers as usize),
+            generator: GeneratorTotals::new(plan.client.workers as usize),
             last_boundary: 0,
+            abort_check: plan.load.abort_if.clone().map(AbortCheck::new),
             has_substitutes: false,
         }
     }
@@ -120,6 +128,8 @@ impl SpanMerger {
         if self.writes_ticks {
             records.push(Record::Tick(Tick { at_us: boundary / 1000, events: tick_events }));
         }
+        let abort =
+            self.abort_check.as_mut().zip(interval.as_ref()).and_then(|(check, span)| check.add(span));
         let phase = interval.as_ref().map(|span| span.phase);
         records.extend(interval.map(|span| self.interval_record(span, &open_span.usage)));
         records.extend(window.and_then(|window| self.statements_record(window)));
@@ -130,7 +140,7 @@ impl SpanMerger {
             }
             self.phases.close_phase(phase, closed);
         }
-        MergedSpan { records, phase_end }
+        MergedSpan { records, phase_end, abort }
     }
 
     /// Derives the accounting from the intervals, which contain everything that late workers have reported.

@@ -2,6 +2,7 @@
 
 use dbdyno_load::arrivals::Arrivals;
 use dbdyno_load::pauses::Pauses;
+use dbdyno_load::rate_limit::RateLimit;
 use dbdyno_load::slices::SliceGate;
 
 use crate::QueueOverflow;
@@ -10,8 +11,8 @@ use crate::QueueOverflow;
 pub(crate) enum Schedule {
     /// As soon as the previous event on the same connection has ended.
     Closed,
-    /// After the previous event on the same connection and a think time.
-    Paced(Pauses),
+    /// After the previous event on the same connection and a think time, and not above the limit of the rate.
+    Paced(Pauses, Option<RateLimit>),
     /// As in a closed loop, but only during slices. With `is_batch` the thread leaves SCHED_BATCH while it is paused,
     /// because the kernel may wake a thread of that class as much as 4 ms late.
     Slices { gate: SliceGate, is_batch: bool },

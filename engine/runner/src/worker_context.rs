@@ -9,6 +9,7 @@ use std::time::Instant;
 use dbdyno_load::Nanos;
 use dbdyno_load::arrivals::arrivals;
 use dbdyno_load::pauses::Pauses;
+use dbdyno_load::rate_limit::RateLimit;
 use dbdyno_load::slices::SliceGate;
 use dbdyno_load::timeline::Timeline;
 use dbdyno_metrics::Recorder;
@@ -185,7 +186,8 @@ impl WorkerContext {
         let users = self.share(plan.load.connections) as usize;
         let numbers: Vec<u64> = (0..users).map(|local| self.user_id(local).global).collect();
         let recorder = Recorder::new(timeline, statement_kinds, is_open_loop)
-            .with_extra_counts(&self.options.extra_counts, &numbers);
+            .with_extra_counts(&self.options.extra_counts, &numbers)
+            .with_outstanding(plan.load.abort_if.is_some());
         let (mut signal, finish) = (self.coordinator.signal.clone(), Arc::clone(&self.coordinator.finish));
         let measured_from: Nanos = plan.phases.warmup_us * 1000;
         let waits = AnswerWaits::new(&self.plan, numbers, statements);
@@ -235,7 +237,10 @@ impl WorkerContext {
             return Schedule::Slices { gate: SliceGate::closed(), is_batch };
         }
         match Pauses::new(&plan.load, begin, worker, workers, plan.seed) {
-            Some(pauses) => Schedule::Paced(pauses),
+            Some(pauses) => {
+                let connections = self.share(plan.load.connections);
+                Schedule::Paced(pauses, RateLimit::new(&plan.load, connections, worker, workers))
+            }
             None => Schedule::Closed,
         }
     }

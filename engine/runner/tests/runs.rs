@@ -323,3 +323,37 @@ fn collected_rows_are_sent_and_counted_before_the_end() {
     assert_eq!(counts.events, 100);
     assert!((1..=8).contains(&counts.writes), "{counts:?}");
 }
+
+#[test]
+fn the_rate_has_a_limit_over_all_workers() {
+    // The server could execute 8,000 events per second. Nine connections of two workers are not divided evenly.
+    let load = json!({"connections": 9, "max_rate_per_s": 500.0});
+    let finished = run(1000, &json!({"load": load, "phases": {"measure_us": 2_000_000}}), Options::default());
+    let events = finished.measured().counts.events;
+    assert!(events.abs_diff(1000) <= 20, "{events}");
+}
+
+#[test]
+fn a_think_time_shares_the_rate_with_other_connections() {
+    let think_time = json!({"exponential": {"mean_us": 20_000}});
+    let load = json!({"connections": 40, "max_rate_per_s": 500.0, "think_time": think_time});
+    let finished = run(100, &json!({"load": load, "phases": {"measure_us": 2_000_000}}), Options::default());
+    let events = finished.measured().counts.events;
+    assert!(events.abs_diff(1000) <= 20, "{events}");
+}
+
+#[test]
+fn a_load_above_its_limit_ends_within_a_second() {
+    let limits = json!({"latency": [{"percentile": 99.0, "most_us": 100_000}]});
+    let changes = json!({
+        "load": {"connections": 8, "abort_if": limits},
+        "phases": {"measure_us": 60_000_000},
+        "report": {"interval_us": 200_000, "tick_us": 0},
+    });
+    let began = std::time::Instant::now();
+    let finished = run(3_600_000_000, &changes, Options::default());
+    assert_eq!(finished.reason, EndReason::LimitExceeded);
+    let failure = finished.end().failure.as_ref().unwrap();
+    assert!(failure.text.starts_with("p99 exceeds 100 ms: no transaction ended"), "{}", failure.text);
+    assert!(began.elapsed().as_secs_f64() < 2.0, "the answers that it waits for never come");
+}

@@ -46,7 +46,7 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.coordinator import Conclusion
-from dbdyno.run.engine import Engine
+from dbdyno.run.engine import Engine, LimitProblem
 from dbdyno.run.environment import environment
 from dbdyno.run.failures import CannotRunProblem
 from dbdyno.run.pairing import choose_pairing
@@ -182,7 +182,7 @@ def _run(
     console: Console, experiment: Experiment, run: Run, engine: Engine, limits: Limits, *, no_report: bool
 ) -> Conclusion:
     """Run the trials. An early end prints the command that continues the run, and the verdict so far if the
-    experiment has `design.stop`, or if a variant cannot run its load.
+    experiment has `design.stop`, if a variant cannot run its load, or if the load exceeded a limit.
     """
     began, stored = time.monotonic(), len(run.trials())
     blocks = _blocks_after(run, limits)
@@ -198,7 +198,7 @@ def _run(
         print_problem(problem)
         is_kept = _print_resume_command(run, blocks)
         is_new = experiment.design.stop is not None and len(run.trials()) > stored
-        if is_kept and (is_new or isinstance(problem, CannotRunProblem)):
+        if is_kept and (is_new or isinstance(problem, CannotRunProblem | LimitProblem)):
             # The error above is the one to report.
             with contextlib.suppress(Problem):
                 _conclude(run, experiment, no_report=no_report)

@@ -79,6 +79,17 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     ] = None,
     time: Annotated[str, typer.Option(help="Duration of each measurement.")] = "10s",
     warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
+    max_rate: Annotated[
+        float | None,
+        typer.Option(help="Most transactions/s, for a server that others use too."),
+    ] = None,
+    abort_if: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIMITS",
+            help="End within a second when a limit is exceeded: p99=500ms,errors_per_1000=10.",
+        ),
+    ] = None,
     tables: Annotated[int | None, typer.Option(help="Number of tables (default: 1).")] = None,
     table_size: Annotated[int | None, typer.Option(help="Rows per table (default: 10000).")] = None,
     workers: Annotated[
@@ -114,6 +125,8 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         rate=rate,
         time=time,
         warmup=warmup,
+        max_rate=max_rate,
+        abort_if=abort_if,
         tables=tables,
         table_size=table_size,
         workers=workers,

@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from dbdyno.checks.topology import is_this_machine
 from dbdyno.experiment import overrides
+from dbdyno.experiment.abort import parse_abort_if
 from dbdyno.experiment.errors import InputError, InvalidExperiment
 from dbdyno.experiment.model import NAME, Experiment, OltpName
 from dbdyno.experiment.reading import from_document
@@ -29,6 +30,8 @@ _OPTIONS = {
     "load.rate": "--rate",
     "load.duration": "--time",
     "load.warmup": "--warmup",
+    "load.max_rate": "--max-rate",
+    "load.abort_if": "--abort-if",
     "client.workers": "--workers",
 }
 _WORKLOAD_OPTIONS = {
@@ -57,6 +60,8 @@ class SweepOptions:
     workers: str
     # key=value; a key without a dot is an option of the workload.
     assignments: Sequence[str]
+    max_rate: float | None = None
+    abort_if: str | None = None
 
 
 def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
@@ -150,6 +155,13 @@ def _build_document(options: SweepOptions, target: Target | None, errors: list[I
     }
     if options.rate is not None:
         load["rate"] = _numbers("--rate", options.rate, float, errors)
+    if options.max_rate is not None:
+        load["max_rate"] = options.max_rate
+    if options.abort_if is not None:
+        try:
+            load["abort_if"] = parse_abort_if(options.abort_if)
+        except ValueError as error:
+            errors.append(InputError("--abort-if", options.abort_if, str(error)))
     return {
         "experiment": {"name": name},
         "workload": [workload],
@@ -201,5 +213,8 @@ def _with_option_name(error: InputError) -> InputError:
     match = _WORKLOAD_KEY.fullmatch(error.key)
     if match is not None:
         return replace(error, key=_WORKLOAD_OPTIONS.get(match[1], f"--set {match[1]}"))
-    name = next((name for name in _OPTIONS if error.key == name or error.key.startswith(f"{name}[")), None)
+    name = next(
+        (name for name in _OPTIONS if error.key == name or error.key.startswith((f"{name}[", f"{name}."))),
+        None,
+    )
     return replace(error, key=_OPTIONS[name] if name else f"--set {error.key}")

@@ -26,6 +26,7 @@ _MODEL: dict[str, type[BaseModel]] = {
     "sql.tables": models.SqlTable,
     "load": models.Load,
     "load.promise": models.Promise,
+    "load.abort_if": models.AbortIf,
     **{f"load.{key}": table for key, table in shapes.TABLES.items()},
     "design": models.Design,
     "design.stop": models.Stop,

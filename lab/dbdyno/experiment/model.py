@@ -12,22 +12,23 @@ from pydantic import (
     AfterValidator,
     Discriminator,
     Field,
-    PrivateAttr,
     Tag,
     field_validator,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model
+from dbdyno.experiment.abort import AbortIf
+from dbdyno.experiment.base import CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.load import Load
 from dbdyno.experiment.metrics import CAPACITY, NAME_PATTERN, metric_key, metric_name
 from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
-from dbdyno.experiment.promise import SHARES, Promise
+from dbdyno.experiment.point import Point
+from dbdyno.experiment.promise import Promise
 from dbdyno.experiment.script_workload import ScriptWorkload
 from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State, may_be_one_database
-from dbdyno.experiment.shapes import Shapes
 from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, SqlTransaction, SqlWorkload
 from dbdyno.experiment.stop import Stop
 from dbdyno.experiment.variant import SessionSettings, VariantData, VariantLoad, VariantSettings
@@ -35,11 +36,14 @@ from dbdyno.experiment.workload import NAME
 
 __all__ = [
     "NAME",
+    "AbortIf",
     "ConnectionSettings",
     "Keys",
+    "Load",
     "Model",
     "OltpName",
     "OltpWorkload",
+    "Point",
     "Promise",
     "ScriptWorkload",
     "ServerSpec",
@@ -70,164 +74,6 @@ _AnyWorkload = Annotated[
     | Annotated[ScriptWorkload, Tag("lua")],
     Discriminator(_family),
 ]
-
-Connections = Annotated[int, Field(ge=1, le=LIMITS["connections"])]
-Rate = Annotated[float, Field(gt=0, le=LIMITS["rate_per_s"], allow_inf_nan=False)]
-
-
-class Point(Model):
-    """One load level: connections in a closed loop; in an open loop a rate, and the maximum number of busy
-    connections.
-    """
-
-    connections: Connections
-    rate: Rate | None = None
-
-    def as_dict(self) -> dict[str, int | float]:
-        """The point as in `verdict.json` and `trial.json`: {"connections": n} or {"rate": r}."""
-        return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
-
-
-class Load(Shapes):
-    """How many connections, when each transaction starts, and for how long."""
-
-    connections: tuple[Connections, ...] = Field(min_length=1)
-    """Numbers of connections, one point each; with `rate` one number, the maximum of busy connections."""
-    rate: tuple[Rate, ...] = ()
-    """Rates in transactions per second, one point each; the load is then an open loop."""
-    promise: Promise | None = None
-    """Judge the capacity: the highest rate with this latency. Without `rate`, a probe finds 8 rates."""
-    arrivals: Literal["poisson", "constant"] = "poisson"
-    """Open loop: the intervals between scheduled starts are random (`poisson`) or `constant`."""
-    think_time_s: Duration | None = None
-    """Closed loop: the pause of a connection between two transactions; no latency includes it."""
-    think: Literal["constant", "exponential"] = "constant"
-    """Distribution of the pause: `constant`, or `exponential` with `think_time` as the mean."""
-    queue_limit: int | None = Field(default=None, ge=0, le=2**32 - 1)
-    """Open loop: how many transactions may wait for a connection; further ones are dropped and counted."""
-    duration_s: Duration
-    """Measured time of each trial, at least 500ms."""
-    # None is "auto": the engine warms up for `warmup_allowance_s`, and `judge` then discards the rest of the
-    # warm-up.
-    warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
-    """Warm-up before the measurement of each trial; `auto`: until throughput is steady."""
-    prewarm: Literal["none", "scan"] = "none"
-    """`scan` reads every table and every index completely before each trial."""
-    transport: Literal["tcp", "unix"] = "tcp"
-    """Connect over TCP, or over a unix socket."""
-    reconnect_every: int = Field(default=0, ge=0, le=2**32 - 1)
-    """Number of transactions after which a connection is closed and opened again; 0 for never."""
-    on_lost: Literal["reconnect", "stop"] = "reconnect"
-    """When a connection is lost: open it again and count the error, or end the trial."""
-    give_up_s: float = Field(default=30.0, ge=0, le=DURATION_S_MAX)
-    """Reconnect timeout, after which the trial ends."""
-    answer_timeout_s: float = Field(default=60.0, gt=0, le=DURATION_S_MAX)
-    """Longest wait of a connection for the answer to a statement; after it the trial ends, as failed."""
-
-    # The rates that the probe of a promise has found; the run stores them.
-    _found: tuple[float, ...] = PrivateAttr(default=())
-
-    @model_validator(mode="after")
-    def _one_cap(self) -> Load:
-        if self.is_open and len(self.connections) != 1:
-            what = "rates" if self.rate else "a promise"
-            raise ValueError(
-                f"with {what}, connections is the maximum number of busy connections: write one number"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _promised(self) -> Load:
-        if self.promise is not None and self.chosen_shapes():
-            raise ValueError(f"a promise needs a constant load: leave out {', '.join(self.chosen_shapes())}")
-        if self.promise is not None and len(self.rate) == 1:
-            raise ValueError(
-                "the capacity under a promise lies between rates: give several, or leave rate out"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _one_loop(self) -> Load:
-        if self.is_open and self.think_time_s is not None:
-            what = "rates" if self.rate else "a promise"
-            raise ValueError(
-                f"think_time is for closed loops: with {what}, transactions start at scheduled times"
-            )
-        if not self.is_open and self.queue_limit is not None:
-            raise ValueError("queue_limit is for open loops: give a rate, or leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _one_change(self) -> Load:
-        shapes = self.chosen_shapes()
-        if len(shapes) > 1:
-            raise ValueError(f"{' and '.join(shapes)} exclude each other: keep one of them")
-        for shape in shapes.values():
-            highest = max(shape.percents())
-            if not self.rate and highest > 100:
-                raise ValueError("in a closed loop the maximum is 100 percent, all connections")
-            if self.rate and max(self.rate) * highest / 100 > LIMITS["rate_per_s"]:
-                raise ValueError(
-                    f"the load changes to more than {LIMITS['rate_per_s']} transactions per second"
-                )
-            if shape.length_s > self.duration_s:
-                raise ValueError(
-                    f"the load changes for {shape.length_s:g} s and is measured for {self.duration_s:g} s: "
-                    "give a longer duration"
-                )
-        return self
-
-    @field_validator("connections", "rate")
-    @classmethod
-    def _each_once(cls, values: tuple[float, ...]) -> tuple[float, ...]:
-        twice = sorted({value for value in values if values.count(value) > 1})
-        if twice:
-            raise ValueError(f"{', '.join(f'{value:g}' for value in twice)}: duplicate")
-        return values
-
-    @property
-    def is_open(self) -> bool:
-        """Whether transactions start at scheduled times: the load is a rate, or a promise finds the rates."""
-        return bool(self.rate or self.promise)
-
-    @property
-    def needs_probe(self) -> bool:
-        """Whether a probe finds the rates."""
-        return self.promise is not None and not self.rate
-
-    @property
-    def has_rates(self) -> bool:
-        """Whether the rates of an open loop are known."""
-        return bool(self.rate or self._found)
-
-    def set_found_rates(self, rates: tuple[float, ...]) -> None:
-        """Use the rates that the probe has found, from now on."""
-        self._found = rates
-
-    @property
-    def is_changing(self) -> bool:
-        """Whether the load changes during the measurement, so that throughput has no steady state."""
-        return self.shape is not None
-
-    @property
-    def has_auto_warmup(self) -> bool:
-        """Whether the end of the warm-up is detected from the throughput."""
-        return self.warmup_s is None and not self.is_changing
-
-    def points(self) -> tuple[Point, ...]:
-        """The load levels in the order of the file. Before a probe has found the rates of a promise they are
-        shares of the highest throughput.
-        """
-        if self.is_open:
-            rates = self.rate or self._found or SHARES
-            return tuple(Point(connections=self.connections[0], rate=rate) for rate in rates)
-        return tuple(Point(connections=connections) for connections in self.connections)
-
-    def warmup_allowance_s(self) -> float:
-        """Seconds that the engine warms up. For "auto" this is the length of the measurement, but at least 5
-        s and at most 60 s.
-        """
-        return min(max(self.duration_s, 5.0), 60.0) if self.warmup_s is None else self.warmup_s
 
 
 MetricName = Annotated[str, AfterValidator(metric_name), Field(json_schema_extra={"pattern": NAME_PATTERN})]
@@ -491,7 +337,7 @@ class Experiment(Model):
         pauses: it is the number of connections divided by the throughput.
         """
         has_pauses = any(self.load_for(variant).think_time_s for variant in self.variants)
-        return not (self.load.is_open or self.load.is_changing or has_pauses)
+        return not (self.load.has_set_rate or self.load.is_changing or has_pauses)
 
     def shares_cpus(self, variant: Variant) -> bool:
         """Whether the load generator and that variant's server may run on the same CPU."""

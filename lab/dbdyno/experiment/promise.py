@@ -1,4 +1,4 @@
-"""The promise of an experiment: the latency below which its capacity is judged."""
+"""Limits of latency, and the promise of an experiment: the latency below which its capacity is judged."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _FIGURES: dict[str, Percentile] = {
 _LIMIT = Field(default=None, gt=0, le=DURATION_S_MAX)
 
 
-class Promise(Model):
-    """`[load] promise`: one percentile of latency and its limit."""
+class Percentiles(Model):
+    """Percentiles of latency and their limits."""
 
     p50_s: float | None = _LIMIT
     """The median latency stays below this time."""
@@ -38,20 +38,30 @@ class Promise(Model):
     p999_s: float | None = _LIMIT
     """The 99.9th percentile of latency stays below this time."""
 
+    def given(self) -> list[tuple[str, float]]:
+        """The names of the percentiles that have a limit, with that in seconds."""
+        values = ((name, getattr(self, f"{name}_s")) for name in _FIGURES)
+        return [(name, value) for name, value in values if value is not None]
+
+
+def figure_of(name: str) -> Percentile:
+    """The figure of a percentile's name: latency_p999_us for p999."""
+    return _FIGURES[name]
+
+
+class Promise(Percentiles):
+    """`[load] promise`: one percentile of latency and its limit."""
+
     @model_validator(mode="after")
     def _one(self) -> Promise:
-        if len(self._given()) != 1:
+        if len(self.given()) != 1:
             raise ValueError('a promise is one percentile and its limit: { p99 = "20ms" }')
         return self
-
-    def _given(self) -> list[tuple[str, float]]:
-        values = ((name, getattr(self, name)) for name in type(self).model_fields)
-        return [(name.removesuffix("_s"), value) for name, value in values if value is not None]
 
     @property
     def limit_s(self) -> float:
         """The limit in seconds."""
-        return self._given()[0][1]
+        return self.given()[0][1]
 
     @property
     def limit_us(self) -> float:
@@ -61,12 +71,12 @@ class Promise(Model):
     @property
     def metric(self) -> Percentile:
         """The figure that must stay below the limit."""
-        return _FIGURES[self._given()[0][0]]
+        return figure_of(self.given()[0][0])
 
     @property
     def percentile(self) -> str:
         """Its name in sentences: "p99", "p99.9"."""
-        return self._given()[0][0].replace("p999", "p99.9")
+        return self.given()[0][0].replace("p999", "p99.9")
 
     @property
     def share_beyond(self) -> float:

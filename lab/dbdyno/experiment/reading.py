@@ -29,7 +29,7 @@ from dbdyno.experiment.explain import is_echo, to_input_error
 from dbdyno.experiment.family import has_verdict
 from dbdyno.experiment.file_reading import parse_toml, read_file
 from dbdyno.experiment.model import NAME_LENGTH_MAX, Design, Experiment
-from dbdyno.experiment.promise import Promise
+from dbdyno.experiment.promise import Percentiles
 from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
 from dbdyno.experiment.valid_sections import SECTIONS, Errors, is_same_key, section_of, use_valid_sections
@@ -224,11 +224,12 @@ def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
 
 def _convert_durations(load: dict[str, Any], place: str, errors: list[InputError]) -> dict[str, Any]:
     """[load] or [variant.load] with its durations in seconds, including those of its load shapes."""
-    limits = ("give_up", "answer_timeout")
-    load = _convert_to_seconds(load, place, ("duration", "warmup", "think_time", *limits), errors)
-    if isinstance(promise := load.get("promise"), dict):
-        keys = tuple(field.removesuffix("_s") for field in Promise.model_fields)
-        load["promise"] = _convert_to_seconds(promise, f"{place}.promise", keys, errors)
+    times = ("duration", "warmup", "think_time", "give_up", "answer_timeout")
+    load = _convert_to_seconds(load, place, times, errors)
+    keys = tuple(field.removesuffix("_s") for field in Percentiles.model_fields)
+    for name in ("promise", "abort_if"):
+        if isinstance(limits := load.get(name), dict):
+            load[name] = _convert_to_seconds(limits, f"{place}.{name}", keys, errors)
     for name, model in TABLES.items():
         keys = tuple(field.removesuffix("_s") for field in model.model_fields if field.endswith("_s"))
         match load.get(name):

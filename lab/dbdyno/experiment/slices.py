@@ -134,6 +134,9 @@ def _load_errors(experiment: Experiment) -> Iterator[InputError]:
         yield InputError(key, None, f"slices are for closed loops: {problem}", _FIX)
     for name in experiment.load.chosen_shapes():
         yield InputError(f"load.{name}", None, "slices are for a constant load", _FIX)
+    for name in ("max_rate", "abort_if"):
+        if getattr(experiment.load, name) is not None:
+            yield InputError(f"load.{name}", None, "a load in slices has no limits", _FIX)
     for variant in experiment.variants:
         load = experiment.load_for(variant)
         for name, value in (("think_time", load.think_time_s), ("reconnect_every", load.reconnect_every)):

@@ -143,4 +143,5 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "R12": "one of the variants stalls in some slices, which the throughput of the typical slice hides",
     "R16": "files were changed after they were measured",
     "R14": "transactions are too long for the slices",
+    "R17": "the limit of the load was reached",
 }

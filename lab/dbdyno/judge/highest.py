@@ -31,7 +31,7 @@ def highest_throughput(comparison: Comparison, experiment: Experiment) -> Highes
     """
     loads = comparison.pairs
     has_result = comparison.judged.verdict in WITH_RESULT and not comparison.is_factorial
-    if not has_result or experiment.load.is_open or len(loads) < 2:
+    if not has_result or experiment.load.has_set_rate or len(loads) < 2:
         return None
     medians = [[_median(of_load) for of_load in (one.baseline, one.variant)] for one in loads]
     baseline, variant = (max(range(len(loads)), key=lambda load: medians[load][role]) for role in (0, 1))

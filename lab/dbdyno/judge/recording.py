@@ -61,7 +61,7 @@ class Recording:
         no pauses.
         """
         load = self.plan["load"]
-        return bool(load["shape"] == "closed") and not load.get("think_time")
+        return load["shape"] == "closed" and not (load.get("think_time") or load.get("max_rate_per_s"))
 
 
 def read(records: Iterable[dict[str, Any]], slices: Mapping[str, int] | None = None) -> Recording:

@@ -73,7 +73,7 @@ class _Sweep:
 def scaling(trials: Sequence[MeasuredTrial], experiment: Experiment) -> list[Scaling]:
     """One entry per workload and variant; empty for open loops and for fewer than 4 loads."""
     loads = sorted({point.connections for point in experiment.load.points()})
-    if experiment.load.is_open or len(loads) < usl.LOADS_MIN:
+    if experiment.load.has_set_rate or len(loads) < usl.LOADS_MIN:
         return []
     entries = []
     for workload in experiment.workloads:

@@ -30,6 +30,7 @@ from dbdyno.judge.evidence import Evidence, Known, gather, scheduled
 from dbdyno.judge.factorial import Contrasts, judge_contrasts, verdicts
 from dbdyno.judge.gate import is_forbidden, result
 from dbdyno.judge.outlook import blocks_for
+from dbdyno.judge.reached_limit import reached_limit
 from dbdyno.judge.slice_rounds import few_rounds
 from dbdyno.judge.wording import is_unknown
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
@@ -89,6 +90,7 @@ def _deciding_findings(evidence: Evidence, experiment: Experiment) -> Iterator[F
     yield from evidence.foreign.findings
     yield from findings.arithmetic(evidence.contradictions, evidence.trials)
     yield from few_rounds(evidence.trials, experiment)
+    yield from reached_limit(evidence.trials, experiment)
     for workload in experiment.workloads:
         by_variant = {
             variant.name: [

@@ -29,6 +29,7 @@ from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate
 from dbdyno.judge.highest import highest_throughput
 from dbdyno.judge.order_effect import order_findings
+from dbdyno.judge.reached_limit import reached_limit
 from dbdyno.judge.resumptions import resumptions
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import metric_sentence, sentence
@@ -146,6 +147,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
         yield from unchecked(evidence.foreign, experiment)
     yield from few_beyond(trials, experiment)
     yield from few_rounds(trials, experiment)
+    yield from reached_limit(trials, experiment)
     yield from findings.generator(by_variant)
     yield from findings.generator_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)

@@ -17,7 +17,7 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.run import pilot, progress
-from dbdyno.run.engine import Engine
+from dbdyno.run.engine import Engine, Record, require_within_limits
 from dbdyno.run.failures import StartFailure
 from dbdyno.run.progress import Listener
 from dbdyno.run.step_times import StepTimes
@@ -176,13 +176,14 @@ class Coordinator:
         failed trials.
 
         If the server dies, the remaining trials are stored as failed, and no checks run. Raises Stopped if a
-        check stops the experiment, and StoreProblem.
+        check stops the experiment, LimitProblem after a trial whose load exceeded a limit, and StoreProblem.
         """
         server_failure, reasons = "", []
         for trial in trials:
             self.listen(progress.TrialBegan(trial))
-            reason, rate = self._run_trial(trial, server, context, server_failure)
+            reason, rate, end = self._run_trial(trial, server, context, server_failure)
             self.listen(progress.TrialEnded(trial, reason, rate))
+            require_within_limits(end)
             if reason:
                 reasons.append(reason)
                 server_failure = server_failure or unreachable_reason(server)
@@ -219,11 +220,13 @@ class Coordinator:
 
     def _run_trial(
         self, trial: Trial, server: Server, context: Context, server_failure: str
-    ) -> tuple[str, float | None]:
-        """The reason why the trial failed (empty if it did not), and its rate in events per second."""
+    ) -> tuple[str, float | None, Record | None]:
+        """The reason why the trial failed (empty if it did not), its rate in events per second, and the
+        engine's last record.
+        """
         if server_failure:
             store_unrun_trial(self.run, self.experiment, trial, server, server_failure)
-            return server_failure, None
+            return server_failure, None, None
         assert context.description is not None, "a server is described when it has started"
         outcome = run_trial(
             self.run,
@@ -234,7 +237,7 @@ class Coordinator:
             engine=self.engine,
         )
         self.keep(hook_findings(trial, outcome.hook_failures))
-        return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
+        return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s(), outcome.end
 
     def run_pilot(
         self, trial: Trial, server: Server, context: Context, earlier: Sequence[Step]

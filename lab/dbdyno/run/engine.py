@@ -47,6 +47,8 @@ CONNECT_S_MAX = 300.0
 LOADING_SILENCE_S_MAX = 3600.0
 # Maximum seconds without a record while a script loads: it may load everything before its first record.
 SCRIPT_SILENCE_S_MAX = 24 * 3600.0
+# Seconds without a record after which `on_silence` is called.
+SILENCE_S = 5.0
 # Maximum seconds for an engine to stop.
 STOP_S_MAX = 5.0
 
@@ -82,6 +84,17 @@ class EngineResult:
         if self.end is None:
             return f"the engine ended with exit code {self.exit_code} and without its last record"
         return f"the engine ended early: {self.end.get('reason')}"
+
+
+class LimitProblem(Problem):
+    """The load exceeded a limit of `load.abort_if`, which ends the run."""
+
+
+def require_within_limits(end: Record | None) -> None:
+    """Raise LimitProblem if the engine's last record says that the load exceeded a limit."""
+    if end is not None and end["reason"] == "limit-exceeded":
+        failure = end["failure"]
+        raise LimitProblem(f"the load was ended: {failure['text']}", failure["hint"], ExitCode.NOT_COMPARABLE)
 
 
 class EngineEnded(EngineProblem):
@@ -138,18 +151,20 @@ class Engine:
         *,
         on_line: Callable[[bytes], None] = lambda _line: None,
         on_ready: Callable[[], None] = lambda: None,
+        on_silence: Callable[[], None] = lambda: None,
     ) -> EngineResult:
         """Run one command with a plan until it ends; COMPAT runs scripts.
 
         `on_record` receives each record, and `on_line` its raw line. If the plan starts on command,
-        `on_ready` is called when every connection is open; the load starts when it returns. `environment` is
-        added to the environment of this process. It contains the password, which plans and arguments never
-        contain. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is passed on after
+        `on_ready` is called when every connection is open; the load starts when it returns. `on_silence` is
+        called whenever the engine has written nothing for 5 s; the engine is killed if it raises.
+        `environment` is added to the environment of this process. It contains the password, which plans and
+        arguments never contain. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is passed on after
         the engine has stopped.
         """
         binary = find_binary(plan, self.binary)
         limits = _time_limits(command, plan)
-        reader = _Reader("start" in plan, on_record, on_line, on_ready)
+        reader = _Reader("start" in plan, on_record, on_line, on_ready, on_silence)
         with on_cpus(cpus), _start(binary, command, environment) as process:
             try:
                 reader.send(process, plan)
@@ -308,6 +323,9 @@ def _loading_silence_s(plan: Mapping[str, Any]) -> float:
     return SCRIPT_SILENCE_S_MAX if _is_script(plan) else LOADING_SILENCE_S_MAX
 
 
+_Ready = tuple[selectors.SelectorKey, int]
+
+
 class _Stall:
     """Reports that no transaction ends although some have begun."""
 
@@ -339,9 +357,11 @@ class _Reader:
         on_record: Callable[[Record], None],
         on_line: Callable[[bytes], None],
         on_ready: Callable[[], None],
+        on_silence: Callable[[], None] = lambda: None,
     ) -> None:
         self._waits_for_start = waits_for_start
         self._on_record, self._on_line, self._on_ready = on_record, on_line, on_ready
+        self._on_silence = on_silence
         self._rest = b""
         self._stall = _Stall()
         self.hello: Record | None = None
@@ -369,7 +389,7 @@ class _Reader:
             while selector.get_map():
                 remaining_s = deadline - time.monotonic()
                 with waiting_for(f"the load generator to {goal if self.hello else 'start'}"):
-                    ready = selector.select(max(min(remaining_s, limits.silence_s), 0.0))
+                    ready = self._select(selector, min(remaining_s, limits.silence_s))
                 if not ready:
                     exceeded = f"did not {goal} within {limits.total_s:.0f} s"
                     if limits.silence_s <= remaining_s:
@@ -391,6 +411,16 @@ class _Reader:
                             return
         with suppress(subprocess.TimeoutExpired):
             process.wait(STOP_S_MAX)
+
+    def _select(self, selector: selectors.BaseSelector, wait_s: float) -> list[_Ready]:
+        """What can be read within `wait_s`. Calls `on_silence` again and again until then."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            remaining_s = max(deadline - time.monotonic(), 0.0)
+            ready = selector.select(min(remaining_s, SILENCE_S))
+            if ready or remaining_s <= SILENCE_S:
+                return ready
+            self._on_silence()
 
     def _split_lines(self, process: subprocess.Popen[bytes], content: bytes) -> None:
         *lines, self._rest = (self._rest + content).split(b"\n")

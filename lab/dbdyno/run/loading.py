@@ -25,7 +25,9 @@ from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.marked_tables import drop_instruction, mark
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
-from dbdyno.servers.admin.connection import answers_within, shorten_statement
+from dbdyno.run.trial import unreachable_reason
+from dbdyno.servers.admin.connection import answers_within, shorten_statement, silent_server
+from dbdyno.servers.admin.silence import is_silent
 from dbdyno.servers.server import Server, ServerProblem
 
 # The options that define the data of a workload, and the statements of a variant that change them.
@@ -55,7 +57,13 @@ def prepare(
     address = server.address()
     request = plan(experiment, workload, address.target(experiment.load.transport))
     with _local_infile(server):
-        result = engine.run("prepare", request, address.environment(), report_loading)
+        result = engine.run(
+            "prepare",
+            request,
+            address.environment(),
+            report_loading,
+            on_silence=lambda: require_answers(server, f"the load of {workload.title}"),
+        )
     if not result.done:
         is_conflict = result.end is not None and result.end.get("reason") == "data-conflict"
         how = drop_instruction(server) if is_conflict else ""
@@ -68,6 +76,12 @@ def prepare(
         # No such table existed before the load (`must_load`, `require_empty`).
         mark(server, _created_tables(workload, server))
     return result
+
+
+def require_answers(server: Server, what: str) -> None:
+    """Raise ServerProblem if the server, from which `what` waits for an answer, answers no login either."""
+    if is_silent(server.answers_login):
+        raise silent_server(what)
 
 
 def _created_tables(workload: SqlWorkload | ScriptWorkload, server: Server) -> list[str]:
@@ -183,6 +197,8 @@ def cleanup(experiment: Experiment, workload: Workload, server: Server, engine: 
     """Drop the tables that dbdyno created for a workload. Returns why it failed, or an empty text. Raises
     Problem.
     """
+    if why := unreachable_reason(server):
+        return why
     address = server.address()
     request = plan(experiment, workload, address.target(experiment.load.transport))
     result = engine.run("cleanup", request, address.environment())

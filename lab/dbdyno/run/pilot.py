@@ -21,7 +21,7 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import only_reads
 from dbdyno.finding import Finding
-from dbdyno.run.engine import Engine, Record
+from dbdyno.run.engine import Engine, Record, require_within_limits
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.trial import prewarm
@@ -236,6 +236,7 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
                     prewarm(experiment, trial, server)
                 environment, cpus = address.environment(), experiment.client.cpus
                 result = engine.run("run", plan, environment, cpus=cpus, on_line=writer.append_event)
+                require_within_limits(result.end)
                 failure = result.failure()
                 if not failure and result.end is not None:
                     connections = trial.point.connections

@@ -145,6 +145,16 @@ def _load(load: Load, point: Point) -> dict[str, Any]:
         section["think_time"] = {load.think: {key: round(load.think_time_s * US)}}
     if load.queue_limit is not None and point.rate is not None:
         section["queue_limit"] = load.queue_limit
+    if load.max_rate is not None and point.rate is None:
+        section["max_rate_per_s"] = load.max_rate
+    if load.abort_if is not None:
+        section["abort_if"] = {
+            "latency": [
+                {"percentile": percent, "most_us": round(limit_s * US)}
+                for percent, limit_s in load.abort_if.latency_limits()
+            ],
+            "errors_per_1000": load.abort_if.errors_per_1000,
+        }
     if load.reconnect_every:
         section["reconnect_every"] = load.reconnect_every
     return section

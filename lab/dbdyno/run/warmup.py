@@ -24,7 +24,7 @@ from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.run.engine import Engine, Record
+from dbdyno.run.engine import Engine, Record, require_within_limits
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.trial import notify_all, prewarm
@@ -119,6 +119,7 @@ def run_warmup_trial(
                 result = engine.run(
                     "run", plan, address.environment(), listener, cpus, on_line=writer.append_event
                 )
+                require_within_limits(result.end)
                 failure = result.failure()
         except (EngineProblem, ServerProblem) as problem:
             failure = problem.text

@@ -157,6 +157,10 @@ class Server(ABC):
         """Run an administrative statement on a connection that the load cannot block."""
 
     @abstractmethod
+    def answers_login(self) -> bool:
+        """Whether the running server answers another login within 10 s, even if it refuses it."""
+
+    @abstractmethod
     def describe(self) -> Description:
         """Identity and configuration, as the running server reports them."""
 

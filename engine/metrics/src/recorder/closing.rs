@@ -39,7 +39,17 @@ impl Recorder {
                 .unwrap_or_default(),
             backlog: self.outstanding.queue_length(),
             in_flight: self.outstanding.in_flight(),
+            outstanding_us: self.outstanding_times(span_end.time),
         }
+    }
+
+    /// For each event that is due and has not ended, the time since it was due; empty if not requested.
+    fn outstanding_times(&self, at: Nanos) -> Buckets {
+        if !self.records_outstanding {
+            return Buckets::default();
+        }
+        let due_times = self.outstanding.queued_due_times().chain(self.outstanding.running_due_times());
+        buckets_of(due_times.map(|due| at.saturating_sub(due)))
     }
 
     fn close_window(&mut self, span_end: SpanEnd) -> Window {

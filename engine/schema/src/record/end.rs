@@ -28,6 +28,8 @@ pub enum EndReason {
     ScriptError,
     /// `prepare` or `cleanup` has finished, or the command `finish` ended a load in slices.
     Done,
+    /// The load exceeded a limit of `load.abort_if`.
+    LimitExceeded,
     /// A signal stopped the run.
     Interrupted,
     /// Standard input ended, no start command came in time, or a command did not fit the plan.

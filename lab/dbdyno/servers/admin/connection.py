@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
+from dbdyno.servers.admin.silence import SILENT_LOGINS, SilenceWatch
 from dbdyno.servers.server import ServerProblem
 from dbdyno.waiting import waiting_for
 
@@ -20,6 +23,8 @@ CONNECT_TIMEOUT_S = 10
 # The same after a login or a statement without an answer in time, so that the end of a trial does not wait
 # for a stopped server again and again; libpq's minimum is 2.
 SILENT_CONNECT_TIMEOUT_S = 2
+# Statements with a longer limit are watched for a server that has stopped.
+WATCHED_FROM_S = 30.0
 # Maximum seconds for a statement, such as counting the rows of a large table; None for no limit.
 _answer_timeout_s: ContextVar[float | None] = ContextVar("answer_timeout_s", default=600.0)
 
@@ -32,6 +37,16 @@ def answers_within(seconds: float | None) -> Iterator[None]:
         yield
     finally:
         _answer_timeout_s.reset(token)
+
+
+def silent_server(what: str) -> ServerProblem:
+    """The problem of a server that has answered neither `what` nor logins."""
+    return ServerProblem(
+        f"the server has answered neither {what} nor {SILENT_LOGINS} logins of dbdyno within "
+        f"{CONNECT_TIMEOUT_S} s each",
+        "find out why the server does not answer",
+        exit_code=4,
+    )
 
 
 class ConnectFailure(Exception):  # noqa: N818 — expected while a server starts.
@@ -58,6 +73,8 @@ class AdminConnection(ABC):
         self._connect = connect
         self._connection: Any = None
         self._connect_timeout_s = CONNECT_TIMEOUT_S
+        # Whether the server has stopped answering during a statement.
+        self._is_silent = False
 
     def open(self) -> None:
         """Connect now. Raises ConnectFailure."""
@@ -83,7 +100,10 @@ class AdminConnection(ABC):
                     with waiting_for("the login at the server"):
                         self._connection = self._connect(self._connect_timeout_s)
                 began, limit_s = time.monotonic(), answer_timeout_s or math.inf
-                with waiting_for(f"the server's answer to {shorten_statement(sql)!r}"):
+                with (
+                    waiting_for(f"the server's answer to {shorten_statement(sql)!r}"),
+                    self._watching(answer_timeout_s),
+                ):
                     rows = self._run(sql, answer_timeout_s)
             except self.errors as error:
                 code, text = self.code_and_text(error)
@@ -91,6 +111,9 @@ class AdminConnection(ABC):
                 if is_lost:
                     self.close()
                 waited_s = time.monotonic() - began
+                if self._is_silent:
+                    self._is_silent, self._connect_timeout_s = False, SILENT_CONNECT_TIMEOUT_S
+                    raise silent_server(f"{shorten_statement(sql)!r}") from error
                 if is_lost and waited_s >= limit_s:
                     self._connect_timeout_s = SILENT_CONNECT_TIMEOUT_S
                     raise ServerProblem(
@@ -106,6 +129,32 @@ class AdminConnection(ABC):
                 self._connect_timeout_s = CONNECT_TIMEOUT_S
                 return rows
         raise AssertionError("unreachable")
+
+    def _watching(self, answer_timeout_s: float | None) -> contextlib.AbstractContextManager[object]:
+        """End the statement in progress when the server answers no login; not if its time limit is short."""
+        if answer_timeout_s is not None and answer_timeout_s <= WATCHED_FROM_S:
+            return contextlib.nullcontext()
+        return SilenceWatch(self.answers_login, self._end_statement)
+
+    def answers_login(self) -> bool:
+        """Whether the server answers another login within the time limit, even if it refuses it.
+
+        May be called in any thread.
+        """
+        began = time.monotonic()
+        try:
+            connection = self._connect(CONNECT_TIMEOUT_S)
+        except self.errors:
+            return time.monotonic() - began < CONNECT_TIMEOUT_S
+        with contextlib.suppress(*self.errors):
+            connection.close()
+        return True
+
+    def _end_statement(self) -> None:
+        """Let the statement in progress fail, from another thread."""
+        self._is_silent = True
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._socket())) as ended:
+            ended.shutdown(socket.SHUT_RDWR)
 
     def pairs(self, sql: str) -> Mapping[str, str]:
         """The rows of a statement with two columns, as text."""
@@ -124,6 +173,10 @@ class AdminConnection(ABC):
 
         Raises the driver's errors; one for which `is_lost` is true if the answer takes longer than the limit.
         """
+
+    @abstractmethod
+    def _socket(self) -> int:
+        """The file descriptor of the open connection."""
 
     @staticmethod
     @abstractmethod

@@ -33,6 +33,10 @@ class MySQLAdmin(AdminConnection):
             cursor.execute(sql)
             return list(cursor.fetchall())
 
+    def _socket(self) -> int:
+        # PyMySQL has no method for it.
+        return int(self._connection._sock.fileno())
+
     @staticmethod
     def code_and_text(error: BaseException) -> tuple[int | str, str]:
         """Number and text of a driver's error; the number is 0 if the error has none."""

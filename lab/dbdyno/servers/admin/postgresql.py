@@ -64,6 +64,9 @@ class PostgreSQLAdmin(AdminConnection):
             cursor.execute(sql)
             return list(cursor.fetchall()) if cursor.description is not None else []
 
+    def _socket(self) -> int:
+        return int(self._connection.fileno())
+
     @staticmethod
     def code_and_text(error: BaseException) -> tuple[int | str, str]:
         """SQLSTATE and text of an error; the SQLSTATE is empty if the error does not come from the server."""

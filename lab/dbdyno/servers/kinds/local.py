@@ -41,6 +41,8 @@ USER = DATABASE = "dbdyno"
 # Maximum seconds for a start, in which a server may recover from a crash or fill a large buffer pool, and for
 # a clean stop, in which it may flush the buffer pool.
 START_TIMEOUT_S = 300.0
+# How long a starting server may be stopped by a signal, in seconds.
+STOPPED_S_MAX = 10.0
 STOP_TIMEOUT_S = 300.0
 KILL_TIMEOUT_S = 60.0
 
@@ -247,6 +249,7 @@ class LocalServer(PrivateServer):
     def _wait_until_ready(self, admin: AdminConnection) -> None:
         assert self._process is not None, "launched before"
         deadline = time.monotonic() + START_TIMEOUT_S
+        last_running = time.monotonic()
         while True:
             try:
                 admin.open()
@@ -259,6 +262,15 @@ class LocalServer(PrivateServer):
                         f"the server of {self.variant!r} runs, but refuses dbdyno's connection: "
                         f"{failure.text} ({failure.code})",
                         "remove settings and init_sql that change accounts or logins from the variant",
+                    ) from failure
+                if not process.is_stopped(self._process):
+                    last_running = time.monotonic()
+                if time.monotonic() > last_running + STOPPED_S_MAX:
+                    raise ServerProblem(
+                        f"the server of {self.variant!r} does not start: a signal has stopped its process "
+                        f"(pid {self._process.pid}) for {STOPPED_S_MAX:g} s",
+                        "find out what sends it SIGSTOP",
+                        exit_code=4,
                     ) from failure
                 if time.monotonic() > deadline:
                     raise ServerProblem(
@@ -322,6 +334,10 @@ class LocalServer(PrivateServer):
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """See `Server`. If the server died, the error quotes its log."""
         return self._running_admin().query(sql)
+
+    def answers_login(self) -> bool:
+        """See `Server`."""
+        return self._running_admin().answers_login()
 
     def status(self) -> Mapping[str, str]:
         """See `Server`."""

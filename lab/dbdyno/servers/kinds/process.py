@@ -75,6 +75,15 @@ def open_files_max() -> int:
     return 1_048_576 if hard == resource.RLIM_INFINITY else hard
 
 
+def is_stopped(child: Child) -> bool:
+    """Whether a signal (SIGSTOP) has stopped the process."""
+    try:
+        # The state follows the name, which is in parentheses and may contain some (proc(5)).
+        return Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except (OSError, IndexError):
+        return False
+
+
 def start(
     arguments: Sequence[str],
     *,

@@ -197,6 +197,10 @@ class RemoteServer(Server):
         """See `Server`."""
         return self._admin.query(sql)
 
+    def answers_login(self) -> bool:
+        """See `Server`."""
+        return self._admin.answers_login()
+
     def _product(self, variables: Mapping[str, str]) -> Product:
         return self._protocol.product(variables)
 

@@ -1,0 +1,124 @@
+//! When the next event of a user is due.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use dbdyno_load::Nanos;
+
+use super::{State, UserId, WorkerState};
+use crate::schedule::Schedule;
+
+/// What ends the pause of a user between two events.
+enum PauseEnd {
+    At(Nanos),
+    Slice,
+    Arrival,
+}
+
+impl WorkerState {
+    /// Waits until the next event of `user` is due, and begins it. `free_since` is the end of the user's last event.
+    /// Returns the due time, or `None` if no further event may begin; then the user must call [`Self::end_user`].
+    pub async fn next_due(&self, user: UserId, free_since: Option<Nanos>) -> Option<Nanos> {
+        let now = free_since.unwrap_or_else(|| self.now());
+        let pause_end = {
+            let mut state = self.current_state(now);
+            let State { recorder, schedule, is_closing, .. } = &mut *state;
+            if recorder.is_over() || *is_closing {
+                return None;
+            }
+            match schedule {
+                Schedule::Closed => return self.begin(&mut state, user, now),
+                Schedule::Open { .. } if recorder.queue_length() > 0 => {
+                    return self.begin_queued(&mut state, user, now);
+                }
+                Schedule::Slices { gate, .. } if free_since.is_some() && gate.is_open(now) => {
+                    return self.begin(&mut state, user, now);
+                }
+                Schedule::Open { .. } => PauseEnd::Arrival,
+                Schedule::Slices { .. } => PauseEnd::Slice,
+                Schedule::Paced(pauses, _) => PauseEnd::At(match free_since {
+                    Some(now) => pauses.next_start(user.global, now),
+                    None => pauses.first_start(user.global),
+                }),
+            }
+        };
+        match pause_end {
+            PauseEnd::At(at) => self.wait_until(user, at).await,
+            PauseEnd::Slice => self.wait_for_slice(user).await,
+            PauseEnd::Arrival => self.wait_for_arrival(user).await,
+        }
+    }
+
+    /// Waits for the next arrival if no event is waiting.
+    async fn wait_for_arrival(&self, user: UserId) -> Option<Nanos> {
+        loop {
+            self.state.borrow_mut().idle_users += 1;
+            self.arrival.notified().await;
+            let now = self.now();
+            let mut state = self.current_state(now);
+            state.idle_users -= 1;
+            if state.recorder.is_over() || state.is_closing {
+                return None;
+            }
+            // Another user may have become free meanwhile and taken the event.
+            if state.recorder.queue_length() > 0 {
+                let due = self.begin_queued(&mut state, user, now);
+                due.into_iter().for_each(|due| state.usage.record_lag(now - due));
+                return due;
+            }
+        }
+    }
+
+    /// Waits until `at`, or longer if the rate has a limit, and begins an event that is due at that time, so that the pause
+    /// is not part of its latency.
+    async fn wait_until(&self, user: UserId, mut at: Nanos) -> Option<Nanos> {
+        let mut has_place = false;
+        poll_fn(|context| {
+            let now = self.now();
+            let mut state = self.current_state(now);
+            if state.recorder.is_over() || state.is_closing {
+                return Poll::Ready(None);
+            }
+            if let Schedule::Paced(_, Some(limit)) = &mut state.schedule
+                && now >= at
+                && !has_place
+            {
+                // Only now, because pauses do not end in the order in which they begin.
+                at = limit.start_after(now);
+                has_place = true;
+            }
+            if now >= at {
+                return Poll::Ready(self.begin(&mut state, user, now));
+            }
+            state.wake_queue.add(at, user.local, context.waker().clone());
+            if at < state.next_deadline {
+                state.next_deadline = at;
+                self.earlier_deadline.notify_one();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits for a slice and begins an event in it.
+    async fn wait_for_slice(&self, user: UserId) -> Option<Nanos> {
+        poll_fn(|context| {
+            let now = self.now();
+            let mut state = self.current_state(now);
+            if state.recorder.is_over() || state.is_closing {
+                return Poll::Ready(None);
+            }
+            if let Schedule::Slices { gate, .. } = &mut state.schedule
+                && gate.is_open(now)
+            {
+                gate.note_begin(now);
+                return Poll::Ready(self.begin(&mut state, user, now));
+            }
+            self.report_pause(&mut state, now);
+            // `resume` wakes this user, no instant does.
+            state.wake_queue.add(Nanos::MAX, user.local, context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}

@@ -1,0 +1,45 @@
+"""Finds out during a long wait whether the server has stopped: then it does not answer another login either.
+
+A statement such as VACUUM, or loading a table, may take hours without an answer, so a time limit cannot tell
+a slow server from one that is gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Self
+
+# Seconds without an answer before the first login, and between two logins that were answered.
+LOGIN_EVERY_S = 5.0
+# Logins in succession without an answer after which a server counts as stopped. One is not enough: a pause of
+# the server's machine may be longer than the time limit of a login.
+SILENT_LOGINS = 2
+
+
+class SilenceWatch:
+    """A context: calls `on_silence` in a thread of its own when the server answers no login any more."""
+
+    def __init__(self, answers_login: Callable[[], bool], on_silence: Callable[[], None]) -> None:
+        self._answers_login, self._on_silence = answers_login, on_silence
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="silence", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A login in progress ends by its time limit; nobody waits for it.
+        self._is_over.set()
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(LOGIN_EVERY_S):
+            if is_silent(self._answers_login) and not self._is_over.is_set():
+                self._on_silence()
+                return
+
+
+def is_silent(answers_login: Callable[[], bool]) -> bool:
+    """Whether the server leaves `SILENT_LOGINS` logins in succession without an answer."""
+    return not any(answers_login() for _ in range(SILENT_LOGINS))

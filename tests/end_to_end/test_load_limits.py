@@ -1,0 +1,133 @@
+"""Loads on a server that others use: `max_rate` and `abort_if`, in `dbdyno run` and `dbdyno compare`."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.comparing import Comparing, left_running
+from tests.end_to_end.test_run_command import SHORT, Running, rows, running, swept
+
+from dbdyno.checks.samples import open_load_connection
+from dbdyno.store import Run
+
+__all__ = ["running", "swept"]
+
+COMPARED = """
+[experiment]
+name = "limited"
+[[workload]]
+name = "oltp_point_select"
+tables = 1
+table_size = 1_000
+[load]
+connections = [4]
+duration = "1s"
+warmup = "200ms"
+LIMITS
+[design]
+blocks = 2
+METRICS
+[client]
+workers = 1
+[[variant]]
+name = "a"
+server.product = "mariadb"
+[[variant]]
+name = "b"
+[variant.server]
+product = "mariadb"
+variables = { innodb_flush_log_at_trx_commit = 2 }
+"""
+
+
+def executed(server: Running) -> int:
+    """Number of statements that the MySQL or MariaDB server has executed for prepared statements."""
+    ((_, value),) = server.server.query("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")
+    return int(value)
+
+
+def test_the_rate_stays_below_its_limit(running: Running) -> None:
+    before = executed(running)
+    answer = running.run("oltp_point_select", *SHORT, "--connections", "3,4", "--max-rate", "200")
+    assert answer.returncode == 0, answer.stderr
+    assert [row["tps"] for row in rows(answer.stdout)] == [pytest.approx(200.0, rel=0.02)] * 2
+    # The server's own counter; the rest are statements of the load's sessions.
+    assert 396 <= executed(running) - before <= 412
+
+
+def test_a_load_ends_within_a_second_of_its_limit(swept: Running) -> None:
+    """Another session locks the table for some seconds: all transactions wait."""
+    locked: list[float] = []
+
+    def lock() -> None:
+        wait_for(lambda: is_measured(swept.results))
+        with open_load_connection(swept.address) as admin:
+            if swept.address.protocol == "postgresql":
+                admin.query("BEGIN")
+                admin.query("LOCK TABLE sbtest1 IN ACCESS EXCLUSIVE MODE")
+            else:
+                admin.query("LOCK TABLES sbtest1 WRITE")
+            locked.append(time.time())
+            time.sleep(4.0)
+
+    other = threading.Thread(target=lock)
+    other.start()
+    time_and_limit = ["--time", "60s", "--abort-if", "p99=500ms"]
+    answer = swept.run("oltp_point_select", *SHORT, *time_and_limit, "--connections", "4")
+    other.join()
+    assert answer.returncode == 4
+    assert "dbdyno: the load was ended: p99 exceeds 500 ms" in answer.stderr
+    assert "lower load.connections or load.max_rate, or raise the limit" in answer.stderr
+    (trial,) = swept.newest().trials()
+    ended_after_s = trial.meta["ended_unix_us"] / 1e6 - locked[0]
+    # 0.5 s until the limit, the rest of a second's interval, and what a busy machine adds.
+    assert 0.4 < ended_after_s < 3.0
+    assert swept.tables() == []
+
+
+def test_a_comparison_ends_with_what_is_known(results: Path) -> None:
+    comparing = Comparing(results, compared('abort_if = { p50 = "1ms", errors_per_1000 = 10 }'))
+    stopped = comparing.run("--set", 'load.abort_if.p50="0.001ms"', "--no-report")
+    assert stopped.returncode == 4
+    assert "dbdyno: the load was ended: p50 exceeds 0.001 ms: in the last" in stopped.stderr
+    assert "Continue with: dbdyno compare" in stopped.stderr
+    (trial,) = Run.open(comparing.runs()[0]).trials()
+    assert (trial.is_done, trial.is_result) == (False, False), "--resume runs it again"
+    assert left_running(results) == []
+
+
+def test_throughput_at_the_limit_has_no_verdict(results: Path) -> None:
+    comparing = Comparing(results, compared("max_rate = 100"))
+    refused = comparing.run("--no-report")
+    assert refused.returncode == 4
+    assert "stop R17" in refused.stderr + refused.stdout
+    text = "a reached load.max_rate, 100 transactions/s, at 4 connections of oltp_point_select"
+    assert text in refused.stderr + refused.stdout
+    latency = comparing.run("--no-report", "--set", 'design.metrics=["p95"]')
+    assert "R17" not in latency.stderr + latency.stdout
+    measured = json.loads((comparing.newest().path / "measured.json").read_text())
+    throughputs = [trial["figures"]["throughput"] for trial in measured["trials"] if trial["figures"]]
+    assert len(throughputs) >= 4
+    assert throughputs == [pytest.approx(100.0, rel=0.02)] * len(throughputs)
+
+
+def compared(limits: str) -> str:
+    return COMPARED.replace("LIMITS", limits).replace("METRICS", "")
+
+
+def is_measured(results: Path) -> bool:
+    """Whether the trial's measurement has lasted over a second."""
+    events = next(results.glob("*/*/trials/0000/events.jsonl"), None)
+    return events is not None and '"type":"interval"' in events.read_text()
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60.0
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

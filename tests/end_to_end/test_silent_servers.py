@@ -1,0 +1,132 @@
+"""A server that stops for good while dbdyno waits without a time limit: a long statement, or loading."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.conftest import variant
+from tests.end_to_end.comparing import SERVERS, Comparing, environment, left_running
+from tests.end_to_end.test_answer_timeout import PRODUCTS
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.servers.admin.connection import answers_within
+from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.workspace import Workspace
+
+# Two logins of 10 s, 5 s before them, and what a busy machine adds.
+NOTICED_S_MAX = 40.0
+SLEEP = {"mysql": "SELECT SLEEP(300)", "postgresql": "SELECT pg_sleep(300)"}
+BOTH = pytest.mark.parametrize(
+    "spec", [variant(), Variant(name="small", server=ServerSpec(product="postgresql"))], ids=PRODUCTS
+)
+
+
+@BOTH
+def test_a_statement_without_limit_ends_if_no_login_is_answered(spec: Variant, workspace: Workspace) -> None:
+    with closing(LocalServer(spec, workspace, None)) as server:
+        server.start()
+        began = time.monotonic()
+        with (
+            stopped_after(1.0, server.describe().identity["pid"]),
+            answers_within(None),
+            pytest.raises(
+                ServerProblem, match=r"has answered neither 'SELECT .*300.*' nor 2 logins of dbdyno"
+            ),
+        ):
+            server.query(SLEEP[server.address().protocol])
+        assert 20.0 < time.monotonic() - began < NOTICED_S_MAX
+        assert server.query("SELECT 1") == [(1,)], "it goes on, and answers again"
+
+
+@BOTH
+def test_a_slow_statement_goes_on_if_logins_are_answered(spec: Variant, workspace: Workspace) -> None:
+    with closing(LocalServer(spec, workspace, None)) as server, answers_within(None):
+        server.start()
+        server.query(SLEEP[server.address().protocol].replace("300", "12"))
+
+
+LOADED = """
+[experiment]
+name = "loaded"
+[[workload]]
+name = "oltp_point_select"
+tables = 4
+table_size = 500_000
+[load]
+connections = [1]
+duration = "1s"
+[client]
+workers = 1
+[[variant]]
+name = "a"
+server.product = "PRODUCT"
+[[variant]]
+name = "b"
+server.product = "PRODUCT"
+"""
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_a_server_stopped_while_its_tables_are_loaded_ends_the_run(product: str, results: Path) -> None:
+    comparing = Comparing(results, LOADED.replace("PRODUCT", product))
+    process = subprocess.Popen(
+        comparing.command("--no-report"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    assert process.stderr is not None
+    lines: list[str] = []
+    for line in process.stderr:
+        lines.append(line)
+        if "loading" in line:
+            break
+    time.sleep(1.0)
+    (server,) = servers_below(results)
+    signal_all(server.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    messages = process.stderr.read()
+    assert process.wait() == 4, "".join(lines) + messages
+    took_s = time.monotonic() - began
+    assert "the server has answered neither the load of oltp_point_select nor 2 logins" in messages
+    assert took_s < NOTICED_S_MAX
+    assert left_running(results) == []
+
+
+def servers_below(results: Path) -> list[psutil.Process]:
+    """The servers with data below `results`, without the processes that they have started."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(name in word for name in SERVERS for word in (process.info["cmdline"] or [])[:4])
+        and any(str(results) in word for word in process.info["cmdline"])
+    ]
+
+
+@contextmanager
+def stopped_after(seconds: float, pid: int) -> Iterator[None]:
+    """Stop a server after some seconds; let it go on at the end."""
+    timer = threading.Timer(seconds, signal_all, (pid, signal.SIGSTOP))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        signal_all(pid, signal.SIGCONT)
+
+
+def signal_all(pid: int, number: signal.Signals) -> None:
+    """PostgreSQL has a process for each connection."""
+    for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+        os.kill(process.pid, number)
