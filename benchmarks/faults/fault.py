@@ -45,6 +45,8 @@ class Fault:
     never: Mapping[str, str] = field(default_factory=dict)
     # Why this machine cannot make the fault; empty if it can.
     missing: Callable[[], str] = available
+    # Whether the fault acts from the start of dbdyno, so that everything that it prints counts.
+    acts_from_start: bool = False
     # Whether the run ends by the fault itself, so that it is resumed afterwards.
     ends_lab: bool = False
     # Whether standard error is closed, so that nothing can be printed.

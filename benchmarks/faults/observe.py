@@ -126,7 +126,7 @@ class Observer:
         code = scene.end(END_S)
         ended_at = time.monotonic()
         left = wait_for_the_end(below)
-        after = [(at, line) for at, line in scene.lines if at >= hit_at]
+        after = [(at, line) for at, line in scene.lines if at >= hit_at or fault.acts_from_start]
         # Read before the fault is undone, because a full disk is unmounted then.
         finished, run = scene.finished(), scene.run()
         has_report = run is not None and (run / "report.html").exists()
@@ -140,6 +140,7 @@ class Observer:
         kept = sum(finished.get(index) == stamp for index, stamp in before.items())
         if kept < len(before):
             damage = f"{len(before) - kept} finished trials are gone"
+        reported_s = next((at - hit_at for at, line in after if REPORTS.search(line)), None)
         outcome, why = _judge(fault, _Ending(code, after, damage, left, resume_failure))
         return Result(
             outcome=outcome,
@@ -152,7 +153,7 @@ class Observer:
             planned=experiment.PLANNED,
             has_report=has_report,
             left=left,
-            reported_s=next((round(at - hit_at, 1) for at, line in after if REPORTS.search(line)), None),
+            reported_s=None if reported_s is None else round(max(reported_s, 0.0), 1),
             ended_s=round(ended_at - hit_at, 1),
             took_s=round(time.monotonic() - began, 1),
         )

@@ -16,6 +16,7 @@ FAULTS = [
         "standard output is on a full disk",
         nothing,
         before=_use_full,
+        acts_from_start=True,
         never=except_in("judge", why="dbdyno compare writes to standard output only after the judge"),
     ),
     Fault(

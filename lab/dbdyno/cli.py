@@ -5,7 +5,6 @@ A command's module is imported only when the command is called, so that `dbdyno 
 
 from __future__ import annotations
 
-import errno
 import functools
 import importlib
 import os
@@ -19,6 +18,7 @@ import typer
 
 from dbdyno import __version__
 from dbdyno.commands.completion import words_to_complete
+from dbdyno.commands.exhausted import exhausted_resource
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import was_interrupted
 from dbdyno.commands.streams import guard_streams
@@ -117,23 +117,12 @@ def _run_command_line() -> None:
         if was_interrupted():
             # A library that is interrupted while it loads may raise another error.
             raise KeyboardInterrupt from error
-        if resource := _exhausted_resource(error):
+        if resource := exhausted_resource(error):
             fix = "Finished trials are kept. Raise the limit, then repeat the command with --resume"
             print_problem(Problem(f"no more {resource}: {str(error) or 'the limit is reached'}", fix))
         else:
             _report_internal_error(error)
         sys.exit(ExitCode.NOT_COMPARABLE)
-
-
-def _exhausted_resource(error: Exception) -> str:
-    """The resource of this process or machine whose limit caused an error; empty if none did."""
-    number = error.errno if isinstance(error, OSError) else None
-    if number in (errno.EMFILE, errno.ENFILE):
-        return "file handles (ulimit -n)"
-    # Python's only error of a thread that cannot start.
-    if isinstance(error, MemoryError) or number == errno.ENOMEM or str(error) == "can't start new thread":
-        return "memory or threads (ulimit -v, ulimit -u)"
-    return ""
 
 
 def _refuse_passwords(arguments: list[str]) -> None:

@@ -55,6 +55,41 @@ def test_a_slow_statement_goes_on_if_logins_are_answered(spec: Variant, workspac
         server.query(SLEEP[server.address().protocol].replace("300", "12"))
 
 
+@BOTH
+@pytest.mark.parametrize("at", ["initialised", "ready"])
+def test_a_server_stopped_while_it_starts_is_named(spec: Variant, workspace: Workspace, at: str) -> None:
+    with closing(LocalServer(spec, workspace, None)) as server:
+        if at == "ready":
+            server.restore()
+        stopper = threading.Thread(target=stop_next_child, args=[set(psutil.Process().children())])
+        stopper.start()
+        with pytest.raises(ServerProblem, match="does not start: a signal has stopped its process") as raised:
+            server.restore() if at == "initialised" else server.start()
+        stopper.join()
+        assert raised.value.exit_code == 4
+
+
+@BOTH
+def test_a_stopped_server_still_stops_cleanly(spec: Variant, workspace: Workspace) -> None:
+    with closing(LocalServer(spec, workspace, None)) as server:
+        server.start()
+        signal_all(server.describe().identity["pid"], signal.SIGSTOP)
+        server.stop(clean=True)
+        assert server.stop_seconds is not None
+        assert server.stop_seconds < 60.0
+
+
+def stop_next_child(known: set[psutil.Process]) -> None:
+    """Stop the next program of a server that this process starts, with all its processes."""
+    deadline = time.monotonic() + 30.0
+    while time.monotonic() < deadline:
+        for child in set(psutil.Process().children()) - known:
+            # After the exec, and before the server is ready.
+            if any(word.startswith(("--datadir=", "--pgdata=", "-D")) for word in child.cmdline()):
+                signal_all(child.pid, signal.SIGSTOP)
+                return
+
+
 LOADED = """
 [experiment]
 name = "loaded"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -179,6 +180,18 @@ def test_a_report_that_cannot_be_written_is_one_line(
     comparison_output.write_report(run)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: no report: ")
+
+
+def test_a_report_without_file_handles_names_the_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(report, "write", fail)
+    comparison_output.write_report(Judged().write(tmp_path))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: no report: no more file handles (ulimit -n): ")
 
 
 def test_the_verdict_of_an_older_dbdyno_is_judged_again_and_of_a_newer_one_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from dbdyno import report
 from dbdyno.commands.console import SafeConsole
+from dbdyno.commands.exhausted import exhausted_resource
 from dbdyno.commands.plan import design_text
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.metrics import is_latency, metric_text
@@ -126,7 +127,9 @@ def write_report(run: Run) -> None:
     except Problem as problem:
         print(f"error: no report: {problem.text}", file=sys.stderr)
     except Exception as error:
-        print(f"error: no report: internal error, {type(error).__name__}: {error}", file=sys.stderr)
+        resource = exhausted_resource(error)
+        why = f"no more {resource}" if resource else f"internal error, {type(error).__name__}"
+        print(f"error: no report: {why}: {error}", file=sys.stderr)
     else:
         print(f"report: {path}", file=sys.stderr)
 

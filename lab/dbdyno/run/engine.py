@@ -159,8 +159,8 @@ class Engine:
         `on_ready` is called when every connection is open; the load starts when it returns. `on_silence` is
         called whenever the engine has written nothing for 5 s; the engine is killed if it raises.
         `environment` is added to the environment of this process. It contains the password, which plans and
-        arguments never contain. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is passed on after
-        the engine has stopped.
+        arguments never contain. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is
+        passed on after the engine has stopped.
         """
         binary = find_binary(plan, self.binary)
         limits = _time_limits(command, plan)

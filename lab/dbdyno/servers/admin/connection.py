@@ -79,12 +79,15 @@ class AdminConnection(ABC):
     def open(self) -> None:
         """Connect now. Raises ConnectFailure."""
         if self._connection is None:
+            began = time.monotonic()
             try:
                 with waiting_for("the login at the server"):
                     self._connection = self._connect(self._connect_timeout_s)
             except self.errors as error:
                 code, text = self.code_and_text(error)
-                raise ConnectFailure(code, text, is_starting_up=self.is_starting_up(error, code)) from error
+                is_late = time.monotonic() - began >= self._connect_timeout_s
+                is_starting_up = is_late or self.is_starting_up(error, code)
+                raise ConnectFailure(code, text, is_starting_up=is_starting_up) from error
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Execute one statement and return its rows, if any. Raises ServerProblem.

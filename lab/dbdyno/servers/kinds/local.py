@@ -41,8 +41,6 @@ USER = DATABASE = "dbdyno"
 # Maximum seconds for a start, in which a server may recover from a crash or fill a large buffer pool, and for
 # a clean stop, in which it may flush the buffer pool.
 START_TIMEOUT_S = 300.0
-# How long a starting server may be stopped by a signal, in seconds.
-STOPPED_S_MAX = 10.0
 STOP_TIMEOUT_S = 300.0
 KILL_TIMEOUT_S = 60.0
 
@@ -158,8 +156,10 @@ class LocalServer(PrivateServer):
         command = self._product.init_command(self._binaries, self._place, self._declared.init_options())
         self._launch(command, installs=True)
         assert self._process is not None, "just launched"
-        status = self._process.wait()
-        process.kill_group(self._process)
+        try:
+            status = process.wait_for_installer(self._process, f"the server of {self.variant!r}")
+        finally:
+            process.kill_group(self._process)
         self._process = None
         if status != 0:
             raise self._diagnose(status)
@@ -249,7 +249,7 @@ class LocalServer(PrivateServer):
     def _wait_until_ready(self, admin: AdminConnection) -> None:
         assert self._process is not None, "launched before"
         deadline = time.monotonic() + START_TIMEOUT_S
-        last_running = time.monotonic()
+        watch = process.StopWatch(self._process)
         while True:
             try:
                 admin.open()
@@ -263,15 +263,7 @@ class LocalServer(PrivateServer):
                         f"{failure.text} ({failure.code})",
                         "remove settings and init_sql that change accounts or logins from the variant",
                     ) from failure
-                if not process.is_stopped(self._process):
-                    last_running = time.monotonic()
-                if time.monotonic() > last_running + STOPPED_S_MAX:
-                    raise ServerProblem(
-                        f"the server of {self.variant!r} does not start: a signal has stopped its process "
-                        f"(pid {self._process.pid}) for {STOPPED_S_MAX:g} s",
-                        "find out what sends it SIGSTOP",
-                        exit_code=4,
-                    ) from failure
+                watch.require_running(f"the server of {self.variant!r}")
                 if time.monotonic() > deadline:
                     raise ServerProblem(
                         f"the server of {self.variant!r} did not answer within {START_TIMEOUT_S:g} s",

@@ -16,9 +16,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import psutil
+
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.servers.account import ServerUser
 from dbdyno.servers.server import ServerProblem
+from dbdyno.waiting import waiting_for
 
 
 class Child(Protocol):
@@ -41,6 +44,10 @@ class Child(Protocol):
     def kill(self) -> None:
         """Kill the process."""
 
+
+# How long a signal may stop a server that starts, in seconds, and how often dbdyno looks.
+STOPPED_S_MAX = 10.0
+_CHECK_S = 0.5
 
 # `prctl` option from <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
@@ -75,13 +82,56 @@ def open_files_max() -> int:
     return 1_048_576 if hard == resource.RLIM_INFINITY else hard
 
 
-def is_stopped(child: Child) -> bool:
-    """Whether a signal (SIGSTOP) has stopped the process."""
+class StopWatch:
+    """Tells when a signal (SIGSTOP) has stopped a server, or one of its processes, for too long."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self._last_running = time.monotonic()
+
+    def require_running(self, what: str) -> None:
+        """Raise ServerProblem if the process was stopped in all calls of the last `STOPPED_S_MAX` seconds."""
+        now = time.monotonic()
+        if not _is_stopped(self._child.pid):
+            self._last_running = now
+        elif now - self._last_running > STOPPED_S_MAX:
+            raise ServerProblem(
+                f"{what} does not start: a signal has stopped its process (pid {self._child.pid}) for "
+                f"{STOPPED_S_MAX:g} s",
+                "find out what sends it SIGSTOP",
+                exit_code=4,
+            )
+
+
+def wait_for_installer(child: Child, what: str) -> int:
+    """Wait until a program that installs has ended, and return its exit status. Raises ServerProblem if a
+    signal stops it.
+    """
+    watch = StopWatch(child)
+    with waiting_for(f"{what} to be initialised"):
+        while True:
+            try:
+                return child.wait(timeout=_CHECK_S)
+            except subprocess.TimeoutExpired:
+                watch.require_running(what)
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    """The process and its descendants, as far as they still exist."""
     try:
-        # The state follows the name, which is in parentheses and may contain some (proc(5)).
-        return Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-    except (OSError, IndexError):
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def _is_stopped(pid: int) -> bool:
+    def is_stopped(process: psutil.Process) -> bool:
+        with contextlib.suppress(psutil.Error):
+            return bool(process.status() == psutil.STATUS_STOPPED)
         return False
+
+    return any(map(is_stopped, _family(pid)))
 
 
 def start(
@@ -179,8 +229,12 @@ def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: fl
     began = time.monotonic()
     if process.poll() is None:
         process.send_signal(number or (signal.SIGTERM if clean else signal.SIGKILL))
-        # A process that was stopped (SIGSTOP) handles no signal but SIGKILL until it continues.
+        # A process that was stopped (SIGSTOP) handles no signal but SIGKILL until it continues, and
+        # PostgreSQL waits for all its processes.
         process.send_signal(signal.SIGCONT)
+        for one in _family(process.pid)[1:]:
+            with contextlib.suppress(psutil.Error):
+                one.resume()
     try:
         process.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired as error:

@@ -1,0 +1,38 @@
+"""A server that answers no login: how many logins, and when."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from dbdyno.servers.admin import silence
+from dbdyno.servers.admin.silence import SilenceWatch, is_silent
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"), [([True], False), ([False, True], False), ([False, False], True)]
+)
+def test_one_login_without_an_answer_is_not_enough(answers: list[bool], expected: bool) -> None:
+    logins = iter(answers)
+    assert is_silent(lambda: next(logins)) is expected
+    assert list(logins) == []
+
+
+def test_a_watch_reports_once_and_not_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "LOGIN_EVERY_S", 0.01)
+    reported = threading.Event()
+    with SilenceWatch(lambda: False, reported.set):
+        assert reported.wait(10.0)
+    reported.clear()
+    asked = threading.Event()
+
+    def answer_late() -> bool:
+        asked.set()
+        time.sleep(0.2)
+        return False
+
+    with SilenceWatch(answer_late, reported.set):
+        assert asked.wait(10.0)
+    assert not reported.wait(0.6)
