@@ -94,12 +94,6 @@ impl Recorder {
         self
     }
 
-    /// Records at the end of each interval how long the events that have not ended have taken.
-    pub fn with_outstanding(mut self, requested: bool) -> Self {
-        self.records_outstanding = requested;
-        self
-    }
-
     /// Whether the run was over at the time of the last call.
     pub fn is_over(&self) -> bool {
         self.span_end.is_none()
@@ -284,11 +278,6 @@ impl Recorder {
     /// Latencies of the events that have ended since the end of the last closed interval.
     pub fn latencies_since_interval(&self) -> Buckets {
         self.latency.buckets()
-    }
-
-    /// Returns the spans closed since the last call, each with its end.
-    pub fn take_closed_spans(&mut self) -> Vec<(Nanos, ClosedSpans)> {
-        std::mem::take(&mut self.closed)
     }
 
     /// Number and totals of each user; empty without [`ExtraCounts::users`].

@@ -60,6 +60,17 @@ _What = Annotated[
     ),
 ]
 
+_MaxRate = Annotated[
+    float | None, typer.Option(help="Most transactions/s, for a server that others use too.")
+]
+_AbortIf = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIMITS",
+        help="End within a second when a limit is exceeded: p99=500ms,errors_per_1000=10.",
+    ),
+]
+
 
 def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     what: _What,
@@ -79,17 +90,8 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     ] = None,
     time: Annotated[str, typer.Option(help="Duration of each measurement.")] = "10s",
     warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
-    max_rate: Annotated[
-        float | None,
-        typer.Option(help="Most transactions/s, for a server that others use too."),
-    ] = None,
-    abort_if: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIMITS",
-            help="End within a second when a limit is exceeded: p99=500ms,errors_per_1000=10.",
-        ),
-    ] = None,
+    max_rate: _MaxRate = None,
+    abort_if: _AbortIf = None,
     tables: Annotated[int | None, typer.Option(help="Number of tables (default: 1).")] = None,
     table_size: Annotated[int | None, typer.Option(help="Rows per table (default: 10000).")] = None,
     workers: Annotated[

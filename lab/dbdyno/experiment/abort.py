@@ -16,14 +16,14 @@ class AbortIf(Percentiles):
 
     @model_validator(mode="after")
     def _some(self) -> AbortIf:
-        if not self.given() and self.errors_per_1000 is None:
+        if not self.limits_s() and self.errors_per_1000 is None:
             raise ValueError('abort_if is at least one limit: { p99 = "500ms", errors_per_1000 = 10 }')
         return self
 
     def latency_limits(self) -> list[tuple[float, float]]:
         """The percentiles, such as 99.9, with their limits in seconds."""
         limits: list[tuple[float, float]] = []
-        for name, limit_s in self.given():
+        for name, limit_s in self.limits_s():
             percent = percentile_of(figure_of(name))
             assert percent is not None, "the figure is a percentile"
             limits.append((percent, limit_s))

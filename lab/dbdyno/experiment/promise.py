@@ -38,7 +38,7 @@ class Percentiles(Model):
     p999_s: float | None = _LIMIT
     """The 99.9th percentile of latency stays below this time."""
 
-    def given(self) -> list[tuple[str, float]]:
+    def limits_s(self) -> list[tuple[str, float]]:
         """The names of the percentiles that have a limit, with that in seconds."""
         values = ((name, getattr(self, f"{name}_s")) for name in _FIGURES)
         return [(name, value) for name, value in values if value is not None]
@@ -54,14 +54,14 @@ class Promise(Percentiles):
 
     @model_validator(mode="after")
     def _one(self) -> Promise:
-        if len(self.given()) != 1:
+        if len(self.limits_s()) != 1:
             raise ValueError('a promise is one percentile and its limit: { p99 = "20ms" }')
         return self
 
     @property
     def limit_s(self) -> float:
         """The limit in seconds."""
-        return self.given()[0][1]
+        return self.limits_s()[0][1]
 
     @property
     def limit_us(self) -> float:
@@ -71,12 +71,12 @@ class Promise(Percentiles):
     @property
     def metric(self) -> Percentile:
         """The figure that must stay below the limit."""
-        return figure_of(self.given()[0][0])
+        return figure_of(self.limits_s()[0][0])
 
     @property
     def percentile(self) -> str:
         """Its name in sentences: "p99", "p99.9"."""
-        return self.given()[0][0].replace("p999", "p99.9")
+        return self.limits_s()[0][0].replace("p999", "p99.9")
 
     @property
     def share_beyond(self) -> float:

@@ -92,7 +92,7 @@ class LimitProblem(Problem):
 
 def require_within_limits(end: Record | None) -> None:
     """Raise LimitProblem if the engine's last record says that the load exceeded a limit."""
-    if end is not None and end["reason"] == "limit-exceeded":
+    if end is not None and end.get("reason") == "limit-exceeded":
         failure = end["failure"]
         raise LimitProblem(f"the load was ended: {failure['text']}", failure["hint"], ExitCode.NOT_COMPARABLE)
 

@@ -158,7 +158,7 @@ class Server(ABC):
 
     @abstractmethod
     def answers_login(self) -> bool:
-        """Whether the running server answers another login within 10 s, even if it refuses it."""
+        """Whether the running server answers another login in time, even if it refuses it."""
 
     @abstractmethod
     def describe(self) -> Description:

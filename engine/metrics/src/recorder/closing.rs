@@ -10,6 +10,17 @@ use crate::histogram::{Histogram, buckets_of};
 use crate::spans::{ClosedSpans, PhaseAccounting, Span, StatementSummary, Window};
 
 impl Recorder {
+    /// Records at the end of each interval how long the events that have not ended have taken.
+    pub fn with_outstanding(mut self, requested: bool) -> Self {
+        self.records_outstanding = requested;
+        self
+    }
+
+    /// Returns the spans closed since the last call, each with its end.
+    pub fn take_closed_spans(&mut self) -> Vec<(Nanos, ClosedSpans)> {
+        std::mem::take(&mut self.closed)
+    }
+
     pub(super) fn close(&mut self, span_end: SpanEnd) {
         let closed = ClosedSpans {
             tick_events: std::mem::take(&mut self.tick_events),

@@ -43,7 +43,7 @@ def silent_server(what: str) -> ServerProblem:
     """The problem of a server that has answered neither `what` nor logins."""
     return ServerProblem(
         f"the server has answered neither {what} nor {SILENT_LOGINS} logins of dbdyno within "
-        f"{CONNECT_TIMEOUT_S} s each",
+        f"{CONNECT_TIMEOUT_S + SILENT_CONNECT_TIMEOUT_S} s",
         "find out why the server does not answer",
         exit_code=4,
     )
@@ -75,6 +75,8 @@ class AdminConnection(ABC):
         self._connect_timeout_s = CONNECT_TIMEOUT_S
         # Whether the server has stopped answering during a statement.
         self._is_silent = False
+        # Whether a login had no answer, so that the open connection may be useless.
+        self._is_doubtful = False
 
     def open(self) -> None:
         """Connect now. Raises ConnectFailure."""
@@ -96,6 +98,9 @@ class AdminConnection(ABC):
         idle: a server that does not answer would exceed the time limit a second time.
         """
         answer_timeout_s = _answer_timeout_s.get()
+        if self._is_doubtful:
+            self._is_doubtful = False
+            self.close()
         for is_last_attempt in (False, True):
             began, limit_s = time.monotonic(), float(self._connect_timeout_s)
             try:
@@ -144,11 +149,14 @@ class AdminConnection(ABC):
 
         May be called in any thread.
         """
-        began = time.monotonic()
+        began, limit_s = time.monotonic(), self._connect_timeout_s
         try:
-            connection = self._connect(CONNECT_TIMEOUT_S)
+            connection = self._connect(limit_s)
         except self.errors:
-            return time.monotonic() - began < CONNECT_TIMEOUT_S
+            if time.monotonic() - began < limit_s:
+                return True
+            self._connect_timeout_s, self._is_doubtful = SILENT_CONNECT_TIMEOUT_S, True
+            return False
         with contextlib.suppress(*self.errors):
             connection.close()
         return True

@@ -12,8 +12,8 @@ from typing import Self
 
 # Seconds without an answer before the first login, and between two logins that were answered.
 LOGIN_EVERY_S = 5.0
-# Logins in succession without an answer after which a server counts as stopped. One is not enough: a pause of
-# the server's machine may be longer than the time limit of a login.
+# Logins in succession without an answer after which a server counts as stopped. One is not enough: it may get
+# lost, and a pause of the server's machine may end just after its time limit.
 SILENT_LOGINS = 2
 
 
