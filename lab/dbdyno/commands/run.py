@@ -60,6 +60,12 @@ _What = Annotated[
     ),
 ]
 
+_Rate = Annotated[
+    str | None,
+    typer.Option(
+        help="Arrival rates to test, in transactions/s; give --connections one number, the maximum."
+    ),
+]
 _MaxRate = Annotated[
     float | None, typer.Option(help="Most transactions/s, for a server that others use too.")
 ]
@@ -82,12 +88,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         ),
     ] = None,
     connections: Annotated[str, typer.Option(help="Connection counts to test, in order.")] = "2,4,8,16",
-    rate: Annotated[
-        str | None,
-        typer.Option(
-            help="Arrival rates to test, in transactions/s; give --connections one number, the maximum."
-        ),
-    ] = None,
+    rate: _Rate = None,
     time: Annotated[str, typer.Option(help="Duration of each measurement.")] = "10s",
     warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
     max_rate: _MaxRate = None,
