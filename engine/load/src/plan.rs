@@ -142,7 +142,7 @@ impl AbortIf {
                     .push(format!("load.abort_if.latency.most_us is {us}; it must be between 1 and {most}"));
             }
         }
-        if let Some(errors) = self.errors_per_1000.filter(|errors| !(*errors >= 0.0)) {
+        if let Some(errors) = self.errors_per_1000.filter(|errors| *errors < 0.0) {
             problems.push(format!("load.abort_if.errors_per_1000 is {errors}; it must be 0 or more"));
         }
         problems
