@@ -47,6 +47,8 @@ class Fault:
     missing: Callable[[], str] = available
     # Whether the fault acts from the start of dbdyno, so that everything that it prints counts.
     acts_from_start: bool = False
+    # Seconds after the fault within which dbdyno must have ended.
+    limit_s: float = 45.0
     # Whether the run ends by the fault itself, so that it is resumed afterwards.
     ends_lab: bool = False
     # Whether standard error is closed, so that nothing can be printed.

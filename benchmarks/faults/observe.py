@@ -25,7 +25,7 @@ from .registry import FAULTS
 from .scene import Scene
 
 # Longest times in seconds: until the phase begins, from the fault to the end of dbdyno, and of a resumed run.
-REACH_S, END_S, RESUME_S = 90.0, 45.0, 90.0
+REACH_S, RESUME_S = 90.0, 90.0
 # What a killed dbdyno had started may live so much longer.
 ENDING_S = 3.0
 LINES_SHOWN = 3
@@ -123,7 +123,7 @@ class Observer:
         below = scene.descendants()
         fault.inject(scene)
         hit_at = time.monotonic()
-        code = scene.end(END_S)
+        code = scene.end(fault.limit_s)
         ended_at = time.monotonic()
         left = wait_for_the_end(below)
         after = [(at, line) for at, line in scene.lines if at >= hit_at or fault.acts_from_start]
@@ -178,7 +178,7 @@ def _judge(fault: Fault, ending: _Ending) -> tuple[Outcome, str]:
     """The outcome, and why it is a forbidden one."""
     text, code = "\n".join(line for _, line in ending.after), ending.code
     if code is None:
-        return Outcome.HANGS, f"not ended {END_S:.0f} s after the fault"
+        return Outcome.HANGS, f"not ended {fault.limit_s:.0f} s after the fault"
     if broken := BROKEN.search(text):
         return Outcome.FAULT, f"printed {broken[0]!r}"
     if ending.damage:
