@@ -213,8 +213,9 @@ def _with_option_name(error: InputError) -> InputError:
     match = _WORKLOAD_KEY.fullmatch(error.key)
     if match is not None:
         return replace(error, key=_WORKLOAD_OPTIONS.get(match[1], f"--set {match[1]}"))
-    name = next(
-        (name for name in _OPTIONS if error.key == name or error.key.startswith((f"{name}[", f"{name}."))),
-        None,
-    )
-    return replace(error, key=_OPTIONS[name] if name else f"--set {error.key}")
+    for name, option in _OPTIONS.items():
+        if error.key == name or error.key.startswith(f"{name}["):
+            return replace(error, key=option)
+        if error.key.startswith(f"{name}."):
+            return replace(error, key=f"{option} {error.key.removeprefix(f'{name}.')}")
+    return replace(error, key=f"--set {error.key}")

@@ -1,0 +1,125 @@
+"""`max_rate` and `abort_if`: options, rules, and the engine's plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.commands.sweep_options import SweepOptions
+from dbdyno.commands.sweep_options import experiment as swept
+from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.reading import read
+from dbdyno.experiment.schedule import schedule
+from dbdyno.run.pairing import choose_pairing
+from dbdyno.run.plan import trial_plan
+
+TWO_VARIANTS = """
+[experiment]
+name = "limited"
+[[workload]]
+name = "oltp_point_select"
+[load]
+connections = [4]
+duration = "10s"
+LOAD
+[design]
+DESIGN
+[[variant]]
+name = "a"
+[[variant]]
+name = "b"
+server.variables = { innodb_flush_log_at_trx_commit = 2 }
+"""
+
+
+def experiment(folder: Path, load: str, design: str = "blocks = 6") -> Experiment:
+    file = folder / "limited.toml"
+    file.write_text(TWO_VARIANTS.replace("LOAD", load).replace("DESIGN", design))
+    return read(file, None)
+
+
+def options(**changes: object) -> SweepOptions:
+    given: dict[str, object] = {
+        "connections": "2",
+        "rate": None,
+        "time": "1s",
+        "warmup": "0s",
+        "tables": None,
+        "table_size": None,
+        "workers": "1",
+        "assignments": [],
+    }
+    return SweepOptions("oltp_point_select", "mysql://a@127.0.0.1:1/d", **{**given, **changes})  # type: ignore[arg-type]
+
+
+def test_limits_are_in_the_plan(tmp_path: Path) -> None:
+    limits = 'max_rate = 250\nabort_if = { p50 = "20ms", p999 = "1.5s", errors_per_1000 = 2.5 }'
+    limited = experiment(tmp_path, limits)
+    (first, *_) = trials = schedule(limited)
+    load = trial_plan(limited, first, {"protocol": "mysql"}, trials)["load"]
+    assert load["max_rate_per_s"] == 250.0
+    latency = [{"percentile": 50.0, "most_us": 20_000}, {"percentile": 99.9, "most_us": 1_500_000}]
+    assert load["abort_if"] == {"latency": latency, "errors_per_1000": 2.5}
+
+
+def test_an_open_loop_has_its_rate_instead_of_the_limit(tmp_path: Path) -> None:
+    limited = experiment(tmp_path, "rate = [50, 100]\nmax_rate = 100")
+    (first, *_) = trials = schedule(limited)
+    assert "max_rate_per_s" not in trial_plan(limited, first, {"protocol": "mysql"}, trials)["load"]
+
+
+@pytest.mark.parametrize(
+    ("load", "problem"),
+    [
+        ("rate = [50, 101]\nmax_rate = 100", "rises to more than max_rate, 100 transactions per second"),
+        (
+            "rate = [60]\nmax_rate = 100\nramp = { from_percent = 200, duration = '5s' }",
+            "rises to more than max_rate",
+        ),
+        ('promise = { p99 = "5ms" }\nmax_rate = 100', "the probe of a promise exceeds max_rate"),
+        ("abort_if = {}", "abort_if is at least one limit"),
+        ('abort_if = { p98 = "5ms" }', "load.abort_if.p98"),
+    ],
+)
+def test_limits_that_cannot_be_are_refused(tmp_path: Path, load: str, problem: str) -> None:
+    with pytest.raises(InvalidExperiment, match=problem):
+        experiment(tmp_path, load)
+
+
+@pytest.mark.parametrize("limit", ["max_rate = 100", 'abort_if = { p99 = "1s" }'])
+def test_a_load_with_limits_runs_in_trials(tmp_path: Path, limit: str) -> None:
+    assert choose_pairing(experiment(tmp_path, limit)).design.pairing == "trials"
+    with pytest.raises(InvalidExperiment, match="a load in slices has no limits"):
+        experiment(tmp_path, limit, 'blocks = 6\npairing = "slices"')
+
+
+def test_a_limited_throughput_does_not_determine_the_latency(tmp_path: Path) -> None:
+    assert experiment(tmp_path, "").ties_latency
+    assert not experiment(tmp_path, "max_rate = 100").ties_latency
+
+
+@pytest.mark.parametrize(
+    ("abort_if", "problem"),
+    [
+        ("p99", "--abort-if = \"p99\": 'p99' is not a limit"),
+        ("p99=5ms,p99=6ms", "p99 is there twice"),
+        ("errors_per_1000=few", "errors_per_1000=few: this is not a number"),
+        ("p98=5ms", '--abort-if p98 = "5ms": there is no such key. Did you mean p99?'),
+        ("errors_per_1000=-1", "--abort-if errors_per_1000 = -1.0"),
+    ],
+)
+def test_a_wrong_option_is_named(abort_if: str, problem: str) -> None:
+    with pytest.raises(InvalidExperiment) as raised:
+        swept(options(abort_if=abort_if))
+    assert problem in str(raised.value)
+
+
+def test_options_are_keys_of_the_load() -> None:
+    limited, _, source = swept(options(abort_if="p99=500ms, errors_per_1000=10", max_rate=200.0))
+    assert limited.load.max_rate == 200.0
+    assert limited.load.abort_if is not None
+    assert limited.load.abort_if.latency_limits() == [(99.0, 0.5)]
+    assert limited.load.abort_if.errors_per_1000 == 10.0
+    assert "max_rate = 200.0" in source
