@@ -147,9 +147,9 @@ class FakeServer(PrivateServer):
             port = CLOSED_PORT
         return NullAddress("127.0.0.1", port, None, "dbdyno", "dbdyno")
 
-    def answers_login(self) -> bool:
-        """It never stops without an end."""
-        return self.is_running
+    def is_silent(self) -> bool:
+        """It never stops answering without an end."""
+        return False
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """It has no tables. A mortal server no longer answers once the load has begun."""

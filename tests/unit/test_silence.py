@@ -16,19 +16,19 @@ from dbdyno.servers.admin.silence import SilenceWatch, is_silent
 )
 def test_one_login_without_an_answer_is_not_enough(answers: list[bool], expected: bool) -> None:
     logins = iter(answers)
-    assert is_silent(lambda: next(logins)) is expected
+    assert is_silent(lambda _limit_s: next(logins)) is expected
     assert list(logins) == []
 
 
 def test_a_watch_reports_once_and_not_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silence, "LOGIN_EVERY_S", 0.01)
     reported = threading.Event()
-    with SilenceWatch(lambda: False, reported.set):
+    with SilenceWatch(lambda _limit_s: False, reported.set):
         assert reported.wait(10.0)
     reported.clear()
     asked = threading.Event()
 
-    def answer_late() -> bool:
+    def answer_late(_limit_s: int) -> bool:
         asked.set()
         time.sleep(0.2)
         return False

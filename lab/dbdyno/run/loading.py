@@ -27,7 +27,6 @@ from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
 from dbdyno.run.trial import unreachable_reason
 from dbdyno.servers.admin.connection import answers_within, shorten_statement, silent_server
-from dbdyno.servers.admin.silence import is_silent
 from dbdyno.servers.server import Server, ServerProblem
 
 # The options that define the data of a workload, and the statements of a variant that change them.
@@ -80,7 +79,7 @@ def prepare(
 
 def require_answers(server: Server, what: str) -> None:
     """Raise ServerProblem if the server, from which `what` waits for an answer, answers no login either."""
-    if is_silent(server.answers_login):
+    if server.is_silent():
         raise silent_server(what)
 
 

@@ -157,8 +157,8 @@ class Server(ABC):
         """Run an administrative statement on a connection that the load cannot block."""
 
     @abstractmethod
-    def answers_login(self) -> bool:
-        """Whether the running server answers another login in time, even if it refuses it."""
+    def is_silent(self) -> bool:
+        """Whether the running server answers no login any more; a refusal is an answer. Takes 12 s then."""
 
     @abstractmethod
     def describe(self) -> Description:

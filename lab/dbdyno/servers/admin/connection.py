@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
-from dbdyno.servers.admin.silence import SILENT_LOGINS, SilenceWatch
+from dbdyno.servers.admin.silence import LOGIN_TIMEOUTS_S, SilenceWatch, is_silent
 from dbdyno.servers.server import ServerProblem
 from dbdyno.waiting import waiting_for
 
-CONNECT_TIMEOUT_S = 10
-# The same after a login or a statement without an answer in time, so that the end of a trial does not wait
-# for a stopped server again and again; libpq's minimum is 2.
-SILENT_CONNECT_TIMEOUT_S = 2
+# Maximum seconds for a login; and after a login or a statement without an answer in time, so that the end of
+# a trial does not wait for a stopped server again and again (libpq's minimum is 2).
+CONNECT_TIMEOUT_S, SILENT_CONNECT_TIMEOUT_S = LOGIN_TIMEOUTS_S
 # Statements with a longer limit are watched for a server that has stopped.
 WATCHED_FROM_S = 30.0
 # Maximum seconds for a statement, such as counting the rows of a large table; None for no limit.
@@ -42,8 +41,8 @@ def answers_within(seconds: float | None) -> Iterator[None]:
 def silent_server(what: str) -> ServerProblem:
     """The problem of a server that has answered neither `what` nor logins."""
     return ServerProblem(
-        f"the server has answered neither {what} nor {SILENT_LOGINS} logins of dbdyno within "
-        f"{CONNECT_TIMEOUT_S + SILENT_CONNECT_TIMEOUT_S} s",
+        f"the server has answered neither {what} nor {len(LOGIN_TIMEOUTS_S)} logins of dbdyno within "
+        f"{sum(LOGIN_TIMEOUTS_S)} s",
         "find out why the server does not answer",
         exit_code=4,
     )
@@ -75,8 +74,6 @@ class AdminConnection(ABC):
         self._connect_timeout_s = CONNECT_TIMEOUT_S
         # Whether the server has stopped answering during a statement.
         self._is_silent = False
-        # Whether a login had no answer, so that the open connection may be useless.
-        self._is_doubtful = False
 
     def open(self) -> None:
         """Connect now. Raises ConnectFailure."""
@@ -98,9 +95,6 @@ class AdminConnection(ABC):
         idle: a server that does not answer would exceed the time limit a second time.
         """
         answer_timeout_s = _answer_timeout_s.get()
-        if self._is_doubtful:
-            self._is_doubtful = False
-            self.close()
         for is_last_attempt in (False, True):
             began, limit_s = time.monotonic(), float(self._connect_timeout_s)
             try:
@@ -135,6 +129,10 @@ class AdminConnection(ABC):
                     ) from error
             else:
                 self._connect_timeout_s = CONNECT_TIMEOUT_S
+                if self._is_silent:
+                    # The answer came just before the end of the connection.
+                    self._is_silent = False
+                    self.close()
                 return rows
         raise AssertionError("unreachable")
 
@@ -142,21 +140,27 @@ class AdminConnection(ABC):
         """End the statement in progress when the server answers no login; not if its time limit is short."""
         if answer_timeout_s is not None and answer_timeout_s <= WATCHED_FROM_S:
             return contextlib.nullcontext()
-        return SilenceWatch(self.answers_login, self._end_statement)
+        return SilenceWatch(self._answers_login, self._end_statement)
 
-    def answers_login(self) -> bool:
-        """Whether the server answers another login within the time limit, even if it refuses it.
-
-        May be called in any thread.
-        """
-        began, limit_s = time.monotonic(), self._connect_timeout_s
-        try:
-            connection = self._connect(limit_s)
-        except self.errors:
-            if time.monotonic() - began < limit_s:
-                return True
-            self._connect_timeout_s, self._is_doubtful = SILENT_CONNECT_TIMEOUT_S, True
+    def is_silent(self) -> bool:
+        """Whether the server answers no login any more. Not to be called while a statement runs."""
+        if not is_silent(self._answers_login):
             return False
+        # The open connection is useless.
+        self.close()
+        self._connect_timeout_s = SILENT_CONNECT_TIMEOUT_S
+        return True
+
+    def _answers_login(self, timeout_s: int) -> bool:
+        """Whether the server answers another login within this time, even if it refuses it.
+
+        Called in any thread.
+        """
+        began = time.monotonic()
+        try:
+            connection = self._connect(timeout_s)
+        except self.errors:
+            return time.monotonic() - began < timeout_s
         with contextlib.suppress(*self.errors):
             connection.close()
         return True

@@ -327,9 +327,9 @@ class LocalServer(PrivateServer):
         """See `Server`. If the server died, the error quotes its log."""
         return self._running_admin().query(sql)
 
-    def answers_login(self) -> bool:
+    def is_silent(self) -> bool:
         """See `Server`."""
-        return self._running_admin().answers_login()
+        return self._running_admin().is_silent()
 
     def status(self) -> Mapping[str, str]:
         """See `Server`."""

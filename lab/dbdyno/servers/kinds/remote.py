@@ -197,9 +197,9 @@ class RemoteServer(Server):
         """See `Server`."""
         return self._admin.query(sql)
 
-    def answers_login(self) -> bool:
+    def is_silent(self) -> bool:
         """See `Server`."""
-        return self._admin.answers_login()
+        return self._admin.is_silent()
 
     def _product(self, variables: Mapping[str, str]) -> Product:
         return self._protocol.product(variables)
