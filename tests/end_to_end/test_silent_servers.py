@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.conftest import variant
-from tests.end_to_end.comparing import SERVERS, Comparing, environment, left_running
+from tests.end_to_end.comparing import Comparing, environment, left_running
 from tests.end_to_end.test_answer_timeout import PRODUCTS
 
 from dbdyno.experiment.model import ServerSpec, Variant
@@ -133,13 +133,27 @@ server.product = "PRODUCT"
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_a_server_stopped_while_its_tables_are_loaded_ends_the_run(product: str, results: Path) -> None:
     comparing = Comparing(results, LOADED.replace("PRODUCT", product))
-    process = subprocess.Popen(
-        comparing.command("--no-report"),
+    with subprocess.Popen(
+        comparing.command("--no-report", "--share-machine"),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
-    )
+    ) as process:
+        try:
+            messages, took_s = stop_while_loading(process)
+        finally:
+            process.terminate()
+    assert process.returncode == 4, messages
+    assert "the server has answered neither the load of oltp_point_select nor 2 logins" in messages
+    assert took_s < NOTICED_S_MAX
+    assert left_running(results) == []
+
+
+def stop_while_loading(process: subprocess.Popen[str]) -> tuple[str, float]:
+    """Stop the server a second after `dbdyno compare` has begun to load: what it says until its end, and how
+    many seconds that takes.
+    """
     assert process.stderr is not None
     lines: list[str] = []
     for line in process.stderr:
@@ -147,25 +161,16 @@ def test_a_server_stopped_while_its_tables_are_loaded_ends_the_run(product: str,
         if "loading" in line:
             break
     time.sleep(1.0)
-    (server,) = servers_below(results)
+    (server,) = (
+        child
+        for child in psutil.Process(process.pid).children()
+        if any(word.startswith(DATA_OPTIONS) for word in child.cmdline())
+    )
     signal_all(server.pid, signal.SIGSTOP)
     began = time.monotonic()
-    messages = process.stderr.read()
-    assert process.wait() == 4, "".join(lines) + messages
-    took_s = time.monotonic() - began
-    assert "the server has answered neither the load of oltp_point_select nor 2 logins" in messages
-    assert took_s < NOTICED_S_MAX
-    assert left_running(results) == []
-
-
-def servers_below(results: Path) -> list[psutil.Process]:
-    """The servers with data below `results`, without the processes that they have started."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any(name in word for name in SERVERS for word in (process.info["cmdline"] or [])[:4])
-        and any(str(results) in word for word in process.info["cmdline"])
-    ]
+    lines += process.stderr
+    process.wait()
+    return "".join(lines), time.monotonic() - began
 
 
 @contextmanager
