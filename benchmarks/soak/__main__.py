@@ -25,6 +25,7 @@ from typing import Any, cast
 import psutil
 
 from dbdyno.binary import ENGINE
+from dbdyno.checks.capacities import USABLE
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.experiment.server import Product
 from dbdyno.run.engine import find_engine
@@ -108,8 +109,8 @@ def _server(product: str, connections: int, workspace: Workspace) -> LocalServer
 
 
 def _connections_of_server(connections: int) -> int:
-    """max_connections of a server for a load: P07 stops a load that needs over 90 % of them."""
-    return math.ceil(connections / 0.9) + 20
+    """max_connections of a server for a load: P07 stops a load that needs more than a share of them."""
+    return math.ceil(connections / USABLE) + 20
 
 
 def _watch(

@@ -28,6 +28,15 @@ name = "pool-of-threads"
 [variant.server]
 variables = { innodb_buffer_pool_size = "64M", thread_handling = "pool-of-threads" }
 """
+# Two equal variants of a product.
+TWO_EQUAL = """
+[[variant]]
+name = "a"
+server.product = "PRODUCT"
+[[variant]]
+name = "b"
+server.product = "PRODUCT"
+"""
 EXPERIMENT = """
 [experiment]
 name = "small"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import variant
-from tests.end_to_end.comparing import Comparing, left_running
+from tests.end_to_end.comparing import TWO_EQUAL, Comparing, left_running
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.admin.connection import answers_within
@@ -37,14 +37,11 @@ pairing = "trials"
 blocks = 1
 [client]
 workers = 1
-[[variant]]
-name = "a"
-server.product = "PRODUCT"
-[[variant]]
-name = "b"
-server.product = "PRODUCT"
-server.during_trial = ["sh", "-c", "kill -STOP $DBDYNO_SERVER_PID $(pgrep -P $DBDYNO_SERVER_PID || :)"]
 """
+STOP = (
+    'server.during_trial = ["sh", "-c", "kill -STOP $DBDYNO_SERVER_PID $(pgrep -P $DBDYNO_SERVER_PID || :)"]'
+)
+EXPERIMENT += f"{TWO_EQUAL}{STOP}\n"
 
 
 @pytest.mark.parametrize("product", PRODUCTS)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.comparing import Comparing, left_running
+from tests.end_to_end.comparing import VARIANTS, Comparing, left_running, wait_until
 from tests.end_to_end.test_run_command import SHORT, Running, rows, running, swept
 
 from dbdyno.checks.samples import open_load_connection
@@ -30,18 +29,10 @@ warmup = "200ms"
 LIMITS
 [design]
 blocks = 3
-METRICS
 [client]
 workers = 1
-[[variant]]
-name = "a"
-server.product = "mariadb"
-[[variant]]
-name = "b"
-[variant.server]
-product = "mariadb"
-variables = { innodb_flush_log_at_trx_commit = 2 }
 """
+COMPARED += VARIANTS
 
 
 def executed(server: Running) -> int:
@@ -67,7 +58,7 @@ def test_a_load_ends_within_a_second_of_its_limit(swept: Running) -> None:
     locked: list[float] = []
 
     def lock() -> None:
-        wait_for(lambda: is_measured(swept.results))
+        wait_until(lambda: is_measured(swept.results), "the load runs")
         with open_load_connection(swept.address) as admin:
             if swept.address.protocol == "postgresql":
                 admin.query("BEGIN")
@@ -119,17 +110,10 @@ def test_throughput_at_the_limit_has_no_verdict(results: Path) -> None:
 
 
 def compared(limits: str) -> str:
-    return COMPARED.replace("LIMITS", limits).replace("METRICS", "")
+    return COMPARED.replace("LIMITS", limits)
 
 
 def is_measured(results: Path) -> bool:
     """Whether the trial's measurement has lasted over a second."""
     events = next(results.glob("*/*/trials/0000/events.jsonl"), None)
     return events is not None and '"type":"interval"' in events.read_text()
-
-
-def wait_for(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60.0
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

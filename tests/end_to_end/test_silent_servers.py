@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.conftest import variant
-from tests.end_to_end.comparing import Comparing, environment, left_running
+from tests.end_to_end.comparing import TWO_EQUAL, Comparing, environment, left_running
 from tests.end_to_end.test_answer_timeout import PRODUCTS
 
 from dbdyno.experiment.model import ServerSpec, Variant
@@ -121,13 +121,8 @@ connections = [1]
 duration = "1s"
 [client]
 workers = 1
-[[variant]]
-name = "a"
-server.product = "PRODUCT"
-[[variant]]
-name = "b"
-server.product = "PRODUCT"
 """
+LOADED += TWO_EQUAL
 
 
 @pytest.mark.parametrize("product", PRODUCTS)

@@ -62,7 +62,7 @@ class Disconnected(RemoteServer):
         pass
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """It answers SELECT 1, which is asked before tables are dropped."""
+        """dbdyno sends SELECT 1 before it drops tables."""
         assert sql == "SELECT 1"
         return [(1,)]
 

@@ -17,16 +17,16 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The pauses of worker `worker` of `workers`; `None` in an open loop, and if no connection ever pauses, be it for
-    /// the limit of the rate. Ramps and steps begin at `begin`.
+    /// The pauses of worker `worker` of `workers`; `None` in an open loop, and if connections begin events as soon as
+    /// they are free. Ramps and steps begin at `begin`.
     pub fn new(load: &Load, begin: Nanos, worker: u64, workers: u64, seed: u64) -> Option<Self> {
         if load.shape.is_open() {
             return None;
         }
         let (busy, think) = (load.shape.curve(begin), load.think_time);
         let rng = Rng::new(seed, &[u64::from_be_bytes(*b"thinking"), worker, workers]);
-        let pauses = think.is_some() || busy.is_some() || load.max_rate_per_s.is_some();
-        pauses.then_some(Self { think, busy, rng })
+        let has_pauses = think.is_some() || busy.is_some() || load.max_rate_per_s.is_some();
+        has_pauses.then_some(Self { think, busy, rng })
     }
 
     /// When the connection of `user` begins its first event. The run starts at a random point of the connection's pause.

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from dbdyno import report
 from dbdyno.commands.console import SafeConsole
-from dbdyno.commands.exhausted import exhausted_resource
 from dbdyno.commands.plan import design_text
+from dbdyno.commands.resource_limits import exhausted_resource
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.metrics import is_latency, metric_text
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload

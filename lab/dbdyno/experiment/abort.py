@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from dbdyno.experiment.metrics import percentile_of
-from dbdyno.experiment.promise import Percentiles, figure_of
+from dbdyno.experiment.promise import Percentiles, percent_of
 
 
 class AbortIf(Percentiles):
@@ -22,12 +21,7 @@ class AbortIf(Percentiles):
 
     def latency_limits(self) -> list[tuple[float, float]]:
         """The percentiles, such as 99.9, with their limits in seconds."""
-        limits: list[tuple[float, float]] = []
-        for name, limit_s in self.limits_s():
-            percent = percentile_of(figure_of(name))
-            assert percent is not None, "the figure is a percentile"
-            limits.append((percent, limit_s))
-        return limits
+        return [(percent_of(name), limit_s) for name, limit_s in self.limits_s()]
 
 
 def parse_abort_if(text: str) -> dict[str, str | float]:

@@ -44,9 +44,11 @@ class Percentiles(Model):
         return [(name, value) for name, value in values if value is not None]
 
 
-def figure_of(name: str) -> Percentile:
-    """The figure of a percentile's name: latency_p999_us for p999."""
-    return _FIGURES[name]
+def percent_of(name: str) -> float:
+    """The percentage of a percentile's name: 99.9 for p999."""
+    percent = percentile_of(_FIGURES[name])
+    assert percent is not None, "the figure is a percentile"
+    return percent
 
 
 class Promise(Percentiles):
@@ -71,7 +73,7 @@ class Promise(Percentiles):
     @property
     def metric(self) -> Percentile:
         """The figure that must stay below the limit."""
-        return figure_of(self.limits_s()[0][0])
+        return _FIGURES[self.limits_s()[0][0]]
 
     @property
     def percentile(self) -> str:
@@ -81,9 +83,7 @@ class Promise(Percentiles):
     @property
     def share_beyond(self) -> float:
         """The share of the transactions that may take longer than the limit."""
-        percent = percentile_of(self.metric)
-        assert percent is not None, "the figure is a percentile"
-        return round(1.0 - percent / 100.0, 6)
+        return round(1.0 - percent_of(self.limits_s()[0][0]) / 100.0, 6)
 
     def text(self) -> str:
         """The promise as a clause: "p99 latency stays below 20 ms"."""

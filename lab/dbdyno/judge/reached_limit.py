@@ -12,8 +12,8 @@ from dbdyno.finding import Finding
 from dbdyno.judge.wording import count
 from dbdyno.store.measured import MeasuredTrial
 
-# A trial that reaches this share of the limit was probably held back by it: think times and the warm-up may
-# take the rest.
+# A trial that reaches this share of the limit was probably held back by it: the rest is lost in
+# stalls, which the load does not catch up.
 REACHED = 0.98
 
 

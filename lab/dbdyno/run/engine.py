@@ -31,6 +31,7 @@ from typing import Any, Literal, Self
 from dbdyno.binary import COMPAT, ENGINE, EngineProblem, find_program
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import on_cpus
+from dbdyno.servers.admin.silence import LOGIN_EVERY_S
 from dbdyno.waiting import AGAIN_S, FIRST_S, report_wait, waiting_for
 
 Command = Literal["prepare", "prewarm", "run", "cleanup"]
@@ -47,8 +48,6 @@ CONNECT_S_MAX = 300.0
 LOADING_SILENCE_S_MAX = 3600.0
 # Maximum seconds without a record while a script loads: it may load everything before its first record.
 SCRIPT_SILENCE_S_MAX = 24 * 3600.0
-# Seconds without a record after which `on_silence` is called.
-SILENCE_S = 5.0
 # Maximum seconds for an engine to stop.
 STOP_S_MAX = 5.0
 
@@ -157,7 +156,7 @@ class Engine:
 
         `on_record` receives each record, and `on_line` its raw line. If the plan starts on command,
         `on_ready` is called when every connection is open; the load starts when it returns. `on_silence` is
-        called whenever the engine has written nothing for 5 s; the engine is killed if it raises.
+        called whenever the engine has written nothing for `LOGIN_EVERY_S`; the engine is killed if it raises.
         `environment` is added to the environment of this process. It contains the password, which plans and
         arguments never contain. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is
         passed on after the engine has stopped.
@@ -417,8 +416,8 @@ class _Reader:
         deadline = time.monotonic() + wait_s
         while True:
             remaining_s = max(deadline - time.monotonic(), 0.0)
-            ready = selector.select(min(remaining_s, SILENCE_S))
-            if ready or remaining_s <= SILENCE_S:
+            ready = selector.select(min(remaining_s, LOGIN_EVERY_S))
+            if ready or remaining_s <= LOGIN_EVERY_S:
                 return ready
             self._on_silence()
 

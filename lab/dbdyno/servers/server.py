@@ -158,7 +158,7 @@ class Server(ABC):
 
     @abstractmethod
     def is_silent(self) -> bool:
-        """Whether the running server answers no login any more; a refusal is an answer. Takes 12 s then."""
+        """Whether the running server answers no login any more; a refusal is an answer."""
 
     @abstractmethod
     def describe(self) -> Description:

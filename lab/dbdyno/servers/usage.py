@@ -65,7 +65,7 @@ class Usage:
         of storage; read_calls and write_calls of files, pipes and sockets. Gauges: rss_bytes, threads,
         processes. threads_ended is the number of ended threads that are included.
         """
-        processes = list(_tree(self.pid))
+        processes = list(process_tree(self.pid))
         if not processes:
             return {}
         totals: dict[str, float] = {"processes": float(len(processes))}
@@ -80,7 +80,7 @@ class Usage:
         ended.
         """
         totals: dict[str, float] = {}
-        for pid in _tree(self.pid):
+        for pid in process_tree(self.pid):
             with suppress(OSError):
                 stat = _stat(pid)
                 totals["cpu_s"] = totals.get("cpu_s", 0.0) + stat["cpu_user_s"] + stat["cpu_system_s"]
@@ -89,7 +89,7 @@ class Usage:
 
     def watch(self, processes: list[int] | None = None) -> dict[str, float]:
         """The per-thread values of `read`; call it repeatedly while threads may end."""
-        current = dict(_threads(list(_tree(self.pid)) if processes is None else processes))
+        current = dict(_threads(list(process_tree(self.pid)) if processes is None else processes))
         for thread_id, earlier in self._last.items():
             now = current.get(thread_id)
             # A thread with lower counters than before is a new thread that reuses the id.
@@ -142,7 +142,7 @@ def host(path: Path) -> Mapping[str, float]:
     return counters
 
 
-def _tree(pid: int) -> Iterator[int]:
+def process_tree(pid: int) -> Iterator[int]:
     """The process and its descendants, from the kernel's list of children; empty if the process has ended.
 
     Servers fork from their first thread, so only the children of first threads are read.
@@ -153,7 +153,7 @@ def _tree(pid: int) -> Iterator[int]:
         return
     yield pid
     for child in children:
-        yield from _tree(int(child))
+        yield from process_tree(int(child))
 
 
 def _stat(pid: int) -> dict[str, float]:

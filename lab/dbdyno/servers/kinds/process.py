@@ -16,11 +16,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import psutil
-
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.servers.account import ServerUser
 from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.usage import process_tree
 from dbdyno.waiting import waiting_for
 
 
@@ -83,7 +82,7 @@ def open_files_max() -> int:
 
 
 class StopWatch:
-    """Tells when a signal (SIGSTOP) has stopped a server, or one of its processes, for too long."""
+    """Finds a server that a signal (SIGSTOP) stops while it starts."""
 
     def __init__(self, child: Child) -> None:
         self._child = child
@@ -116,22 +115,17 @@ def wait_for_installer(child: Child, what: str) -> int:
                 watch.require_running(what)
 
 
-def _family(pid: int) -> list[psutil.Process]:
-    """The process and its descendants, as far as they still exist."""
-    try:
-        process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
-    except psutil.Error:
-        return []
-
-
 def _is_stopped(pid: int) -> bool:
-    def is_stopped(process: psutil.Process) -> bool:
-        with contextlib.suppress(psutil.Error):
-            return bool(process.status() == psutil.STATUS_STOPPED)
-        return False
+    """Whether a signal has stopped the process or one of its descendants."""
+    return any(_state(one) == "T" for one in process_tree(pid))
 
-    return any(map(is_stopped, _family(pid)))
+
+def _state(pid: int) -> str:
+    """The state in /proc/PID/stat, which follows the name in parentheses (proc(5)); empty after its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def start(
@@ -232,9 +226,10 @@ def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: fl
         # A process that was stopped (SIGSTOP) handles no signal but SIGKILL until it continues, and
         # PostgreSQL waits for all its processes.
         process.send_signal(signal.SIGCONT)
-        for one in _family(process.pid)[1:]:
-            with contextlib.suppress(psutil.Error):
-                one.resume()
+        for one in process_tree(process.pid):
+            # The processes of a container belong to another user.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGCONT)
     try:
         process.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired as error:
