@@ -116,7 +116,7 @@ def _connections_of_server(connections: int) -> int:
 def _watch(
     lab: subprocess.Popen[str], folder: Path, rates: list[tuple[float, float]], killer: Killer | None
 ) -> Sequence[Series]:
-    """Sample dbdyno and the load generator of its measurement until dbdyno ends."""
+    """Sample dbdyno and the load generator of its measurement until the load generator ends."""
     own = Series("dbdyno", psutil.Process(lab.pid))
     engine: Series | None = None
     reader = _Throughput(folder)
@@ -128,8 +128,8 @@ def _watch(
                 killer.start()
         if engine is not None:
             rates += reader.read(events)
-        # Before that, connections are opened.
-        if engine is not None and rates:
+        # Before that, connections are opened; after it, dbdyno loads what it needs to judge.
+        if engine is not None and rates and engine.process.is_running():
             own.sample()
             engine.sample()
         time.sleep(SAMPLE_S if rates else 0.2)

@@ -101,8 +101,6 @@ def test_throughput_at_the_limit_has_no_verdict(results: Path) -> None:
     assert "stop R17" in refused.stderr + refused.stdout
     text = " reached load.max_rate, 100 transactions/s, at 4 connections of oltp_point_select"
     assert text in refused.stderr + refused.stdout
-    latency = comparing.run("--no-report", "--set", 'design.metrics=["p95"]')
-    assert "R17" not in latency.stderr + latency.stdout
     measured = json.loads((comparing.newest().path / "measured.json").read_text())
     throughputs = [trial["figures"]["throughput"] for trial in measured["trials"] if trial["figures"]]
     assert len(throughputs) >= 6

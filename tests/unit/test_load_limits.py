@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.simulated_trials import measured
 
 from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as swept
@@ -12,6 +13,7 @@ from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
+from dbdyno.judge.reached_limit import reached_limit
 from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.plan import trial_plan
 
@@ -123,3 +125,20 @@ def test_options_are_keys_of_the_load() -> None:
     assert limited.load.abort_if.latency_limits() == [(99.0, 0.5)]
     assert limited.load.abort_if.errors_per_1000 == 10.0
     assert "max_rate = 200.0" in source
+
+
+@pytest.mark.parametrize(
+    ("design", "rate_of_b", "found"),
+    [
+        ("blocks = 6", 99.9, [("b", "stop")]),
+        ('blocks = 6\nmetrics = ["p99", "throughput"]', 99.9, [("b", "warn")]),
+        ('blocks = 6\nmetrics = ["p99"]', 99.9, []),
+        ("blocks = 6", 97.0, []),
+    ],
+)
+def test_a_throughput_at_the_limit_is_not_that_of_the_variant(
+    tmp_path: Path, design: str, rate_of_b: float, found: list[tuple[str, str]]
+) -> None:
+    limited = experiment(tmp_path, "max_rate = 100", design)
+    trials = measured(limited, lambda trial: rate_of_b if trial.variant == "b" else 90.0)
+    assert [(one.subject, one.level) for one in reached_limit(trials, limited)] == found
