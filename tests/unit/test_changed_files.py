@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_run import Making, judged
 
-from dbdyno.commands.report import Format, report
+from dbdyno.cli.report import report
+from dbdyno.commands.choices import Format
 from dbdyno.problem import ExitCode
 from dbdyno.store import EXPLAINED, JUDGED, VERDICT, Run, StoreProblem, digests, files
 

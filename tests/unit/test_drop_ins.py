@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli import COMMANDS
 from dbdyno.drop_ins import DROP_INS, LINKS
 
 # What `import dbdyno.__main__` may load beyond a bare Python: names of packages. Each costs every start.
@@ -178,3 +179,11 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, no_engine_beside: str) -> 
     assert done.returncode == 2
     assert "no link could be created in" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in DROP_INS])
+def test_the_help_of_a_command_imports_nothing_slow(name: str) -> None:
+    code = f"import sys; import dbdyno.cli.{name}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    slow = {"altair", "numpy", "psycopg", "pydantic", "pymysql", "rich", "scipy", "sqlglot"}
+    assert not slow & {loaded.partition(".")[0] for loaded in done.stdout.split()}

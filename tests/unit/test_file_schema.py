@@ -14,7 +14,7 @@ import typer
 from tests.conftest import SCHEMA
 
 from dbdyno.cli import COMMANDS, app
-from dbdyno.commands.schema import Name, schema
+from dbdyno.cli.schema import Name, schema
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.file_schema import file_schema, schema_text

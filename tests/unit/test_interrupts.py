@@ -190,7 +190,7 @@ def test_a_command_that_is_interrupted_says_so() -> None:
     body = """
     import sys
     from dbdyno import cli
-    from dbdyno.commands import report
+    from dbdyno.cli import report
 
     def interrupted(path: str) -> None:
         send("SIGINT")

@@ -16,8 +16,8 @@ from benchmarks.truth.simulation import experiment as twin_experiment
 from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Arms, Making, make
 
-from dbdyno.commands.gating import Undecided
-from dbdyno.commands.report import Format, report
+from dbdyno.cli.report import report
+from dbdyno.commands.choices import Format, Undecided
 from dbdyno.experiment.model import Experiment, Load, Stop
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding

@@ -14,7 +14,7 @@ from tests.unit.stored_run import make
 from dbdyno import judge
 from dbdyno.cli import COMMANDS, app
 from dbdyno.commands import comparison_output
-from dbdyno.commands.report import Format
+from dbdyno.commands.choices import Format
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode
 

@@ -16,8 +16,8 @@ from tests.unit.pages import joined, page_of
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno import report
-from dbdyno.commands.report import Format
-from dbdyno.commands.report import report as show
+from dbdyno.cli.report import report as show
+from dbdyno.commands.choices import Format
 from dbdyno.judge import judge
 from dbdyno.report import formatting, tables
 from dbdyno.report.page import facts

@@ -16,9 +16,10 @@ from tests.unit.pages import joined, page_of
 from tests.unit.stored_run import verdict_of
 
 from dbdyno import report
+from dbdyno.cli.report import report as show
 from dbdyno.commands import comparison_output
-from dbdyno.commands.report import NOT_RENDERED, Format
-from dbdyno.commands.report import report as show
+from dbdyno.commands.choices import Format
+from dbdyno.commands.report import NOT_RENDERED
 from dbdyno.report import charts, rendering
 from dbdyno.report.chart import Chart
 from dbdyno.report.model import gather

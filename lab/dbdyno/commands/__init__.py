@@ -1,1 +1,3 @@
-"""The commands, one file each. They are imported only when called, and they alone print."""
+"""What the commands do, one file each; `dbdyno.cli` declares them. They are imported only when called, and
+they alone print.
+"""

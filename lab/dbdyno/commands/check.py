@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import NoReturn
 
 import typer
 
 from dbdyno import checks
-from dbdyno.commands.completion import Assignments, ExperimentFile, Profile
 from dbdyno.commands.interrupts import interruptible
-from dbdyno.commands.sharing import ShareMachine, only_measurement
+from dbdyno.commands.sharing import only_measurement
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.reading import read
 from dbdyno.finding import LEVELS, Finding
 from dbdyno.problem import ExitCode
 from dbdyno.run import progress
@@ -35,19 +33,11 @@ _HEADINGS = {
 }
 
 
-def check(
-    file: ExperimentFile,
-    profile: Profile = None,
-    assignments: Assignments = None,
-    results: Annotated[Path, typer.Option(help="Folder in which runs and loaded data are stored.")] = Path(
-        "results"
-    ),
-    share_machine: ShareMachine = False,
-) -> None:
-    """Validate an experiment on its servers, without running load."""
-    experiment = choose_pairing(assign_cpus(read(file, profile, assignments or [])))
+def check(file: Path, experiment: Experiment, results: Path, *, share: bool) -> NoReturn:
+    """Run the checks on an experiment, which `file` holds, and print what they find."""
+    experiment = choose_pairing(assign_cpus(experiment))
     require_cpus(experiment)
-    with only_measurement(f"check {file}", share=share_machine), interruptible("stopping the servers"):
+    with only_measurement(f"check {file}", share=share), interruptible("stopping the servers"):
         findings = preflight(experiment, results, Engine(), _print_progress)
     _print(experiment, findings)
     raise typer.Exit(ExitCode.NOT_COMPARABLE if checks.blocking_findings(findings) else ExitCode.DONE)

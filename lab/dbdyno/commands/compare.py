@@ -14,32 +14,24 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import NoReturn
 
 import typer
 from rich.console import Console
 
 from dbdyno import judge
 from dbdyno.commands import comparison_output
-from dbdyno.commands.completion import Assignments, ExperimentFile, Profile
+from dbdyno.commands.choices import Undecided
 from dbdyno.commands.console import SafeConsole
 from dbdyno.commands.formatting import print_problem
-from dbdyno.commands.gating import (
-    MaxLoss,
-    Undecided,
-    UndecidedAs,
-    exit_code,
-    parse_max_loss,
-    require_max_loss,
-)
+from dbdyno.commands.gating import exit_code, require_max_loss
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
-from dbdyno.commands.sharing import ShareMachine, only_measurement
+from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.watch import show_progress
 from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.judge.gate import require_gate
 from dbdyno.problem import ExitCode, Problem
@@ -59,36 +51,22 @@ from dbdyno.store.verdict import VerdictFile
 from dbdyno.store.workers import chosen_workers
 
 
-def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
-    file: ExperimentFile,
-    profile: Profile = None,
-    results: Annotated[Path, typer.Option(help="Folder in which runs are stored.")] = Path("results"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
-    ] = False,
-    blocks: Annotated[
-        str | None,
-        typer.Option(metavar="N|+N", help="Run exactly N blocks; +N with --resume: N more blocks."),
-    ] = None,
-    max_time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="With design.stop: begin no block that would end after this time: 30m, 2h."
-        ),
-    ] = None,
-    assignments: Assignments = None,
-    max_loss: MaxLoss = None,
-    undecided: UndecidedAs = None,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
-    share_machine: ShareMachine = False,
-) -> None:
-    """Compare the variants of an experiment; print the verdict."""
+def compare(
+    file: Path,
+    experiment: Experiment,
+    profile: str | None,
+    results: Path,
+    *,
+    resume: bool,
+    more_blocks: int | None,
+    max_time: str | None,
+    undecided: Undecided | None,
+    no_report: bool,
+    share: bool,
+) -> NoReturn:
+    """Compare the variants of an experiment, which `file` holds; with `resume`, continue its newest run."""
     console = SafeConsole(stderr=True, highlight=False)
-    count, more_blocks = _parse_blocks(blocks, resume=resume)
-    changes = [*(assignments or []), *([] if count is None else [f"design.blocks={count}"])]
-    if max_loss is not None:
-        changes.append(f"design.max_loss_percent={parse_max_loss(max_loss)}")
-    experiment = assign_cpus(read(file, profile, changes))
+    experiment = assign_cpus(experiment)
     if not resume:
         experiment = choose_pairing(experiment)
     require_cpus(experiment)
@@ -97,7 +75,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         require_gate(experiment)
     limits = _limits(experiment, more_blocks, max_time)
     engine = Engine()
-    with only_measurement(f"compare {file}", share=share_machine):
+    with only_measurement(f"compare {file}", share=share):
         # Before the folder of the run exists: an earlier run that cannot be read leaves no empty one.
         expected = None if resume else make_plan(experiment, find_earlier(results, experiment))
         run = _open(file, experiment, profile, results, resume=resume, engine=engine)
@@ -121,24 +99,6 @@ def _conclude(run: Run, experiment: Experiment, *, no_report: bool) -> VerdictFi
     else:
         comparison_output.write_report(run)
     return verdict
-
-
-def _parse_blocks(text: str | None, *, resume: bool) -> tuple[int | None, int | None]:
-    """The number of blocks that replaces the plan of the file, and the number to add to a run. Raises
-    Problem.
-    """
-    if text is None:
-        return None, None
-    number = text.removeprefix("+")
-    if not number.isdecimal() or int(number) == 0:
-        raise Problem(
-            f"--blocks {text}: this is not a number of blocks", "Write --blocks 8, or --resume --blocks +4"
-        )
-    if not text.startswith("+"):
-        return int(number), None
-    if not resume:
-        raise Problem(f"--blocks {text} adds blocks to a run", "Add --resume, or write the number without +")
-    return None, int(number)
 
 
 def _limits(experiment: Experiment, more_blocks: int | None, max_time: str | None) -> Limits:

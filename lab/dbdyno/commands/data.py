@@ -9,46 +9,18 @@ import getpass
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from dbdyno.commands.sharing import ShareMachine, only_measurement
+from dbdyno.commands.choices import Action
+from dbdyno.commands.sharing import only_measurement
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.marked_tables import Table, drop, marked_tables
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.servers.url import Target, parse_url
 
 
-class Action(StrEnum):
-    """What to do with the tables."""
-
-    LIST = "list"
-    DROP = "drop"
-
-
-def data(
-    action: Annotated[
-        Action, typer.Argument(metavar="list|drop", help="Show the tables, or drop them.", show_default=False)
-    ],
-    target: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            help="URL of the server, as in dbdyno run: mysql:// or postgresql://user@host:port/database.",
-            show_default=False,
-        ),
-    ],
-    yes: Annotated[bool, typer.Option("--yes", help="Drop the tables without asking.")] = False,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(help="File with the password. Without it: the variable DBDYNO_PASSWORD, else a prompt."),
-    ] = None,
-    share_machine: ShareMachine = False,
-) -> None:
-    """List or drop the tables that dbdyno has left on a server."""
+def data(action: Action, target: str, password_file: Path | None, *, yes: bool, share: bool) -> None:
+    """List the tables that dbdyno has left on a server, and drop them on request. Raises Problem."""
     where = parse_url(target)
     prompt = f"Password of {where.user} on {where.host}: "
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
@@ -62,7 +34,7 @@ def data(
         if action is Action.DROP:
             _confirm(tables, where, yes=yes)
             # A run that measures on this machine may use the tables.
-            with only_measurement("data drop", share=share_machine):
+            with only_measurement("data drop", share=share):
                 _drop(server, tables)
 
 

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from dbdyno.commands.choices import Undecided
 from dbdyno.experiment.stop import parse_percent
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.store.verdict import Gate
 
-
-class Undecided(StrEnum):
-    """What an undecided gate counts as."""
-
-    PASS = "pass"  # noqa: S105 — not a password.
-    FAIL = "fail"
-
-
-MaxLoss = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PERCENT",
-        help="Exit with 0 if no variant is worse by more than this, with 1 if one is, with 5 if undecided.",
-    ),
-]
-UndecidedAs = Annotated[
-    Undecided | None,
-    typer.Option(help="With --max-loss: exit with 0 or 1 instead of 5."),
-]
+if TYPE_CHECKING:
+    # Slow, and the options of a command need only the functions.
+    from dbdyno.store.verdict import Gate
 
 
 def parse_max_loss(text: str) -> float:

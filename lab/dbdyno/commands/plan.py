@@ -5,15 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from dbdyno.commands.completion import Assignments, ExperimentFile, Profile, stored_runs
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.reading import read
 from dbdyno.experiment.stop import parse_percent
 from dbdyno.judge import judge
 from dbdyno.problem import Problem
@@ -26,25 +21,11 @@ from dbdyno.run.warmup import describe_probe, has_trials, has_warmup_trials
 from dbdyno.store import Run
 
 
-def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
-    file: ExperimentFile,
-    profile: Profile = None,
-    results: Annotated[Path, typer.Option(help="Folder with earlier runs.")] = Path("results"),
-    assignments: Assignments = None,
-    noise: Annotated[
-        str | None, typer.Option(metavar="PERCENT", help="Standard deviation of a trial, such as 3%.")
-    ] = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="RUN",
-            help="Folder of a run whose times and scatter to expect.",
-            autocompletion=stored_runs,
-        ),
-    ] = None,
+def plan(
+    experiment: Experiment, profile: str | None, results: Path, noise: str | None, like: Path | None
 ) -> None:
-    """Show what a comparison will cost and how precise it will be."""
-    experiment = choose_pairing(assign_cpus(read(file, profile, assignments or [])))
+    """Print what an experiment will cost, and how precise it will be. Raises Problem."""
+    experiment = choose_pairing(assign_cpus(experiment))
     noise_percent = None if noise is None else parse_percent(noise)
     if noise is not None and (noise_percent is None or noise_percent >= 100.0):
         raise Problem(

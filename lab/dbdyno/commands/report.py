@@ -8,23 +8,14 @@ design.max_loss_percent in the experiment, the gate has the exit code, and its s
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from dbdyno import report as reporting
+from dbdyno.commands.choices import Format, Undecided
 from dbdyno.commands.comparison_output import warn_missing_charts
-from dbdyno.commands.completion import stored_runs
-from dbdyno.commands.gating import (
-    MaxLoss,
-    Undecided,
-    UndecidedAs,
-    exit_code,
-    parse_max_loss,
-    require_max_loss,
-)
+from dbdyno.commands.gating import exit_code, parse_max_loss, require_max_loss
 from dbdyno.judge import judge
 from dbdyno.judge.gate import gate, require_gate
 from dbdyno.problem import ExitCode
@@ -35,33 +26,10 @@ from dbdyno.store import Run
 NOT_RENDERED = 1
 
 
-class Format(StrEnum):
-    """The output formats."""
-
-    HTML = "html"
-    MD = "md"
-    PNG = "png"
-    SVG = "svg"
-    CSV = "csv"
-    JSON = "json"
-
-
 def report(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="Folder of the run.", metavar="RUN", show_default=False, autocompletion=stored_runs
-        ),
-    ],
-    format: Annotated[Format, typer.Option(help="Output format.")] = Format.HTML,  # noqa: A002 — the option's name
-    max_loss: MaxLoss = None,
-    undecided: UndecidedAs = None,
-    accept_changes: Annotated[
-        bool,
-        typer.Option("--accept-changes", help="Judge a run whose files were changed since it was measured."),
-    ] = False,
+    run: Path, output: Format, max_loss: str | None, undecided: Undecided | None, *, accept_changes: bool
 ) -> None:
-    """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG."""
+    """Render a stored run; with a gate, exit with its code. Raises Problem."""
     limit = None if max_loss is None else parse_max_loss(max_loss)
     stored = Run.open(run)
     if not accept_changes:
@@ -69,7 +37,7 @@ def report(
             "Restore the files from a copy; --accept-changes judges the run as it is and marks its report"
         )
     with stored.reading():
-        _report(stored, format, limit, undecided)
+        _report(stored, output, limit, undecided)
 
 
 def _report(stored: Run, output: Format, limit: float | None, undecided: Undecided | None) -> None:

@@ -11,19 +11,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn, get_args
+from typing import NoReturn
 
 import typer
 
 from dbdyno import judge
-from dbdyno.commands.completion import Profile, experiment_files, matching_files
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import interruptible
-from dbdyno.commands.sharing import ShareMachine, only_measurement
+from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as experiment_of
 from dbdyno.commands.sweep_table import header, row
-from dbdyno.experiment.model import OltpName
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.finding import Finding
@@ -42,100 +40,21 @@ from dbdyno.store import Run, StoredTrial
 _TRIAL_FAILED = "R04"
 
 
-def _workloads(incomplete: str) -> list[str]:
-    files = [*matching_files(incomplete, ".sql", ".lua"), *experiment_files(incomplete)]
-    return [*(name for name in get_args(OltpName) if name.startswith(incomplete)), *files]
-
-
-_What = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml",
-        help=(
-            f"{', '.join(get_args(OltpName))}, your own SQL in FILE.sql, or a sysbench script in "
-            "FILE.lua, each of which needs --target; or FILE.toml, an experiment with one variant."
-        ),
-        show_default=False,
-        autocompletion=_workloads,
-    ),
-]
-
-_Rate = Annotated[
-    str | None,
-    typer.Option(
-        help="Arrival rates to test, in transactions/s; give --connections one number, the maximum."
-    ),
-]
-_MaxRate = Annotated[
-    float | None, typer.Option(help="Most transactions/s, for a server that others use too.")
-]
-_AbortIf = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LIMITS",
-        help="End within a second when a limit is exceeded: p99=500ms,errors_per_1000=10.",
-    ),
-]
-
-
-def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
-    what: _What,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="URL of the server: mysql:// or postgresql://user@host:port/database, without a password.",
-        ),
-    ] = None,
-    connections: Annotated[str, typer.Option(help="Connection counts to test, in order.")] = "2,4,8,16",
-    rate: _Rate = None,
-    time: Annotated[str, typer.Option(help="Duration of each measurement.")] = "10s",
-    warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
-    max_rate: _MaxRate = None,
-    abort_if: _AbortIf = None,
-    tables: Annotated[int | None, typer.Option(help="Number of tables (default: 1).")] = None,
-    table_size: Annotated[int | None, typer.Option(help="Rows per table (default: 10000).")] = None,
-    workers: Annotated[
-        str, typer.Option(metavar="N|auto", help="Event loops (threads) of the load generator.")
-    ] = "auto",
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="OPTION=VALUE", help="Workload option, as in point_selects=5. Can be repeated."
-        ),
-    ] = None,
-    keep_data: Annotated[
-        bool, typer.Option("--keep-data", help="Do not drop the loaded tables at the end.")
-    ] = False,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(help="File with the password. Without it: the variable DBDYNO_PASSWORD, else a prompt."),
-    ] = None,
-    results: Annotated[Path, typer.Option(help="Folder in which runs are stored.")] = Path("results"),
-    profile: Profile = None,
-    share_machine: ShareMachine = False,
-) -> None:
-    """Benchmark one server at several loads; print a table."""
-    path = Path(what)
-    if target is None and (
-        path.suffix == ".toml" or (path.is_file() and path.suffix not in (".sql", ".lua"))
-    ):
-        _run_experiment(path, profile, assignments or [], results, share=share_machine)
-    options = SweepOptions(
-        what,
-        target or "",
-        connections=connections,
-        rate=rate,
-        time=time,
-        warmup=warmup,
-        max_rate=max_rate,
-        abort_if=abort_if,
-        tables=tables,
-        table_size=table_size,
-        workers=workers,
-        assignments=assignments or [],
-    )
-    _run_on_target(options, password_file, results, keep_data=keep_data, share=share_machine)
+def run(
+    options: SweepOptions,
+    password_file: Path | None,
+    results: Path,
+    profile: str | None,
+    *,
+    keep_data: bool,
+    share: bool,
+) -> NoReturn:
+    """Benchmark the server of the options, or run the experiment file that is named instead of a workload."""
+    path = Path(options.workload)
+    is_file = path.suffix == ".toml" or (path.is_file() and path.suffix not in (".sql", ".lua"))
+    if is_file and not options.target:
+        _run_experiment(path, profile, list(options.assignments), results, share=share)
+    _run_on_target(options, password_file, results, keep_data=keep_data, share=share)
 
 
 def _run_on_target(

@@ -1,19 +1,11 @@
-"""The option --share-machine of the commands that measure or start servers: they run one after the other."""
+"""The commands that measure or start servers run one after the other, unless --share-machine is given."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from typing import Annotated
-
-import typer
 
 from dbdyno.run import machine_lock
-
-ShareMachine = Annotated[
-    bool,
-    typer.Option("--share-machine", help="Do not wait for other dbdyno commands on this machine."),
-]
 
 
 def only_measurement(command: str, *, share: bool) -> AbstractContextManager[None]:

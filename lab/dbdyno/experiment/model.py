@@ -24,7 +24,8 @@ from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.load import Load
 from dbdyno.experiment.metrics import CAPACITY, NAME_PATTERN, metric_key, metric_name
-from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
+from dbdyno.experiment.oltp import Keys, OltpWorkload
+from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.point import Point
 from dbdyno.experiment.promise import Promise
 from dbdyno.experiment.script_workload import ScriptWorkload

@@ -8,21 +8,8 @@ from pydantic import Field, model_validator
 
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.workload import BaseWorkload
-
-OltpName = Literal[
-    "oltp_read_write",
-    "oltp_read_only",
-    "oltp_write_only",
-    "oltp_point_select",
-    "oltp_update_index",
-    "oltp_update_non_index",
-    "oltp_delete",
-    "oltp_insert",
-    "select_random_points",
-    "select_random_ranges",
-    "bulk_insert",
-]
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
 

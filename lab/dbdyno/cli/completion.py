@@ -92,24 +92,3 @@ def _tables(path: str) -> dict[str, object]:
         return tomllib.loads(Path(path).read_text()) if Path(path).is_file() else {}
     except (OSError, ValueError):
         return {}
-
-
-# Parameters of several commands.
-ExperimentFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE", help="Experiment file.", show_default=False, autocompletion=experiment_files
-    ),
-]
-Profile = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Apply the profile of this name in the experiment file.", autocompletion=profiles
-    ),
-]
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
-    ),
-]

@@ -1,6 +1,8 @@
 """The command line: the list of commands, and the messages and exit codes of failures.
 
-A command's module is imported only when the command is called, so that `dbdyno --help` stays fast.
+Each module of this package declares a command: its options and their help. It imports nothing slow. The
+command's function imports the module in `dbdyno.commands` that does the work, so `--help` stays fast, and so
+does the report of a mistake in an experiment file, which is read first.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Annotated
 import typer
 
 from dbdyno import __version__
-from dbdyno.commands.completion import words_to_complete
+from dbdyno.cli.completion import words_to_complete
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import was_interrupted
 from dbdyno.commands.resource_limits import exhausted_resource
@@ -26,7 +28,7 @@ from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.waiting import reported_by
 
-# Command -> its line in `dbdyno --help`. A command's module and function have the same name as the command.
+# Command -> its line in `dbdyno --help`. Its module in this package and its function have the same name.
 COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
     "run": "Benchmark one server at several loads; print a table.",
@@ -74,7 +76,7 @@ def app(called: Collection[str | None]) -> typer.Typer:
 
 
 def _command(name: str) -> Callable[..., None]:
-    function: Callable[..., None] = getattr(importlib.import_module(f"dbdyno.commands.{name}"), name)
+    function: Callable[..., None] = getattr(importlib.import_module(f"dbdyno.cli.{name}"), name)
 
     @functools.wraps(function)
     def call(*arguments: object, **options: object) -> None:
@@ -134,7 +136,7 @@ def _refuse_passwords(arguments: list[str]) -> None:
     for before, argument in zip(["", *arguments], arguments, strict=False):
         if argument not in suspicious or before == "--target" or argument.startswith("--target="):
             continue
-        from dbdyno.experiment.server import has_password  # noqa: PLC0415 — slow, and rarely needed.
+        from dbdyno.experiment.server import has_password
 
         if any(has_password(url) for url in _URL.findall(argument)):
             raise Problem(

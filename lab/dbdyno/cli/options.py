@@ -1,0 +1,55 @@
+"""Options and arguments of several commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dbdyno.cli.completion import experiment_files, profiles, stored_runs
+from dbdyno.commands.choices import Undecided
+
+ExperimentFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="Experiment file.", show_default=False, autocompletion=experiment_files
+    ),
+]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Apply the profile of this name in the experiment file.", autocompletion=profiles
+    ),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
+    ),
+]
+Results = Annotated[Path, typer.Option(help="Folder in which runs are stored.")]
+RESULTS = Path("results")
+StoredRun = Annotated[
+    Path,
+    typer.Argument(help="Folder of the run.", metavar="RUN", show_default=False, autocompletion=stored_runs),
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(help="File with the password. Without it: the variable DBDYNO_PASSWORD, else a prompt."),
+]
+ShareMachine = Annotated[
+    bool,
+    typer.Option("--share-machine", help="Do not wait for other dbdyno commands on this machine."),
+]
+MaxLoss = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PERCENT",
+        help="Exit with 0 if no variant is worse by more than this, with 1 if one is, with 5 if undecided.",
+    ),
+]
+UndecidedAs = Annotated[
+    Undecided | None,
+    typer.Option(help="With --max-loss: exit with 0 or 1 instead of 5."),
+]

@@ -1,0 +1,30 @@
+"""The words that options accept. This module imports nothing slow, because `--help` needs it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Format(StrEnum):
+    """The output formats of `dbdyno report`."""
+
+    HTML = "html"
+    MD = "md"
+    PNG = "png"
+    SVG = "svg"
+    CSV = "csv"
+    JSON = "json"
+
+
+class Undecided(StrEnum):
+    """What an undecided gate counts as."""
+
+    PASS = "pass"  # noqa: S105 — not a password.
+    FAIL = "fail"
+
+
+class Action(StrEnum):
+    """What `dbdyno data` does with the tables."""
+
+    LIST = "list"
+    DROP = "drop"
