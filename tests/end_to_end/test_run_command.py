@@ -21,6 +21,7 @@ from tests.end_to_end.comparing import environment, refused
 from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.report import tables
 from dbdyno.run import pilot
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
@@ -210,6 +211,14 @@ def test_what_is_printed_is_what_is_stored(running: Running) -> None:
     source = (run.path / "experiment.toml").read_text()
     assert "connections = [1, 3]" in source
     assert 'order = "given"' in source
+    # Its report has the same numbers; the table of Markdown has fewer digits.
+    shown = tables.as_markdown(run)
+    for printed in rows(answer.stdout):
+        (line,) = (one for one in shown.splitlines() if one.startswith(f"| target | {printed['thc']:g} con"))
+        cells = [float(cell.replace(",", "")) for cell in line.strip("|").split("|")[2:]]
+        assert cells[0] == pytest.approx(printed["tps"], abs=0.5)
+        assert cells[1] == pytest.approx(printed["avg"], abs=0.005)
+        assert cells[3] == pytest.approx(printed["p95"], abs=0.005)
 
 
 def test_the_password_is_nowhere(running: Running, tmp_path: Path) -> None:

@@ -237,6 +237,26 @@ def test_markdown(tmp_path: Path) -> None:
     assert "\n- server b\\|\\*: " in text
 
 
+def test_a_run_of_one_variant_has_a_table_of_its_loads(tmp_path: Path) -> None:
+    failing = Making(
+        blocks=1,
+        names=("a",),
+        speed=Arms(a=lambda t: 20 * (t.point.connections // 10)),
+        failed=lambda t: "server went away" if t.point.connections == 40 else None,
+        failed_by="server",
+    )
+    run = judged(tmp_path, failing)
+    lines = [line for line in tables.as_markdown(run).splitlines() if line.startswith("| a |")]
+    assert [line.split(" | ")[1:3] for line in lines] == [
+        ["10 connections", "200.0"],
+        ["20 connections", "400.0"],
+        ["40 connections (server went away)", "0"],
+    ]
+    assert lines[0].endswith("| 0 |")
+    html = joined(page_of(run).text)
+    assert "oltp_read_write, every variant at every load" in html
+
+
 def test_csv_has_a_line_per_trial_and_no_number_without_a_result(tmp_path: Path) -> None:
     run = judged(tmp_path, Making(absent=lambda t: t.index == 3))
     rows = list(csv.DictReader(io.StringIO(tables.as_csv(run))))

@@ -321,7 +321,7 @@ def test_the_table_of_the_command_counts_failures_as_0(
     lines = shown(FAILED.write(tmp_path), capsys)
     cells = {tuple(line.split()[:2]): line.split() for line in lines if line.strip().startswith(("a ", "b "))}
     assert cells["b", "20"][2:4] == ["900.0", "10.00"]
-    assert cells["b", "40"][2:4] == ["0.0", formatting.MISSING]
+    assert cells["b", "40"][2:4] == ["0", formatting.MISSING]
     # Hyphens as minus signs: a script reads them.
     assert cells["b", "20"][4:] == ["≤", "-30.0", "%", "≤", "-8.0", "slower"]
 

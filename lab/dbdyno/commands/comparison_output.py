@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from statistics import median
 
 from rich import box
 from rich.console import Console
@@ -22,10 +21,11 @@ from dbdyno.finding import Finding
 from dbdyno.judge.wording import join_words
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
+from dbdyno.report.load_table import median_text
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
 from dbdyno.store import Run
-from dbdyno.store.measured import MeasuredFile, MeasuredTrial
+from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import Effect, VerdictFile
 
 # Maximum number of significant cost changes printed per comparison.
@@ -188,7 +188,8 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
         of_variant = [trial for trial in trials if trial.variant == variant.name]
         for point in experiment.load.points():
             at = point.as_dict()
-            medians = _medians([trial for trial in of_variant if trial.at == at], metric)
+            of_point = [trial for trial in of_variant if trial.at == at]
+            medians = [median_text(of_point, figure) for figure in ("throughput", metric)]
             entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
             effect = _effect(entry, entry, verdict) if entry else ("baseline", "", "")
             table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *medians, *effect)
@@ -201,21 +202,6 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
         elif not comparison and capacity_a:
             table.add_row(Text(variant.name), title, capacity_a, "", "baseline", "", "")
     return table
-
-
-def _medians(trials: list[MeasuredTrial], metric: str) -> tuple[str, str]:
-    """Throughput and a percentile of latency: each the median over the blocks, or a dash without results.
-
-    A trial in which the server failed counts as throughput 0.
-    """
-    figures = [trial.figures for trial in trials if trial.figures]
-    rates = [trial.value("throughput") for trial in trials if trial.is_result]
-    throughput = f"{median(rates):,.1f}" if rates else formatting.MISSING
-    if not figures:
-        return throughput, formatting.MISSING
-    percentile_ms = median(figure.metric(metric) for figure in figures) / 1000
-    more = "> " if any(metric in figure.censored for figure in figures) else ""
-    return throughput, f"{more}{percentile_ms:,.2f}"
 
 
 def _effect(entry: Effect, default: Effect, judged: VerdictFile) -> tuple[str, str, str]:

@@ -17,6 +17,7 @@ from dbdyno.experiment.slices import describe_slices
 from dbdyno.finding import FreeForm
 from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
+from dbdyno.report.load_table import COLUMNS, load_rows
 from dbdyno.report.model import Report
 from dbdyno.report.rendering import RenderedCharts, inline_svg
 
@@ -33,7 +34,7 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts) -> s
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(formatting=formatting)
+    environment.globals.update(formatting=formatting, load_rows=load_rows, load_columns=COLUMNS)
     style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     return environment.get_template("report.html.j2").render(
         report=report,

@@ -9,6 +9,8 @@ from dataclasses import asdict
 
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.report import formatting
+from dbdyno.report.load_table import COLUMNS as COLUMNS_OF_LOADS
+from dbdyno.report.load_table import load_rows
 from dbdyno.report.model import Report, gather, value
 from dbdyno.report.page import design_rows
 from dbdyno.store import Run
@@ -82,6 +84,8 @@ def as_markdown(run: Run) -> str:
         lines += _second_lines(report, comparison)
     if report.has_tied_latency:
         lines += [_escaped(formatting.TIED), ""]
+    for workload in report.workloads:
+        lines += _loads(report, workload)
     reasons = [
         f"- {_escaped(change.sentence)}"
         for comparison in report.verdict.comparisons
@@ -125,6 +129,23 @@ def _comparison(report: Report, comparison: Comparison) -> list[str]:
             _escaped(formatting.order_effect(comparison, report.verdict.baseline)),
         ]
     return lines
+
+
+def _loads(report: Report, workload: str) -> list[str]:
+    rows = list(load_rows(report, workload))
+    if not rows:
+        return []
+    blocks = ", medians of the blocks" if report.experiment.design.blocks > 1 else ""
+    lines = [
+        f"{_escaped(workload)}, every variant at every load{blocks}:",
+        "",
+        f"| variant | load | {' | '.join(COLUMNS_OF_LOADS)} |",
+        f"|---|---|{'---:|' * len(COLUMNS_OF_LOADS)}",
+    ]
+    for row in rows:
+        note = f" ({_escaped(row.failure)})" if row.failure else ""
+        lines.append(f"| {_escaped(row.variant)} | {row.load}{note} | {' | '.join(row.cells)} |")
+    return [*lines, ""]
 
 
 def _metrics(report: Report, comparison: Comparison) -> list[str]:
