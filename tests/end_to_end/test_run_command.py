@@ -211,6 +211,10 @@ def test_what_is_printed_is_what_is_stored(running: Running) -> None:
     source = (run.path / "experiment.toml").read_text()
     assert "connections = [1, 3]" in source
     assert 'order = "given"' in source
+    again = subprocess.run(
+        [sys.executable, "-m", "dbdyno", "show", str(run.path)], capture_output=True, text=True, check=True
+    )
+    assert again.stdout.splitlines()[:3] == answer.stdout.splitlines()
     # Its report has the same numbers; the table of Markdown has fewer digits.
     shown = tables.as_markdown(run)
     for printed in rows(answer.stdout):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.conftest import variant
 
+from dbdyno.cli.clean import clean
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Server
@@ -146,6 +147,26 @@ def test_the_cache_is_bounded_and_spares_what_is_in_use(place: Workspace) -> Non
     used.close()
     obtain(place, Loader(), experiment(seed=200)).close()
     assert used.key not in {path.name for path in place.snapshots.iterdir()}
+
+
+def test_clean_shows_the_cache_and_removes_what_is_not_used(
+    place: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = place.base.parent
+    first, second, used = (obtain(place, Loader(), experiment(seed=seed)) for seed in range(3))
+    clean(results=results)
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in lines} == {first.key, second.key, used.key}
+    assert all(line.endswith("mariadb, 1 table of 5,000 rows") for line in lines)
+    first.close()
+    second.close()
+    clean(results=results, keep=0)
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split()[1] for line in lines[:2]} == {first.key, second.key}
+    assert all(line.startswith("removed ") for line in lines[:2])
+    assert lines[2].startswith(used.key)
+    assert [path.name for path in place.snapshots.iterdir() if path.is_dir()] == [used.key]
+    used.close()
 
 
 def test_too_little_space_is_told_before_loading(place: Workspace) -> None:

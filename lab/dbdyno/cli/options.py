@@ -30,9 +30,19 @@ Assignments = Annotated[
 ]
 Results = Annotated[Path, typer.Option(help="Folder in which runs are stored.")]
 RESULTS = Path("results")
-StoredRun = Annotated[
-    Path,
-    typer.Argument(help="Folder of the run.", metavar="RUN", show_default=False, autocompletion=stored_runs),
+AnyRun = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Folder or number of the run, or the name of an experiment for its newest run (default: the "
+        "newest run).",
+        metavar="RUN",
+        show_default=False,
+        autocompletion=stored_runs,
+    ),
+]
+AcceptChanges = Annotated[
+    bool,
+    typer.Option("--accept-changes", help="Judge a run whose files were changed since it was measured."),
 ]
 PasswordFile = Annotated[
     Path | None,

@@ -6,21 +6,19 @@ from typing import Annotated
 
 import typer
 
-from dbdyno.cli.options import MaxLoss, StoredRun, UndecidedAs
+from dbdyno.cli.options import RESULTS, AcceptChanges, AnyRun, MaxLoss, Results, UndecidedAs
 from dbdyno.commands.choices import Format
 
 
-def report(
-    run: StoredRun,
+def report(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    run: AnyRun = None,
     format: Annotated[Format, typer.Option(help="Output format.")] = Format.HTML,  # noqa: A002 — the option's name
     max_loss: MaxLoss = None,
     undecided: UndecidedAs = None,
-    accept_changes: Annotated[
-        bool,
-        typer.Option("--accept-changes", help="Judge a run whose files were changed since it was measured."),
-    ] = False,
+    accept_changes: AcceptChanges = False,
+    results: Results = RESULTS,
 ) -> None:
     """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG."""
     from dbdyno.commands.report import report as work
 
-    work(run, format, max_loss, undecided, accept_changes=accept_changes)
+    work(run, results, format, max_loss, undecided, accept_changes=accept_changes)

@@ -16,6 +16,13 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class ListFormat(StrEnum):
+    """The output formats of `dbdyno list`."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 class Undecided(StrEnum):
     """What an undecided gate counts as."""
 

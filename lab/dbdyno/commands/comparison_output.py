@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno import report
-from dbdyno.commands.console import SafeConsole
+from dbdyno.commands.console import result_console
 from dbdyno.commands.plan import design_text
 from dbdyno.commands.resource_limits import exhausted_resource
 from dbdyno.experiment.differences import describe_differences
@@ -38,8 +38,6 @@ _STATES = {
     "reset": "tables loaded again",
     "preserve": "data not restored",
 }
-# Columns of the output if it is not a terminal: wide enough for the table.
-WIDTH = 160
 
 
 def describe(
@@ -87,18 +85,10 @@ def show(run: Run, experiment: Experiment) -> None:
     judged = run.judge_files()
     assert judged is not None, "the caller has judged the run"
     verdict, measured, explained = judged
-    console = SafeConsole(highlight=False)
-    if not console.is_terminal:
-        console = SafeConsole(highlight=False, width=WIDTH)
+    console = result_console()
     for workload in experiment.workloads:
         console.print(_table(measured, experiment, verdict, workload.title))
-    # The report has the other notes.
-    shown = [one for one in verdict.checks if one.level != "note" or one.evidence.get("what") == "unchecked"]
-    for finding in shown:
-        _print_finding(console, finding)
-    notes = len(verdict.checks) - len(shown)
-    if notes:
-        console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
+    show_findings(verdict)
     for comparison in explained.comparisons:
         changed = [one.sentence for one in comparison.measures if one.significant]
         for sentence in changed[:MAX_REASONS]:
@@ -114,6 +104,23 @@ def show(run: Run, experiment: Experiment) -> None:
     for _, entry in verdict.sentences:
         for sentence in formatting.further_sentences(entry):
             print(sentence)
+    show_verdict(verdict)
+
+
+def show_findings(verdict: VerdictFile) -> None:
+    """Print the stops and warnings of a judged run, and the number of notes, on standard output."""
+    console = result_console()
+    # The report has the other notes.
+    shown = [one for one in verdict.checks if one.level != "note" or one.evidence.get("what") == "unchecked"]
+    for finding in shown:
+        _print_finding(console, finding)
+    notes = len(verdict.checks) - len(shown)
+    if notes:
+        console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
+
+
+def show_verdict(verdict: VerdictFile) -> None:
+    """Print the verdict sentences of a judged run on standard output."""
     for one, _ in verdict.sentences:
         print(one.sentence)
     # Flush before the report is written, whose charts may fail.

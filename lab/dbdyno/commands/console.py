@@ -11,6 +11,9 @@ from rich.segment import Segment
 
 from dbdyno.commands.terminal import SafeText, visible
 
+# Columns of a table if standard output is not a terminal.
+WIDTH = 160
+
 
 class _RawStream:
     """A `SafeText` for rich, whose sequences must reach the terminal."""
@@ -42,3 +45,9 @@ class SafeConsole(Console):
                 yield segment
             else:
                 yield Segment(visible(segment.text), segment.style)
+
+
+def result_console() -> Console:
+    """A console on standard output, wide enough for a table if that is not a terminal."""
+    console = SafeConsole(highlight=False)
+    return console if console.is_terminal else SafeConsole(highlight=False, width=WIDTH)

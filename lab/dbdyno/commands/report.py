@@ -16,7 +16,7 @@ from dbdyno import report as reporting
 from dbdyno.commands.choices import Format, Undecided
 from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.commands.gating import exit_code, parse_max_loss, require_max_loss
-from dbdyno.judge import judge
+from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.judge.gate import gate, require_gate
 from dbdyno.problem import ExitCode
 from dbdyno.report import tables
@@ -27,15 +27,17 @@ NOT_RENDERED = 1
 
 
 def report(
-    run: Path, output: Format, max_loss: str | None, undecided: Undecided | None, *, accept_changes: bool
+    run: Path | None,
+    results: Path,
+    output: Format,
+    max_loss: str | None,
+    undecided: Undecided | None,
+    *,
+    accept_changes: bool,
 ) -> None:
     """Render a stored run; with a gate, exit with its code. Raises Problem."""
     limit = None if max_loss is None else parse_max_loss(max_loss)
-    stored = Run.open(run)
-    if not accept_changes:
-        stored.require_unchanged(
-            "Restore the files from a copy; --accept-changes judges the run as it is and marks its report"
-        )
+    stored = open_run(results, run, accept_changes=accept_changes)
     with stored.reading():
         _report(stored, output, limit, undecided)
 
@@ -46,22 +48,12 @@ def _report(stored: Run, output: Format, limit: float | None, undecided: Undecid
     require_max_loss(undecided, max_loss_percent)
     if max_loss_percent is not None:
         require_gate(experiment)
-    if _needs_judge(stored):
-        judge(stored)
+    judge_if_needed(stored)
     _render(stored, output, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
     # The document on standard output must be whole before the gate's sentences.
     sys.stdout.flush()
     if max_loss_percent is not None:
         raise typer.Exit(_gate(stored, max_loss_percent, undecided))
-
-
-def _needs_judge(stored: Run) -> bool:
-    """Whether the run has no verdict of this version, or one about other files."""
-    judged = stored.judge_files()
-    if judged is None:
-        return True
-    was_changed = any(finding.code == "R16" for finding in judged[0].checks)
-    return was_changed or bool(stored.changed_files())
 
 
 def _render(stored: Run, output: Format, not_rendered: int) -> None:

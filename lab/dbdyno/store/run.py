@@ -231,6 +231,11 @@ class Run:
         stored = [StoredTrial(path.parent) for path in (self.path / "trials").glob("*/trial.json")]
         return sorted(stored, key=lambda trial: trial.index)
 
+    def trials_begun(self) -> int:
+        """Number of trials that have begun. Raises StoreProblem."""
+        with files.store_errors(self.path / "trials"):
+            return sum(1 for _ in (self.path / "trials").iterdir())
+
     def begin(self, trial: Trial, plan: Mapping[str, Any]) -> TrialWriter:
         """Begin a trial's folder; files of an earlier attempt move into a subfolder. Raises StoreProblem."""
         if self._begun is None:

@@ -31,6 +31,7 @@ from dbdyno.servers.kinds.docker import DockerServer, describe_software
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import Server
+from dbdyno.servers.snapshots.cleaning import remove_unused
 from dbdyno.servers.snapshots.copying import METHOD, sync_tree, tree_bytes
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Lock, Workspace
@@ -128,7 +129,7 @@ class Snapshots:
             os.utime(directory / "snapshot.json")
         except FileNotFoundError:
             return None
-        self._remove_old()
+        remove_unused(self._workspace.snapshots, SNAPSHOTS_MAX)
         return Snapshot(
             key, directory / "data", manifest["bytes"], manifest["made_of"], manifest["method"], lock
         )
@@ -162,22 +163,6 @@ class Snapshots:
                 unfinished.rename(self._workspace.snapshots / key)
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
-
-    def _remove_old(self) -> None:
-        """Remove all snapshots except those most recently used and those in use. Also remove the remains of
-        interrupted builds.
-        """
-        manifests = list(self._workspace.snapshots.glob("*/snapshot.json"))
-        complete = [path for path in manifests if path.parent.suffix != ".unfinished"]
-        complete.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        old = [path.parent for path in complete[SNAPSHOTS_MAX:]]
-        for directory in [*old, *self._workspace.snapshots.glob("*.unfinished")]:
-            lock = Lock(self._workspace.snapshots / f"{directory.stem}.lock")
-            if lock.acquire(wait=False):
-                shutil.rmtree(directory, ignore_errors=True)
-                if directory.suffix != ".unfinished":
-                    lock.path.unlink(missing_ok=True)
-            lock.release()
 
 
 # The kinds of servers that can create snapshots.

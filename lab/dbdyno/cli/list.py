@@ -1,0 +1,28 @@
+"""The command line of `dbdyno list`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dbdyno.cli.options import RESULTS, Results
+from dbdyno.commands.choices import ListFormat
+
+SHOWN = 20
+
+
+def list(  # noqa: A001 — the command's name
+    experiment: Annotated[
+        str | None,
+        typer.Argument(metavar="EXPERIMENT", help="Only the runs of this experiment.", show_default=False),
+    ] = None,
+    results: Results = RESULTS,
+    limit: Annotated[int, typer.Option(help="Show at most this many runs, the newest.", min=1)] = SHOWN,
+    everything: Annotated[bool, typer.Option("--all", help="Show all runs.")] = False,
+    format: Annotated[ListFormat, typer.Option(help="Output format.")] = ListFormat.TEXT,  # noqa: A002 — the option's name
+) -> None:
+    """List stored runs with their verdicts, the newest first."""
+    from dbdyno.commands.list import list as work
+
+    work(results, experiment, None if everything else limit, format)

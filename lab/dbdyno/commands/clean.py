@@ -1,0 +1,42 @@
+"""`dbdyno clean`: the loaded data that runs keep for the next run (snapshots), and how large they are."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from dbdyno.experiment.durations import format_duration
+from dbdyno.problem import Problem
+from dbdyno.servers.snapshots.cleaning import CachedSnapshot, cached_snapshots, remove_unused
+from dbdyno.servers.workspace import Workspace
+
+
+def clean(results: Path, keep: int | None) -> None:
+    """Print the snapshots in the cache; with `keep`, remove all but so many. Raises Problem."""
+    if not results.is_dir():
+        raise Problem(f"there is no folder {results}", "Choose a folder with --results DIR")
+    with closing(Workspace.open(results)) as workspace:
+        if keep is not None:
+            removed = remove_unused(workspace.snapshots, keep)
+            for one in removed:
+                print(f"removed {_line(one)}")
+            print(f"{_size(removed)} removed from {workspace.snapshots}", file=sys.stderr)
+        left = cached_snapshots(workspace.snapshots)
+        for one in left:
+            print(_line(one))
+        fix = "" if keep is not None or not left else "; dbdyno clean --keep 2 removes all but the last two"
+        in_use = " (in use)" if keep is not None and len(left) > keep else ""
+        print(f"{_size(left)} left in {workspace.snapshots}{in_use}{fix}", file=sys.stderr)
+
+
+def _line(one: CachedSnapshot) -> str:
+    age = format_duration(max(0.0, time.time() - one.last_used))
+    return f"{one.key}  {one.bytes / 2**20:>10,.1f} MiB  used {age} ago  {one.describe()}"
+
+
+def _size(snapshots: Sequence[CachedSnapshot]) -> str:
+    count = f"{len(snapshots)} snapshot{'' if len(snapshots) == 1 else 's'}"
+    return f"{count} of loaded data, {sum(one.bytes for one in snapshots) / 2**20:,.1f} MiB,"

@@ -1,0 +1,31 @@
+"""Opens the stored run that a command names, and judges it if its verdict is missing or of other files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dbdyno.store import Run
+from dbdyno.store.listing import find_run
+
+
+def open_run(results: Path, name: Path | None, *, accept_changes: bool) -> Run:
+    """The run with this name (see `find_run`). Raises StoreProblem, also if a file was changed since it was
+    measured, unless the changes are accepted.
+    """
+    run = find_run(results, name)
+    if not accept_changes:
+        run.require_unchanged(
+            "Restore the files from a copy; --accept-changes judges the run as it is and marks its report"
+        )
+    return run
+
+
+def judge_if_needed(run: Run) -> None:
+    """Judge the run if it has no verdict of this version, or one about other files. Raises StoreProblem."""
+    judged = run.judge_files()
+    was_changed = judged is not None and any(finding.code == "R16" for finding in judged[0].checks)
+    if judged is None or was_changed or run.changed_files():
+        # scipy takes a second to import.
+        from dbdyno.judge import judge  # noqa: PLC0415
+
+        judge(run)

@@ -1,0 +1,80 @@
+"""Lists the snapshots in the cache, and removes those that were not used for the longest time."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.servers.workspace import Lock
+
+
+@dataclass(frozen=True)
+class CachedSnapshot:
+    """A complete snapshot in the cache."""
+
+    directory: Path
+    bytes: int
+    # Seconds since the epoch.
+    last_used: float
+    # The inputs of the key; see `cache`.
+    inputs: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Its name in the cache."""
+        return self.directory.name
+
+    def describe(self) -> str:
+        """What it holds, such as "mariadb, 10 tables of 20,000 rows"."""
+        data = self.inputs.get("data", {})
+        tables = data.get("tables")
+        if isinstance(tables, int):
+            text = f"{tables} table{'' if tables == 1 else 's'} of {data.get('table_size', 0):,} rows"
+        elif isinstance(tables, list):
+            text = ", ".join(f"{one['name']} ({one['rows']:,} rows)" for one in tables) or "no generated rows"
+        else:
+            text = "data of a script"
+        return f"{self.inputs.get('product', 'server')}, {text}"
+
+
+def cached_snapshots(snapshots: Path) -> list[CachedSnapshot]:
+    """The complete snapshots in the cache's folder, the last used first."""
+    found = []
+    for manifest in snapshots.glob("*/snapshot.json"):
+        if manifest.parent.suffix == ".unfinished":
+            continue
+        try:
+            content, used = json.loads(manifest.read_text()), manifest.stat().st_mtime
+        except FileNotFoundError:
+            # Another process has just removed it.
+            continue
+        found.append(CachedSnapshot(manifest.parent, content["bytes"], used, content["made_of"]))
+    return sorted(found, key=lambda one: one.last_used, reverse=True)
+
+
+def remove_unused(snapshots: Path, keep: int) -> list[CachedSnapshot]:
+    """Remove all snapshots except the `keep` that were used last and those in use, and the remains of
+    interrupted builds. Returns the removed snapshots.
+    """
+    removed = [one for one in cached_snapshots(snapshots)[keep:] if _remove(snapshots, one.directory)]
+    for unfinished in snapshots.glob("*.unfinished"):
+        _remove(snapshots, unfinished)
+    return removed
+
+
+def _remove(snapshots: Path, directory: Path) -> bool:
+    """Remove a directory of the cache unless another process uses it; whether it was removed."""
+    lock = Lock(snapshots / f"{directory.stem}.lock")
+    try:
+        if not lock.acquire(wait=False):
+            return False
+        shutil.rmtree(directory, ignore_errors=True)
+        if directory.suffix != ".unfinished":
+            lock.path.unlink(missing_ok=True)
+        return True
+    finally:
+        lock.release()

@@ -1,0 +1,70 @@
+"""Finds stored runs: all of them, the newest first, or the one that a user names."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from dbdyno.store import files
+from dbdyno.store.files import StoreProblem
+from dbdyno.store.run import Run, run_order
+
+# How users name a run instead of its folder: the number at the end of the folder's name.
+_NUMBER = re.compile(r"r?0*(\d{1,9})")
+
+
+def list_runs(results: Path, experiment: str | None = None) -> list[Path]:
+    """The folders of all runs below `results`, or of those of one experiment, the newest first."""
+    folders = [results / experiment] if experiment else list(_folders(results))
+    paths = [path for folder in folders for path in _folders(folder)]
+    # A folder becomes a run when its experiment.json is written; asking for 10,000 files would take a second.
+    return sorted(paths, key=run_order, reverse=True)
+
+
+def find_run(results: Path, name: Path | None) -> Run:
+    """The run in this folder, or with this number, or the newest run of the experiment with this name, or the
+    newest of all runs if there is no name. Raises StoreProblem.
+    """
+    if name is not None and (len(name.parts) > 1 or name.is_dir()):
+        return Run.open(name)
+    found = list_runs(results)
+    if name is not None and (number := _NUMBER.fullmatch(name.name)):
+        found = [path for path in found if run_order(path)[0] == int(number[1])]
+    elif name is not None:
+        found = [path for path in found if path.parent.name == name.name]
+    for path in found:
+        if (path / "experiment.json").is_file():
+            return Run.open(path)
+    wanted = "" if name is None else f" {name}"
+    raise StoreProblem(
+        f"there is no run{wanted} below {results}",
+        "Name a run by its folder, its number or its experiment (dbdyno list shows all), or choose another "
+        "folder with --results",
+    )
+
+
+def is_running(run: Run) -> bool:
+    """Whether a dbdyno writes to the run."""
+    with files.store_errors(run.path):
+        descriptor = os.open(run.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _folders(path: Path) -> Iterator[Path]:
+    """The folders in a folder, without hidden ones; none if it does not exist. Raises StoreProblem."""
+    with files.store_errors(path):
+        try:
+            with os.scandir(path) as entries:
+                names = [one.name for one in entries if one.is_dir() and not one.name.startswith(".")]
+        except (FileNotFoundError, NotADirectoryError):
+            return
+    yield from (path / name for name in names)

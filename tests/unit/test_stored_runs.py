@@ -1,0 +1,107 @@
+"""`dbdyno list` and `dbdyno show`, and how users name a stored run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.stored_run import Making, make
+
+from dbdyno.cli.list import list as list_command
+from dbdyno.cli.show import show
+from dbdyno.commands.choices import ListFormat
+from dbdyno.judge import judge
+from dbdyno.problem import Problem
+from dbdyno.store import VERDICT, Run, StoreProblem
+from dbdyno.store.listing import find_run
+
+SMALL = Making(blocks=6, connections=(10,))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Three runs: one judged, one not, and one whose verdict is damaged."""
+    for number in (1, 2, 3):
+        run = make(tmp_path, SMALL)
+        run.release()
+        if number != 2:
+            judge(run)
+        if number == 3:
+            (run.path / VERDICT).write_text("{")
+    return tmp_path
+
+
+def listed(results: Path, capsys: pytest.CaptureFixture[str], **options: Any) -> list[dict[str, Any]]:
+    list_command(results=results, format=ListFormat.JSON, **options)
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_runs_are_listed_with_their_results(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damaged, unjudged, judged = listed(results, capsys)
+    assert [one["number"] for one in (damaged, unjudged, judged)] == [3, 2, 1]
+    assert (damaged["state"], unjudged["state"], judged["state"]) == ("unreadable", "not-judged", "judged")
+    assert "is not valid JSON" in str(damaged["text"])
+    assert (judged["trials"], judged["planned"]) == (12, 12)
+    assert str(judged["began"]).startswith("20")
+    verdict = json.loads((Path(str(judged["path"])) / VERDICT).read_text())
+    (result,) = judged["results"]
+    curve = verdict["comparisons"][0]["curve"]
+    keys = ("verdict", "effect_percent", "interval_percent", "sentence")
+    assert {key: result[key] for key in keys} == {key: curve[key] for key in keys}
+    list_command(results=results)
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("1 "))
+    assert f"12/12   b: {curve['verdict']} " in line
+
+
+def test_the_newest_are_listed_and_the_others_counted(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    list_command(results=results, limit=1, format=ListFormat.JSON)
+    printed = capsys.readouterr()
+    assert [one["number"] for one in json.loads(printed.out)] == [3]
+    assert printed.err == "2 older runs are not shown (--all shows them)\n"
+    assert len(listed(results, capsys, everything=True)) == 3
+
+
+def test_a_run_that_another_dbdyno_writes_is_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make(tmp_path, SMALL)
+    assert [one["state"] for one in listed(tmp_path, capsys)] == ["running"]
+    run.release()
+    assert [one["state"] for one in listed(tmp_path, capsys)] == ["not-judged"]
+
+
+def test_no_runs_are_an_error(tmp_path: Path, results: Path) -> None:
+    with pytest.raises(Problem, match=r"there is no run below .*nowhere"):
+        list_command(results=tmp_path / "nowhere")
+    with pytest.raises(Problem, match="there is no run of other below"):
+        list_command("other", results=results)
+
+
+def test_a_run_has_a_folder_a_number_and_an_experiment(results: Path) -> None:
+    (name,) = [path.name for path in results.iterdir()]
+    newest = find_run(results, None)
+    assert newest.path.name.endswith("-r0003")
+    for other in (Path("3"), Path("r0003"), Path(name), newest.path):
+        assert find_run(results, other).path == newest.path
+    assert find_run(results, Path("1")).path.name.endswith("-r0001")
+    with pytest.raises(StoreProblem, match="there is no run 4 below"):
+        find_run(results, Path("4"))
+    with pytest.raises(StoreProblem, match="is not a run directory"):
+        find_run(results, results / name)
+
+
+def test_a_stored_run_is_shown_and_judged_first(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show(Path("2"), results=results)
+    whole = capsys.readouterr()
+    verdict = Run.open(find_run(results, Path("2")).path).verdict()
+    assert verdict is not None
+    sentence = verdict.comparisons[0].curve.sentence
+    assert whole.out.splitlines()[-1] == sentence
+    assert "transactions/s" in whole.out
+    show(Path("2"), results=results, quiet=True)
+    assert capsys.readouterr().out == f"{sentence}\n"
