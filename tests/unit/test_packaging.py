@@ -184,3 +184,11 @@ def test_apt_without_lists_or_network_says_so(tools: Path, tmp_path: Path) -> No
 def test_scripts_can_be_run() -> None:
     scripts = [*(ROOT / "scripts").iterdir(), ROOT / ".ci" / "run"]
     assert all(os.access(path, os.X_OK) for path in scripts if path.is_file())
+
+
+def test_every_file_that_the_makefile_names_exists() -> None:
+    # A target without a rule, such as a source that was renamed, ends make at once. Targets that call make
+    # themselves would run.
+    command = ["make", "--dry-run", "build", "check", "test"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr

@@ -9,19 +9,57 @@ import typer
 from dbdyno.cli.options import (
     RESULTS,
     Assignments,
-    ExperimentFile,
     MaxLoss,
+    OptionalFile,
     Profile,
     Results,
     ShareMachine,
     UndecidedAs,
 )
 
+# Without an experiment file.
+_A = Annotated[
+    str | None,
+    typer.Option(
+        "--a",
+        metavar="SERVER",
+        help="Instead of FILE, the baseline: mariadb, mysql or postgresql; mariadb:NAME=VALUE,NAME=VALUE "
+        "with settings; mariadb:11.4 for a container's image; or the URL of a server that runs.",
+    ),
+]
+_B = Annotated[
+    list[str] | None,
+    typer.Option("--b", metavar="SERVER", help="What to compare with it. Can be repeated."),
+]
+_Workload = Annotated[
+    str | None,
+    typer.Option(help="With --a: the workload, FILE.sql or FILE.lua (default: oltp_read_write)."),
+]
+_Connections = Annotated[
+    str | None, typer.Option(help="With --a: connection counts, such as 16,64 (default: 16).")
+]
+_Rate = Annotated[str | None, typer.Option(help="With --a: arrival rates, in transactions/s.")]
+_Time = Annotated[str | None, typer.Option(help="With --a: duration of a trial (default: 10s).")]
+_Warmup = Annotated[
+    str | None, typer.Option(help="With --a: warm-up of a trial (default: as long as needed).")
+]
+_Tables = Annotated[int | None, typer.Option(help="With --a: number of tables (default: 1).")]
+_TableSize = Annotated[int | None, typer.Option(help="With --a: rows per table (default: 10000).")]
+
 
 def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
-    file: ExperimentFile,
+    file: OptionalFile = None,
     profile: Profile = None,
     results: Results = RESULTS,
+    a: _A = None,
+    b: _B = None,
+    workload: _Workload = None,
+    connections: _Connections = None,
+    rate: _Rate = None,
+    time: _Time = None,
+    warmup: _Warmup = None,
+    tables: _Tables = None,
+    table_size: _TableSize = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
     ] = False,
@@ -43,10 +81,14 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
     from dbdyno.commands.block_options import design_changes, parse_blocks
+    from dbdyno.commands.one_line import OneLine, choose_file
     from dbdyno.experiment.reading import read
 
     count, more_blocks = parse_blocks(blocks, resume=resume)
-    experiment = read(file, profile, [*(assignments or []), *design_changes(count, max_loss)])
+    changes = [*(assignments or []), *design_changes(count, max_loss)]
+    options = OneLine(a, b or (), workload, connections, rate, time, warmup, tables, table_size)
+    file = choose_file(file, options, changes)
+    experiment = read(file, profile, changes)
 
     from dbdyno.commands.compare import compare as work
 

@@ -16,6 +16,12 @@ ExperimentFile = Annotated[
         metavar="FILE", help="Experiment file.", show_default=False, autocompletion=experiment_files
     ),
 ]
+OptionalFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE", help="Experiment file.", show_default=False, autocompletion=experiment_files
+    ),
+]
 Profile = Annotated[
     str | None,
     typer.Option(

@@ -30,17 +30,17 @@ def find_run(results: Path, name: Path | None) -> Run:
     """
     if name is not None and (len(name.parts) > 1 or name.is_dir()):
         return Run.open(name)
-    found = list_runs(results)
+    paths = list_runs(results)
     if name is not None and (number := _NUMBER.fullmatch(name.name)):
-        found = [path for path in found if run_order(path)[0] == int(number[1])]
+        paths = [path for path in paths if run_order(path)[0] == int(number[1])]
     elif name is not None:
-        found = [path for path in found if path.parent.name == name.name]
-    for path in found:
+        paths = [path for path in paths if path.parent.name == name.name]
+    for path in paths:
         if (path / "experiment.json").is_file():
             return Run.open(path)
-    wanted = "" if name is None else f" {name}"
+    named = "" if name is None else f" {name}"
     raise StoreProblem(
-        f"there is no run{wanted} below {results}",
+        f"there is no run{named} below {results}",
         "Name a run by its folder, its number or its experiment (dbdyno list shows all), or choose another "
         "folder with --results",
     )

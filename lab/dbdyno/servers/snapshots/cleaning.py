@@ -41,10 +41,10 @@ class CachedSnapshot:
         return f"{self.inputs.get('product', 'server')}, {text}"
 
 
-def cached_snapshots(snapshots: Path) -> list[CachedSnapshot]:
+def cached_snapshots(folder: Path) -> list[CachedSnapshot]:
     """The complete snapshots in the cache's folder, the last used first."""
-    found = []
-    for manifest in snapshots.glob("*/snapshot.json"):
+    snapshots: list[CachedSnapshot] = []
+    for manifest in folder.glob("*/snapshot.json"):
         if manifest.parent.suffix == ".unfinished":
             continue
         try:
@@ -52,8 +52,8 @@ def cached_snapshots(snapshots: Path) -> list[CachedSnapshot]:
         except FileNotFoundError:
             # Another process has just removed it.
             continue
-        found.append(CachedSnapshot(manifest.parent, content["bytes"], used, content["made_of"]))
-    return sorted(found, key=lambda one: one.last_used, reverse=True)
+        snapshots.append(CachedSnapshot(manifest.parent, content["bytes"], used, content["made_of"]))
+    return sorted(snapshots, key=lambda one: one.last_used, reverse=True)
 
 
 def remove_unused(snapshots: Path, keep: int) -> list[CachedSnapshot]:
