@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -155,6 +156,41 @@ def test_a_server_stopped_while_its_tables_are_loaded_ends_the_run(product: str,
     assert left_running(results) == []
 
 
+def test_a_server_stopped_while_its_tables_are_read_ends_the_trial(results: Path) -> None:
+    text = LOADED.replace("PRODUCT", "mariadb").replace("500_000", "200_000")
+    comparing = Comparing(results, text.replace("[load]", '[load]\nprewarm = "scan"\nwarmup = "0s"'))
+    with subprocess.Popen(
+        comparing.command("--no-report", "--share-machine"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        try:
+            events = wait_for(results, "*/*/trials/*/events.jsonl", lambda text: '"prewarmed"' in text)
+            signal_all(server_of(process), signal.SIGSTOP)
+            wait_for(events.parent, "trial.json", bool)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+    meta = json.loads((events.parent / "trial.json").read_text())
+    assert meta["failed_by"] == "server"
+    assert "the server has answered neither the load generator nor 2 logins of dbdyno" in meta["reason"]
+    assert left_running(results) == []
+
+
+def wait_for(folder: Path, pattern: str, is_so: Callable[[str], bool]) -> Path:
+    """The first file below a folder with this path and content; waits for as long as loading may take."""
+    deadline = time.monotonic() + 120.0
+    while time.monotonic() < deadline:
+        for path in folder.glob(pattern):
+            with suppress(FileNotFoundError):
+                if is_so(path.read_text()):
+                    return path
+        time.sleep(0.01)
+    raise AssertionError(f"there is no such {pattern}")
+
+
 def stop_while_loading(process: subprocess.Popen[str]) -> tuple[str, float]:
     """Stop the server a second after `dbdyno compare` has begun to load: what it says until its end, and how
     many seconds that takes.
@@ -166,16 +202,21 @@ def stop_while_loading(process: subprocess.Popen[str]) -> tuple[str, float]:
         if "loading" in line:
             break
     time.sleep(1.0)
+    signal_all(server_of(process), signal.SIGSTOP)
+    began = time.monotonic()
+    lines += process.stderr
+    process.wait()
+    return "".join(lines), time.monotonic() - began
+
+
+def server_of(process: subprocess.Popen[str]) -> int:
+    """The process id of the server that dbdyno has started."""
     (server,) = (
         child
         for child in psutil.Process(process.pid).children()
         if any(word.startswith(DATA_OPTIONS) for word in child.cmdline())
     )
-    signal_all(server.pid, signal.SIGSTOP)
-    began = time.monotonic()
-    lines += process.stderr
-    process.wait()
-    return "".join(lines), time.monotonic() - began
+    return int(server.pid)
 
 
 @contextmanager

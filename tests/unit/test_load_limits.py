@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.judge.reached_limit import reached_limit
+from dbdyno.run import warmup
 from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.plan import trial_plan
+from dbdyno.stats.steady import settle
 
 TWO_VARIANTS = """
 [experiment]
@@ -66,21 +69,13 @@ def test_limits_are_in_the_plan(tmp_path: Path) -> None:
     assert load["abort_if"] == {"latency": latency, "errors_per_1000": 2.5}
 
 
-def test_an_open_loop_has_its_rate_instead_of_the_limit(tmp_path: Path) -> None:
-    limited = experiment(tmp_path, "rate = [50, 100]\nmax_rate = 100")
-    (first, *_) = trials = schedule(limited)
-    assert "max_rate_per_s" not in trial_plan(limited, first, {"protocol": "mysql"}, trials)["load"]
-
-
 @pytest.mark.parametrize(
     ("load", "problem"),
     [
-        ("rate = [50, 101]\nmax_rate = 100", "rises to more than max_rate, 100 transactions per second"),
-        (
-            "rate = [60]\nmax_rate = 100\nramp = { from_percent = 200, duration = '5s' }",
-            "rises to more than max_rate",
-        ),
-        ('promise = { p99 = "5ms" }\nmax_rate = 100', "the probe of a promise exceeds max_rate"),
+        ("rate = [50, 100]\nmax_rate = 100", "max_rate is for closed loops"),
+        ('promise = { p99 = "5ms" }\nmax_rate = 100', "max_rate is for closed loops"),
+        ("max_rate = 0.001", "load.max_rate = 0.001"),
+        ('abort_if = { p99 = "2h" }', "load.abort_if.p99 = 7200.0: must be at most"),
         ("abort_if = {}", "abort_if is at least one limit"),
         ('abort_if = { p98 = "5ms" }', "load.abort_if.p98"),
     ],
@@ -128,17 +123,40 @@ def test_options_are_keys_of_the_load() -> None:
 
 
 @pytest.mark.parametrize(
-    ("design", "rate_of_b", "found"),
+    ("design", "delayed", "expected"),
     [
-        ("blocks = 6", 99.9, [("b", "stop")]),
-        ('blocks = 6\nmetrics = ["p99", "throughput"]', 99.9, [("b", "warn")]),
-        ('blocks = 6\nmetrics = ["p99"]', 99.9, []),
-        ("blocks = 6", 97.0, []),
+        ("blocks = 6", 0.02, [("b", "stop")]),
+        ('blocks = 6\nmetrics = ["p99", "throughput"]', 0.02, [("b", "warn")]),
+        ('blocks = 6\nmetrics = ["p99"]', 0.02, []),
+        ("blocks = 6", 0.005, []),
     ],
 )
-def test_a_throughput_at_the_limit_is_not_that_of_the_variant(
-    tmp_path: Path, design: str, rate_of_b: float, found: list[tuple[str, str]]
+def test_a_delayed_throughput_is_not_that_of_the_variant(
+    tmp_path: Path, design: str, delayed: float, expected: list[tuple[str, str]]
 ) -> None:
     limited = experiment(tmp_path, "max_rate = 100", design)
-    trials = measured(limited, lambda trial: rate_of_b if trial.variant == "b" else 90.0)
-    assert [(one.subject, one.level) for one in reached_limit(trials, limited)] == found
+    # Far below the limit: a connection with varying times is delayed now and then.
+    trials = [
+        replace(one, figures=replace(one.figures, rate_limited=round(delayed * one.figures.events)))
+        if one.variant == "b" and one.figures
+        else one
+        for one in measured(limited, lambda trial: 80.0 if trial.variant == "b" else 90.0)
+    ]
+    findings = list(reached_limit(trials, limited))
+    assert [(one.subject, one.level) for one in findings] == expected
+    assert all("delayed 2% of the transactions of b at 4 connections" in one.text for one in findings)
+
+
+@pytest.mark.parametrize(("load", "settled"), [("max_rate = 200", None), ("", 0.0)])
+def test_at_a_limited_rate_latency_shows_whether_the_server_is_warm(
+    tmp_path: Path, load: str, settled: float | None
+) -> None:
+    limited = experiment(tmp_path, f'{load}\nwarmup = "auto"')
+    # Throughput is at the limit from the first second on, while the latency falls for 40 s.
+    intervals = [
+        {"events": 200, "start_us": 1e6 * at, "end_us": 1e6 * (at + 1), "latency_sum_us": 200 * mean_us}
+        for at in range(60)
+        for mean_us in [max(2_000, 15_000 - 325 * at)]
+    ]
+    seconds = warmup._seconds(intervals, by_latency=limited.load.has_set_rate)
+    assert settle(seconds) == settled

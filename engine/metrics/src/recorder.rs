@@ -173,6 +173,11 @@ impl Recorder {
         }
     }
 
+    /// Counts an event if the limit of the rate has delayed it.
+    pub fn count_rate_limited(&mut self, is_delayed: bool) {
+        self.counts.rate_limited += u64::from(is_delayed && self.span_end.is_some());
+    }
+
     /// Records that a statement completed without error.
     pub fn complete_statement(&mut self, statement: Statement) {
         self.close_spans_until(statement.end);

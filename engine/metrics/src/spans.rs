@@ -169,6 +169,7 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
         retries,
         reconnects,
         late,
+        rate_limited,
         dropped,
         row_count_mismatches,
     } = other;
@@ -185,6 +186,7 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
     counts.retries += retries;
     counts.reconnects += reconnects;
     counts.late += late;
+    counts.rate_limited += rate_limited;
     counts.dropped += dropped;
     counts.row_count_mismatches += row_count_mismatches;
 }

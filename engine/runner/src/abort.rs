@@ -10,10 +10,11 @@ use dbdyno_schema::record::{EndReason, Failure};
 
 use crate::RunEnd;
 
-/// Fewer events than this say little about a percentile, so earlier intervals are added to the last one,
-const EVENTS_MIN: u64 = 20;
-/// but only intervals within this time. Then the events are judged however few they are.
+/// The last interval is judged, and all of this time together: it shows what one interval has too few events for.
 const WINDOW_MAX: Nanos = 5_000_000_000;
+/// A limit counts as exceeded if a load that is exactly at it would show so many slow events, or errors, less often than
+/// once in so many intervals. One slow event is no reason to end a run.
+const CHANCE: f64 = 1e-4;
 
 /// Compares the intervals of a run with the limits.
 pub(crate) struct AbortCheck {
@@ -48,76 +49,110 @@ impl AbortCheck {
         while self.intervals.len() > 1 && self.intervals.front().is_some_and(is_old) {
             self.intervals.pop_front();
         }
-        let text = self.stalled(&span.outstanding_us).or_else(|| self.exceeded(&span.outstanding_us))?;
-        let fix = "the load was ended because of load.abort_if; lower load.connections or load.max_rate, or raise the limit";
+        let text = self.exceeded(&span.outstanding_us).or_else(|| self.stalled(&span.outstanding_us))?;
+        let fix = "the load was ended because of load.abort_if; lower load.connections or load.max_rate, or raise the limit, \
+                   in a new run";
         let failure = Failure { text, fix: Some(fix.to_owned()), ..Failure::default() };
         Some(RunEnd { reason: EndReason::LimitExceeded, failure: Some(failure) })
     }
 
-    /// That no transaction ended in the last interval, and all in progress exceed a limit: however few they are.
+    /// That no transaction ended in the longest window, and all in progress exceed a limit: however few they are.
     fn stalled(&self, outstanding: &Buckets) -> Option<String> {
-        let last = self.intervals.back().filter(|last| last.events == 0)?;
+        let window = self.sum(self.intervals.len())?;
+        let last = self.intervals.back()?;
+        // The next interval would be outside of the longest window, or almost.
+        let is_longest = window.end - window.start + (last.end - last.start) > WINDOW_MAX;
         let count = outstanding.count();
-        let is_exceeded =
-            |limit: &&LatencyLimit| count > 0 && count_above(outstanding, limit.most_us) == count;
+        let is_exceeded = |limit: &&LatencyLimit| count_above(outstanding, limit.most_us) == count;
         let limit = self.limits.latency.iter().find(is_exceeded)?;
-        let length = (last.end - last.start) as f64 / 1e9;
-        Some(format!(
-            "p{} exceeds {}: no transaction ended in the last {length:.1} s, and all {count} in progress have taken longer",
-            limit.percentile,
-            milliseconds(limit.most_us)
-        ))
+        (is_longest && window.events == 0 && count > 0).then(|| {
+            format!(
+                "p{} exceeds {}: no transaction ended in the last {:.1} s, and all {count} in progress have taken longer",
+                limit.percentile,
+                milliseconds(limit.most_us),
+                window.seconds()
+            )
+        })
     }
 
-    /// What exceeds a limit. `outstanding` has the time since the due time of every event that has not ended.
+    /// What exceeds a limit in the last interval, or in all together. `outstanding` has the time since the due time of every
+    /// event that has not ended.
     fn exceeded(&self, outstanding: &Buckets) -> Option<String> {
-        let window = self.window(outstanding)?;
-        let length = (window.end - window.start) as f64 / 1e9;
-        let slow = |limit: &LatencyLimit| {
-            let outstanding = count_above(outstanding, limit.most_us);
-            let above = count_above(&window.latency, limit.most_us) + outstanding;
-            let events = window.events + outstanding;
-            let is_exceeded = above as f64 > events as f64 * (1.0 - limit.percentile / 100.0);
-            is_exceeded.then(|| {
-                format!(
-                    "p{} exceeds {}: in the last {length:.1} s {above} of {events} transactions took longer, {outstanding} of \
-                     which have not ended",
-                    limit.percentile,
-                    milliseconds(limit.most_us)
-                )
-            })
-        };
-        let failing = |most: f64| {
-            let Counted { events, errors, .. } = window;
-            let is_exceeded = errors as f64 * 1000.0 > most * events as f64;
-            is_exceeded.then(|| {
-                format!(
-                    "more than {most} errors per 1,000 transactions: in the last {length:.1} s {errors} errors and {events} \
-                     transactions"
-                )
-            })
-        };
-        self.limits.latency.iter().find_map(slow).or_else(|| self.limits.errors_per_1000.and_then(failing))
+        [1, self.intervals.len()].into_iter().filter_map(|count| self.sum(count)).find_map(|window| {
+            let latency = self.limits.latency.iter().find_map(|limit| window.slow(limit, outstanding));
+            latency.or_else(|| window.failing(self.limits.errors_per_1000?))
+        })
     }
 
-    /// The latest intervals that have enough events together; `None` if there may be enough later.
-    fn window(&self, outstanding: &Buckets) -> Option<Counted> {
-        let waiting = outstanding.count();
-        let mut intervals = self.intervals.iter().rev();
+    /// The last `count` intervals together.
+    fn sum(&self, count: usize) -> Option<Counted> {
+        let mut intervals = self.intervals.iter().rev().take(count);
         let last = intervals.next()?;
         let mut sum = Counted { latency: last.latency.clone(), ..*last };
-        while sum.events + sum.errors + waiting < EVENTS_MIN {
-            let Some(earlier) = intervals.next() else { break };
+        for earlier in intervals {
             sum.start = earlier.start;
             sum.events += earlier.events;
             sum.errors += earlier.errors;
             sum.latency.merge(&earlier.latency);
         }
-        let is_enough = sum.events + sum.errors + waiting >= EVENTS_MIN;
-        // The next interval would be outside of the longest window, or almost.
-        let is_longest = sum.end - sum.start + (last.end - last.start) > WINDOW_MAX;
-        (is_enough || is_longest).then_some(sum)
+        Some(sum)
     }
+}
+
+impl Counted {
+    fn seconds(&self) -> f64 {
+        (self.end - self.start) as f64 / 1e9
+    }
+
+    /// That more transactions took longer than the limit allows. Those that have not ended count once they have.
+    fn slow(&self, limit: &LatencyLimit, outstanding: &Buckets) -> Option<String> {
+        let outstanding = count_above(outstanding, limit.most_us);
+        let above = count_above(&self.latency, limit.most_us) + outstanding;
+        let events = self.events + outstanding;
+        // Percentiles such as 99.9 are no exact fractions.
+        let share = (1.0 - limit.percentile / 100.0).max(1e-9);
+        is_beyond_chance(above as f64, events as f64 * share, events as f64).then(|| {
+            format!(
+                "p{} exceeds {}: in the last {:.1} s {above} of {events} transactions took longer, {outstanding} of which have \
+                 not ended",
+                limit.percentile,
+                milliseconds(limit.most_us),
+                self.seconds()
+            )
+        })
+    }
+
+    /// That more errors occurred than the limit allows.
+    fn failing(&self, most: f64) -> Option<String> {
+        let Self { events, errors, .. } = self;
+        // An event may fail many times, so the number of errors has no upper limit.
+        is_beyond_chance(*errors as f64, most * *events as f64 / 1000.0, f64::INFINITY).then(|| {
+            format!(
+                "more than {most} errors per 1,000 transactions: in the last {:.1} s {errors} errors and {events} transactions",
+                self.seconds()
+            )
+        })
+    }
+}
+
+/// Whether `count` or more has a chance below [`CHANCE`] where `expected` is the mean: the bound of Chernoff (A measure of
+/// asymptotic efficiency, 1952) for a binomial count of at most `most`, or for a Poisson count if that is infinite.
+fn is_beyond_chance(count: f64, expected: f64, most: f64) -> bool {
+    if count <= expected {
+        return false;
+    }
+    if expected <= 0.0 {
+        return true;
+    }
+    let rest = most - count;
+    let of_rest = if most.is_infinite() {
+        expected - count
+    } else if rest > 0.0 {
+        rest * (rest / (most - expected)).ln()
+    } else {
+        0.0
+    };
+    -(count * (count / expected).ln() + of_rest) < CHANCE.ln()
 }
 
 /// Number of values above `most_us`, as far as the buckets can tell.
@@ -171,39 +206,54 @@ mod tests {
     #[test]
     fn a_percentile_above_its_limit_ends_the_run() {
         let mut check = check(99.0, 5_000, None);
-        assert!(check.add(&span(1, &[(100, 990), (5_000, 10)], &[], 0)).is_none(), "1 % is not above p99");
-        let ended = check.add(&span(2, &[(100, 989), (5_000, 11)], &[], 0));
+        assert!(check.add(&span(1, &[(100, 985), (5_000, 15)], &[], 0)).is_none(), "1.5 % may be chance");
+        let ended = check.add(&span(2, &[(100, 970), (5_000, 30)], &[], 0));
         assert_eq!(
             text(ended),
-            "p99 exceeds 5 ms: in the last 1.0 s 11 of 1000 transactions took longer, 0 of which have not ended"
+            "p99 exceeds 5 ms: in the last 1.0 s 30 of 1000 transactions took longer, 0 of which have not ended"
         );
+    }
+
+    #[test]
+    fn a_percentile_slightly_above_its_limit_ends_the_run_after_seconds() {
+        let mut check = check(99.0, 5_000, None);
+        let second = |second| span(second, &[(100, 980), (5_000, 20)], &[], 0);
+        let ended = (1..10).find_map(|number| check.add(&second(number)));
+        assert!(text(ended).contains("in the last 3.0 s 60 of 3000"));
     }
 
     #[test]
     fn transactions_that_do_not_end_count_by_the_time_they_have_waited() {
         let mut check = check(50.0, 500_000, None);
-        assert!(check.add(&span(1, &[(100, 30)], &[(400_000, 64)], 0)).is_none());
-        let ended = check.add(&span(2, &[(100, 30)], &[(600_000, 64)], 0));
-        assert!(text(ended).contains("64 of 94 transactions took longer, 64 of which have not ended"));
+        assert!(check.add(&span(1, &[(100, 30)], &[(400_000, 94)], 0)).is_none());
+        let ended = check.add(&span(2, &[(100, 30)], &[(600_000, 94)], 0));
+        assert!(text(ended).contains("94 of 124 transactions took longer, 94 of which have not ended"));
     }
 
     #[test]
-    fn a_stall_ends_the_run_at_once() {
-        let mut check = check(99.0, 500_000, None);
-        assert!(check.add(&span(1, &[(100, 1)], &[(900_000, 2)], 0)).is_none(), "one transaction ended");
-        assert_eq!(
-            text(check.add(&span(2, &[], &[(900_000, 2)], 0))),
-            "p99 exceeds 500 ms: no transaction ended in the last 1.0 s, and all 2 in progress have taken longer"
-        );
-    }
-
-    #[test]
-    fn few_transactions_are_judged_together_after_five_seconds() {
-        let mut check = check(99.0, 1_000, None);
-        for second in 1..=4 {
-            assert!(check.add(&span(second, &[(2_000, 1)], &[], 0)).is_none(), "second {second}");
+    fn a_few_slow_transactions_end_no_run() {
+        for (percentile, slow) in [(50.0, 10), (90.0, 3), (99.0, 1), (99.9, 1)] {
+            let mut check = check(percentile, 1_000, None);
+            for second in 1..=30 {
+                let latency: &[_] =
+                    if second == 20 { &[(100, 30 - slow), (9_000, slow)] } else { &[(100, 30)] };
+                assert!(check.add(&span(second, latency, &[(9_000, 1)], 0)).is_none(), "p{percentile}");
+            }
         }
-        assert!(text(check.add(&span(5, &[(100, 1)], &[], 0))).contains("in the last 5.0 s 4 of 5"));
+    }
+
+    #[test]
+    fn a_stall_ends_the_run_at_once_if_enough_connections_wait() {
+        let mut several = check(99.0, 500_000, None);
+        assert!(several.add(&span(1, &[(100, 900)], &[], 0)).is_none());
+        assert!(text(several.add(&span(2, &[], &[(900_000, 4)], 0))).contains("in the last 1.0 s 4 of 4"));
+        let mut single = check(99.0, 500_000, None);
+        assert!(single.add(&span(1, &[(100, 900)], &[], 0)).is_none());
+        assert!((2..=5).all(|second| single.add(&span(second, &[], &[(900_000, 1)], 0)).is_none()));
+        assert_eq!(
+            text(single.add(&span(6, &[], &[(900_000, 1)], 0))),
+            "p99 exceeds 500 ms: no transaction ended in the last 5.0 s, and all 1 in progress have taken longer"
+        );
     }
 
     #[test]
@@ -215,11 +265,32 @@ mod tests {
     #[test]
     fn too_many_errors_end_the_run() {
         let mut check = check(99.0, S, Some(10.0));
-        assert!(check.add(&span(1, &[(100, 1000)], &[], 10)).is_none());
-        let ended = check.add(&span(2, &[(100, 1000)], &[], 11));
+        assert!(check.add(&span(1, &[(100, 20)], &[], 1)).is_none(), "one error");
+        assert!(
+            check.add(&span(2, &[(100, 1000)], &[], 11)).is_none(),
+            "11 where 10 are allowed may be chance"
+        );
+        let ended = check.add(&span(3, &[(100, 1000)], &[], 40));
         assert_eq!(
             text(ended),
-            "more than 10 errors per 1,000 transactions: in the last 1.0 s 11 errors and 1000 transactions"
+            "more than 10 errors per 1,000 transactions: in the last 1.0 s 40 errors and 1000 transactions"
         );
+    }
+
+    #[test]
+    fn without_allowed_errors_one_ends_the_run() {
+        let mut check = check(99.0, S, Some(0.0));
+        assert!(text(check.add(&span(1, &[(100, 20)], &[], 1))).contains("1 errors and 20 transactions"));
+    }
+
+    #[test]
+    fn the_bound_of_chance_is_above_the_exact_chance() {
+        // By scipy: binom.sf(k - 1, 1000, 0.01) is 1.1e-4 at 24 and 2.1e-7 at 30; poisson.sf(k - 1, 10) is 2.3e-6 at 28.
+        assert!(!is_beyond_chance(24.0, 10.0, 1000.0));
+        assert!(is_beyond_chance(30.0, 10.0, 1000.0));
+        assert!(is_beyond_chance(28.0, 10.0, f64::INFINITY));
+        // All of n: the chance is share to the power of n.
+        assert!(!is_beyond_chance(13.0, 6.5, 13.0));
+        assert!(is_beyond_chance(14.0, 7.0, 14.0));
     }
 }

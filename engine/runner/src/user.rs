@@ -150,7 +150,11 @@ impl<C: ScriptedConnector> User<C> {
                     self.worker.end_event(self.session.user, Event { due, start, end });
                     return Ok(end);
                 }
-                Err(error) => sent = Box::pin(self.recover(error)).await?,
+                Err(error) => {
+                    let ready = Box::pin(self.recover(error)).await?;
+                    let restart = Box::pin(self.worker.next_restart(self.session.user, ready)).await;
+                    sent = restart.ok_or(UserEnd::RunOver)?;
+                }
             }
         }
     }

@@ -65,6 +65,7 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         dropped=dropped,
         backlog=intervals[-1].get("backlog", 0) if intervals else 0,
         row_count_mismatches=sum(part["row_count_mismatches"] for part in parts),
+        rate_limited=sum(part.get("rate_limited", 0) for part in parts),
         statements=sum(part["reads"] + part["writes"] + part["other"] for part in parts),
         generator_cpu=_generator_mean(generators, "cpu"),
         generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in generators), default=0.0),

@@ -12,32 +12,36 @@ from dbdyno.finding import Finding
 from dbdyno.judge.wording import count
 from dbdyno.store.measured import MeasuredTrial
 
-# A trial that reaches this share of the limit was probably held back by it: the rest is lost in
-# stalls, which the load does not catch up.
-REACHED = 0.98
+# If the limit delays this share of the transactions, it changes the throughput.
+DELAYED = 0.01
 
 
 def reached_limit(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """A finding for each load at which a variant reached `load.max_rate`, if throughput is compared."""
+    """A finding for each load at which `load.max_rate` delayed a variant, if throughput is compared."""
     limit = experiment.load.max_rate
     is_compared = len(experiment.variants) > 1 and THROUGHPUT in experiment.metrics
-    if limit is None or experiment.load.is_open or not is_compared:
+    if limit is None or not is_compared:
         return
-    throughputs: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    delayed: dict[tuple[str, str, float], list[float]] = defaultdict(list)
     for trial in trials:
         if trial.figures is not None:
-            connections = trial.at["connections"]
-            throughputs[trial.variant, trial.workload, connections].append(trial.figures.throughput)
-    for (variant, workload, connections), values in throughputs.items():
-        if median(values) < REACHED * limit:
+            share = trial.figures.rate_limited / trial.figures.events
+            delayed[trial.variant, trial.workload, trial.at["connections"]].append(share)
+    for (variant, workload, connections), shares in delayed.items():
+        if median(shares) < DELAYED:
             continue
         yield Finding(
             "R17",
             "stop" if experiment.metrics[0] == THROUGHPUT else "warn",
-            f"{variant} reached load.max_rate, {limit:g} transactions/s, at "
-            f"{count(round(connections), 'connection')} of {workload}: the limit decides the throughput, not "
-            "the variant",
-            {"workload": workload, "at": {"connections": connections}, "max_rate": limit},
+            f"load.max_rate, {limit:g} transactions/s, delayed {median(shares):.0%} of the transactions of "
+            f"{variant} at {count(round(connections), 'connection')} of {workload} (limit {DELAYED:.0%}): it "
+            "decides the throughput, at least partly, not the variant",
+            {
+                "workload": workload,
+                "at": {"connections": connections},
+                "max_rate": limit,
+                "delayed_share": median(shares),
+            },
             variant,
             fix='Write metrics = ["p99"] in [design] to compare the latency at this rate, or raise max_rate',
         )

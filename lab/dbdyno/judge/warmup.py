@@ -266,7 +266,7 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
     is_short = load.warmup_s is not None and recorded_s < RECORDED_MIN_S
     missing = [f"{needed} blocks or more"] if blocks < needed else []
     missing += [f"trials of {RECORDED_MIN_S:g} s or more"] if is_short else []
-    if load.is_open:
+    if load.has_set_rate:
         missing, why = [], "at a fixed rate throughput does not show whether a server is warm"
     elif is_short:
         why = (

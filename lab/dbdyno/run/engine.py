@@ -156,7 +156,8 @@ class Engine:
 
         `on_record` receives each record, and `on_line` its raw line. If the plan starts on command,
         `on_ready` is called when every connection is open; the load starts when it returns. `on_silence` is
-        called whenever the engine has written nothing for `LOGIN_EVERY_S`; the engine is killed if it raises.
+        called whenever the engine has written nothing for `LOGIN_EVERY_S`, until every connection is open:
+        from then on the plan's `answer_timeout_us` applies. The engine is killed if it raises.
         `environment` is added to the environment of this process. It contains the password, which plans and
         arguments never contain. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is
         passed on after the engine has stopped.
@@ -447,6 +448,8 @@ class _Reader:
             self.hello = data
         elif kind == "end":
             self.end = data
+        elif kind == "ready":
+            self._on_silence = lambda: None
         self._on_record(record)
         if kind == "ready" and self._waits_for_start:
             self._on_ready()

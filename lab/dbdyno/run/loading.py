@@ -26,7 +26,7 @@ from dbdyno.run.marked_tables import drop_instruction, mark
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
 from dbdyno.run.trial import unreachable_reason
-from dbdyno.servers.admin.connection import answers_within, shorten_statement, silent_server
+from dbdyno.servers.admin.connection import answers_within, require_answers, shorten_statement
 from dbdyno.servers.server import Server, ServerProblem
 
 # The options that define the data of a workload, and the statements of a variant that change them.
@@ -75,12 +75,6 @@ def prepare(
         # No such table existed before the load (`must_load`, `require_empty`).
         mark(server, _created_tables(workload, server))
     return result
-
-
-def require_answers(server: Server, what: str) -> None:
-    """Raise ServerProblem if the server, from which `what` waits for an answer, answers no login either."""
-    if server.is_silent():
-        raise silent_server(what)
 
 
 def _created_tables(workload: SqlWorkload | ScriptWorkload, server: Server) -> list[str]:
@@ -200,5 +194,10 @@ def cleanup(experiment: Experiment, workload: Workload, server: Server, engine: 
         return why
     address = server.address()
     request = plan(experiment, workload, address.target(experiment.load.transport))
-    result = engine.run("cleanup", request, address.environment())
+    result = engine.run(
+        "cleanup",
+        request,
+        address.environment(),
+        on_silence=lambda: require_answers(server, f"dropping the tables of {workload.title}"),
+    )
     return "" if result.done else result.failure()

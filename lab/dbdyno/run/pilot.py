@@ -25,6 +25,7 @@ from dbdyno.run.engine import Engine, Record, require_within_limits
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.trial import prewarm
+from dbdyno.servers.admin.connection import require_answers
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
 from dbdyno.store.warmup_trial import hook_writer, warmup_trial_writer
@@ -235,7 +236,14 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
                 if not numbers[1]:
                     prewarm(experiment, trial, server)
                 environment, cpus = address.environment(), experiment.client.cpus
-                result = engine.run("run", plan, environment, cpus=cpus, on_line=writer.append_event)
+                result = engine.run(
+                    "run",
+                    plan,
+                    environment,
+                    cpus=cpus,
+                    on_line=writer.append_event,
+                    on_silence=lambda: require_answers(server, "the load generator"),
+                )
                 require_within_limits(result.end)
                 failure = result.failure()
                 if not failure and result.end is not None:

@@ -145,7 +145,7 @@ def _load(load: Load, point: Point) -> dict[str, Any]:
         section["think_time"] = {load.think: {key: round(load.think_time_s * US)}}
     if load.queue_limit is not None and point.rate is not None:
         section["queue_limit"] = load.queue_limit
-    if load.max_rate is not None and point.rate is None:
+    if load.max_rate is not None:
         section["max_rate_per_s"] = load.max_rate
     if load.abort_if is not None:
         section["abort_if"] = {

@@ -21,7 +21,7 @@ from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import slice_plan, trial_plan
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.server_record import ServerRecord
-from dbdyno.servers.admin.connection import answers_within
+from dbdyno.servers.admin.connection import answers_within, require_answers
 from dbdyno.servers.server import Address, Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.trial import FailedBy, TrialWriter
@@ -110,6 +110,7 @@ def run_trial(
                     experiment.client.cpus,
                     on_line=writer.append_event,
                     on_ready=lambda: edges.read_before(before),
+                    on_silence=lambda: require_answers(server, "the load generator"),
                 )
             finally:
                 edges.close()
@@ -199,7 +200,8 @@ def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
     variant = experiment.variant(trial.variant)
     workload = experiment.workload_for(variant, trial.workload)
     if experiment.load_for(variant).prewarm == "scan" and isinstance(workload, SqlWorkload):
-        with open_load_session(server, workload, variant) as admin:
+        # A scan of a large table may take hours.
+        with answers_within(None), open_load_session(server, workload, variant) as admin:
             for sql in workload.scans(server.address().protocol):
                 admin.query(sql)
 

@@ -28,6 +28,7 @@ from dbdyno.run.engine import Engine, Record, require_within_limits
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.trial import notify_all, prewarm
+from dbdyno.servers.admin.connection import require_answers
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
@@ -117,7 +118,13 @@ def run_warmup_trial(
                 prewarm(experiment, trial, server)
                 listener, cpus = notify_all(listen, hooks.handle_record), experiment.client.cpus
                 result = engine.run(
-                    "run", plan, address.environment(), listener, cpus, on_line=writer.append_event
+                    "run",
+                    plan,
+                    address.environment(),
+                    listener,
+                    cpus,
+                    on_line=writer.append_event,
+                    on_silence=lambda: require_answers(server, "the load generator"),
                 )
                 require_within_limits(result.end)
                 failure = result.failure()
@@ -127,7 +134,9 @@ def run_warmup_trial(
             hooks.abort()
             raise
         hooks.after()
-    seconds = _seconds(intervals, open_loop=trial.point.rate is not None)
+    # At a set rate throughput is the same from the first second on. The probe of a promise has no rate yet.
+    is_rate_set = trial.point.rate is not None or experiment.load.max_rate is not None
+    seconds = _seconds(intervals, by_latency=is_rate_set)
     if not failure and not seconds:
         failure = "no transaction ended in at least one second"
     entry: WarmupTrial = {
@@ -141,7 +150,7 @@ def run_warmup_trial(
         "records": writer.records,
         "hooks": writer.hooks,
     }
-    if not failure and trial.point.rate is None:
+    if not failure and not is_rate_set:
         entry["peak"] = _peak(experiment, seconds, planned_s)
     return entry, hooks.failures
 
@@ -167,12 +176,12 @@ def _peak(experiment: Experiment, seconds: Sequence[float], length_s: float) -> 
     return fmean(seconds[-max(1, round(tail_s)) :])
 
 
-def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:
-    """One value for each one-second interval: transactions per second or, in an open loop, the mean latency.
+def _seconds(intervals: Sequence[Record], *, by_latency: bool) -> list[float]:
+    """One value for each one-second interval: transactions per second, or the mean latency.
 
     Empty if an interval has no latency.
     """
-    if not open_loop:
+    if not by_latency:
         return [float(one["events"]) * US / (one["end_us"] - one["start_us"]) for one in intervals]
     if any(not one["events"] for one in intervals):
         return []

@@ -35,6 +35,7 @@ class Counts(TypedDict):
     reconnects: int
     late: int
     dropped: int
+    rate_limited: NotRequired[int]
     row_count_mismatches: int
 
 

@@ -1,7 +1,7 @@
 //! When the next event of a user is due.
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use dbdyno_load::Nanos;
 
@@ -86,18 +86,49 @@ impl WorkerState {
                 // Only now, because pauses do not end in the order in which they begin.
                 at = limit.start_after(now);
                 has_place = true;
+                state.recorder.count_rate_limited(at > now);
             }
             if now >= at {
                 return Poll::Ready(self.begin(&mut state, user, now));
             }
-            state.wake_queue.add(at, user.local, context.waker().clone());
-            if at < state.next_deadline {
-                state.next_deadline = at;
-                self.earlier_deadline.notify_one();
-            }
+            self.wake_at(&mut state, user, at, context);
             Poll::Pending
         })
         .await
+    }
+
+    /// Waits until an event may restart after an error: a restart counts towards the limit of the rate like another event.
+    /// Its wait is part of the latency. Returns the time, which is `ready` without a limit, or `None` if the run is over:
+    /// nothing may be sent then, because the waits are.
+    pub async fn next_restart(&self, user: UserId, ready: Nanos) -> Option<Nanos> {
+        let mut place = None;
+        poll_fn(|context| {
+            let now = self.now();
+            let mut state = self.current_state(now);
+            let is_over = state.recorder.is_over() || state.is_closing;
+            let Schedule::Paced(_, Some(limit)) = &mut state.schedule else {
+                return Poll::Ready(Some(ready));
+            };
+            if is_over {
+                return Poll::Ready(None);
+            }
+            let at = *place.get_or_insert_with(|| limit.start_after(now));
+            if now >= at {
+                state.recorder.count_rate_limited(at > ready);
+                return Poll::Ready(Some(now));
+            }
+            self.wake_at(&mut state, user, at, context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn wake_at(&self, state: &mut State, user: UserId, at: Nanos, context: &Context<'_>) {
+        state.wake_queue.add(at, user.local, context.waker().clone());
+        if at < state.next_deadline {
+            state.next_deadline = at;
+            self.earlier_deadline.notify_one();
+        }
     }
 
     /// Waits for a slice and begins an event in it.

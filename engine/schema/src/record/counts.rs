@@ -33,10 +33,18 @@ pub struct Counts {
     pub reconnects: u64,
     /// Events that began more than 1 ms after they were due.
     pub late: u64,
+    /// Events and retries that began later because of `load.max_rate_per_s`. Absent without it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rate_limited: u64,
     /// Due events that never started because the queue was full.
     pub dropped: u64,
     /// Statements that returned or changed another number of rows than the workload expects.
     pub row_count_mismatches: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A percentile of latency, by nearest rank.

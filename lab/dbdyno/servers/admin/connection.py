@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from dbdyno.servers.admin.silence import LOGIN_TIMEOUTS_S, SilenceWatch, is_silent
-from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.server import Server, ServerProblem
 from dbdyno.waiting import waiting_for
 
 # Maximum seconds for a login; and after a login or a statement without an answer in time, so that the end of
@@ -46,6 +46,12 @@ def silent_server(what: str) -> ServerProblem:
         "find out why the server does not answer",
         exit_code=4,
     )
+
+
+def require_answers(server: Server, what: str) -> None:
+    """Raise ServerProblem if the server, from which `what` waits for an answer, answers no login either."""
+    if server.is_silent():
+        raise silent_server(what)
 
 
 class ConnectFailure(Exception):  # noqa: N818 — expected while a server starts.
@@ -95,6 +101,7 @@ class AdminConnection(ABC):
         idle: a server that does not answer would exceed the time limit a second time.
         """
         answer_timeout_s = _answer_timeout_s.get()
+        self._is_silent = False
         for is_last_attempt in (False, True):
             began, limit_s = time.monotonic(), float(self._connect_timeout_s)
             try:
@@ -167,8 +174,12 @@ class AdminConnection(ABC):
 
     def _end_statement(self) -> None:
         """Let the statement in progress fail, from another thread."""
-        self._is_silent = True
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._socket())) as ended:
+        # The connection may end at this moment: then the statement fails by itself.
+        with (
+            contextlib.suppress(OSError, AttributeError, *self.errors),
+            socket.socket(fileno=os.dup(self._socket())) as ended,
+        ):
+            self._is_silent = True
             ended.shutdown(socket.SHUT_RDWR)
 
     def pairs(self, sql: str) -> Mapping[str, str]:
