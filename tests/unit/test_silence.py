@@ -22,9 +22,18 @@ def test_one_login_without_an_answer_is_not_enough(answers: list[bool], expected
 
 def test_a_watch_reports_once_and_not_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silence, "LOGIN_EVERY_S", 0.01)
+    reports: list[float] = []
     reported = threading.Event()
-    with SilenceWatch(lambda _limit_s: False, reported.set):
+
+    def report() -> None:
+        reports.append(time.monotonic())
+        reported.set()
+
+    with SilenceWatch(lambda _limit_s: False, report):
         assert reported.wait(10.0)
+        # Time for many more logins.
+        time.sleep(0.2)
+    assert len(reports) == 1
     reported.clear()
     asked = threading.Event()
 

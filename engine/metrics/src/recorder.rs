@@ -265,7 +265,6 @@ impl Recorder {
     /// Ends the run at `at`, before its planned end. Spans that are closed do not change.
     pub fn stop_at(&mut self, at: Nanos) {
         self.timeline.truncate(at);
-        // `tick_start` is the end of the last closed tick.
         self.span_end = self.span_end.and_then(|_| self.timeline.next_span_end(self.tick_start));
     }
 

@@ -100,8 +100,8 @@ def run_warmup_trial(
 
     If the trial fails, `failure` in its entry has the reason. Raises StoreProblem.
     """
-    address, planned_s = server.address(), length_s(experiment)
-    target = address.target(experiment.load_for(experiment.variant(trial.variant)).transport)
+    address, load = server.address(), experiment.load_for(experiment.variant(trial.variant))
+    target, planned_s = address.target(load.transport), length_s(experiment)
     plan = trial_plan(experiment, trial, target, warmup_s=0.0, workers=chosen_workers(run))
     plan["phases"]["measure_us"] = round(planned_s * US)
     intervals: list[Record] = []
@@ -116,13 +116,12 @@ def run_warmup_trial(
             failure = hooks.before()
             if not failure:
                 prewarm(experiment, trial, server)
-                listener, cpus = notify_all(listen, hooks.handle_record), experiment.client.cpus
                 result = engine.run(
                     "run",
                     plan,
                     address.environment(),
-                    listener,
-                    cpus,
+                    notify_all(listen, hooks.handle_record),
+                    experiment.client.cpus,
                     on_line=writer.append_event,
                     on_silence=lambda: require_answers(server, "the load generator"),
                 )
@@ -135,28 +134,21 @@ def run_warmup_trial(
             raise
         hooks.after()
     # At a set rate throughput is the same from the first second on. The probe of a promise has no rate yet.
-    is_rate_set = trial.point.rate is not None or experiment.load.max_rate is not None
+    is_rate_set = trial.point.rate is not None or load.max_rate is not None
     seconds = _seconds(intervals, by_latency=is_rate_set)
     if not failure and not seconds:
         failure = "no transaction ended in at least one second"
-    entry: WarmupTrial = {
-        "variant": trial.variant,
-        "workload": trial.workload,
-        "at": trial.point.as_dict(),
-        "length_s": planned_s,
-        "settle_s": settle(seconds) if not failure and has_warmup_trials(experiment) else None,
-        "series": [fmean(seconds[end - MEAN_S : end]) for end in range(MEAN_S, len(seconds) + 1, MEAN_S)],
-        "failure": failure or None,
-        "records": writer.records,
-        "hooks": writer.hooks,
-    }
+    entry = unrun_trial(experiment, trial, failure)
+    entry["settle_s"] = settle(seconds) if not failure and has_warmup_trials(experiment) else None
+    entry["series"] = [fmean(seconds[end - MEAN_S : end]) for end in range(MEAN_S, len(seconds) + 1, MEAN_S)]
+    entry["records"], entry["hooks"] = writer.records, writer.hooks
     if not failure and not is_rate_set:
         entry["peak"] = _peak(experiment, seconds, planned_s)
     return entry, hooks.failures
 
 
 def unrun_trial(experiment: Experiment, trial: Trial, failure: str) -> WarmupTrial:
-    """The entry of a warm-up trial whose server did not get ready."""
+    """The entry of a warm-up trial without measured values, such as one whose server did not get ready."""
     return {
         "variant": trial.variant,
         "workload": trial.workload,
@@ -164,7 +156,7 @@ def unrun_trial(experiment: Experiment, trial: Trial, failure: str) -> WarmupTri
         "length_s": length_s(experiment),
         "settle_s": None,
         "series": [],
-        "failure": failure,
+        "failure": failure or None,
         "records": "",
         "hooks": {},
     }

@@ -35,7 +35,6 @@ class Counts(TypedDict):
     reconnects: int
     late: int
     dropped: int
-    rate_limited: NotRequired[int]
     row_count_mismatches: int
 
 
@@ -46,6 +45,7 @@ class Span(Counts):
     end_us: int
     errors: Mapping[str, int]
     error_classes: NotRequired[Mapping[str, str]]
+    rate_limited: NotRequired[int]
     latency_us: Buckets
     latency_sum_us: float
     latency_min_us: NotRequired[float | None]
