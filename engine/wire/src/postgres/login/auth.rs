@@ -13,6 +13,8 @@ use postgres_protocol::message::frontend;
 use crate::WireError;
 use crate::server_message::sanitize;
 
+/// The method of an account for which the server asks nothing.
+const NO_METHOD: &str = "trust";
 const SCRAM: &str = "SCRAM-SHA-256";
 const SCRAM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
@@ -36,7 +38,7 @@ pub(super) struct Authenticator {
 
 impl Default for Authenticator {
     fn default() -> Self {
-        Self { method: "trust", scram: None }
+        Self { method: NO_METHOD, scram: None }
     }
 }
 
@@ -48,6 +50,16 @@ impl Authenticator {
         channel: &Channel<'_>,
         out: &mut BytesMut,
     ) -> Result<bool, WireError> {
+        let asks_for_password = matches!(
+            request,
+            Message::AuthenticationCleartextPassword
+                | Message::AuthenticationMd5Password(_)
+                | Message::AuthenticationSasl(_)
+        );
+        // A server that asks without end would get answers without end.
+        if asks_for_password && self.method != NO_METHOD {
+            return Err(WireError::Protocol("the server asks for the password twice".into()));
+        }
         match request {
             // If a server sends OK before SCRAM is complete, it has not proved its identity.
             Message::AuthenticationOk if self.scram.is_none() => return Ok(true),
