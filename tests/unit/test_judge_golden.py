@@ -113,6 +113,6 @@ def test_the_types_of_the_records_are_those_of_the_schema() -> None:
             if hint in TYPES and "type" in properties[key]:
                 assert properties[key]["type"] == TYPES[hint], f"{kind.__name__}: {key}"
     totals = {key for key, value in schema["PhaseTotals"].items() if value.get("type") == "integer"}
-    # Records without load.max_rate_per_s have no rate_limited.
-    assert Counts.__annotations__.keys() == totals - {"start_us", "end_us", "rate_limited"}
+    # Records without load.max_rate_per_s have no rate_limit_wait_us.
+    assert Counts.__annotations__.keys() == totals - {"start_us", "end_us", "rate_limit_wait_us"}
     assert {value["type"] for value in schema["Accounting"].values()} == {"integer"}

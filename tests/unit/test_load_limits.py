@@ -123,7 +123,7 @@ def test_options_are_keys_of_the_load() -> None:
 
 
 @pytest.mark.parametrize(
-    ("design", "delayed", "expected"),
+    ("design", "wait", "expected"),
     [
         ("blocks = 6", 0.02, [("b", "stop")]),
         ('blocks = 6\nmetrics = ["p99", "throughput"]', 0.02, [("b", "warn")]),
@@ -132,19 +132,19 @@ def test_options_are_keys_of_the_load() -> None:
     ],
 )
 def test_a_delayed_throughput_is_not_that_of_the_variant(
-    tmp_path: Path, design: str, delayed: float, expected: list[tuple[str, str]]
+    tmp_path: Path, design: str, wait: float, expected: list[tuple[str, str]]
 ) -> None:
     limited = experiment(tmp_path, "max_rate = 100", design)
     # Far below the limit: a connection with varying times is delayed now and then.
     trials = [
-        replace(one, figures=replace(one.figures, rate_limited=round(delayed * one.figures.events)))
+        replace(one, figures=replace(one.figures, rate_limit_wait=wait))
         if one.variant == "b" and one.figures
         else one
         for one in measured(limited, lambda trial: 80.0 if trial.variant == "b" else 90.0)
     ]
     findings = list(reached_limit(trials, limited))
     assert [(one.subject, one.level) for one in findings] == expected
-    assert all("delayed 2% of the transactions of b at 4 connections" in one.text for one in findings)
+    assert all("the connections of b waited 2% of the time at 4 connections" in one.text for one in findings)
 
 
 @pytest.mark.parametrize(("load", "settled"), [("max_rate = 200", None), ("", 0.0)])

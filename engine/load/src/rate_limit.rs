@@ -3,6 +3,9 @@
 use crate::Nanos;
 use crate::plan::Load;
 
+/// A busy machine wakes the load generator late, but not as late as this.
+const LATE_AFTER: Nanos = 100_000_000;
+
 /// The instants at which the transactions of one worker may begin: at least 1 / rate apart.
 ///
 /// A worker's share of the rate is that of its connections. Time in which no transaction was ready to begin is lost: after a
@@ -21,6 +24,12 @@ impl RateLimit {
         let gap = 1e9 / (rate_per_s * share);
         // The workers begin one after the other, not all at once.
         Some(Self { gap, next_start: gap * worker as f64 / workers as f64 })
+    }
+
+    /// The place of a transaction whose start was `place`. It gets a new one if the load generator was stopped meanwhile:
+    /// all places that have passed would otherwise begin at once.
+    pub fn keep_or_move(&mut self, place: Nanos, now: Nanos) -> Nanos {
+        if now.saturating_sub(place) > LATE_AFTER { self.start_after(now) } else { place }
     }
 
     /// When a transaction that is ready at `now` may begin. Transactions begin in the order of these calls.
@@ -57,6 +66,15 @@ mod tests {
         let mut limit = limit(5, 1);
         let starts: Vec<_> = (0..4).map(|_| limit.start_after(0)).collect();
         assert_eq!(starts, [S / 10, 3 * S / 10, 5 * S / 10, 7 * S / 10]);
+    }
+
+    #[test]
+    fn places_that_have_passed_long_ago_are_not_used() {
+        let mut limit = limit(10, 0);
+        let places: Vec<_> = (0..4).map(|_| limit.start_after(0)).collect();
+        assert_eq!(limit.keep_or_move(places[1], S / 10 + S / 100), S / 10, "as late as a busy machine");
+        let moved: Vec<_> = places.iter().map(|&place| limit.keep_or_move(place, 2 * S)).collect();
+        assert_eq!(moved, [2 * S, 21 * S / 10, 22 * S / 10, 23 * S / 10]);
     }
 
     #[test]

@@ -173,9 +173,9 @@ impl Recorder {
         }
     }
 
-    /// Counts an event if the limit of the rate has delayed it.
-    pub fn count_rate_limited(&mut self, is_delayed: bool) {
-        self.counts.rate_limited += u64::from(is_delayed && self.span_end.is_some());
+    /// Adds the time that an event or a restart waits because the rate has a limit.
+    pub fn add_rate_limit_wait(&mut self, wait: Nanos) {
+        self.counts.rate_limit_wait_us += wait / 1000;
     }
 
     /// Records that a statement completed without error.

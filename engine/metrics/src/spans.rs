@@ -169,7 +169,7 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
         retries,
         reconnects,
         late,
-        rate_limited,
+        rate_limit_wait_us,
         dropped,
         row_count_mismatches,
     } = other;
@@ -186,7 +186,7 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
     counts.retries += retries;
     counts.reconnects += reconnects;
     counts.late += late;
-    counts.rate_limited += rate_limited;
+    counts.rate_limit_wait_us += rate_limit_wait_us;
     counts.dropped += dropped;
     counts.row_count_mismatches += row_count_mismatches;
 }

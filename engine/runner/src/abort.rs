@@ -27,6 +27,7 @@ struct Counted {
     start: Nanos,
     end: Nanos,
     events: u64,
+    dropped: u64,
     errors: u64,
     latency: Buckets,
 }
@@ -42,6 +43,7 @@ impl AbortCheck {
             start: span.start,
             end: span.end,
             events: span.counts.events,
+            dropped: span.counts.dropped,
             errors: span.counts.errors.values().sum(),
             latency: span.latency.buckets.clone(),
         });
@@ -65,7 +67,9 @@ impl AbortCheck {
         let count = outstanding.count();
         let is_exceeded = |limit: &&LatencyLimit| count_above(outstanding, limit.most_us) == count;
         let limit = self.limits.latency.iter().find(is_exceeded)?;
-        (is_longest && window.events == 0 && count > 0).then(|| {
+        // After a pause a transaction may have begun just now.
+        let was_busy = count_above(outstanding, (window.end - window.start) / 1000) > 0;
+        (is_longest && window.events == 0 && was_busy).then(|| {
             format!(
                 "p{} exceeds {}: no transaction ended in the last {:.1} s, and all {count} in progress have taken longer",
                 limit.percentile,
@@ -80,7 +84,7 @@ impl AbortCheck {
     fn exceeded(&self, outstanding: &Buckets) -> Option<String> {
         [1, self.intervals.len()].into_iter().filter_map(|count| self.sum(count)).find_map(|window| {
             let latency = self.limits.latency.iter().find_map(|limit| window.slow(limit, outstanding));
-            latency.or_else(|| window.failing(self.limits.errors_per_1000?))
+            latency.or_else(|| window.failing(self.limits.errors_per_1000?, outstanding))
         })
     }
 
@@ -92,6 +96,7 @@ impl AbortCheck {
         for earlier in intervals {
             sum.start = earlier.start;
             sum.events += earlier.events;
+            sum.dropped += earlier.dropped;
             sum.errors += earlier.errors;
             sum.latency.merge(&earlier.latency);
         }
@@ -104,29 +109,33 @@ impl Counted {
         (self.end - self.start) as f64 / 1e9
     }
 
-    /// That more transactions took longer than the limit allows. Those that have not ended count once they have.
+    /// That more transactions took longer than the limit allows. Those that have not ended count once they have, and those
+    /// that a full queue has dropped count as slow.
     fn slow(&self, limit: &LatencyLimit, outstanding: &Buckets) -> Option<String> {
         let outstanding = count_above(outstanding, limit.most_us);
-        let above = count_above(&self.latency, limit.most_us) + outstanding;
-        let events = self.events + outstanding;
+        let above = count_above(&self.latency, limit.most_us) + outstanding + self.dropped;
+        let events = self.events + outstanding + self.dropped;
         // Percentiles such as 99.9 are no exact fractions.
         let share = (1.0 - limit.percentile / 100.0).max(1e-9);
         is_beyond_chance(above as f64, events as f64 * share, events as f64).then(|| {
             format!(
                 "p{} exceeds {}: in the last {:.1} s {above} of {events} transactions took longer, {outstanding} of which have \
-                 not ended",
+                 not ended{}",
                 limit.percentile,
                 milliseconds(limit.most_us),
-                self.seconds()
+                self.seconds(),
+                if self.dropped > 0 { format!(" and {} were dropped", self.dropped) } else { String::new() }
             )
         })
     }
 
     /// That more errors occurred than the limit allows.
-    fn failing(&self, most: f64) -> Option<String> {
+    fn failing(&self, most: f64, outstanding: &Buckets) -> Option<String> {
         let Self { events, errors, .. } = self;
-        // An event may fail many times, so the number of errors has no upper limit.
-        is_beyond_chance(*errors as f64, most * *events as f64 / 1000.0, f64::INFINITY).then(|| {
+        // Transactions in progress may have failed already. An event may fail many times, so the number of errors has no
+        // upper limit.
+        let tried = (events + outstanding.count()).max(1);
+        is_beyond_chance(*errors as f64, most * tried as f64 / 1000.0, f64::INFINITY).then(|| {
             format!(
                 "more than {most} errors per 1,000 transactions: in the last {:.1} s {errors} errors and {events} transactions",
                 self.seconds()
@@ -249,9 +258,10 @@ mod tests {
         assert!(text(several.add(&span(2, &[], &[(900_000, 4)], 0))).contains("in the last 1.0 s 4 of 4"));
         let mut single = check(99.0, 500_000, None);
         assert!(single.add(&span(1, &[(100, 900)], &[], 0)).is_none());
-        assert!((2..=5).all(|second| single.add(&span(second, &[], &[(900_000, 1)], 0)).is_none()));
+        let waits = |second: u64| span(second, &[], &[((second - 1) * 1_000_000, 1)], 0);
+        assert!((2..=5).all(|second| single.add(&waits(second)).is_none()));
         assert_eq!(
-            text(single.add(&span(6, &[], &[(900_000, 1)], 0))),
+            text(single.add(&waits(6))),
             "p99 exceeds 500 ms: no transaction ended in the last 5.0 s, and all 1 in progress have taken longer"
         );
     }
@@ -275,6 +285,31 @@ mod tests {
             text(ended),
             "more than 10 errors per 1,000 transactions: in the last 1.0 s 40 errors and 1000 transactions"
         );
+    }
+
+    #[test]
+    fn one_error_ends_no_run_whose_transactions_are_long() {
+        let mut check = check(99.0, 60_000_000, Some(200.0));
+        assert!(check.add(&span(1, &[], &[(900_000, 24)], 1)).is_none());
+        assert!(check.add(&span(2, &[], &[(1_900_000, 24)], 40)).is_some());
+    }
+
+    #[test]
+    fn dropped_transactions_are_slow() {
+        let mut check = check(99.0, 500_000, None);
+        let mut overloaded = span(1, &[(50_000, 40)], &[], 0);
+        overloaded.counts.dropped = 160;
+        assert!(
+            text(check.add(&overloaded))
+                .contains("160 of 200 transactions took longer, 0 of which have not ended and 160")
+        );
+    }
+
+    #[test]
+    fn a_pause_before_a_slow_transaction_is_no_stall() {
+        let mut check = check(99.0, 300_000, None);
+        assert!((1..=5).all(|second| check.add(&span(second, &[], &[], 0)).is_none()));
+        assert!(check.add(&span(6, &[], &[(400_000, 1)], 0)).is_none());
     }
 
     #[test]

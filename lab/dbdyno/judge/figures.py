@@ -65,12 +65,18 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         dropped=dropped,
         backlog=intervals[-1].get("backlog", 0) if intervals else 0,
         row_count_mismatches=sum(part["row_count_mismatches"] for part in parts),
-        rate_limited=sum(part.get("rate_limited", 0) for part in parts),
+        rate_limit_wait=_rate_limit_wait(recording, parts, window),
         statements=sum(part["reads"] + part["writes"] + part["other"] for part in parts),
         generator_cpu=_generator_mean(generators, "cpu"),
         generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in generators), default=0.0),
         generator_steal=_generator_mean(generators, "steal"),
     )
+
+
+def _rate_limit_wait(recording: Recording, parts: Sequence[Span], window: Window) -> float:
+    """The share of the connections' time in which they waited because the rate has a limit."""
+    wait_us = sum(part.get("rate_limit_wait_us", 0) for part in parts)
+    return wait_us / (window.length_us * recording.plan["load"]["connections"]) if wait_us else 0.0
 
 
 def _errors(recording: Recording, parts: Sequence[Span]) -> tuple[dict[str, int], dict[str, str]]:

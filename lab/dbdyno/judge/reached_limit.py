@@ -12,8 +12,8 @@ from dbdyno.finding import Finding
 from dbdyno.judge.wording import count
 from dbdyno.store.measured import MeasuredTrial
 
-# If the limit delays this share of the transactions, it changes the throughput.
-DELAYED = 0.01
+# A limit for which connections wait this share of the time changes the throughput by about as much.
+WAIT = 0.01
 
 
 def reached_limit(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
@@ -22,25 +22,25 @@ def reached_limit(trials: Sequence[MeasuredTrial], experiment: Experiment) -> It
     is_compared = len(experiment.variants) > 1 and THROUGHPUT in experiment.metrics
     if limit is None or not is_compared:
         return
-    delayed: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    waits: dict[tuple[str, str, float], list[float]] = defaultdict(list)
     for trial in trials:
         if trial.figures is not None:
-            share = trial.figures.rate_limited / trial.figures.events
-            delayed[trial.variant, trial.workload, trial.at["connections"]].append(share)
-    for (variant, workload, connections), shares in delayed.items():
-        if median(shares) < DELAYED:
+            load = trial.variant, trial.workload, trial.at["connections"]
+            waits[load].append(trial.figures.rate_limit_wait)
+    for (variant, workload, connections), shares in waits.items():
+        if median(shares) < WAIT:
             continue
         yield Finding(
             "R17",
             "stop" if experiment.metrics[0] == THROUGHPUT else "warn",
-            f"load.max_rate, {limit:g} transactions/s, delayed {median(shares):.0%} of the transactions of "
-            f"{variant} at {count(round(connections), 'connection')} of {workload} (limit {DELAYED:.0%}): it "
-            "decides the throughput, at least partly, not the variant",
+            f"because of load.max_rate, {limit:g} transactions/s, the connections of {variant} waited "
+            f"{median(shares):.0%} of the time at {count(round(connections), 'connection')} of {workload} "
+            f"(limit {WAIT:.0%}): the limit decides the throughput, at least partly, not the variant",
             {
                 "workload": workload,
                 "at": {"connections": connections},
                 "max_rate": limit,
-                "delayed_share": median(shares),
+                "wait_share": median(shares),
             },
             variant,
             fix='Write metrics = ["p99"] in [design] to compare the latency at this rate, or raise max_rate',

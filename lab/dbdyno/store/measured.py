@@ -133,8 +133,8 @@ class Figures:
     """Class of each error code, such as "deadlock"; empty in records of older engines."""
     row_count_mismatches: int = 0
     """Statements that returned or changed an unexpected number of rows."""
-    rate_limited: Annotated[int, Field(exclude_if=lambda value: not value)] = 0
-    """Transactions and retries that began later because of load.max_rate."""
+    rate_limit_wait: Annotated[float, Field(exclude_if=lambda value: not value)] = 0.0
+    """Share of the connections' time in which they waited because of load.max_rate."""
     statements: int = 0
     """Number of statements executed."""
     generator_cpu: float = 0.0

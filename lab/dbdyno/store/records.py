@@ -45,7 +45,7 @@ class Span(Counts):
     end_us: int
     errors: Mapping[str, int]
     error_classes: NotRequired[Mapping[str, str]]
-    rate_limited: NotRequired[int]
+    rate_limit_wait_us: NotRequired[int]
     latency_us: Buckets
     latency_sum_us: float
     latency_min_us: NotRequired[float | None]

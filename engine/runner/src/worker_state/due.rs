@@ -81,12 +81,11 @@ impl WorkerState {
             }
             if let Schedule::Paced(_, Some(limit)) = &mut state.schedule
                 && now >= at
-                && !has_place
             {
                 // Only now, because pauses do not end in the order in which they begin.
-                at = limit.start_after(now);
+                at = if has_place { limit.keep_or_move(at, now) } else { limit.start_after(now) };
                 has_place = true;
-                state.recorder.count_rate_limited(at > now);
+                state.recorder.add_rate_limit_wait(at.saturating_sub(now));
             }
             if now >= at {
                 return Poll::Ready(self.begin(&mut state, user, now));
@@ -105,16 +104,22 @@ impl WorkerState {
         poll_fn(|context| {
             let now = self.now();
             let mut state = self.current_state(now);
-            let is_over = state.recorder.is_over() || state.is_closing;
+            let is_over = state.recorder.is_over();
             let Schedule::Paced(_, Some(limit)) = &mut state.schedule else {
                 return Poll::Ready(Some(ready));
             };
             if is_over {
                 return Poll::Ready(None);
             }
-            let at = *place.get_or_insert_with(|| limit.start_after(now));
+            let at = match place {
+                None => limit.start_after(now),
+                Some(at) if now >= at => limit.keep_or_move(at, now),
+                Some(at) => at,
+            };
+            if place.replace(at) != Some(at) {
+                state.recorder.add_rate_limit_wait(at.saturating_sub(now));
+            }
             if now >= at {
-                state.recorder.count_rate_limited(at > ready);
                 return Poll::Ready(Some(now));
             }
             self.wake_at(&mut state, user, at, context);

@@ -33,9 +33,9 @@ pub struct Counts {
     pub reconnects: u64,
     /// Events that began more than 1 ms after they were due.
     pub late: u64,
-    /// Events and retries that began later because of `load.max_rate_per_s`. Absent without it.
+    /// Time that connections have waited because of `load.max_rate_per_s`, in microseconds. Absent without it.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub rate_limited: u64,
+    pub rate_limit_wait_us: u64,
     /// Due events that never started because the queue was full.
     pub dropped: u64,
     /// Statements that returned or changed another number of rows than the workload expects.
@@ -43,8 +43,8 @@ pub struct Counts {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// A percentile of latency, by nearest rank.
