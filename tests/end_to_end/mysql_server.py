@@ -127,7 +127,7 @@ class MySQLServer:
         self.data = self.directory / "data"
         self.log = self.directory / "error.log"
         if not self.port:
-            self.port = ports.free_pair(str(self.directory), None)[0]
+            self.port = ports.reserve_pair(str(self.directory), None)[0]
 
     def start(self) -> None:
         """Start and wait until root has its password, given through the socket, and an ordinary account is
@@ -230,6 +230,7 @@ class MySQLServer:
             if self.socket.parent != self.directory:
                 shutil.rmtree(self.socket.parent, ignore_errors=True)
             self.workspace.discard(self.directory)
+            ports.release(str(self.directory))
 
 
 # How a test asks for servers: a name, then further arguments of mysqld.

@@ -18,9 +18,9 @@ import pymysql
 import pytest
 from tests.conftest import variant
 
+from dbdyno.servers import ports
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.kinds.process import _CPUS_AT_START
-from dbdyno.servers.ports import free_pair
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
@@ -273,7 +273,8 @@ def test_servers_exchange_their_places_and_leave_no_data_there(workspace: Worksp
 
 
 def test_a_declared_port_stays_in_every_place(workspace: Workspace) -> None:
-    port = free_pair("declared", None)[0]
+    port = ports.reserve_pair("declared", None)[0]
+    ports.release("declared")
     with (
         closing(Slots(workspace, 2, [port])) as slots,
         closing(LocalServer(variant("declared", variables={"port": port}), workspace, None)) as server,

@@ -195,18 +195,38 @@ def test_a_socket_moves_to_a_short_path_when_the_kernel_could_not_hold_the_long_
     short.rmdir()
 
 
-def test_ports_are_the_same_for_the_same_name_and_never_taken_ones() -> None:
-    first = ports.free_pair("/data/a", None)
-    assert first == ports.free_pair("/data/a", None)
+def test_ports_are_the_same_for_the_same_name_and_never_used_ones() -> None:
+    first = ports.reserve_pair("/data/a", None)
+    assert first == ports.reserve_pair("/data/a", None)
     assert len(set(first)) == 2
-    assert ports.free_pair("/data/a", 4711)[0] == 4711
+    assert ports.reserve_pair("/data/a", 4711)[0] == 4711
     with socket.socket() as other:
         other.bind(("127.0.0.1", first[0]))
         other.listen()
-        assert first[0] not in ports.free_pair("/data/a", None)
+        assert first[0] not in ports.reserve_pair("/data/a", None)
         with pytest.raises(ServerProblem, match=f"port {first[0]} on 127.0.0.1 is in use") as caught:
             ports.require_free(first[0])
         assert caught.value.exit_code == 3
+    ports.release("/data/a")
+
+
+def test_ports_belong_to_one_server_until_it_releases_them_or_its_process_ends(tmp_path: Path) -> None:
+    """Minutes can pass between the choice of a port and the start of its server, and several dbdyno run at
+    a time on machines of CI.
+    """
+    name = str(tmp_path)
+    reserve = f"from dbdyno.servers import ports; print(*ports.reserve_pair({name!r}, None), flush=True)"
+    command = [sys.executable, "-c", f"{reserve}; input()"]
+    other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdin is not None
+    assert other.stdout is not None
+    first = {int(port) for port in other.stdout.readline().split()}
+    assert len(first) == 2
+    assert first.isdisjoint(ports.reserve_pair(name, None))
+    other.kill()
+    other.wait()
+    assert first == set(ports.reserve_pair(name, None))
+    ports.release(name)
 
 
 def test_a_user_namespace_needs_a_user_for_servers() -> None:

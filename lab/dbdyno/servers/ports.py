@@ -14,23 +14,58 @@ from dbdyno.servers.server import MachineProblem, ServerProblem
 FIRST, LAST = 20_000, 29_999
 
 
-def free_pair(name: str, requested: int | None, excluded: Collection[int] = ()) -> tuple[int, int]:
+# The sockets that hold the ports of each name, see `_hold`.
+_held: dict[str, list[socket.socket]] = {}
+
+
+def reserve_pair(name: str, requested: int | None, excluded: Collection[int] = ()) -> tuple[int, int]:
     """Two free ports: one for the load (`requested`, if it is not None), and one for administration.
 
     The search skips `excluded` and begins at a port that depends only on `name`, the server's directory,
     because the port is part of a server's identity and should be the same after a restart. All ports have
-    five digits. Raises ServerProblem when no port is free.
+    five digits. Until `release`, or the end of this process, no other name gets these ports, in this process
+    or another: between the choice of a port and the start of its server, minutes can pass. Raises
+    ServerProblem when no port is free.
     """
+    release(name)
     width = LAST - FIRST + 1
     begin = zlib.crc32(name.encode()) % width
-    pair: list[int] = [] if requested is None else [requested]
+    pair: list[int] = []
+    if requested is not None:
+        pair.append(requested)
+        # The user may declare one port for several servers that run in turn, so it may be held already.
+        _hold(requested, name)
     for step in range(width):
         port = FIRST + (begin + step) % width
-        if port not in pair and port not in excluded and is_free(port):
+        if port not in pair and port not in excluded and is_free(port) and _hold(port, name):
             pair.append(port)
             if len(pair) == 2:
                 return pair[0], pair[1]
     raise ServerProblem(f"no free port between {FIRST} and {LAST} on 127.0.0.1", exit_code=4)
+
+
+def release(name: str) -> None:
+    """Let other names have the ports of this one. Idempotent."""
+    for holder in _held.pop(name, []):
+        holder.close()
+
+
+def _hold(port: int, name: str) -> bool:
+    """Hold `port` for `name`. False if another name holds it.
+
+    The holder is a unix socket in the abstract namespace (unix(7)): unlike a file it disappears with its
+    process, however that ends, and like a port it belongs to one network namespace.
+    """
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        holder.bind(f"\0dbdyno-port-{port}")
+    except OSError as error:
+        holder.close()
+        if error.errno == errno.EADDRINUSE:
+            return False
+        raise
+    _held.setdefault(name, []).append(holder)
+    return True
 
 
 def is_free(port: int) -> bool:

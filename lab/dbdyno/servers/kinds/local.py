@@ -84,7 +84,7 @@ class LocalServer(PrivateServer):
         self._password, self._admin_password = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         directory = workspace.server_directory(variant.name)
         sockets = socket_directory(directory, workspace.user)
-        port, admin_port = ports.free_pair(str(directory), self._declared.port)
+        port, admin_port = ports.reserve_pair(str(directory), self._declared.port)
         self._place = self._make_place(directory, sockets, port, admin_port)
         # None if the server has its own directory, which `close` removes.
         self._slot: Slot | None = None
@@ -112,6 +112,7 @@ class LocalServer(PrivateServer):
             if self._place.socket.parent != self._place.directory:
                 shutil.rmtree(self._place.socket.parent, ignore_errors=True)
             self._workspace.discard(self._place.directory)
+            ports.release(str(self._place.directory))
 
     @property
     def is_running(self) -> bool:

@@ -62,7 +62,7 @@ class Slots:
         used = set(declared_ports)
         slots = []
         for directory in workspace.slot_directories(count):
-            port, admin_port = ports.free_pair(name=str(directory), requested=None, excluded=used)
+            port, admin_port = ports.reserve_pair(name=str(directory), requested=None, excluded=used)
             used |= {port, admin_port}
             slots.append(Slot(directory, socket_directory(directory, workspace.user), port, admin_port))
         self._workspace, self._slots = workspace, tuple(slots)
@@ -99,3 +99,4 @@ class Slots:
             if slot.sockets != slot.directory:
                 shutil.rmtree(slot.sockets, ignore_errors=True)
             self._workspace.discard(slot.directory)
+            ports.release(str(slot.directory))
