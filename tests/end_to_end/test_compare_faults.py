@@ -59,7 +59,7 @@ def test_a_server_that_dies_in_a_pilot_and_in_a_trial_does_not_end_the_run(resul
     assert answer.returncode == 0, answer.stderr
     run = comparing.newest()
     assert failed(run) == {(0, "a"): None, (0, "b"): "server", (1, "a"): None, (1, "b"): None}
-    assert "1 of 2 trials of b failed because of their server" in answer.stdout
+    assert "1 of 2 trials of b failed because of their server" in answer.stderr
     # The pilot of b ran again.
     assert flag.exists()
     workers = read_workers(run)

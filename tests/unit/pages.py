@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html.parser import HTMLParser
 
 from dbdyno import report
@@ -63,3 +64,20 @@ def undrawn(run: Run) -> str:
 def text_of(run: Run) -> str:
     """The text of that page."""
     return joined(Page(undrawn(run)).text)
+
+
+def table_rows(lines: Sequence[str]) -> dict[tuple[str, str], list[str]]:
+    """The rows of the table that `compare` prints, as words, by variant and load (or the first word)."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    variant: str | None = None
+    for line in lines:
+        if line.startswith(" ") and line.rstrip().endswith("verdict"):
+            variant = ""
+        elif variant is None:
+            continue
+        elif not line.startswith(" "):
+            variant = line.removesuffix(" (baseline)")
+        else:
+            first, *words = line.split()
+            rows[variant, first] = words
+    return rows

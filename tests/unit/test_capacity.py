@@ -14,11 +14,12 @@ import pytest
 from benchmarks.truth import capacity as simulated
 from rich.console import Console
 from tests.unit.judged_run import Judged
+from tests.unit.pages import table_rows
 from tests.unit.stored_run import Making
 
 from dbdyno.checks import Context, Moment, p15_design
 from dbdyno.commands import comparison_output
-from dbdyno.commands.watch import block_text
+from dbdyno.commands.progress_output import block_text
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES, found_rates
@@ -368,9 +369,9 @@ def test_the_table_has_the_capacity_of_both_variants(
     making = Making(connections=(64,), rates=(700.0, 900.0))
     run = Judged(making=making, more={"capacity": capacity}).write(tmp_path)
     comparison_output.show(run, run.experiment())
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    cells = {row[0]: row[2:4] for row in rows if row[1:2] == ["capacity"]}
-    assert cells == {"a": ["801.0", "baseline"], "b": ["<", "700.0"]}
+    rows = table_rows(capsys.readouterr().out.splitlines())
+    assert rows["a", "capacity"] == ["801.0"]
+    assert rows["b", "capacity"][:2] == ["<", "700.0"]
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ def test_the_output_of_compare_is_that_of_the_code(
     comparison_output.show(run, run.experiment())
     printed = capsys.readouterr().out
     shown = (ROOT / page).read_text()
-    (heading,) = found(r"(?m)^ +(variant .*verdict) *$", printed)
-    assert heading.split() == found(r"(?m)^ +(variant .*verdict)$", shown)[0].split()
+    (heading,) = found(r"(?m)^ +(connections .*verdict) *$", printed)
+    assert heading.split() == found(r"(?m)^ +(connections .*verdict)$", shown)[0].split()
     (family,) = found(r"(?m)^(The chance that .*)$", printed)
     assert f"{family}\n" in shown
 

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 from tests.unit.judged_run import Effect, Judged, Outcome, factor, finding
-from tests.unit.pages import Page, joined, text_of, undrawn
+from tests.unit.pages import Page, joined, table_rows, text_of, undrawn
 from tests.unit.stored_run import Making, experiment, verdict_of
 
 from dbdyno import report
@@ -319,11 +319,11 @@ def test_the_table_of_the_command_counts_failures_as_0(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = shown(FAILED.write(tmp_path), capsys)
-    cells = {tuple(line.split()[:2]): line.split() for line in lines if line.strip().startswith(("a ", "b "))}
-    assert cells["b", "20"][2:4] == ["900.0", "10.00"]
-    assert cells["b", "40"][2:4] == ["0", formatting.MISSING]
+    cells = table_rows(lines)
+    assert cells["b", "20"][:2] == ["900.0", "10.00"]
+    assert cells["b", "40"][:2] == ["0", formatting.MISSING]
     # Hyphens as minus signs: a script reads them.
-    assert cells["b", "20"][4:] == ["≤", "-30.0", "%", "≤", "-8.0", "slower"]
+    assert cells["b", "20"][2:] == ["≤", "-30.0", "%", "≤", "-8.0", "slower"]
 
 
 @pytest.mark.parametrize(
@@ -372,9 +372,9 @@ def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
     sentences = [row["sentence"] for row in verdict["factors"]]
     assert lines[-4:] == [verdict["family"]["text"], *sentences]
     assert FACTORIAL.sentence not in "\n".join(lines)
-    table = [line for line in lines if line.strip().startswith("8.4+pool")]
+    table = [words for (variant, _), words in table_rows(lines).items() if variant == "8.4+pool"]
     assert len(table) == 4
-    assert all(line.rstrip().endswith(formatting.MISSING) for line in table)
+    assert all(words[-1] == formatting.MISSING for words in table)
     page = text_of(run)
     assert FACTORIAL.sentence not in page
     assert "version × threads 8.4, pool 8.0, one" in page  # noqa: RUF001 — a cross between factors

@@ -16,7 +16,7 @@ from tests.unit.test_run_coordinator import Listening, created, experiment, inte
 
 from dbdyno.cli.compare import compare as compare_command
 from dbdyno.commands.compare import _blocks_after, _print_resume_command
-from dbdyno.commands.watch import block_text
+from dbdyno.commands.progress_output import block_text
 from dbdyno.experiment.model import Experiment, Stop
 from dbdyno.experiment.schedule import Trial, planned_blocks, schedule, top_up
 from dbdyno.judge.stopping import ComparisonProgress, Progress

@@ -12,10 +12,13 @@ from dbdyno.cli.options import (
     MaxLoss,
     OptionalFile,
     Profile,
+    Quiet,
+    ResultFormat,
     Results,
     ShareMachine,
     UndecidedAs,
 )
+from dbdyno.commands.choices import Output, TextFormat
 
 # Without an experiment file.
 _A = Annotated[
@@ -78,6 +81,8 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     undecided: UndecidedAs = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
     share_machine: ShareMachine = False,
+    quiet: Quiet = False,
+    result_format: ResultFormat = TextFormat.TEXT,
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
     from dbdyno.commands.block_options import design_changes, parse_blocks
@@ -103,4 +108,5 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         undecided=undecided,
         no_report=no_report,
         share=share_machine,
+        output=Output(quiet=quiet, as_json=result_format is TextFormat.JSON),
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dbdyno.cli.options import RESULTS, Results
-from dbdyno.commands.choices import ListFormat
+from dbdyno.commands.choices import TextFormat
 
 SHOWN = 20
 
@@ -20,7 +20,7 @@ def list(  # noqa: A001 — the command's name
     results: Results = RESULTS,
     limit: Annotated[int, typer.Option(help="Show at most this many runs, the newest.", min=1)] = SHOWN,
     everything: Annotated[bool, typer.Option("--all", help="Show all runs.")] = False,
-    format: Annotated[ListFormat, typer.Option(help="Output format.")] = ListFormat.TEXT,  # noqa: A002 — the option's name
+    format: Annotated[TextFormat, typer.Option(help="Output format.")] = TextFormat.TEXT,  # noqa: A002 — the option's name
 ) -> None:
     """List stored runs with their verdicts, the newest first."""
     from dbdyno.commands.list import list as work

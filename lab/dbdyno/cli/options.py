@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dbdyno.cli.completion import experiment_files, profiles, stored_runs
-from dbdyno.commands.choices import Undecided
+from dbdyno.commands.choices import TextFormat, Undecided
 
 ExperimentFile = Annotated[
     Path,
@@ -68,4 +68,8 @@ MaxLoss = Annotated[
 UndecidedAs = Annotated[
     Undecided | None,
     typer.Option(help="With --max-loss: exit with 0 or 1 instead of 5."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print the verdict alone.")]
+ResultFormat = Annotated[
+    TextFormat, typer.Option("--format", help="Output format of the result: json is verdict.json.")
 ]

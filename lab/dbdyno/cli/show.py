@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from dbdyno.cli.options import RESULTS, AcceptChanges, AnyRun, Results
+from dbdyno.cli.options import RESULTS, AcceptChanges, AnyRun, Quiet, ResultFormat, Results
+from dbdyno.commands.choices import Output, TextFormat
 
 
 def show(
     run: AnyRun = None,
     results: Results = RESULTS,
     accept_changes: AcceptChanges = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print the verdict alone.")] = False,
+    quiet: Quiet = False,
+    result_format: ResultFormat = TextFormat.TEXT,
 ) -> None:
     """Print the result of a stored run again."""
     from dbdyno.commands.show import show as work
 
-    work(run, results, accept_changes=accept_changes, quiet=quiet)
+    work(
+        run,
+        results,
+        accept_changes=accept_changes,
+        output=Output(quiet=quiet, as_json=result_format is TextFormat.JSON),
+    )

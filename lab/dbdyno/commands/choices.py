@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -16,8 +17,8 @@ class Format(StrEnum):
     JSON = "json"
 
 
-class ListFormat(StrEnum):
-    """The output formats of `dbdyno list`."""
+class TextFormat(StrEnum):
+    """The output formats of `dbdyno compare`, `list` and `show`."""
 
     TEXT = "text"
     JSON = "json"
@@ -35,3 +36,13 @@ class Action(StrEnum):
 
     LIST = "list"
     DROP = "drop"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command prints of a result, and whether it shows progress."""
+
+    # The verdict alone, and on standard error only errors.
+    quiet: bool = False
+    # verdict.json on standard output.
+    as_json: bool = False

@@ -13,6 +13,8 @@ import secrets
 import shlex
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,14 +23,14 @@ from rich.console import Console
 
 from dbdyno import judge
 from dbdyno.commands import comparison_output
-from dbdyno.commands.choices import Undecided
-from dbdyno.commands.console import SafeConsole
+from dbdyno.commands.choices import Output, Undecided
+from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.gating import exit_code, require_max_loss
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
+from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
-from dbdyno.commands.watch import show_progress
 from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
@@ -63,9 +65,10 @@ def compare(
     undecided: Undecided | None,
     no_report: bool,
     share: bool,
+    output: Output,
 ) -> NoReturn:
     """Compare the variants of an experiment, which `file` holds; with `resume`, continue its newest run."""
-    console = SafeConsole(stderr=True, highlight=False)
+    console = SafeConsole(stderr=True, highlight=False, quiet=output.quiet)
     experiment = assign_cpus(experiment)
     if not resume:
         experiment = choose_pairing(experiment)
@@ -83,21 +86,22 @@ def compare(
         experiment = run.experiment()
         comparison_output.describe(console, experiment, profile, chosen_workers(run))
         if expected is not None:
-            console.print(f"  plan      {summary(expected)}", soft_wrap=True)
-        conclusion = _run(console, experiment, run, engine, limits, no_report=no_report)
-        verdict = _conclude(run, experiment, no_report=no_report)
+            print_text(console, f"  plan      {summary(expected)}", indent=12)
+        show = partial(_conclude, run, experiment, output, no_report=no_report)
+        conclusion = _run(console, experiment, run, engine, limits=limits, conclude=show)
+        verdict = show()
     raise typer.Exit(_exit_code(verdict, conclusion, undecided))
 
 
-def _conclude(run: Run, experiment: Experiment, *, no_report: bool) -> VerdictFile:
+def _conclude(run: Run, experiment: Experiment, output: Output, *, no_report: bool) -> VerdictFile:
     """Judge the run, print the result and write the report. Raises StoreProblem."""
     with files.store_errors(run.path):
         verdict = judge.judge(run)
-    comparison_output.show(run, experiment)
-    if no_report:
+    comparison_output.show(run, experiment, output)
+    if not no_report:
+        comparison_output.write_report(run, quiet=output.quiet)
+    elif not output.quiet:
         print(f"run: {run.path}", file=sys.stderr)
-    else:
-        comparison_output.write_report(run)
     return verdict
 
 
@@ -139,7 +143,13 @@ def _open(
 
 
 def _run(
-    console: Console, experiment: Experiment, run: Run, engine: Engine, limits: Limits, *, no_report: bool
+    console: Console,
+    experiment: Experiment,
+    run: Run,
+    engine: Engine,
+    *,
+    limits: Limits,
+    conclude: Callable[[], VerdictFile],
 ) -> Conclusion:
     """Run the trials. An early end prints the command that continues the run, and the verdict so far if the
     experiment has `design.stop`, if a variant cannot run its load, or if the load exceeded a limit.
@@ -152,7 +162,7 @@ def _run(
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
         if _print_resume_command(run, blocks) and experiment.design.stop is not None:
-            _conclude(run, experiment, no_report=no_report)
+            conclude()
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Problem as problem:
         print_problem(problem)
@@ -161,11 +171,11 @@ def _run(
         if is_kept and (is_new or isinstance(problem, CannotRunProblem | LimitProblem)):
             # The error above is the one to report.
             with contextlib.suppress(Problem):
-                _conclude(run, experiment, no_report=no_report)
+                conclude()
         raise typer.Exit(problem.exit_code) from problem
     shares = time_shares(read_endings(run)[-1:])
     share = f": {shares.text()}" if shares else ""
-    console.print(f"done in {format_duration(time.monotonic() - began)}{share}", soft_wrap=True)
+    print_text(console, f"done in {format_duration(time.monotonic() - began)}{share}", indent=2)
     return conclusion
 
 

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import sys
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dbdyno import report
-from dbdyno.commands.console import result_console
+from dbdyno.commands.choices import Output
+from dbdyno.commands.console import SafeConsole, print_text, result_console
 from dbdyno.commands.plan import design_text
 from dbdyno.commands.resource_limits import exhausted_resource
+from dbdyno.commands.result_table import change_note, result_lines
 from dbdyno.experiment.differences import describe_differences
-from dbdyno.experiment.metrics import is_latency, metric_text
+from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.experiment.slices import describe_slices
-from dbdyno.finding import Finding
+from dbdyno.finding import LEVELS, Finding
 from dbdyno.judge.wording import join_words
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
-from dbdyno.report.load_table import median_text
+from dbdyno.report.tables import as_json
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
 from dbdyno.store import Run
-from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.verdict import Effect, VerdictFile
+from dbdyno.store.run import JudgeFiles
+from dbdyno.store.verdict import VerdictFile
 
 # Maximum number of significant cost changes printed per comparison.
 MAX_REASONS = 3
@@ -77,58 +76,82 @@ def describe(
         *(f"  differs   {name}: {texts}" for name, texts in _differences(experiment, server=False)),
     ]
     for line in lines:
-        console.print(Text(line), soft_wrap=True)
+        print_text(console, line, indent=12 if line.startswith(" ") else 0)
 
 
-def show(run: Run, experiment: Experiment) -> None:
-    """Print the result of a judged run on standard output; the last lines are the verdict sentences."""
+def show(run: Run, experiment: Experiment, output: Output = Output()) -> None:
+    """Print the result of a judged run: on standard output, whose last lines are the verdict sentences, and
+    then the findings on standard error.
+    """
     judged = run.judge_files()
     assert judged is not None, "the caller has judged the run"
+    if output.as_json:
+        print(as_json(run), flush=True)
+    else:
+        if not output.quiet:
+            _show_result(judged, experiment)
+        _show_verdict(judged[0])
+    if not output.quiet:
+        show_findings(judged[0])
+
+
+def _show_result(judged: JudgeFiles, experiment: Experiment) -> None:
+    """Everything above the verdict."""
     verdict, measured, explained = judged
     console = result_console()
     for workload in experiment.workloads:
-        console.print(_table(measured, experiment, verdict, workload.title))
-    show_findings(verdict)
+        for line in result_lines(measured, experiment, verdict, workload.title):
+            console.print(line, soft_wrap=True)
+    if verdict.comparisons:
+        print_text(console, change_note(experiment), "dim")
     for comparison in explained.comparisons:
         changed = [one.sentence for one in comparison.measures if one.significant]
         for sentence in changed[:MAX_REASONS]:
-            console.print(Text(f"why ({comparison.workload}): {sentence}"), soft_wrap=True)
+            print_text(console, f"why ({comparison.workload}): {sentence}", indent=2)
     for name, texts in _differences(experiment, server=True):
-        console.print(Text(f"what differs: {name}: {texts}"), soft_wrap=True)
+        print_text(console, f"what differs: {name}: {texts}", indent=2)
     if verdict.family.text:
-        console.print(Text(verdict.family.text), soft_wrap=True)
+        print_text(console, verdict.family.text)
     for gated in verdict.gate.comparisons if verdict.gate else ():
-        print(gated.sentence)
+        print_text(console, gated.sentence)
     if experiment.ties_latency and any(map(is_latency, experiment.metrics)):
-        console.print(Text(formatting.TIED), soft_wrap=True)
+        print_text(console, formatting.TIED)
     for _, entry in verdict.sentences:
         for sentence in formatting.further_sentences(entry):
-            print(sentence)
-    show_verdict(verdict)
+            print_text(console, sentence)
 
 
-def show_findings(verdict: VerdictFile) -> None:
-    """Print the stops and warnings of a judged run, and the number of notes, on standard output."""
-    console = result_console()
-    # The report has the other notes.
-    shown = [one for one in verdict.checks if one.level != "note" or one.evidence.get("what") == "unchecked"]
-    for finding in shown:
-        _print_finding(console, finding)
-    notes = len(verdict.checks) - len(shown)
-    if notes:
-        console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
-
-
-def show_verdict(verdict: VerdictFile) -> None:
+def _show_verdict(verdict: VerdictFile) -> None:
     """Print the verdict sentences of a judged run on standard output."""
+    console = result_console()
     for one, _ in verdict.sentences:
-        print(one.sentence)
+        print_text(console, one.sentence, "bold")
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
 
 
-def write_report(run: Run) -> None:
-    """Write the report and print its path, or why there is none, on standard error."""
+def show_findings(verdict: VerdictFile) -> None:
+    """Print the stops and warnings of a judged run, those of a code together, and the number of notes, on
+    standard error.
+    """
+    console = SafeConsole(stderr=True, highlight=False)
+    # The report has the other notes.
+    shown = [one for one in verdict.checks if one.level != "note" or one.evidence.get("what") == "unchecked"]
+    kinds: dict[tuple[str, str, str | None], list[Finding]] = {}
+    for finding in sorted(shown, key=lambda one: LEVELS.index(one.level)):
+        kinds.setdefault((finding.level, finding.code, finding.override), []).append(finding)
+    for (level, _, override), alike in kinds.items():
+        count = f" (and {len(alike) - 1} more of this code in the report)" if len(alike) > 1 else ""
+        style = "bold red" if alike[0].is_blocking else "yellow"
+        print_text(console, f"{formatting.SEVERITIES[level]} {alike[0].summary}{count}", style, indent=2)
+        if override:
+            print_text(console, f"  overridden: {override}", indent=2)
+    if notes := len(verdict.checks) - len(shown):
+        print_text(console, f"{notes} note{'s' if notes > 1 else ''} in the report")
+
+
+def write_report(run: Run, *, quiet: bool = False) -> None:
+    """Write the report and print its path (not if `quiet`), or why there is none, on standard error."""
     try:
         path = report.write(run, warn_missing_charts)
     except Problem as problem:
@@ -138,7 +161,8 @@ def write_report(run: Run) -> None:
         why = f"no more {resource}" if resource else f"internal error, {type(error).__name__}"
         print(f"error: no report: {why}: {error}", file=sys.stderr)
     else:
-        print(f"report: {path}", file=sys.stderr)
+        if not quiet:
+            print(f"report: {path}", file=sys.stderr)
 
 
 def warn_missing_charts(reason: str) -> None:
@@ -169,57 +193,3 @@ def _server(server: ServerSpec) -> str:
 
 def _setting(value: str | int | float | bool) -> str:
     return ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
-
-
-def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str) -> Table:
-    """A row for each variant and load: medians over the blocks, and the effect with its interval."""
-    title = workload if len(experiment.workloads) > 1 else None
-    comparisons = {entry.variant: entry for entry in verdict.comparisons if entry.workload == workload}
-    caption = formatting.CHANGE_NOTE if comparisons else None
-    if caption and experiment.design.metrics:
-        caption = caption.replace("change", f"change of {metric_text(experiment.metrics[0])}", 1)
-    table = Table(
-        box=box.SIMPLE_HEAD, title=title, title_justify="left", caption=caption, caption_justify="left"
-    )
-    table.add_column("variant")
-    confidence = next((formatting.ci_heading(entry.points) for entry in comparisons.values()), "CI")
-    promise = experiment.load.promise
-    metric, percentile = (promise.metric, promise.percentile) if promise else ("latency_p95_us", "p95")
-    load = "rate/s" if experiment.load.is_open else "connections"
-    for name in (load, "transactions/s", f"{percentile} ms", "change", confidence):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict")
-    trials = [trial for trial in measured.trials if trial.workload == workload]
-    for variant in experiment.variants:
-        comparison = comparisons.get(variant.name)
-        of_variant = [trial for trial in trials if trial.variant == variant.name]
-        for point in experiment.load.points():
-            at = point.as_dict()
-            of_point = [trial for trial in of_variant if trial.at == at]
-            medians = [median_text(of_point, figure) for figure in ("throughput", metric)]
-            entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
-            effect = _effect(entry, entry, verdict) if entry else ("baseline", "", "")
-            table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *medians, *effect)
-        one = comparison or next(iter(comparisons.values()), None)
-        title, *values = formatting.combined(one) if one else ("", "", "")
-        capacity_a, capacity_b = (value.removesuffix(" /s") for value in values)
-        if comparison and len(comparison.points) > 1:
-            effect = _effect(comparison.curve, comparison.points[0], verdict)
-            table.add_row(Text(variant.name), title, capacity_b, "", *effect)
-        elif not comparison and capacity_a:
-            table.add_row(Text(variant.name), title, capacity_a, "", "baseline", "", "")
-    return table
-
-
-def _effect(entry: Effect, default: Effect, judged: VerdictFile) -> tuple[str, str, str]:
-    """Change, interval and verdict; with ASCII hyphens as minus signs, for scripts that parse them."""
-    change, interval = formatting.estimate(entry), formatting.interval(entry, default.confidence)
-    word = formatting.verdict(entry.verdict, judged.checks)
-    return change.replace(formatting.MINUS, "-"), interval.replace(formatting.MINUS, "-"), word
-
-
-def _print_finding(console: Console, finding: Finding) -> None:
-    text = f"{formatting.SEVERITIES[finding.level]} {finding.summary}"
-    console.print(Text(text, style="bold red" if finding.is_blocking else "yellow"), soft_wrap=True)
-    if finding.override:
-        console.print(Text(f"  overridden: {finding.override}"), soft_wrap=True)

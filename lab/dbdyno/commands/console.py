@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from dbdyno.commands.terminal import SafeText, visible
 
@@ -45,6 +47,35 @@ class SafeConsole(Console):
                 yield segment
             else:
                 yield Segment(visible(segment.text), segment.style)
+
+
+def print_text(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
+    """Print a text. On a terminal its lines break between words, and go on `indent` cells to the right; a
+    path or another word that is longer than a line does not break. In a log it is one line.
+    """
+    if not console.is_terminal:
+        console.print(Text(text, style=style), soft_wrap=True)
+        return
+    for number, part in enumerate(_lines(text, console.width, indent)):
+        console.print(Text(" " * indent * (number > 0) + part, style=style), soft_wrap=True)
+
+
+def _lines(text: str, width: int, indent: int) -> list[str]:
+    """The text in lines of at most `width` cells, if its words allow that. The first keeps its spaces."""
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        body = paragraph.lstrip(" ")
+        current = " " * (len(paragraph) - len(body))
+        is_empty = True
+        for word in body.split(" "):
+            room = width - indent * bool(lines)
+            if not is_empty and cell_len(current) + 1 + cell_len(word) > room:
+                lines.append(current)
+                current, is_empty = word, False
+            else:
+                current, is_empty = current + word if is_empty else f"{current} {word}", False
+        lines.append(current)
+    return lines
 
 
 def result_console() -> Console:

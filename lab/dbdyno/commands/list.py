@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.commands.choices import ListFormat
+from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.console import result_console
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
@@ -48,7 +48,7 @@ class Summary:
 
 
 def list(  # noqa: A001 — the command's name
-    results: Path, experiment: str | None, limit: int | None, output: ListFormat
+    results: Path, experiment: str | None, limit: int | None, output: TextFormat
 ) -> None:
     """Print the newest runs; all without a limit. Raises Problem if there is none."""
     paths = list_runs(results, experiment)
@@ -56,7 +56,7 @@ def list(  # noqa: A001 — the command's name
         of_experiment = f" of {experiment}" if experiment else ""
         raise Problem(f"there is no run{of_experiment} below {results}", "Choose a folder with --results DIR")
     summaries = [_summary(path) for path in paths[:limit]]
-    if output is ListFormat.JSON:
+    if output is TextFormat.JSON:
         print(json.dumps([asdict(one) for one in summaries], indent=1, ensure_ascii=False))
     else:
         _print_table(summaries)

@@ -6,34 +6,32 @@ import sys
 from pathlib import Path
 
 from dbdyno.commands import comparison_output
+from dbdyno.commands.choices import Output
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.store import Run
-from dbdyno.store.verdict import VerdictFile
 
 
-def show(name: Path | None, results: Path, *, accept_changes: bool, quiet: bool) -> None:
-    """Print the result of a run; with `quiet`, the verdict alone. Raises Problem."""
+def show(name: Path | None, results: Path, *, accept_changes: bool, output: Output) -> None:
+    """Print the result of a run as `output` says. Raises Problem."""
     run = open_run(results, name, accept_changes=accept_changes)
     with run.reading():
         judge_if_needed(run)
-        verdict = run.verdict()
-        assert verdict is not None, "the run has been judged"
-        if quiet:
-            comparison_output.show_verdict(verdict)
+        experiment = run.experiment()
+        if output.quiet or output.as_json or len(experiment.variants) > 1:
+            comparison_output.show(run, experiment, output)
         else:
-            _show(run, verdict)
+            _show_sweep(run)
+    if not output.quiet:
+        print(f"run: {run.path}", file=sys.stderr)
 
 
-def _show(run: Run, verdict: VerdictFile) -> None:
-    experiment = run.experiment()
-    if len(experiment.variants) > 1:
-        comparison_output.show(run, experiment)
-    else:
-        # The table of `dbdyno run` needs the judge's figures.
-        from dbdyno.commands.sweep_table import header, row  # noqa: PLC0415
+def _show_sweep(run: Run) -> None:
+    # The table of `dbdyno run` needs the judge's figures.
+    from dbdyno.commands.sweep_table import header, row  # noqa: PLC0415
 
-        print(header())
-        for trial in run.trials():
-            print(row(trial))
-        comparison_output.show_findings(verdict)
-    print(f"run: {run.path}", file=sys.stderr)
+    print(header())
+    for trial in run.trials():
+        print(row(trial))
+    verdict = run.verdict()
+    assert verdict is not None, "the run has been judged"
+    comparison_output.show_findings(verdict)

@@ -37,6 +37,10 @@ RATES = "rates.json"
 JUDGED = VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
 
 
+# What the judge writes.
+JudgeFiles = tuple[VerdictFile, MeasuredFile, ExplainedFile]
+
+
 class Run:
     """The folder of a run. Use `create`, `open` or `resume` to get one."""
 
@@ -314,7 +318,7 @@ class Run:
         """
         return VerdictFile.read(self.path / VERDICT)
 
-    def judge_files(self) -> tuple[VerdictFile, MeasuredFile, ExplainedFile] | None:
+    def judge_files(self) -> JudgeFiles | None:
         """verdict.json, measured.json and explained.json; None if one is missing or has an older schema.
         Raises StoreProblem.
         """

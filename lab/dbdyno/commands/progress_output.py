@@ -1,4 +1,4 @@
-"""Shows the progress of a comparison on standard error: a live line on a terminal, else a line per trial."""
+"""Shows the progress of a comparison on standard error: a line per trial, and on a terminal a live line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.table import Column
 from rich.text import Text
 
+from dbdyno.commands.console import print_text
+from dbdyno.commands.trial_table import TrialTable
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
@@ -21,32 +25,41 @@ from dbdyno.report import formatting
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.estimate import Estimate
+from dbdyno.store import StoredTrial
 from dbdyno.waiting import reported_by
 
 # The line is updated once a second, since the lab must not disturb a trial.
 REFRESH_PER_S = 1.0
+# On a narrower terminal, the bar's cells are needed for the text.
+BAR_FROM_WIDTH = 110
 STYLES = {"stop": "bold red", "warn": "yellow", "note": "dim"}
 
 
 @contextmanager
 def show_progress(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
     """A listener that shows progress on `console`. The thread of the live line runs on the client's CPUs."""
-    with reported_by(lambda text: console.print(Text(text, style="yellow"), soft_wrap=True)):
+    with reported_by(lambda text: print_text(console, text, "yellow")):
         yield from _listener(console, experiment)
 
 
 def _listener(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
-    if not console.is_terminal:
+    if not console.is_terminal or console.quiet:
         yield _Plain(console, experiment).listen
         return
+    # One line at every width: the text gets the cells that are left.
     bar = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        _RemainingTime(),
+        TextColumn(
+            "{task.description}",
+            markup=False,
+            table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+        ),
+        *([BarColumn(bar_width=24)] if console.width >= BAR_FROM_WIDTH else []),
+        _RemainingTime(table_column=Column(no_wrap=True)),
         console=console,
         transient=True,
         refresh_per_second=REFRESH_PER_S,
+        expand=True,
     )
     with on_cpus(experiment.client.cpus):
         bar.start()
@@ -63,9 +76,9 @@ def point_text(point: Point) -> str:
 
 def show(console: Console, finding: Finding) -> None:
     """Print a finding: level and code, then its text."""
-    console.print(Text(f"{finding.level} {finding.summary}", style=STYLES[finding.level]), soft_wrap=True)
+    print_text(console, f"{finding.level} {finding.summary}", STYLES[finding.level], indent=2)
     if finding.override is not None:
-        console.print(Text(f"  overridden: {finding.override}", style="dim"))
+        print_text(console, f"  overridden: {finding.override}", "dim", indent=2)
 
 
 class _RemainingTime(ProgressColumn):
@@ -80,17 +93,22 @@ class _Plain:
     """Prints a line per trial with the remaining time, for logs."""
 
     def __init__(self, console: Console, experiment: Experiment) -> None:
-        self._console, self._estimate = console, Estimate(experiment)
+        self._console, self._experiment, self._estimate = console, experiment, Estimate(experiment)
         self._trials = 0
         self._completed = 0
         # Tenths of the rows whose loading has been printed.
         self._printed_tenths = 0
+        # Codes and levels of the findings that were printed.
+        self._printed_findings: set[tuple[str, str]] = set()
+        self._run: Path | None = None
+        self._table: TrialTable | None = None
 
     def listen(self, value: progress.Progress) -> None:
         self._estimate.listen(value)
         match value:
             case progress.Began():
                 self._trials, self._completed = len(value.todo) + value.kept, value.kept
+                self._run, self._table = value.path, TrialTable(self._experiment, self._width())
                 self._begin(value)
             case progress.Step():
                 self._show_step(value.text)
@@ -110,7 +128,7 @@ class _Plain:
                 self._print(block_text(value) + ("" if value.why else self._time_left()))
             case progress.NewFindings():
                 for finding in value.findings:
-                    show(self._console, finding)
+                    self._show_finding(finding)
 
     def _begin(self, value: progress.Began) -> None:
         groups = len({trial.group for trial in value.todo})
@@ -128,11 +146,30 @@ class _Plain:
             self._print(f"{rows:,} of {planned:,} rows")
         self._printed_tenths = tenths
 
+    def _show_finding(self, finding: Finding) -> None:
+        """Print the first finding of each code; the result has all, with their number."""
+        kind = finding.code, finding.level
+        if kind not in self._printed_findings:
+            self._printed_findings.add(kind)
+            show(self._console, finding)
+
     def _begin_trial(self, trial: Trial) -> None:
         """Print nothing: a trial's line is printed at its end."""
 
     def _end_trial(self, value: progress.TrialEnded) -> None:
-        self._print(f"[{self._completed}/{self._trials}] {_outcome_text(value)}{self._remaining_text()}")
+        figures = f"failed: {value.reason}"
+        if not value.reason and self._table is not None:
+            figures = self._table.figures_text(self._stored(value.trial))
+        text = f"{_trial_text(value.trial)}: {figures}"
+        self._print(f"[{self._completed}/{self._trials}] {text}{self._remaining_text()}")
+
+    def _stored(self, trial: Trial) -> StoredTrial:
+        assert self._run is not None, "a trial ends after the run began"
+        return StoredTrial(self._run / "trials" / f"{trial.index:04d}")
+
+    def _width(self) -> int:
+        """Cells for the lines of the trials; 0 without sparklines."""
+        return 0
 
     def _remaining_text(self) -> str:
         return self._time_left()
@@ -141,17 +178,17 @@ class _Plain:
         return f"; {format_duration(self._estimate.left_s())} left"
 
     def _print(self, text: str, style: str = "") -> None:
-        self._console.print(Text(text, style=style), soft_wrap=True)
+        print_text(self._console, text, style, indent=2)
 
 
 class _Live(_Plain):
-    """Updates one live line with the remaining time; prints failures and findings above it."""
+    """Prints a row of a table for each trial, and below them one live line with the remaining time."""
 
     def __init__(self, console: Console, experiment: Experiment, bar: Progress) -> None:
         super().__init__(console, experiment)
         self._bar, self._task = bar, bar.add_task("starting", total=None, ends_at=None)
         self._started_at = time.monotonic()
-        self._previous_rate = ""
+        self._has_heading = False
 
     def _show_step(self, text: str) -> None:
         elapsed_s, remaining_s = time.monotonic() - self._started_at, self._estimate.left_s()
@@ -167,15 +204,23 @@ class _Live(_Plain):
         self._bar.update(self._task, description=f"loading: {rows:,} of {planned:,} rows")
 
     def _begin_trial(self, trial: Trial) -> None:
-        self._show_step(f"[{self._completed + 1}/{self._trials}] {_trial_text(trial)}{self._previous_rate}")
+        self._show_step(f"trial {self._completed + 1}/{self._trials}: {_trial_text(trial)}")
 
     def _end_trial(self, value: progress.TrialEnded) -> None:
-        self._previous_rate = (
-            f" (previous trial: {value.events_per_s:,.0f} transactions/s)" if value.events_per_s else ""
-        )
+        assert self._table is not None, "a trial ends after the run began"
+        if not self._has_heading:
+            self._has_heading = True
+            self._console.print(Text(self._table.heading(), style="bold"), soft_wrap=True)
+        row = self._table.row(value.trial, self._stored(value.trial), value.reason)
         if value.reason:
-            self._print(_outcome_text(value), "red")
-        self._show_step(f"[{self._completed}/{self._trials}] {_outcome_text(value)}")
+            self._print(row, "red")
+        else:
+            self._console.print(Text(row), soft_wrap=True)
+        self._show_step(f"{self._completed} of {self._trials} trials")
+
+    def _width(self) -> int:
+        can_show = (self._console.encoding or "").lower().startswith("utf")
+        return self._console.width if can_show else 0
 
     def _remaining_text(self) -> str:
         return ""
@@ -224,10 +269,3 @@ ENDS = {
 def _trial_text(trial: Trial) -> str:
     repeats = "" if trial.repeats is None else f" (repeats block {trial.repeats + 1})"
     return f"block {trial.block + 1}{repeats}, {trial.variant}, {point_text(trial.point)}"
-
-
-def _outcome_text(value: progress.TrialEnded) -> str:
-    if value.reason:
-        return f"{_trial_text(value.trial)}: failed: {value.reason}"
-    rate = f": {value.events_per_s:,.1f} transactions/s" if value.events_per_s is not None else ""
-    return f"{_trial_text(value.trial)}{rate}"

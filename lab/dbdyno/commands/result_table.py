@@ -1,0 +1,119 @@
+"""The table of a comparison: under each variant a row for each load, with medians over the blocks, and the
+change from the baseline with its interval. At 80 columns it fits for any names of variants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from dbdyno.commands.text_table import GAP, Column, fit, heading, line
+from dbdyno.experiment.metrics import metric_text
+from dbdyno.experiment.model import Experiment
+from dbdyno.report import formatting
+from dbdyno.report.load_table import median_text
+from dbdyno.store.measured import MeasuredFile, MeasuredTrial
+from dbdyno.store.verdict import Comparison, Effect, VerdictFile
+
+_BASELINE = " (baseline)"
+
+
+def result_lines(
+    measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str
+) -> Iterator[Text]:
+    """The lines of the table of one workload."""
+    comparisons = {one.variant: one for one in verdict.comparisons if one.workload == workload}
+    trials = [trial for trial in measured.trials if trial.workload == workload]
+    columns = _columns(experiment, comparisons)
+    rows = {
+        variant.name: list(
+            _rows(
+                [trial for trial in trials if trial.variant == variant.name],
+                experiment,
+                comparisons.get(variant.name),
+                verdict,
+            )
+        )
+        for variant in experiment.variants
+    }
+    last = {variant.name: _last_row(comparisons, variant.name, verdict) for variant in experiment.variants}
+    fit(columns, [row for of_variant in rows.values() for row in of_variant])
+    # The title of the last row may extend over the two columns that it does not fill.
+    fit(columns[3:], [row[3:] for row in last.values() if row])
+    if len(experiment.workloads) > 1:
+        yield Text(workload, style="bold")
+    yield Text(f" {heading(columns)}", style="dim")
+    for name, of_variant in rows.items():
+        yield Text(f"{name}{'' if name in comparisons or not comparisons else _BASELINE}", style="bold")
+        yield from (Text(f" {line(columns, row)}") for row in of_variant)
+        if summary := last[name]:
+            yield Text(f" {_wide(columns, summary)}")
+
+
+def change_note(experiment: Experiment) -> str:
+    """What the column "change" means."""
+    note = formatting.CHANGE_NOTE
+    if experiment.design.metrics:
+        return note.replace("change", f"change of {metric_text(experiment.metrics[0])}", 1)
+    return note
+
+
+def _columns(experiment: Experiment, comparisons: dict[str, Comparison]) -> list[Column]:
+    confidence = next((formatting.ci_heading(one.points) for one in comparisons.values()), "CI")
+    promise = experiment.load.promise
+    load = "rate/s" if experiment.load.is_open else "connections"
+    percentile = f"{promise.percentile if promise else 'p95'} ms"
+    names = (load, "transactions/s", percentile, "change", confidence)
+    return [*(Column(name, right=True) for name in names), Column("verdict")]
+
+
+def _rows(
+    trials: Sequence[MeasuredTrial],
+    experiment: Experiment,
+    comparison: Comparison | None,
+    verdict: VerdictFile,
+) -> Iterator[tuple[str, ...]]:
+    """A row for each load of one variant."""
+    promise = experiment.load.promise
+    metric = promise.metric if promise else "latency_p95_us"
+    for point in experiment.load.points():
+        at = point.as_dict()
+        of_point = [trial for trial in trials if trial.at == at]
+        medians = [median_text(of_point, figure) for figure in ("throughput", metric)]
+        entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
+        effect = _effect(entry, entry, verdict) if entry else ("", "", "")
+        yield (f"{next(iter(at.values())):g}", *medians, *effect)
+
+
+def _last_row(
+    comparisons: dict[str, Comparison], variant: str, verdict: VerdictFile
+) -> tuple[str, ...] | None:
+    """The effect over all loads, or the capacity; None if a variant has neither."""
+    comparison = comparisons.get(variant)
+    one = comparison or next(iter(comparisons.values()), None)
+    if one is None:
+        return None
+    title, *values = formatting.combined(one)
+    capacity_a, capacity_b = (value.removesuffix(" /s") for value in values)
+    if comparison and len(comparison.points) > 1:
+        return title, capacity_b, "", *_effect(comparison.curve, comparison.points[0], verdict)
+    if not comparison and capacity_a:
+        return title, capacity_a, "", "", "", ""
+    return None
+
+
+def _wide(columns: Sequence[Column], row: Sequence[str]) -> str:
+    """The last row: its title extends into the next columns if they are empty."""
+    title, throughput, _, *effect = row
+    if throughput:
+        return line(columns, row)
+    merged = Column("", sum(one.width for one in columns[:3]) + 2 * len(GAP))
+    return line([merged, *columns[3:]], [title, *effect])
+
+
+def _effect(entry: Effect, default: Effect, judged: VerdictFile) -> tuple[str, str, str]:
+    """Change, interval and verdict; with ASCII hyphens as minus signs, for scripts that parse them."""
+    change, interval = formatting.estimate(entry), formatting.interval(entry, default.confidence)
+    word = formatting.verdict(entry.verdict, judged.checks)
+    return change.replace(formatting.MINUS, "-"), interval.replace(formatting.MINUS, "-"), word
