@@ -133,6 +133,6 @@ def test_checks_speak_of_it(results: Path) -> None:
         [*command, *asked], capture_output=True, text=True, env=environment(), timeout=300, check=False
     )
     assert answer.returncode == 4, answer.stderr
-    assert "2,000 connections of oltp_read_write need" in answer.stderr
-    assert "max_connections is 100" in answer.stderr
-    assert "Set max_connections = " in answer.stderr
+    assert "2,000 connections of oltp_read_write need" in answer.stdout
+    assert "max_connections is 100" in answer.stdout
+    assert "Set max_connections = " in answer.stdout
