@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from tests.end_to_end.comparing import Comparing, left_running
 
 from dbdyno.store import Run, StoredTrial
+from dbdyno.store.verdict import caveats_text
 
 SCHEMA = Path(__file__).parents[2] / "schema"
 
@@ -36,10 +38,28 @@ def test_the_last_line_is_the_verdict_of_the_file_and_of_the_report(done: tuple[
     (comparison,) = verdict["comparisons"]
     sentence = comparison["curve"]["sentence"]
     assert answer.stdout.splitlines()[-1] == sentence
-    assert sentence in (run.path / "report.html").read_text()
+    statement = sentence.removesuffix(caveats_text(comparison["curve"].get("caveats", [])))
+    page = (run.path / "report.html").read_text()
+    assert all(html.escape(text) in page for text in (statement, *comparison["curve"].get("caveats", [])))
     assert comparison["curve"]["verdict"] == "too-few-blocks"
     assert [point["at"] for point in comparison["points"]] == [{"connections": 1}, {"connections": 4}]
     assert all(point["blocks"] == 2 and point["effect_percent"] is not None for point in comparison["points"])
+
+
+def test_the_latencies_of_each_statement_are_in_the_report(done: tuple[Any, Run]) -> None:
+    _, run = done
+    measured = json.loads((run.path / "measured.json").read_text())
+    for trial in measured["trials"]:
+        kinds, figures = trial["statements"], trial["figures"]
+        assert sum(one["per_transaction"] for one in kinds.values()) == pytest.approx(
+            figures["statements"] / figures["events"], rel=0.05
+        )
+        for one in kinds.values():
+            assert 0 < one["latency_p50_us"] <= one["latency_p95_us"] <= one["latency_p99_us"]
+        assert trial["distribution_us"][4] == pytest.approx(figures["latency_p50_us"], rel=0.01)
+    page = (run.path / "report.html").read_text()
+    assert "Statements of " in page
+    assert all(f'<th scope="row" class="text">{name}</th>' in page for name in kinds)
 
 
 def test_progress_goes_to_standard_error_and_the_result_to_standard_output(done: tuple[Any, Run]) -> None:

@@ -24,6 +24,8 @@ class Page(HTMLParser):
         self.attributes: list[tuple[str, str, str]] = []
         self.text = ""
         self._open: list[str] = []
+        # For each open element, whether only narrow screens show it.
+        self._hidden: list[bool] = []
         self.feed(html)
         assert self._open == []
 
@@ -33,6 +35,7 @@ class Page(HTMLParser):
         self.text += " " if tag in ("td", "th") else ""
         if tag not in VOID:
             self._open.append(tag)
+            self._hidden.append(("class", "narrow-only") in attrs)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
@@ -40,9 +43,10 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self._open.pop() == tag
+        self._hidden.pop()
 
     def handle_data(self, data: str) -> None:
-        if not self._open or self._open[-1] != "style":
+        if not any(self._hidden) and (not self._open or self._open[-1] != "style"):
             self.text += data
 
 

@@ -68,7 +68,8 @@ POINT = _object(
     trials=_object(baseline={"type": "array"}, variant={"type": "array"}),
     **EFFECT,
 )
-CURVE = _object({"bound": BOUND}, p_value=NUMBER, sentence={"type": "string"}, **EFFECT)
+CAVEATS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+CURVE = _object({"bound": BOUND, "caveats": CAVEATS}, p_value=NUMBER, sentence={"type": "string"}, **EFFECT)
 ORDER = _object(
     effect_percent={"type": "number"},
     interval_percent=ENDS,

@@ -20,6 +20,7 @@ from dbdyno.cli.report import report as show
 from dbdyno.commands.choices import Format
 from dbdyno.judge import judge
 from dbdyno.report import formatting, tables
+from dbdyno.report.model import gather
 from dbdyno.report.page import facts
 from dbdyno.report.variable_differences import differences
 from dbdyno.store import Run, StoreProblem
@@ -59,15 +60,23 @@ def test_the_verdict_comes_first_and_everything_follows(tmp_path: Path) -> None:
     run = judged(tmp_path, making)
     page = page_of(run)
     text = joined(page.text)
-    verdict = verdict_of(run)
+    curve = verdict_of(run)["comparisons"][0]["curve"]
+    statement, _, caveats = curve["sentence"].partition(" Caveat")
+    caveats = curve["caveats"]
+    assert caveats
     order = [
         "Is b as fast as a?",
-        verdict["comparisons"][0]["curve"]["sentence"],
-        "CPUs are shared",
-        "a note",
+        "slower −9.3 % throughput, 95 % interval [−9.8, −8.8]",  # noqa: RUF001 — minus signs
+        statement,
+        *caveats,
+        "Effect of b against a",
         "10 connections 10,000 /s 9,070 /s",
         "Throughput of oltp_read_write",
         "p95 latency of oltp_read_write",
+        "Latency distribution of oltp_read_write, 10 connections",
+        "Throughput of oltp_read_write over time, 40 connections",
+        "CPUs are shared",
+        "a note",
         "Declared in the experiment",
         "thread_handling as-0 as-1",
         "sort_buffer_size 2097152 4194304",
@@ -79,15 +88,21 @@ def test_the_verdict_comes_first_and_everything_follows(tmp_path: Path) -> None:
     places = [text.find(piece) for piece in order]
     assert -1 not in places, order[places.index(-1)]
     assert places == sorted(places)
-    # A row for every trial, a picture for the effect, two over the load and one over time.
-    assert page.tags.count("figure") == page.tags.count("svg") == 4
+    # A row for every trial, a picture for the effect (and its narrow drawing), two over the load, and for
+    # each of three loads one of the distribution and one over time.
+    assert page.tags.count("figure") == page.tags.count("svg") - 1 == 9
     assert len(re.findall(r"oltp_read_write (?:10|20|40) (?:10,000|9,\d{3})", text)) == 48
 
 
 def test_nothing_is_fetched_and_nothing_runs(tmp_path: Path) -> None:
     page = page_of(judged(tmp_path))
     assert not {"script", "link", "iframe", "object", "embed", "img", "form"} & set(page.tags)
-    assert [a for a in page.attributes if a[1] in FETCHING or a[1].startswith("on")] == []
+    fetching = [a for a in page.attributes if a[1] in FETCHING and not a[2].startswith("#")]
+    assert [*fetching, *(a for a in page.attributes if a[1].startswith("on"))] == []
+    # Every link leads to a place in the page.
+    ids = {value for _, name, value in page.attributes if name == "id"}
+    targets = {value.removeprefix("#") for _, name, value in page.attributes if name == "href"}
+    assert {"results", "findings", "glossary"} <= targets <= ids
     html = (tmp_path / "made").rglob("report.html")
     (path,) = html
     content = path.read_text()
@@ -118,9 +133,10 @@ def test_hostile_names_and_texts_are_shown_and_do_nothing(tmp_path: Path) -> Non
 def test_pictures_say_what_they_show_and_keep_their_ids_apart(tmp_path: Path) -> None:
     page = page_of(judged(tmp_path))
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
-    assert len(labels) == 4
+    assert len(labels) == 10
+    assert labels[0] == labels[1]
     assert "10 connections: −10.0 % [−10.0, −10.0], slower" in labels[0]  # noqa: RUF001 — a minus sign
-    assert "a at 10: 1,000; a at 20: 1,000" in labels[1]
+    assert "a at 10: 1,000; a at 20: 1,000" in labels[2]
     ids = [value for _, name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
     used = {match for _, _, value in page.attributes for match in re.findall(r"url\(#([^)]+)\)", value)}
@@ -133,8 +149,9 @@ def test_charts_are_files_too(tmp_path: Path) -> None:
     names = {
         "effect-oltp_read_write-1",
         "latency-p95-oltp_read_write",
-        "seconds-oltp_read_write",
         "throughput-oltp_read_write",
+        *(f"{kind}-oltp_read_write-{load}" for kind in ("distribution", "seconds") for load in (1, 2, 3)),
+        "card",
     }
     assert {path.name for path in (run.path / "charts").iterdir()} == {
         f"{name}.{kind}" for name in names for kind in ("svg", "png")
@@ -226,7 +243,7 @@ def test_markdown(tmp_path: Path) -> None:
     run = judged(
         tmp_path, Making(speed=Arms(a=lambda _t: 1000, b=lambda t: 900 + 2 * t.block), names=("a", "b|*"))
     )
-    text = tables.as_markdown(run)
+    text = tables.as_markdown(gather(run))
     assert "| load | a | b\\|\\* | change | 95 % CI | blocks | verdict |" in text
     row = next(line for line in text.splitlines() if line.startswith("| 10 connections"))
     assert row.split(" | ")[1:3] == ["10,000 /s", "9,070 /s"]
@@ -246,7 +263,7 @@ def test_a_run_of_one_variant_has_a_table_of_its_loads(tmp_path: Path) -> None:
         failed_by="server",
     )
     run = judged(tmp_path, failing)
-    lines = [line for line in tables.as_markdown(run).splitlines() if line.startswith("| a |")]
+    lines = [line for line in tables.as_markdown(gather(run)).splitlines() if line.startswith("| a |")]
     assert [line.split(" | ")[1:3] for line in lines] == [
         ["10 connections", "200.0"],
         ["20 connections", "400.0"],

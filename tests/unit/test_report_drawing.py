@@ -84,7 +84,7 @@ def test_the_chart_library_is_never_imported_by_the_command(tmp_path: Path) -> N
     # The specifications are made when the verdict is out, the pictures elsewhere.
     assert answer.stdout.split() == ["False", "True", "False"]
     assert answer.stderr == f"report: {run.path / 'report.html'}\n"
-    assert len(list((run.path / "charts").iterdir())) == 8
+    assert len(list((run.path / "charts").iterdir())) == 14
 
 
 def test_a_chart_that_is_rejected_leaves_the_others(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_chart_that_is_rejected_leaves_the_others(tmp_path: Path) -> None:
 
     bad = Chart("bad", "", "", "", Rejected())
     drawn = rendering.render([bad, good])
-    assert list(drawn.by_name) == [good.name]
+    assert list(drawn.by_name) == [good.name, good.narrow_name]
     assert drawn.by_name[good.name].png.startswith(b"\x89PNG")
     assert drawn.failure.startswith("the chart library rejects bad: ")
     assert "\n" not in drawn.failure

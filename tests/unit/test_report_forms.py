@@ -213,7 +213,7 @@ def test_every_form_is_shown_everywhere(
     failures: list[str] = []
     page = report.write(run, failures.append).read_text()
     assert failures == []
-    markdown = tables.as_markdown(run)
+    markdown = tables.as_markdown(gather(run))
     assert len(tables.as_csv(run).splitlines()) == len(run.schedule()) + 1
     for text in ("\n".join(lines), joined(Page(page).text), markdown):
         assert not re.search(r"\bNone\b|\bnan\b|Undefined|not-comparable|too-few", text)
@@ -378,7 +378,7 @@ def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
     page = text_of(run)
     assert FACTORIAL.sentence not in page
     assert "version × threads 8.4, pool 8.0, one" in page  # noqa: RUF001 — a cross between factors
-    markdown = tables.as_markdown(run)
+    markdown = tables.as_markdown(gather(run))
     assert all(f"**{sentence}**" in markdown for sentence in sentences)
     assert "any of these 3 verdicts is wrong" in markdown
 
@@ -427,7 +427,7 @@ def test_an_order_effect_has_a_row_below_the_results(tmp_path: Path) -> None:
         f"{MINUS}9.8 % ({MINUS}12.1 to {MINUS}7.2)."
     )
     assert row in text_of(run)
-    assert row in tables.as_markdown(run).replace("\\", "")
+    assert row in tables.as_markdown(gather(run)).replace("\\", "")
 
 
 def test_the_plan_says_blocks_order_and_unit() -> None:
@@ -513,9 +513,9 @@ def test_second_lines_have_a_table_and_the_sentence_about_closed_loops_stands_on
     errors = line | {"metric": "errors_per_1000", "baseline": 4.0, "variant": 4.1, "direction": None}
     run = Judged(more={"second_lines": [line, errors]}).write(tmp_path)
     page = text_of(run)
-    assert "Second lines: b against a" in page
+    assert "Latency, errors and stability: b against a" in page
     assert "16 connections p99 latency 4.00 ms 5.52 ms +38.0 % [+30.1, +46.2] worse" in page
-    markdown = tables.as_markdown(run).replace("\\", "")
+    markdown = tables.as_markdown(gather(run)).replace("\\", "")
     assert (
         "| 16 connections | p99 latency | 4.00 ms | 5.52 ms | +38.0 % | [+30.1, +46.2] | worse |" in markdown
     )

@@ -20,6 +20,7 @@ from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.judge.gate import gate, require_gate
 from dbdyno.problem import ExitCode
 from dbdyno.report import tables
+from dbdyno.report.model import gather
 from dbdyno.store import Run
 
 # Exit code if requested charts cannot be rendered; 4 with a gate, because 1 is one of its results.
@@ -63,7 +64,7 @@ def _render(stored: Run, output: Format, not_rendered: int) -> None:
         case Format.SVG | Format.PNG:
             _write_charts(stored, output, not_rendered)
         case Format.MD:
-            print(tables.as_markdown(stored))
+            print(tables.as_markdown(gather(stored)))
         case Format.CSV:
             print(tables.as_csv(stored))
         case Format.JSON:

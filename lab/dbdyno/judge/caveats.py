@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dbdyno.finding import Finding
 from dbdyno.judge.wording import count, interval, signed
+from dbdyno.store.verdict import caveats_text
 
 
 def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Finding]) -> str:
     """The sentence `result`, followed by the failures of servers, and then by the caveats."""
-    text = f"{'; '.join([result, *failures])}."
-    listed = caveats(findings)
-    if not listed:
-        return text
-    return f"{text} {'Caveat' if len(listed) == 1 else 'Caveats'}: {'; '.join(listed)}."
+    return f"{'; '.join([result, *failures])}.{caveats_text(caveats(findings))}"
 
 
 def caveats(findings: Sequence[Finding]) -> list[str]:

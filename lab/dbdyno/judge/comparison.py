@@ -156,7 +156,9 @@ _WITHOUT_RESULT = (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_B
 def comparison_entry(
     comparison: Comparison,
     sentence: str,
+    caveats: Sequence[str] = (),
     second_lines: Sequence[verdict.SecondLine] = (),
+    *,
     metrics: Sequence[verdict.MetricComparison] = (),
     highest: verdict.HighestThroughput | None = None,
 ) -> verdict.Comparison:
@@ -166,7 +168,7 @@ def comparison_entry(
         workload=comparison.workload,
         identical=True if comparison.is_identical else None,
         differs=list(comparison.differences) or None,
-        **dict(metric_entry(comparison, sentence)),
+        **dict(metric_entry(comparison, sentence, caveats)),
         capacity=comparison.capacities.entry() if comparison.capacities else None,
         highest_throughput=highest,
         metrics=list(metrics) or None,
@@ -175,7 +177,9 @@ def comparison_entry(
     )
 
 
-def metric_entry(comparison: Comparison, sentence: str) -> verdict.MetricComparison:
+def metric_entry(
+    comparison: Comparison, sentence: str, caveats: Sequence[str] = ()
+) -> verdict.MetricComparison:
     """The effects on one metric in verdict.json."""
     overall = comparison.judged.overall
     return verdict.MetricComparison(
@@ -193,6 +197,7 @@ def metric_entry(comparison: Comparison, sentence: str) -> verdict.MetricCompari
             p_value=overall_p_value(comparison.judged),
             verdict=comparison.verdict.value if comparison.verdict else None,
             sentence=sentence,
+            caveats=list(caveats),
         ),
     )
 

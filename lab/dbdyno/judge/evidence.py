@@ -12,6 +12,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks
 from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic, slices
+from dbdyno.judge.distribution import distribution, statements
 from dbdyno.judge.figures import PERCENTILES, figures, interval_events
 from dbdyno.judge.findings import generator_delays
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
@@ -253,4 +254,6 @@ def _measure(
         drift=drift(recording, window),
         foreign=foreign,
         slices=slices.throughputs(recording) if recording.is_sliced else None,
+        distribution_us=distribution(recording, window),
+        statements=statements(recording, window),
     )

@@ -25,7 +25,7 @@ from dbdyno.experiment.family import Contrast, contrasts, family_size
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.caveats import with_caveats
+from dbdyno.judge.caveats import caveats, with_caveats
 from dbdyno.judge.comparison import Scale, overall_p_value
 from dbdyno.judge.comparison import change as entry_change
 from dbdyno.judge.decision import (
@@ -225,6 +225,7 @@ def _entry(
         p_value=overall_p_value(judged),
         verdict=verdict.value,
         sentence=with_caveats(text, one.failures, one.findings),
+        caveats=caveats(one.findings),
     )
 
 

@@ -34,19 +34,21 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
 
     Raises KeyError, TypeError or ValueError if the records are incomplete.
     """
-    parts = _parts(recording, window)
-    events = sum(part["events"] for part in parts)
-    errors, classes = _errors(recording, parts)
-    low_us = min(low for part in parts if (low := part["latency_min_us"]) is not None)
-    high_us = max(high for part in parts if (high := part["latency_max_us"]) is not None)
+    counted = parts(recording, window)
+    events = sum(part["events"] for part in counted)
+    errors, classes = _errors(recording, counted)
+    low_us = min(low for part in counted if (low := part["latency_min_us"]) is not None)
+    high_us = max(high for part in counted if (high := part["latency_max_us"]) is not None)
     further = further or {}
     weighted = slices.latencies(recording)
-    known = weighted or merge(part["latency_us"] for part in parts)
-    latencies = _latencies(recording, parts, known, (low_us, high_us), PERCENTILES | dict(further))
-    mean_us = slices.mean_us(weighted) if weighted else sum(part["latency_sum_us"] for part in parts) / events
-    dropped = sum(part["dropped"] for part in parts)
+    known = weighted or merge(part["latency_us"] for part in counted)
+    latencies = _latencies(recording, counted, known, (low_us, high_us), PERCENTILES | dict(further))
+    mean_us = (
+        slices.mean_us(weighted) if weighted else sum(part["latency_sum_us"] for part in counted) / events
+    )
+    dropped = sum(part["dropped"] for part in counted)
     censored = [name for name, one in latencies.items() if one.censored]
-    if dropped or _raises_mean(_censored(recording, parts), events, mean_us):
+    if dropped or _raises_mean(_censored(recording, counted), events, mean_us):
         censored.insert(0, LATENCY_MEAN)
     intervals = _intervals(recording, window)
     generators: Sequence[Interval | Slice] = recording.counted or intervals
@@ -64,9 +66,9 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         errors_per_1000=sum(errors.values()) / events * 1000.0,
         dropped=dropped,
         backlog=intervals[-1].get("backlog", 0) if intervals else 0,
-        row_count_mismatches=sum(part["row_count_mismatches"] for part in parts),
-        rate_limit_wait=_rate_limit_wait(recording, parts, window),
-        statements=sum(part["reads"] + part["writes"] + part["other"] for part in parts),
+        row_count_mismatches=sum(part["row_count_mismatches"] for part in counted),
+        rate_limit_wait=_rate_limit_wait(recording, counted, window),
+        statements=sum(part["reads"] + part["writes"] + part["other"] for part in counted),
         generator_cpu=_generator_mean(generators, "cpu"),
         generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in generators), default=0.0),
         generator_steal=_generator_mean(generators, "steal"),
@@ -163,7 +165,12 @@ def _raises_mean(unknown: Histogram, events: int, mean_us: float) -> bool:
     return number > BACKLOG_SHARE * events or raised_us > mean_us * (1.0 + RAISED_SHARE)
 
 
-def _parts(recording: Recording, window: Window) -> Sequence[Span]:
+def known_latencies(recording: Recording, window: Window) -> Histogram:
+    """The latencies of the window's transactions; in slices in thousandths of a transaction."""
+    return slices.latencies(recording) or merge(part["latency_us"] for part in parts(recording, window))
+
+
+def parts(recording: Recording, window: Window) -> Sequence[Span]:
     """The records that add up to the window: the totals of the measuring phase, or some of its intervals, or
     the slices that count.
     """

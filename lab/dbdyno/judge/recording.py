@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.store import StoredTrial
-from dbdyno.store.records import End, EngineWarning, Interval, PhaseTotals, Slice, Span
+from dbdyno.store.records import End, EngineWarning, Interval, PhaseTotals, Slice, Span, Statements
 from dbdyno.store.trial import FailedBy
 
 # End reason of an engine run that took its planned time, and of one in slices, which ends on command.
@@ -32,6 +32,7 @@ class Recording:
     ticks: list[tuple[int, int]] = field(default_factory=list)
     intervals: list[Interval] = field(default_factory=list)
     warnings: list[EngineWarning] = field(default_factory=list)
+    statement_records: list[Statements] = field(default_factory=list)
     # Slices in the order in which they ran, and those that count.
     slices: list[Slice] = field(default_factory=list)
     counted: list[Slice] = field(default_factory=list)
@@ -83,6 +84,8 @@ def read(records: Iterable[dict[str, Any]], slices: Mapping[str, int] | None = N
             recording.ticks.append((int(data["at_us"]), int(data["events"])))
         elif kind == "interval":
             recording.intervals.append(data)
+        elif kind == "statements":
+            recording.statement_records.append(data)
         elif kind == "slice":
             _add_slice(recording, data)
         elif kind == "warning":

@@ -13,6 +13,7 @@ from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, statements, stopping
+from dbdyno.judge.caveats import caveats
 from dbdyno.judge.changed_files import changed_files
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry, metric_entry
 from dbdyno.judge.decision import (
@@ -114,15 +115,17 @@ def _entries(
 ) -> list[ComparisonEntry]:
     """The entries of `comparisons` in verdict.json; `further` are the comparisons by the further metrics."""
     lines = second_lines(comparisons, experiment)
+    relevant = [relevant_to(one.names, found) for one in comparisons]
     return [
         comparison_entry(
             one,
-            sentence(one, relevant_to(one.names, found), block_s, of_one),
+            sentence(one, findings, block_s, of_one),
+            caveats(findings),
             [line.entry() for line in of_one],
-            [metric_entry(metric, metric_sentence(metric)) for metric in metrics],
-            highest_throughput(one, experiment),
+            metrics=[metric_entry(metric, metric_sentence(metric)) for metric in metrics],
+            highest=highest_throughput(one, experiment),
         )
-        for one, of_one, metrics in zip(comparisons, lines, further, strict=True)
+        for one, findings, of_one, metrics in zip(comparisons, relevant, lines, further, strict=True)
     ]
 
 

@@ -32,12 +32,22 @@ class Chart:
     # An Altair chart.
     specification: Any
     width: Literal["full", "half"] = "full"
+    # Whether the page shows it, and pixels around it.
+    in_page: bool = True
+    padding: int = 10
+    # The chart as drawn on screens below 600 px; None if it stays readable there.
+    narrow: Any = None
+
+    @property
+    def narrow_name(self) -> str:
+        """The name of the narrow drawing."""
+        return f"{self.name}-narrow"
 
 
-def apply_style(specification: Any) -> Any:
+def apply_style(specification: Any, padding: int = 10) -> Any:
     """The Altair chart with the common style: thin axes, no frame, one font."""
     return (
-        specification.properties(background=PAPER, padding=10)
+        specification.properties(background=PAPER, padding=padding)
         .configure(font=FONT)
         .configure_view(stroke=None)
         .configure_axis(
@@ -46,7 +56,7 @@ def apply_style(specification: Any) -> Any:
         )
         .configure_legend(
             labelColor=INK, titleColor=INK, labelFontSize=12, orient="top", title=None, symbolSize=70,
-            symbolStrokeWidth=2, columnPadding=44, labelLimit=400, aria=False,
+            symbolStrokeWidth=2, symbolOpacity=1, columnPadding=44, labelLimit=400, aria=False,
         )
         .configure_title(color=INK, fontSize=13, fontWeight="bold", anchor="start", aria=False)
         .configure_mark(aria=False)

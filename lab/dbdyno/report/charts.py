@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dbdyno.report.card import card
 from dbdyno.report.chart import Chart
+from dbdyno.report.chart_parts import loads_of
+from dbdyno.report.distribution_chart import distribution_charts
 from dbdyno.report.effect_chart import effect_charts
 from dbdyno.report.load_chart import load_chart
-from dbdyno.report.model import Report, value
+from dbdyno.report.model import LOADS_MAX, Report, value
 from dbdyno.report.scaling_chart import scaling_chart
-from dbdyno.report.time_chart import time_chart
+from dbdyno.report.time_chart import time_charts
+from dbdyno.store.measured import MeasuredTrial
 
 
 def all_charts(report: Report) -> list[Chart]:
@@ -27,6 +33,15 @@ def all_charts(report: Report) -> list[Chart]:
                 charts.append(load_chart(report, workload, results, metric))
         if results and (entries := report.scaling_rows(workload)):
             charts.append(scaling_chart(report, workload, results, entries))
-        if with_intervals := [trial for trial in results if trial.seconds]:
-            charts.append(time_chart(report, workload, with_intervals))
-    return charts
+        charts += distribution_charts(report, workload, some_loads(results))
+        if with_intervals := some_loads([trial for trial in results if trial.seconds]):
+            charts += time_charts(report, workload, with_intervals)
+    return [*charts, *card(report)]
+
+
+def some_loads(trials: Sequence[MeasuredTrial]) -> list[MeasuredTrial]:
+    """The trials at no more than LOADS_MAX loads: the lowest, the highest, and some between them."""
+    loads = loads_of(trials)
+    if len(loads) > LOADS_MAX:
+        loads = [loads[round(index * (len(loads) - 1) / (LOADS_MAX - 1))] for index in range(LOADS_MAX)]
+    return [trial for trial in trials if trial.point.value in loads]

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import altair as alt
 
 from dbdyno.change_text import RATIO_ABOVE, RATIO_BELOW
+from dbdyno.experiment.metrics import CPU, HIGHER_IS_BETTER
 from dbdyno.report import formatting
 from dbdyno.report.chart import INK, MUTED, PALETTE, PAPER, SHADE, Chart
 from dbdyno.report.chart_parts import chart_of
@@ -24,6 +26,10 @@ LabelledEffect: TypeAlias = tuple[str, JudgedEffect, Mapping[str, float | None]]
 
 # Width of the plot, and the x positions of the columns at its right: effect as text, and verdict. In pixels.
 PLOT_WIDTH, EFFECT_X, VERDICT_X = 540, 552, 740
+# Width of the plot on narrow screens.
+NARROW_WIDTH = 340
+# Between the words of the axis title; SVG merges ordinary spaces.
+GAP = 6 * "\N{NO-BREAK SPACE}"
 # Margin at both ends, as a share of the axis.
 MARGIN = 0.04
 # Both ends of the axis, in percent, if no change is known.
@@ -64,20 +70,26 @@ def effect_charts(
         if change is not None
     ]
     details = "; ".join(f"{row['label']}: {row['effect']}, {row['verdict']}" for row in rows)
-    unit = (
-        f"{metric} as a multiple of {baseline}'s"
-        if axis.has_ratios
-        else f"change of {metric} against {baseline}, %"
-    )
+    unit = f"{metric} as a multiple of {baseline}'s" if axis.has_ratios else f"change of {metric}, %"
+    left, right = _directions(comparison.curve.metric)
+    plot = partial(_plot, rows, ticks, axis, delta, color=color)
     return [
         Chart(
             name=f"effect-{workload}-{number + 1}",
             title=f"Effect of {variant} against {baseline} on {workload}",
             description=f"Change of {metric} with its confidence interval. {details}.",
             caption=_caption(comparison, effects, rows),
-            specification=_plot(rows, ticks, axis, delta, color=color, x_title=unit),
+            specification=plot(x_title=f"← {left}{GAP}{unit}{GAP}{right} →", form=_WIDE),
+            narrow=plot(x_title=[unit, f"← {left}{GAP}{right} →"], form=_NARROW),
         )
     ]
+
+
+def _directions(metric: str) -> tuple[str, str]:
+    """What a variant at the left and at the right of the baseline is."""
+    if metric == CPU:
+        return "less", "more"
+    return ("slower", "faster") if metric in HIGHER_IS_BETTER else ("faster", "slower")
 
 
 def _labelled_effects(comparison: Comparison, blocks: ComparisonBlockEffects) -> list[LabelledEffect]:
@@ -164,19 +176,48 @@ def _caption(comparison: Comparison, effects: Sequence[LabelledEffect], rows: Se
     return text
 
 
+@dataclass(frozen=True)
+class _Form:
+    """The sizes of a drawing in pixels."""
+
+    width: int
+    # Height of a row.
+    step: int
+    ticks: int
+    # The x positions of effect and verdict as text, at the right of the plot; None puts them and the label
+    # above the row, for narrow screens.
+    text_x: tuple[int, int] | None
+
+
+_WIDE = _Form(PLOT_WIDTH, 34, 8, (EFFECT_X, VERDICT_X))
+_NARROW = _Form(NARROW_WIDTH, 58, 5, None)
+
+
 def _plot(
-    rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, *, color: str, x_title: str
+    rows: list[Row],
+    ticks: list[Row],
+    axis: _Axis,
+    delta: float | None,
+    *,
+    color: str,
+    x_title: str | list[str],
+    form: _Form,
 ) -> Any:
     """The plot as an Altair chart."""
     scale = alt.Scale(type="log" if axis.has_ratios else "linear", domain=[axis.low, axis.high], nice=False)
     percent = "datum.value === 0 ? '0' : format(datum.value, '+~f')"
     labels = "format(datum.value, '~g')" if axis.has_ratios else percent
-    x_axis = alt.Axis(labelExpr=labels, title=x_title, tickCount=8)
+    x_axis = alt.Axis(labelExpr=labels, title=x_title, tickCount=form.ticks)
     x = alt.X("x:Q", scale=scale, axis=x_axis)
     row_axis = alt.Axis(
         domain=False, ticks=False, labelFontSize=13, labelColor=INK, labelPadding=12, labelLimit=260
     )
-    y = alt.Y("label:N", sort=[row["label"] for row in rows], axis=row_axis, title=None)
+    y = alt.Y(
+        "label:N",
+        sort=[row["label"] for row in rows],
+        axis=row_axis if form.text_x else None,
+        title=None,
+    )
     base = chart_of(rows)
 
     def arrows(side: str) -> Any:
@@ -185,7 +226,6 @@ def _plot(
             x=alt.X(f"{side}:Q", scale=scale, axis=x_axis), y=y
         )
 
-    text = {"align": "left", "color": INK, "fontSize": 12}
     layers = [
         chart_of([{"x": axis.x(0.0)}]).mark_rule(color=MUTED).encode(x=x),
         chart_of(ticks).mark_tick(color=color, opacity=0.45, thickness=1.5, size=12).encode(x=x, y=y),
@@ -203,10 +243,29 @@ def _plot(
             shape=alt.Shape("shape:N", scale=None),
             size=alt.Size("area:Q", scale=None),
         ),
-        base.mark_text(**text).encode(x=alt.value(EFFECT_X), y=y, text="effect:N"),
-        base.mark_text(**text, fontWeight="bold").encode(x=alt.value(VERDICT_X), y=y, text="verdict:N"),
+        *_texts(base, y, form),
     ]
     if delta is not None:
         zone = chart_of([{"from": axis.x(-delta), "to": axis.x(delta)}]).mark_rect(color=SHADE)
         layers.insert(0, zone.encode(x=alt.X("from:Q", scale=scale, axis=x_axis), x2="to:Q"))
-    return alt.layer(*layers).properties(width=PLOT_WIDTH, height=alt.Step(34))
+    return alt.layer(*layers).properties(width=form.width, height=alt.Step(form.step))
+
+
+def _texts(base: Any, y: Any, form: _Form) -> list[Any]:
+    """Effect and verdict of each row; in the narrow form the label too, all above the row."""
+    text = {"color": INK, "fontSize": 12}
+    if form.text_x is not None:
+        effect_x, verdict_x = form.text_x
+        return [
+            base.mark_text(**text, align="left").encode(x=alt.value(effect_x), y=y, text="effect:N"),
+            base.mark_text(**text, align="left", fontWeight="bold").encode(
+                x=alt.value(verdict_x), y=y, text="verdict:N"
+            ),
+        ]
+    above = base.transform_calculate(both="datum.effect + '  ' + datum.verdict")
+    return [
+        base.mark_text(**text, align="left", fontWeight="bold", dy=-19).encode(
+            x=alt.value(0), y=y, text="label:N"
+        ),
+        above.mark_text(**text, align="right", dy=-19).encode(x=alt.value(form.width), y=y, text="both:N"),
+    ]

@@ -37,6 +37,8 @@ VERDICTS = {
     "slower": "slower",
     "undecided": "undecided",
 }
+# Verdicts about the data, with which a change must not be emphasised.
+WITHOUT_EFFECT = ("not-comparable", "unfinished", "too-few-blocks")
 # Code of the verdict on the interaction of two factors -> text.
 INTERACTIONS = VERDICTS | {
     "equivalent": "no interaction",

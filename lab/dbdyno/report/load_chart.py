@@ -40,8 +40,10 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     y = alt.Y(
         "value:Q",
         # Beyond the capacity the latency is many times as high.
-        scale=alt.Scale(
-            type="log" if promise and metric == promise.metric else "linear", zero=False, nice=True
+        scale=(
+            alt.Scale(type="log", nice=True)
+            if promise and metric == promise.metric
+            else alt.Scale(zero=True, nice=True)
         ),
         axis=alt.Axis(title=title, tickCount=6, minExtent=48),
     )
@@ -62,8 +64,7 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
         name=f"{metric.removesuffix('_us').replace('_', '-')}-{workload}",
         title=f"{metric_name} of {workload}",
         description=f"{metric_name} ({title}) over {unit}, medians of the blocks. {details}.",
-        caption="Lines: medians of the blocks; marks: individual blocks. "
-        "The vertical axis may not begin at zero."
+        caption="Lines: medians of the blocks; marks: individual blocks."
         + (f" Dashed: {promise.text()}." if promise and metric == promise.metric else "")
         + _failures(trials, metric),
         specification=layered(layers, HALF_WIDTH, HEIGHT),

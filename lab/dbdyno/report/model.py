@@ -41,6 +41,10 @@ def value(trial: MeasuredTrial, metric: str) -> float | None:
     return trial.value(metric) if is_known else None
 
 
+# Loads with charts of their own; those of ten would make the page longer, and say no more.
+LOADS_MAX = 4
+
+
 @dataclass(frozen=True)
 class Report:
     """The data of one judged run that page, charts and tables show."""
@@ -98,6 +102,16 @@ class Report:
         if design.stop is None or rule is None:
             return f"{design.blocks}"
         return f"stopped after {rule.blocks} of at most {rule.blocks_at_most} ({design.stop_text})"
+
+    @property
+    def skips_loads(self) -> bool:
+        """Whether the charts of single loads leave some out."""
+        return len({trial.point for trial in self.trials}) > LOADS_MAX
+
+    @property
+    def summary(self) -> str:
+        """The verdicts without their caveats, for a preview of the page."""
+        return " ".join(judged.statement for judged, _ in self.verdict.sentences) or "One variant only."
 
     @property
     def variants(self) -> list[str]:

@@ -17,9 +17,11 @@ from dbdyno.experiment.slices import describe_slices
 from dbdyno.finding import FreeForm
 from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
+from dbdyno.report.check_texts import check_texts
 from dbdyno.report.load_table import COLUMNS, load_rows
-from dbdyno.report.model import Report
+from dbdyno.report.model import LOADS_MAX, Report
 from dbdyno.report.rendering import RenderedCharts, inline_svg
+from dbdyno.report.statement_table import statement_rows
 
 
 def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts) -> str:
@@ -34,23 +36,59 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts) -> s
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(formatting=formatting, load_rows=load_rows, load_columns=COLUMNS)
+    environment.globals.update(
+        formatting=formatting,
+        load_rows=load_rows,
+        load_columns=COLUMNS,
+        statement_rows=statement_rows,
+        loads_max=LOADS_MAX,
+    )
     style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     return environment.get_template("report.html.j2").render(
         report=report,
         experiment=report.experiment,
         style=Markup(style),  # noqa: S704 — report.css
         charts=[
-            (chart, Markup(inline_svg(done.svg, chart)))  # noqa: S704 — escaped by the chart library
+            (chart, drawings)
             for chart in charts
-            if (done := rendered.by_name.get(chart.name))
+            if chart.in_page and (drawings := _drawings(chart, rendered))
         ],
+        has_card="card" in rendered.by_name,
+        contents=_contents(report),
+        check_texts=check_texts(check.code for check in report.checks),
         failure=rendered.failure,
         facts=facts(report.environment),
         design=design_rows(report),
         created_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
     )
+
+
+def _drawings(chart: Chart, rendered: RenderedCharts) -> list[Markup]:
+    """The drawing of a chart, and that for narrow screens if it has one; [] if it could not be rendered."""
+    names = [chart.name, *([chart.narrow_name] if chart.narrow is not None else [])]
+    return [
+        Markup(inline_svg(done.svg, chart, name))  # noqa: S704 — escaped by the chart library
+        for name in names
+        if (done := rendered.by_name.get(name))
+    ]
+
+
+def _contents(report: Report) -> list[tuple[str, str]]:
+    """The sections of the page: id and title."""
+    sections = {
+        "results": "Results",
+        "findings": "Findings",
+        "why": "Why" if report.explained.costs else "",
+        "design": "Design",
+        "servers": "Servers",
+        "trials": "Trials",
+        "environment": "Environment",
+        "experiment": "Experiment file",
+        "checks": "Checks" if report.checks else "",
+        "glossary": "Glossary",
+    }
+    return [(name, title) for name, title in sections.items() if title]
 
 
 def facts(environment: FreeForm, prefix: str = "") -> list[tuple[str, str]]:

@@ -48,11 +48,12 @@ def render(charts: Sequence[Chart]) -> RenderedCharts:
     """Render all charts in one child process. A failure of the child is in the result, not an exception."""
     if not charts:
         return RenderedCharts()
+    drawings = {chart.name: apply_style(chart.specification, chart.padding) for chart in charts}
+    drawings |= {one.narrow_name: apply_style(one.narrow) for one in charts if one.narrow is not None}
     lines = [
-        json.dumps({"name": chart.name, "specification": apply_style(chart.specification).to_dict()}) + "\n"
-        for chart in charts
+        json.dumps({"name": name, "specification": one.to_dict()}) + "\n" for name, one in drawings.items()
     ]
-    output, failure = _run("".join(lines).encode(), len(charts))
+    output, failure = _run("".join(lines).encode(), len(drawings))
     rendered: dict[str, RenderedChart] = {}
     for line in output.decode(errors="replace").splitlines():
         try:
@@ -64,7 +65,7 @@ def render(charts: Sequence[Chart]) -> RenderedCharts:
             failure = failure or f"the chart library rejects {result['name']}: {result['error']}"
         else:
             rendered[result["name"]] = RenderedChart(result["svg"], base64.b64decode(result["png"]))
-    if not failure and len(rendered) < len(charts):
+    if not failure and len(rendered) < len(drawings):
         failure = "the chart library ended early"
     return RenderedCharts(rendered, failure)
 
@@ -113,11 +114,13 @@ def _memory_limit() -> str:
     return f"; address space is limited to {limit / 2**30:.1f} GiB (ulimit -v) and it reserves more"
 
 
-def inline_svg(svg: str, chart: Chart) -> str:
-    """The SVG for use inside the page: scalable, with a text description, and with ids unique in the page."""
+def inline_svg(svg: str, chart: Chart, name: str) -> str:
+    """The drawing `name` of a chart for use inside the page: scalable, with a text description, and with ids
+    unique in the page.
+    """
     # The library numbers the clip paths of every chart from 0, so ids of different charts would collide.
-    result = re.sub(r'\bid="([^"]+)"', rf'id="{chart.name}-\1"', svg)
-    result = re.sub(r'url\((?:&quot;|")?#([^)"&]+)(?:&quot;|")?\)', rf"url(#{chart.name}-\1)", result)
+    result = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    result = re.sub(r'url\((?:&quot;|")?#([^)"&]+)(?:&quot;|")?\)', rf"url(#{name}-\1)", result)
     width = re.search(r'<svg[^>]*? width="([\d.]+)"', result)
     style = f"width:100%;max-width:{width.group(1)}px;height:auto" if width else "width:100%"
     result = re.sub(r'(<svg[^>]*?) width="[\d.]+" height="[\d.]+"', r"\1", result, count=1)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from urllib.parse import quote
 
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.report import formatting
+from dbdyno.report.chart import Chart
 from dbdyno.report.load_table import COLUMNS as COLUMNS_OF_LOADS
 from dbdyno.report.load_table import load_rows
 from dbdyno.report.model import Report, gather, value
@@ -66,9 +69,10 @@ def _status(trial: MeasuredTrial) -> str:
     return "not-run" if trial.failed_by == "not-run" else "failed"
 
 
-def as_markdown(run: Run) -> str:
-    """Design, verdicts, a table for each comparison, and findings, for a ticket or a release note."""
-    report = gather(run)
+def as_markdown(report: Report, pictures: Sequence[Chart] = ()) -> str:
+    """Design, verdicts, a table for each comparison, and findings, for a ticket or a release note; it
+    mentions those of the `pictures` in the folder charts/ that show effects.
+    """
     lines = [f"# {_escaped(report.experiment.name)}", ""]
     if report.experiment.question:
         lines += [_escaped(report.experiment.question), ""]
@@ -79,6 +83,9 @@ def as_markdown(run: Run) -> str:
     for gated in report.verdict.gate.comparisons if report.verdict.gate else ():
         lines += [_escaped(gated.sentence), ""]
     lines += [_escaped(report.verdict.family.text), ""] if report.verdict.family.text else []
+    for chart in pictures:
+        if chart.name.startswith("effect-"):
+            lines += [f"![{_escaped(chart.title)}](charts/{quote(chart.name)}.png)", ""]
     for comparison in report.verdict.comparisons:
         lines += [*_comparison(report, comparison), "", *_metrics(report, comparison)]
         lines += _second_lines(report, comparison)

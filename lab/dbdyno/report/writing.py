@@ -1,4 +1,4 @@
-"""Writes report.html and the folder charts/ into a run's folder."""
+"""Writes report.html, report.md and the folder charts/ into a run's folder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dbdyno.report.chart import Chart
 from dbdyno.report.model import Report, gather
 from dbdyno.report.page import page
 from dbdyno.report.rendering import RenderedCharts, render
+from dbdyno.report.tables import as_markdown
 from dbdyno.store import Run, files
 
 ImageFormat = Literal["svg", "png"]
@@ -20,7 +21,7 @@ class RenderingError(Exception):
 
 
 def write(run: Run, warn: Callable[[str], object] = lambda _text: None) -> Path:
-    """Write report.html, charts/*.svg and charts/*.png of a judged run; returns the page's path.
+    """Write report.html, report.md, charts/*.svg and charts/*.png of a judged run; returns the page's path.
 
     If charts cannot be rendered, the page says so, and `warn` gets the reason as one line.
     Raises StoreProblem if the run was not judged or a file cannot be written.
@@ -31,6 +32,8 @@ def write(run: Run, warn: Callable[[str], object] = lambda _text: None) -> Path:
     path = run.path / "report.html"
     files.write(path, content.encode())
     _write_charts(run, charts, rendered, ("svg", "png"))
+    pictures = [chart for chart in charts if chart.in_page and chart.name in rendered.by_name]
+    files.write(run.path / "report.md", f"{as_markdown(report, pictures)}\n".encode())
     if rendered.failure:
         warn(rendered.failure)
     return path

@@ -21,6 +21,11 @@ BACKLOG_SHARE = 0.01
 
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True, populate_by_name=True, serialize_by_alias=True)
 
+# The percentiles of `MeasuredTrial.distribution_us`.
+DISTRIBUTION_PERCENTS = (
+    1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999,
+)  # fmt: skip
+
 
 class Point(NamedTuple):
     """A load: a number of connections, or a rate in transactions per second."""
@@ -161,6 +166,20 @@ class Figures:
 
 
 @dataclass(frozen=True, config=_DESCRIBED)
+class StatementFigures:
+    """One kind of statement of a trial. Latencies are from sending it to the end of its result."""
+
+    per_transaction: float
+    """Statements of this kind for each transaction."""
+    latency_p50_us: float
+    """50th percentile of latency, the median."""
+    latency_p95_us: float
+    """95th percentile of latency."""
+    latency_p99_us: float
+    """99th percentile of latency."""
+
+
+@dataclass(frozen=True, config=_DESCRIBED)
 class MeasuredTrial:
     """One planned trial: its figures, or the reason why it has none."""
 
@@ -186,6 +205,13 @@ class MeasuredTrial:
     """Share of the CPUs of server and client that other processes used; null if it was not measured."""
     slices: Optional[Mapping[int, float]] = None
     """Number of each slice that counts -> transactions per second; only in trials in slices."""
+    distribution_us: Annotated[tuple[float, ...], Field(exclude_if=lambda value: not value)] = ()
+    """Latency at 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995 and 99.999 % of the
+    transactions; without those beyond which fewer than 10 transactions are."""
+    statements: Annotated[dict[str, StatementFigures], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=dict
+    )
+    """The kinds of statements by name; empty in slices."""
 
     @property
     def index(self) -> int:

@@ -72,6 +72,25 @@ class Slice(Span):
     generator: Generator
 
 
+class StatementStats(TypedDict):
+    """One kind of statement in a `Statements` record."""
+
+    count: int
+    rows: int
+    rows_expected: int
+    row_count_mismatches: int
+    latency_us: Buckets
+
+
+class Statements(TypedDict):
+    """The kinds of statements over some seconds of a phase, by name."""
+
+    phase: str
+    start_us: int
+    end_us: int
+    kinds: Mapping[str, StatementStats]
+
+
 class PhaseTotals(Span):
     """The totals of a phase."""
 

@@ -50,6 +50,13 @@ class Change(DocumentPart):
     """Present if effect_percent is only a lower bound (at-least) or an upper bound (at-most)."""
 
 
+def caveats_text(caveats: Sequence[str]) -> str:
+    """The end of a verdict sentence: its caveats; "" without any."""
+    if not caveats:
+        return ""
+    return f" {'Caveat' if len(caveats) == 1 else 'Caveats'}: {'; '.join(caveats)}."
+
+
 class Effect(Change):
     """A change with a verdict."""
 
@@ -114,6 +121,13 @@ class CombinedEffect(JudgedEffect):
     With `stopping` it is the smallest level of the procedure at which a look excludes 0, or 1."""
     sentence: str
     """The verdict as a sentence, with its caveats."""
+    caveats: Annotated[list[str], Field(exclude_if=lambda value: not value)] = Field(default_factory=list)
+    """The caveats of the sentence, one by one; absent without any."""
+
+    @property
+    def statement(self) -> str:
+        """The sentence without its caveats."""
+        return self.sentence.removesuffix(caveats_text(self.caveats))
 
 
 class OrderEffect(DocumentPart):
@@ -248,6 +262,13 @@ class FactorEffect(Effect):
     """p-value of the hypothesis "no effect"; null if the run is unfinished."""
     sentence: str
     """The verdict as a sentence, with its caveats."""
+    caveats: Annotated[list[str], Field(exclude_if=lambda value: not value)] = Field(default_factory=list)
+    """The caveats of the sentence, one by one; absent without any."""
+
+    @property
+    def statement(self) -> str:
+        """The sentence without its caveats."""
+        return self.sentence.removesuffix(caveats_text(self.caveats))
 
 
 class Scaling(DocumentPart):

@@ -1,0 +1,90 @@
+"""The verdict as a picture for chats: question, word, change with its interval, and the sentence.
+
+Its size is the one that previews of links show uncut: 1,200 x 630 pixels.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import altair as alt
+
+from dbdyno.report import formatting
+from dbdyno.report.chart import INK, MUTED, Chart
+from dbdyno.report.chart_parts import chart_of
+from dbdyno.report.model import Report
+
+# Half of the size in pixels, because pictures have two pixels for each unit.
+WIDTH, HEIGHT = 600, 315
+MARGIN = 34
+# The colours of report.css: tone and background.
+TONES = {
+    "faster": ("#00614a", "#e3f4ee"),
+    "slower": ("#a03c00", "#fdeee4"),
+    "equivalent": ("#004f80", "#e4f0f8"),
+    "not-comparable": ("#8c1d40", "#fae8ee"),
+    "neutral": ("#4b5563", "#eef1f5"),
+}
+# Characters in a line of the sentence, and lines of it.
+LINE, LINES = 70, 4
+
+
+def card(report: Report) -> list[Chart]:
+    """The card of the first verdict; [] without one. Further verdicts are counted."""
+    sentences = report.verdict.sentences
+    if not sentences or sentences[0][0].verdict == "unfinished":
+        return []
+    judged, entry = sentences[0]
+    factors = getattr(judged, "factors", ())
+    tone, soft = TONES[formatting.css_class(judged.verdict, factors)]
+    estimate = formatting.estimate(judged)
+    has_effect = estimate != formatting.MISSING and judged.verdict not in formatting.WITHOUT_EFFECT
+    text = judged.statement
+    if len(sentences) > 1:
+        text += f" (and {len(sentences) - 1} more verdicts)"
+    interval = (
+        f"{formatting.metric_name(judged.metric)}, {formatting.confidence(judged.confidence)} interval "
+        f"{formatting.interval(judged)}"
+    )
+    title = textwrap.shorten(report.experiment.question or report.experiment.name, 66, placeholder=" …")
+    layers = [
+        chart_of([{}])
+        .mark_rect(color=soft, cornerRadius=0)
+        .encode(x=alt.value(0), x2=alt.value(WIDTH), y=alt.value(0), y2=alt.value(HEIGHT)),
+        chart_of([{}])
+        .mark_rect(color=tone)
+        .encode(x=alt.value(0), x2=alt.value(9), y=alt.value(0), y2=alt.value(HEIGHT)),
+        _text(title, 44, 15, MUTED),
+        _text(formatting.heading(entry).upper(), 86, 17, tone, bold=True),
+        *([_text(estimate, 142, 54, tone, bold=True), _text(interval, 172, 14, MUTED)] if has_effect else []),
+        _text(textwrap.wrap(text, LINE, max_lines=LINES, placeholder=" …"), 208, 15, INK),
+        _text("dbdyno", HEIGHT - 16, 12, MUTED),
+    ]
+    return [
+        Chart(
+            name="card",
+            title="Verdict",
+            description=judged.statement,
+            caption="",
+            specification=alt.layer(*layers).properties(width=WIDTH, height=HEIGHT),
+            in_page=False,
+            padding=0,
+        )
+    ]
+
+
+def _text(text: str | list[str], y: int, size: int, color: str, *, bold: bool = False) -> Any:
+    return (
+        chart_of([{}])
+        .mark_text(
+            align="left",
+            baseline="alphabetic",
+            fontSize=size,
+            color=color,
+            fontWeight="bold" if bold else "normal",
+            text=text,
+            lineHeight=21,
+        )
+        .encode(x=alt.value(MARGIN), y=alt.value(y))
+    )

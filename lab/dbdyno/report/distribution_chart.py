@@ -1,0 +1,90 @@
+"""The chart of the latency distribution: a panel per load, a line per variant, both axes logarithmic."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import altair as alt
+
+from dbdyno.report import formatting
+from dbdyno.report.chart import HALF_WIDTH, HEIGHT, Chart
+from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of
+from dbdyno.report.model import Report
+from dbdyno.store.measured import DISTRIBUTION_PERCENTS, MeasuredTrial
+
+# Percentiles with a label on the axis.
+LABELLED = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
+
+
+def distribution_charts(report: Report, workload: str, trials: Sequence[MeasuredTrial]) -> Iterator[Chart]:
+    """A chart for each load; none for a load whose trials have too few transactions."""
+    for number, load in enumerate(loads_of(trials)):
+        of_load = [trial for trial in trials if trial.point.value == load]
+        if rows := _rows(of_load):
+            at = formatting.load(*of_load[0].point)
+            yield _chart(report, f"{workload}, {at}", rows, f"distribution-{workload}-{number + 1}")
+
+
+def _rows(trials: Sequence[MeasuredTrial]) -> list[dict[str, Any]]:
+    """For each variant and percentile the median over the blocks, in milliseconds, and the lowest and
+    highest block.
+    """
+    rows: list[dict[str, Any]] = []
+    for variant in dict.fromkeys(trial.variant for trial in trials):
+        known = [one.distribution_us for one in trials if one.variant == variant and one.distribution_us]
+        # A percentile that some blocks do not know is left out: another set of blocks would be compared.
+        for index in range(min(map(len, known), default=0)):
+            values = [one[index] / 1000.0 for one in known]
+            percent = DISTRIBUTION_PERCENTS[index]
+            rows.append(
+                {
+                    "variant": variant,
+                    "percent": percent,
+                    "x": _x(percent),
+                    "ms": statistics.median(values),
+                    "low": min(values),
+                    "high": max(values),
+                }
+            )
+    return rows
+
+
+def _x(percent: float) -> float:
+    """The place of a percentile on the logarithmic axis: 1 for 0 %, 10 for 90 %, 100 for 99 %."""
+    return 100.0 / (100.0 - percent)
+
+
+def _chart(report: Report, where: str, rows: list[dict[str, Any]], name: str) -> Chart:
+    last = max(row["x"] for row in rows)
+    values = [_x(percent) for percent in LABELLED if _x(percent) <= last * 1.01]
+    labels = "format(100 - 100 / datum.value, '~r') + ' %'"
+    axis = alt.Axis(values=values, labelExpr=labels, title="share of the transactions", grid=False)
+    x = alt.X("x:Q", scale=alt.Scale(type="log", domain=[1.0, last], nice=False), axis=axis)
+    y_axis = alt.Axis(title="latency, milliseconds", format="~g", tickCount=5, minExtent=48)
+    scale = alt.Scale(type="log", nice=True)
+    band = (
+        chart_of(rows)
+        .mark_area(opacity=0.18)
+        .encode(x=x, y=alt.Y("low:Q", scale=scale, axis=y_axis), y2="high:Q", color=color(report))
+    )
+    line = (
+        chart_of(rows)
+        .mark_line(strokeWidth=2)
+        .encode(x=x, y=alt.Y("ms:Q", scale=scale, axis=y_axis), color=color(report), strokeDash=dash(report))
+    )
+    details = "; ".join(
+        f"{row['variant']} p{row['percent']:g}: {row['ms']:.3g} ms"
+        for row in rows
+        if row["percent"] in (50.0, 95.0, 99.0, 99.9)
+    )
+    return Chart(
+        name=name,
+        title=f"Latency distribution of {where}",
+        description=f"Latency by percentile. {details}.",
+        caption="Lines: medians of the blocks; areas: from the lowest to the highest block. "
+        "Both axes are logarithmic.",
+        specification=layered([band, line], HALF_WIDTH, HEIGHT),
+        width="half",
+    )
