@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser
@@ -30,7 +30,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A judged run with warnings, and variables that differ."""
-    check = {
+    check: dict[str, Any] = {
         "code": "D01", "level": "warn", "text": "the load generator woke up late in trial 0003.",
         "evidence": {}, "subject": "", "override": None, "fix": "Keep a CPU free.",
     }  # fmt: skip

@@ -71,7 +71,7 @@ def test_cargos_lock_is_committed_and_holds_every_crate() -> None:
 def test_debian_packages_come_from_one_list() -> None:
     lines = (ROOT / "packaging" / "debian-packages.txt").read_text().splitlines()
     entries = [line.split(maxsplit=2) for line in lines if line.strip() and not line.startswith("#")]
-    purposes = {"build", "servers", "peers", "fuzz", "faults", "docker"}
+    purposes = {"build", "servers", "peers", "browser", "fuzz", "faults", "docker"}
     assert all(len(entry) == 3 and entry[1] in purposes for entry in entries)
     tracked = [*ROOT.glob("scripts/*"), ROOT / "Makefile", ROOT / ".ci" / "run"]
     assert [path.name for path in tracked if "apt-get install" in path.read_text()] == ["debian-packages"]
