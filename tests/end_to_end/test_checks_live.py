@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from tests.end_to_end.comparing import environment
+from tests.end_to_end.comparing import environment, left_running
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
@@ -280,8 +281,9 @@ def checking(results: Path, tmp_path: Path) -> Callable[..., subprocess.Complete
     file = tmp_path / "checked.toml"
     file.write_text(EXPERIMENT)
 
-    def check(*assignments: str) -> subprocess.CompletedProcess[str]:
+    def check(*assignments: str, with_data: bool = True) -> subprocess.CompletedProcess[str]:
         options = [word for assignment in assignments for word in ("--set", assignment)]
+        options += ["--with-data"] if with_data else []
         return subprocess.run(
             [sys.executable, "-m", "dbdyno", "check", str(file), "--results", str(results), *options],
             capture_output=True,
@@ -303,6 +305,46 @@ def test_a_sound_experiment_can_be_compared(
     assert "P04" not in answer.stdout
     assert "small: restoring the data" in answer.stderr
     assert "large: restoring the data" in answer.stderr
+
+
+def test_without_data_no_server_starts(
+    checking: Callable[..., subprocess.CompletedProcess[str]], results: Path
+) -> None:
+    """The design is checked, and what the comparison needs is printed."""
+    answer = checking("design.blocks=3", "load.connections=[1]", with_data=False)
+    lines = dict(line.split(": ", 1) for line in answer.stdout.splitlines() if ": " in line)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr == ""
+    assert "P15: 3 blocks cannot give a verdict" in answer.stdout
+    assert re.fullmatch(
+        r"about .* s: 3 blocks of 2 trials, each \d+ s, after .* s of preparation", lines["Time"]
+    )
+    assert f"{results}/.servers (" in lines["Disk"]
+    assert "2 copies of" in lines["Disk"]
+    assert re.fullmatch(r"MariaDB \d+\.\d+\.\d+ \(/\S+\) for small, large", lines["Starts"])
+    assert "downloads none" in lines["Installs"]
+    assert lines["  now"].endswith("checked.toml --with-data")
+    assert answer.stdout.endswith("'checked' is ready for dbdyno compare\n")
+    assert left_running(results) == []
+
+
+def test_data_that_do_not_fit_are_told_without_a_server(
+    checking: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    answer = checking("workload.table_size=100_000_000", "workload.tables=1000", with_data=False)
+    assert answer.returncode == 4
+    assert "no space left for 100,000,000,000 rows on 2 servers and in the cache" in answer.stderr
+    assert "Disk: 69000.3 GB in" in answer.stdout, answer.stdout
+
+
+def test_a_missing_program_is_told_without_a_server(
+    checking: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    answer = checking(f"variant[large].server.basedir='{tmp_path}'", with_data=False)
+    assert answer.returncode == 2
+    assert "mariadbd is neither in this folder" in answer.stderr
+    assert "Time: " in answer.stdout
+    assert "ready" not in answer.stdout
 
 
 def test_everything_is_told_at_once(checking: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -127,7 +127,16 @@ def test_rows_are_inserted_in_bulk(results: Path) -> None:
 
 def test_checks_speak_of_it(results: Path) -> None:
     comparing = Comparing(results, EXPERIMENT.format(state="restore"))
-    command = [sys.executable, "-m", "dbdyno", "check", str(comparing.file), "--results", str(results)]
+    command = [
+        sys.executable,
+        "-m",
+        "dbdyno",
+        "check",
+        str(comparing.file),
+        "--with-data",
+        "--results",
+        str(results),
+    ]
     asked = ["--set", "load.connections=[2000]", "--set", "variant.server.variables.max_connections=100"]
     answer = subprocess.run(
         [*command, *asked], capture_output=True, text=True, env=environment(), timeout=300, check=False

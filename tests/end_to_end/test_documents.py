@@ -114,7 +114,9 @@ def reader(results: Path, workspace: Workspace) -> Iterator[Reader]:
 
 def test_the_tutorial(reader: Reader) -> None:
     check, compare = commands("docs/tutorial.md")
-    assert "'flush' is ready for dbdyno compare" in reader.run(check.line)
+    checked = reader.run(check.line)
+    assert checked.endswith("'flush' is ready for dbdyno compare\n")
+    assert shape(checked) == shape(check.output)
     result = shape(reader.compare(compare.line))
     shown = shape(compare.output)
     # The table, down to its last row; warnings and reasons depend on the run.
@@ -131,7 +133,7 @@ CHECKED = ("query.toml", "prepared.toml", "isolation.toml")
 
 @pytest.mark.parametrize("name", CHECKED)
 def test_a_recipe_is_ready(reader: Reader, name: str) -> None:
-    assert "is ready for dbdyno compare" in reader.run(f"dbdyno check {name}")
+    assert "is ready for dbdyno compare" in reader.run(f"dbdyno check {name} --with-data")
 
 
 @pytest.mark.parametrize("name", [name for name in experiments("docs/recipes.md") if name not in CHECKED])

@@ -100,7 +100,7 @@ def test_statements_are_read_explained_and_tried_before_the_load(
         text = text.replace("= :k", "= CAST(:k AS varchar)")
     file = results / "sanity.toml"
     file.write_text(text)
-    answer = dbdyno("check", str(file), "--results", str(results))
+    answer = dbdyno("check", str(file), "--with-data", "--results", str(results))
     assert answer.returncode == 4, answer.stderr
     stops, _, rest = answer.stdout.partition("Warnings (printed with the result):")
     assert (

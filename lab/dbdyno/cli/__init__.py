@@ -32,7 +32,7 @@ from dbdyno.waiting import reported_by
 COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
     "run": "Benchmark one server at several loads; print a table.",
-    "check": "Validate an experiment on its servers, without running load.",
+    "check": "Validate an experiment; print its time, disk space and servers.",
     "plan": "Show what a comparison will cost and how precise it will be.",
     "data": "List or drop the tables that dbdyno has left on a server.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",

@@ -10,18 +10,26 @@ import typer
 from dbdyno.cli.options import RESULTS, Assignments, ExperimentFile, Profile, ShareMachine
 
 
-def check(
+def check(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     file: ExperimentFile,
     profile: Profile = None,
     assignments: Assignments = None,
     results: Annotated[Path, typer.Option(help="Folder in which runs and loaded data are stored.")] = RESULTS,
+    with_data: Annotated[
+        bool,
+        typer.Option(
+            "--with-data",
+            help="Also start or connect to the servers, load the data, and check settings, statements and "
+            "data.",
+        ),
+    ] = False,
     share_machine: ShareMachine = False,
 ) -> None:
-    """Validate an experiment on its servers, without running load."""
+    """Validate an experiment; print its time, disk space and servers."""
     from dbdyno.experiment.reading import read
 
     experiment = read(file, profile, assignments or [])
 
     from dbdyno.commands.check import check as work
 
-    work(file, experiment, results, share=share_machine)
+    work(file, experiment, profile, results, with_data=with_data, share=share_machine)

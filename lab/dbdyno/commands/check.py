@@ -1,11 +1,12 @@
-"""`dbdyno check FILE.toml`: runs all checks that need no load.
+"""`dbdyno check FILE.toml`: says what is wrong with an experiment, and what its comparison needs.
 
-The DESIGN checks come first, then the READY checks on each variant's server with its data. The loaded data
-stay in the cache for the next run.
+By default no server starts. With --with-data, the READY checks follow on each variant's server with its data;
+the loaded data stay in the cache for the next run.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -14,7 +15,9 @@ import typer
 
 from dbdyno import checks
 from dbdyno.commands.interrupts import interruptible
+from dbdyno.commands.plan import bytes_text
 from dbdyno.commands.sharing import only_measurement
+from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding
 from dbdyno.problem import ExitCode
@@ -23,7 +26,9 @@ from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.engine import Engine
 from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.pilot import describe_plan
-from dbdyno.run.preflight import preflight
+from dbdyno.run.planning import Plan, find_earlier
+from dbdyno.run.planning import plan as make_plan
+from dbdyno.run.preflight import Inspection, inspect, preflight
 from dbdyno.run.warmup import describe_probe
 
 _HEADINGS = {
@@ -33,14 +38,34 @@ _HEADINGS = {
 }
 
 
-def check(file: Path, experiment: Experiment, results: Path, *, share: bool) -> NoReturn:
-    """Run the checks on an experiment, which `file` holds, and print what they find."""
+def check(
+    file: Path, experiment: Experiment, profile: str | None, results: Path, *, with_data: bool, share: bool
+) -> NoReturn:
+    """Check an experiment, which `file` holds, and print what is found and what the comparison needs.
+
+    Raises Problem if the experiment cannot run here.
+    """
     experiment = choose_pairing(assign_cpus(experiment))
     require_cpus(experiment)
-    with only_measurement(f"check {file}", share=share), interruptible("stopping the servers"):
-        findings = preflight(experiment, results, Engine(), _print_progress)
-    _print(experiment, findings)
-    raise typer.Exit(ExitCode.NOT_COMPARABLE if checks.blocking_findings(findings) else ExitCode.DONE)
+    engine = Engine()
+    inspection = inspect(experiment, results, engine, _print_progress)
+    findings = inspection.findings
+    if with_data and inspection.problem is None:
+        with only_measurement(f"check {file}", share=share), interruptible("stopping the servers"):
+            findings = preflight(experiment, results, engine, _print_progress)
+    _print_findings(findings)
+    _print_needs(experiment, inspection, make_plan(experiment, find_earlier(results, experiment)))
+    if inspection.problem is not None:
+        raise inspection.problem
+    if not with_data:
+        of_profile = f" --profile {shlex.quote(profile)}" if profile else ""
+        print(
+            "Not checked: settings, statements and data on the servers. dbdyno compare checks them first;\n"
+            f"  now: dbdyno check {shlex.quote(str(file))}{of_profile} --with-data"
+        )
+    stopping = len(checks.blocking_findings(findings))
+    _print_conclusion(experiment, stopping)
+    raise typer.Exit(ExitCode.NOT_COMPARABLE if stopping else ExitCode.DONE)
 
 
 def _print_progress(value: progress.Progress) -> None:
@@ -48,8 +73,8 @@ def _print_progress(value: progress.Progress) -> None:
         print(value.text, file=sys.stderr, flush=True)
 
 
-def _print(experiment: Experiment, findings: list[Finding]) -> None:
-    """Print the findings by level, the most severe first, and a summary."""
+def _print_findings(findings: list[Finding]) -> None:
+    """Print the findings by level, the most severe first."""
     for level in LEVELS:
         of_level = [finding for finding in findings if finding.level == level]
         if of_level:
@@ -58,12 +83,66 @@ def _print(experiment: Experiment, findings: list[Finding]) -> None:
                 print(f"  {finding.summary}")
                 if finding.override is not None:
                     print(f"    overridden: {finding.override}")
+
+
+def _print_needs(experiment: Experiment, inspection: Inspection, made: Plan) -> None:
+    """Print how long the comparison takes, how much space it needs, and which servers it uses."""
+    print(f"Time: {_time_text(experiment, made)}")
+    print(f"Disk: {_disk_text(experiment, inspection, made)}")
+    variants: dict[str, list[str]] = {}
+    for variant in experiment.variants:
+        if (server := inspection.servers.get(variant.name)) is not None:
+            verb = "Starts" if variant.server.is_private else "Connects to"
+            variants.setdefault(f"{verb}: {server}", []).append(variant.name)
+    for line, names in variants.items():
+        print(f"{line} for {', '.join(names)}")
+    if any(not variant.server.is_private for variant in experiment.variants):
+        keeps = "keeps" if experiment.loading.keep else "drops at the end"
+        print(f"Loads: missing tables into the servers that it connects to, which dbdyno {keeps}")
+    print("Installs: nothing. dbdyno uses installed programs and images, and downloads none")
     print(f"Load generator: CPUs {experiment.client.cpus or 'any'}, {describe_plan(experiment)}")
     if experiment.load.needs_probe:
         print(f"dbdyno compare will find the rates: {describe_probe(experiment)}")
-    stopping = len(checks.blocking_findings(findings))
+
+
+def _time_text(experiment: Experiment, made: Plan) -> str:
+    """The time of the whole comparison, and of its parts."""
+    trials = f"{made.trials_per_block} trial{'' if made.trials_per_block == 1 else 's'}"
+    parts = (
+        f"blocks of {trials}, each {format_duration(made.block_s)}, after "
+        f"{format_duration(made.before_s)} of preparation"
+    )
+    stop, blocks = experiment.design.stop, experiment.design.blocks
+    if stop is None:
+        overall_s = made.before_s + blocks * made.block_s
+        return f"about {format_duration(overall_s)}: {blocks} {parts}"
+    # No block begins that would end after the time, but data are loaded whatever it takes.
+    longest_s = made.before_s + max(made.block_s, min(stop.max_time_s - made.before_s, blocks * made.block_s))
+    return f"at most about {format_duration(longest_s)}, ends earlier once it is sure: up to {blocks} {parts}"
+
+
+def _disk_text(experiment: Experiment, inspection: Inspection, made: Plan) -> str:
+    """The space of data, copies and records."""
+    records = made.records_bytes * made.trials_per_block * experiment.design.blocks
+    texts = []
+    if (space := inspection.space) is not None and space.copies:
+        loaded = f"{bytes_text(space.missing_bytes)} of data to load" if space.missing_bytes else ""
+        copies = (
+            f"{space.copies} {'copies' if space.copies > 1 else 'copy'} of {bytes_text(space.copy_bytes)}"
+        )
+        rest = f"{bytes_text(space.bytes - space.missing_bytes - space.copies * space.copy_bytes)} of logs"
+        parts = ", ".join(filter(None, (loaded or "the data are loaded already", copies, rest)))
+        texts.append(
+            f"{bytes_text(space.bytes)} in {inspection.folder} ({parts}), of "
+            f"{bytes_text(inspection.free_bytes)} free"
+        )
+    return "; ".join([*texts, f"{bytes_text(records)} of records of trials, which stay"])
+
+
+def _print_conclusion(experiment: Experiment, stopping: int) -> None:
+    command = "dbdyno compare" if len(experiment.variants) > 1 else "dbdyno run"
     if stopping:
         stops = "1 stop" if stopping == 1 else f"{stopping} stops"
-        print(f"Experiment {experiment.name!r} is not ready for dbdyno compare: {stops}")
+        print(f"Experiment {experiment.name!r} is not ready for {command}: {stops}")
     else:
-        print(f"Experiment {experiment.name!r} is ready for dbdyno compare")
+        print(f"Experiment {experiment.name!r} is ready for {command}")

@@ -72,8 +72,8 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
         *([f"  rates     {describe_probe(experiment)}"] if experiment.load.needs_probe else []),
         f"  block     {trials} in about {format_duration(made.block_s)}{before}",
         f"  time      {made.shares.text()}",
-        f"  disk      {_bytes(made.data_bytes)} for servers and data, "
-        f"{_bytes(made.trials_per_block * made.records_bytes)} of records per block",
+        f"  disk      {bytes_text(made.data_bytes)} for servers and data, "
+        f"{bytes_text(made.trials_per_block * made.records_bytes)} of records per block",
         f"  design    {design_text(experiment)}",
         f"  noise     {made.unknown or made.scatters[0].source}",
         *(
@@ -128,5 +128,6 @@ def _percent(value: float) -> str:
     return f"{value:.0f} %" if value >= 10.0 or not math.isfinite(value) else f"{value:.1f} %"
 
 
-def _bytes(value: float) -> str:
+def bytes_text(value: float) -> str:
+    """Bytes with a unit: "12.0 MB", "1.2 GB"."""
     return f"{value / 1e9:.1f} GB" if value >= 1e9 else f"{value / 1e6:.1f} MB"

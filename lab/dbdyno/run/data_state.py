@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from dbdyno.checks.p02_data import shapes
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
@@ -59,6 +60,22 @@ def has_snapshot(experiment: Experiment, variant: Variant) -> bool:
     return variant.server.is_private and experiment.design.state != "reset"
 
 
+@dataclass(frozen=True)
+class Space:
+    """Bytes on disk for the servers that dbdyno starts: loaded data for the cache, if it does not have them
+    yet, and one copy of the largest data for each server.
+    """
+
+    missing_bytes: int
+    copies: int
+    copy_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """All of them, with what the servers write during the run; 0 without a server of dbdyno."""
+        return self.missing_bytes + self.copies * self.copy_bytes + WORKING_BYTES if self.copies else 0
+
+
 class DataState:
     """Opens servers with their data, and restores the state in which each group begins."""
 
@@ -93,20 +110,30 @@ class DataState:
         """
         if not copies:
             return
+        space = self.space(titles, copies)
+        rows = max(workload.rows for workload in self._workloads(titles))
+        servers = "one server" if copies == 1 else f"{copies} servers"
+        self._workspace.require_space(
+            space.bytes,
+            f"{rows:,} rows on {servers}"
+            + (" and in the cache of loaded data" if space.missing_bytes else ""),
+        )
+
+    def space(self, titles: Sequence[str], copies: int) -> Space:
+        """The space that the missing snapshots and `copies` of the largest data need."""
         data = self._data(titles)
-        workloads = [self._experiment.workload_for(self._experiment.variants[0], title) for title in titles]
-        workloads += [workload for workload, _ in data]
         # The sizes of snapshots are exact.
         sizes = [size for _, size in data if size is not None]
         missing = sum(_data_bytes(workload) for workload, size in data if size is None)
         if missing or not sizes:
-            sizes += map(_data_bytes, workloads)
-        rows = max(workload.rows for workload in workloads)
-        servers = "one server" if copies == 1 else f"{copies} servers"
-        self._workspace.require_space(
-            missing + copies * max(sizes) + WORKING_BYTES,
-            f"{rows:,} rows on {servers}" + (" and in the cache of loaded data" if missing else ""),
-        )
+            sizes += map(_data_bytes, self._workloads(titles))
+        return Space(missing, copies, max(sizes))
+
+    def _workloads(self, titles: Sequence[str]) -> list[Workload]:
+        """The workloads of the baseline, and those with data of their own."""
+        baseline = self._experiment.variants[0]
+        workloads = [self._experiment.workload_for(baseline, title) for title in titles]
+        return workloads + [workload for workload, _ in self._data(titles)]
 
     def _data(self, titles: Sequence[str]) -> list[tuple[Workload, int | None]]:
         """The distinct data that dbdyno restores from snapshots, and the sizes of existing snapshots."""

@@ -1,25 +1,73 @@
-"""Runs `dbdyno check`: every check that needs no load, on the design and on each variant's server.
+"""Runs `dbdyno check`: what can be said without a server (`inspect`), and with --with-data also every check
+of each variant's server that needs no load (`preflight`).
 
-The servers have the data of the experiment. Unlike a comparison, `preflight` continues after a finding of
-level stop, and thus reports all findings.
+Unlike a comparison, both continue after a finding of level stop, and thus report all findings.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
+from dbdyno.problem import Problem
 from dbdyno.run.coordinator import Coordinator
-from dbdyno.run.data_state import DataState, has_snapshot
+from dbdyno.run.data_state import DataState, Space, has_snapshot
 from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
+from dbdyno.run.starting import count_slots, require_servers
 from dbdyno.servers.server import Description
+from dbdyno.servers.software import describe_server
 from dbdyno.servers.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What is known about an experiment before a server starts."""
+
+    findings: list[Finding]
+    # Variant -> what dbdyno starts or connects to; empty if `problem` is about a server.
+    servers: dict[str, str]
+    # For the servers and the cache of loaded data; None if `problem` is about a server.
+    space: Space | None
+    # The folder of servers and loaded data, and the bytes that are free there.
+    folder: Path
+    free_bytes: int
+    # Why the experiment cannot run here: a missing program, image, password, or too little space.
+    problem: Problem | None
+
+
+def inspect(experiment: Experiment, results: Path, engine: Engine, listen: Listener) -> Inspection:
+    """The findings of the checks of the design, and what the comparison needs on this machine. Starts no
+    server, connects to none, and loads nothing. Raises Problem if no folder can hold the servers' data.
+    """
+    coordinator = Coordinator(experiment, None, engine, listen)
+    coordinator.check(Moment.DESIGN, Context(experiment))
+    servers: dict[str, str] = {}
+    space, problem = None, None
+    with contextlib.closing(Workspace.open(results)) as workspace:
+        free_bytes = shutil.disk_usage(workspace.base).free
+        try:
+            require_servers(experiment, workspace)
+            servers = {variant.name: describe_server(variant) for variant in experiment.variants}
+            data = DataState(experiment, workspace, engine, listen)
+            titles = [workload.title for workload in experiment.workloads]
+            space = data.space(titles, count_slots(experiment))
+            data.require_space(titles, count_slots(experiment))
+        except Problem as raised:
+            problem = raised
+        return Inspection(_sorted(coordinator), servers, space, workspace.base, free_bytes, problem)
+
+
+def _sorted(coordinator: Coordinator) -> list[Finding]:
+    """The findings, the most severe first."""
+    return sorted(coordinator.findings.values(), key=lambda finding: checks.LEVELS.index(finding.level))
 
 
 def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Listener) -> list[Finding]:
@@ -46,7 +94,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
                 coordinator.step(f"{variant.name}: {action} the server")
                 server = data.open(variant, snapshot)
                 coordinator.check_server(variant, server, peers, codes, workload)
-    return sorted(coordinator.findings.values(), key=lambda finding: checks.LEVELS.index(finding.level))
+    return _sorted(coordinator)
 
 
 def _with_snapshots(experiment: Experiment) -> Experiment:

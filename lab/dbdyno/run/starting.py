@@ -31,7 +31,7 @@ def verify_settings(coordinator: Coordinator, workspace: Workspace) -> None:
     Stopped, ServerProblem.
     """
     experiment = coordinator.experiment
-    _require_servers(experiment, workspace)
+    require_servers(experiment, workspace)
     # Checks that need no data.
     codes = [check.code for check in checks.ALL if check.code not in checks.NEED_DATA]
     secrets = experiment.secrets()
@@ -48,8 +48,10 @@ def verify_settings(coordinator: Coordinator, workspace: Workspace) -> None:
         coordinator.listen(progress.TestStartEnded(time.monotonic() - began))
 
 
-def _require_servers(experiment: Experiment, workspace: Workspace) -> None:
-    """Check the programs, images, URLs and passwords of all variants before the first server starts."""
+def require_servers(experiment: Experiment, workspace: Workspace) -> None:
+    """Check the programs, images, URLs and passwords of all variants before the first server starts. Raises
+    ServerProblem with all errors.
+    """
     problems = []
     for variant in experiment.variants:
         try:

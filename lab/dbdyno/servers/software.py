@@ -1,0 +1,33 @@
+"""Which server program a variant uses, as a text for users."""
+
+from __future__ import annotations
+
+import re
+
+from dbdyno.experiment.model import Variant
+from dbdyno.servers.kinds.docker import describe_software
+from dbdyno.servers.kinds.remote import variant_target
+from dbdyno.servers.products.declaration import PRODUCTS
+from dbdyno.servers.url import bracket_ipv6
+
+_VERSION = re.compile(r"\b\d+\.\d+(\.\d+)?")
+
+
+def describe_server(variant: Variant) -> str:
+    """What dbdyno starts or connects to, such as "MariaDB 10.11.6 (/usr/sbin/mariadbd)". Starts no server.
+
+    Raises ServerProblem if a program or an image is missing.
+    """
+    spec = variant.server
+    if not spec.is_private:
+        target = variant_target(variant)
+        where = f"{bracket_ipv6(target.host)}:{target.port}/{target.database}"
+        return f"{where}, started by your command" if spec.start else where
+    product = PRODUCTS[str(spec.product)]
+    if spec.kind == "docker":
+        text, place = describe_software(variant).partition(" ")[2], f"image {spec.image}"
+    else:
+        binaries = product.binaries(spec.basedir)
+        text, place = product.version(binaries), str(binaries.server)
+    version = _VERSION.search(text)
+    return f"{product.title} {version[0] if version else text} ({place})"
