@@ -32,7 +32,7 @@ from dbdyno.waiting import reported_by
 COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
     "run": "Benchmark one server at several loads; print a table.",
-    "check": "Validate an experiment; print its time, disk space and servers.",
+    "check": "Validate an experiment; say what it needs on this machine.",
     "plan": "Show what a comparison will cost and how precise it will be.",
     "data": "List or drop the tables that dbdyno has left on a server.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",

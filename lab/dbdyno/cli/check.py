@@ -25,7 +25,7 @@ def check(  # noqa: PLR0917 — one parameter per option; typer passes them by n
     ] = False,
     share_machine: ShareMachine = False,
 ) -> None:
-    """Validate an experiment; print its time, disk space and servers."""
+    """Validate an experiment; say what it needs on this machine."""
     from dbdyno.experiment.reading import read
 
     experiment = read(file, profile, assignments or [])
