@@ -38,6 +38,7 @@ COMMANDS = {
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
     "list": "List stored runs with their verdicts, the newest first.",
     "show": "Print the result of a stored run again.",
+    "site": "Write a folder for publishing: all reports and an index.",
     "clean": "Show the loaded data in the cache, or remove them with --keep.",
     "schema": "Print the JSON Schema of the experiment file or a result file.",
     "sysbench": "sysbench-compatible command line.",

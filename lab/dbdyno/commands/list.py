@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,12 +18,9 @@ from dbdyno.commands.console import result_console
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.listing import is_running, list_runs
+from dbdyno.store.listing import began, is_running, list_runs
 from dbdyno.store.run import run_order
 from dbdyno.store.verdict import CombinedEffect, Comparison, FactorEffect
-
-# The beginning of a run's folder name, in UTC.
-_BEGAN = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)")
 
 
 @dataclass(frozen=True)
@@ -75,19 +71,18 @@ def _print_table(summaries: Sequence[Summary]) -> None:
         # Runs of the first versions have no number.
         number = str(one.number) if one.number else Path(one.path).name
         trials = f"{one.trials}/{one.planned}" if one.planned else formatting.MISSING
-        began = one.began.replace("T", " ")[:16] or formatting.MISSING
-        table.add_row(number, began, Text(one.experiment), trials, Text(one.text))
+        time = one.began.replace("T", " ")[:16] or formatting.MISSING
+        table.add_row(number, time, Text(one.experiment), trials, Text(one.text))
     result_console().print(table)
 
 
 def _summary(path: Path) -> Summary:
-    began = _BEGAN.match(path.name)
-    year, month, day, hour, minute, second = began.groups() if began else ("",) * 6
+    time = began(path)
     known: dict[str, Any] = {
         "number": run_order(path)[0],
         "path": str(path),
         "experiment": path.parent.name,
-        "began": f"{year}-{month}-{day}T{hour}:{minute}:{second}" if began else "",
+        "began": "" if time is None else f"{time:%Y-%m-%dT%H:%M:%S}",
     }
     try:
         run = Run.open(path)

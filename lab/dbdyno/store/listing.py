@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from dbdyno.store import files
@@ -44,6 +45,15 @@ def find_run(results: Path, name: Path | None) -> Run:
         "Name a run by its folder, its number or its experiment (dbdyno list shows all), or choose another "
         "folder with --results",
     )
+
+
+def began(path: Path) -> datetime | None:
+    """When the run in this folder began, in UTC; None if the folder's name does not tell it."""
+    stamp = re.match(r"\d{8}T\d{6}", path.name)
+    try:
+        return datetime.strptime(stamp[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if stamp else None
+    except ValueError:
+        return None
 
 
 def is_running(run: Run) -> bool:

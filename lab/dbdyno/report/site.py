@@ -1,0 +1,167 @@
+"""A folder for publishing: the reports of stored runs, and a page that lists them.
+
+::
+
+    OUT/index.html                                   every run, the newest first
+        runs/EXPERIMENT/RUN/report.html              as dbdyno report writes it
+                            charts/card.png          the picture that the page names for previews
+
+Nothing is removed. Pages of runs that no longer exist stay, without a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dbdyno.report import formatting
+from dbdyno.report.writing import write
+from dbdyno.store import VERDICT, Run, StoreProblem, files
+from dbdyno.store.listing import began, is_running, list_runs
+from dbdyno.store.run import run_order
+from dbdyno.store.verdict import VerdictFile
+
+# In an index.html that dbdyno wrote.
+MARK = b'<meta name="generator" content="dbdyno site">'
+# The files of a report, relative to the folder of the run.
+_PAGE, _CARD = "report.html", Path("charts", "card.png")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One verdict sentence on the index."""
+
+    css_class: str
+    # The verdict in a word, its change with interval, and the sentence without caveats.
+    word: str
+    change: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run on the index."""
+
+    experiment: str
+    # The number of the run; 0 in runs of older versions.
+    number: int
+    # "2026-11-24 03:33 UTC"; "" if it is unknown.
+    began: str
+    question: str = ""
+    results: Sequence[Result] = ()
+    # Why there is no report; "" if there is one.
+    state: str = ""
+    # The address of the report, relative to the index; "" without one.
+    link: str = ""
+
+
+def write_site(results: Path, out: Path, warn: Callable[[str], object]) -> tuple[Path, Sequence[Entry]]:
+    """Write the reports of all runs below `results`, and the index, to `out`; returns the index and its
+    entries.
+
+    A run without a verdict is listed without a report. Files that did not change are written with the same
+    content. `warn` gets a line for each report whose charts could not be rendered. Raises StoreProblem if
+    `out` lies within `results`, or has an index.html that dbdyno did not write.
+    """
+    index = out / "index.html"
+    _require_own(results, out, index)
+    entries = [_publish(path, out, warn) for path in list_runs(results)]
+    files.make_folder(out)
+    files.write(index, _page(entries).encode())
+    return index, entries
+
+
+def _require_own(results: Path, out: Path, index: Path) -> None:
+    if out.resolve().is_relative_to(results.resolve()):
+        raise StoreProblem(
+            f"{out} lies within {results}, where every folder is an experiment",
+            "Choose another folder with --out",
+        )
+    if index.is_symlink() or index.exists():
+        with files.open_regular(index) as file:
+            is_own = MARK in file.read(4096)
+        if not is_own:
+            raise StoreProblem(
+                f"{index} exists, and dbdyno did not write it",
+                "Choose another folder with --out, or remove the file",
+            )
+
+
+def _publish(path: Path, out: Path, warn: Callable[[str], object]) -> Entry:
+    """The entry of a run, whose report is written."""
+    time = began(path)
+    entry = Entry(path.parent.name, run_order(path)[0], "" if time is None else f"{time:%Y-%m-%d %H:%M} UTC")
+    try:
+        return _published(Run.open(path), entry, out, warn)
+    except StoreProblem as problem:
+        return replace(entry, state=f"cannot be read: {problem.text}")
+
+
+def _published(run: Run, entry: Entry, out: Path, warn: Callable[[str], object]) -> Entry:
+    with run.reading():
+        entry = replace(entry, question=run.experiment().question)
+        if is_running(run):
+            return replace(entry, state="running")
+        judged = run.judge_files()
+        if judged is None:
+            return replace(entry, state="unfinished: not judged")
+        if changed := run.changed_files():
+            return replace(entry, state=f"changed since it was measured: {', '.join(changed[:3])}")
+        _write_report(run, out / _folder(run), warn)
+        link = "/".join(quote(part, safe="") for part in (*_folder(run).parts, _PAGE))
+        return replace(entry, results=_results(judged[0]), link=link)
+
+
+def _folder(run: Run) -> Path:
+    return Path("runs", run.path.parent.name, run.path.name)
+
+
+def _write_report(run: Run, folder: Path, warn: Callable[[str], object]) -> None:
+    """Copy the report of a run, which is rendered if it is older than its verdict."""
+    page = run.path / _PAGE
+    with files.store_errors(page):
+        is_current = page.is_file() and page.stat().st_mtime >= (run.path / VERDICT).stat().st_mtime
+    if not is_current:
+        write(run, lambda reason: warn(f"the report of {run.path} lacks charts: {reason}"))
+    for name in (Path(_PAGE), _CARD):
+        if (run.path / name).is_file():
+            files.make_folder((folder / name).parent)
+            with files.open_regular(run.path / name) as file:
+                files.write(folder / name, file.read())
+
+
+def _results(verdict: VerdictFile) -> list[Result]:
+    if not verdict.sentences:
+        return [Result("neutral", "", "", "One variant: no comparison.")]
+    return [
+        Result(
+            formatting.css_class(judged.verdict, getattr(judged, "factors", ())),
+            formatting.heading(entry),
+            formatting.estimate_and_interval(judged),
+            judged.statement,
+        )
+        for judged, entry in verdict.sentences
+    ]
+
+
+def _page(entries: Sequence[Entry]) -> str:
+    """The index as HTML. The template escapes all text except the style sheet."""
+    environment = Environment(
+        loader=PackageLoader("dbdyno.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    return environment.get_template("site.html.j2").render(
+        entries=entries,
+        mark=Markup(MARK.decode()),  # noqa: S704 — a constant.
+        style=Markup(style),  # noqa: S704 — report.css
+    )
