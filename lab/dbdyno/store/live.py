@@ -1,0 +1,357 @@
+"""Follows a run in progress by its folder alone: which trial runs, what it measures, findings, the end.
+
+::
+
+    follower = RunFollower(run)
+    while (now := follower.read()).is_running:
+        ...
+
+Nothing is locked or written, and each call reads only what was written since the last one, so following
+costs the measured machine little. The figures are those of the engine's records, before the judge: the whole
+measuring phase counts, without the cut of `warmup = "auto"`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
+from dbdyno.store import files
+from dbdyno.store.endings import Ending, read_endings
+from dbdyno.store.listing import is_running
+from dbdyno.store.records import Buckets
+from dbdyno.store.run import Run
+from dbdyno.store.trial import LINE_BYTES_MAX
+from dbdyno.store.verdict import VerdictFile
+
+# "interrupted": the trial has begun and not ended, and no dbdyno writes to the run.
+State = Literal["running", "done", "failed", "interrupted"]
+# Records that live figures do not use.
+_SKIPPED = (b'{"type":"tick"', b'{"type":"statements"', b'{"type":"hello"')
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a trial did in some time: an interval, a slice, or the whole measurement."""
+
+    # The phase, such as "warmup" or "measure".
+    phase: str
+    # Microseconds since the load began.
+    start_us: int
+    end_us: int
+    # The time that counts; less than from start to end if the load ran in slices.
+    counted_us: int
+    # Transactions that ended without error.
+    events: int
+    # Number of errors by MySQL error number or SQLSTATE.
+    errors: Mapping[str, int]
+    # Latencies as pairs of a bucket's lower edge in microseconds and a count.
+    latency_us: Buckets
+    # Percentiles such as "p95" -> microseconds, as the engine computed them; {} before the end of a trial.
+    percentiles_us: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def throughput(self) -> float:
+        """Transactions per second."""
+        return self.events * 1e6 / self.counted_us if self.counted_us > 0 else 0.0
+
+    @property
+    def error_count(self) -> int:
+        """Number of errors of all kinds."""
+        return sum(self.errors.values())
+
+
+@dataclass(frozen=True)
+class LiveTrial:
+    """A trial that has begun."""
+
+    trial: Trial
+    state: State
+    # Why it failed; "" if it did not.
+    reason: str = ""
+    # The phase of the load; "" while the trial prepares.
+    phase: str = ""
+    # The intervals or slices so far, of every phase; () for a trial that ended before the follower saw it.
+    parts: tuple[Part, ...] = ()
+    # The measurement: all of it if the trial has ended, else the part so far. None before it begins.
+    measured: Part | None = None
+    # CPUs that the server's processes used during the measurement; None until the trial ends, or if unknown.
+    server_cpus: float | None = None
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """A run at one moment."""
+
+    # Whether a dbdyno writes to the run.
+    is_running: bool
+    # Every planned trial, in order; grows if blocks are added or repeated.
+    planned: tuple[Trial, ...]
+    # The trials that have begun, in planned order.
+    trials: tuple[LiveTrial, ...]
+    # "warm-up trials" or "pilot" while these run before the first trial; "" otherwise.
+    preparation: str
+    findings: tuple[Finding, ...]
+    # How the last call of dbdyno has ended; None while one runs, and if it was killed before it could say.
+    ending: Ending | None
+    # The verdict; None while the run goes on, and if it was not judged.
+    verdict: VerdictFile | None
+
+    @property
+    def running(self) -> tuple[LiveTrial, ...]:
+        """The trials that run now: one, or one per variant if the load alternates in slices."""
+        return tuple(one for one in self.trials if one.state == "running")
+
+    @property
+    def ended(self) -> tuple[LiveTrial, ...]:
+        """The trials that are done or failed."""
+        return tuple(one for one in self.trials if one.state in ("done", "failed"))
+
+
+class RunFollower:
+    """Reads a run again and again."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._folders: dict[int, _TrialFolder] = {}
+        # File name -> its version, and what was read from it.
+        self._cached: dict[str, tuple[tuple[int, int], Any]] = {}
+
+    def read(self) -> LiveRun:
+        """The run as it is now. Raises StoreProblem if its folder cannot be read."""
+        # Asked first: what is read afterwards is complete if nobody writes any more.
+        running = is_running(self._run)
+        planned = tuple(self._if_changed("schedule.json", self._run.schedule))
+        by_index = {trial.index: trial for trial in planned}
+        trials = []
+        for index in sorted(self._indexes()):
+            if index in by_index:
+                folder = self._folders.setdefault(
+                    index, _TrialFolder(self._run.path / "trials" / f"{index:04d}")
+                )
+                trials.append(folder.read(by_index[index], is_running=running))
+        endings = [] if running else read_endings(self._run)
+        return LiveRun(
+            is_running=running,
+            planned=planned,
+            trials=tuple(trials),
+            preparation=self._preparation() if running else "",
+            findings=tuple(self._if_changed("checks.json", self._run.findings)),
+            ending=endings[-1] if endings else None,
+            verdict=None if running else self._run.verdict(),
+        )
+
+    def _indexes(self) -> Iterator[int]:
+        with files.store_errors(self._run.path), os.scandir(self._run.path / "trials") as entries:
+            yield from (int(one.name) for one in entries if one.name.isdigit())
+
+    def _preparation(self) -> str:
+        """Which trials before the first block write their records now: these have no .gz yet."""
+        for folder, text in (("pilot", "pilot"), ("warmup_trials", "warm-up trials")):
+            if any((self._run.path / folder).glob("*.jsonl")):
+                return text
+        return ""
+
+    def _if_changed(self, name: str, read: Any) -> Any:
+        version = _version(self._run.path / name)
+        if name not in self._cached or self._cached[name][0] != version:
+            self._cached[name] = (version, read())
+        return self._cached[name][1]
+
+
+class _TrialFolder:
+    """Reads one trial's folder again and again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ended: tuple[tuple[int, int], LiveTrial] | None = None
+        self._events = _Events(path / "events.jsonl")
+
+    def read(self, trial: Trial, *, is_running: bool) -> LiveTrial:
+        """The trial now. Raises StoreProblem if a file is damaged."""
+        version = _version(self._path / "trial.json")
+        if version != (0, 0):
+            if self._ended is None or self._ended[0] != version:
+                self._ended = version, self._read_ended(trial)
+            return self._ended[1]
+        # A failed trial that is repeated begins again without trial.json.
+        self._ended = None
+        self._events.read()
+        parts = tuple(self._events.parts)
+        return LiveTrial(
+            trial,
+            "running" if is_running else "interrupted",
+            phase=self._events.phase,
+            parts=parts,
+            measured=_sum(parts),
+        )
+
+    def _read_ended(self, trial: Trial) -> LiveTrial:
+        meta = files.read_json(self._path / "trial.json")
+        measured = _measured_in_slices(self._path, meta) if "slices" in meta else _measured(self._path)
+        return LiveTrial(
+            trial,
+            "done" if meta["status"] == "done" else "failed",
+            reason=str(meta.get("reason", "")),
+            parts=tuple(self._events.parts),
+            measured=measured,
+            server_cpus=_server_cpus(self._path),
+        )
+
+
+class _Events:
+    """Reads events.jsonl as it grows. A line counts when it is complete."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode = 0
+        self._offset = 0
+        self.parts: list[Part] = []
+        self.phase = ""
+
+    def read(self) -> None:
+        """Read the lines that were written since the last call."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            # The trial has not begun to write, or has just compressed the file.
+            return
+        except OSError as error:
+            with files.store_errors(self._path):
+                raise error
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if status.st_ino != self._inode or status.st_size < self._offset:
+                # Another attempt writes a new file.
+                self._inode, self._offset, self.parts, self.phase = status.st_ino, 0, [], ""
+            file.seek(self._offset)
+            while (line := file.readline(LINE_BYTES_MAX)).endswith(b"\n"):
+                self._offset += len(line)
+                self._add(line)
+
+    def _add(self, line: bytes) -> None:
+        if line.startswith(_SKIPPED):
+            return
+        for kind, data in _records([line]):
+            if kind == "phase":
+                self.phase = str(data["name"])
+            elif kind in ("interval", "slice"):
+                self.parts.append(_part(data))
+
+
+def _records(lines: Iterable[bytes]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Type and data of each record; lines that are none, such as those of a damaged file, are left out."""
+    for line in lines:
+        try:
+            record = json.loads(line)
+            yield str(record["type"]), record["data"]
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def _part(span: Mapping[str, Any], percentiles_us: Mapping[str, float] | None = None) -> Part:
+    return Part(
+        # A slice and the totals of the measurement name no phase.
+        phase=str(span.get("phase", "measure")),
+        start_us=int(span["start_us"]),
+        end_us=int(span["end_us"]),
+        counted_us=int(span["end_us"]) - int(span["start_us"]),
+        events=int(span["events"]),
+        errors=span["errors"],
+        latency_us=span["latency_us"],
+        percentiles_us=percentiles_us or {},
+    )
+
+
+def _sum(parts: Sequence[Part]) -> Part | None:
+    """The measurement so far; None if it has not begun."""
+    measured = [part for part in parts if part.phase == "measure"]
+    if not measured:
+        return None
+    errors: Counter[str] = Counter()
+    latencies: Counter[int] = Counter()
+    for part in measured:
+        errors.update(part.errors)
+        for bucket, count in part.latency_us:
+            latencies[bucket] += count
+    return Part(
+        phase="measure",
+        start_us=measured[0].start_us,
+        end_us=measured[-1].end_us,
+        counted_us=sum(part.counted_us for part in measured),
+        events=sum(part.events for part in measured),
+        errors=dict(errors),
+        latency_us=sorted(latencies.items()),
+    )
+
+
+def _lines(folder: Path) -> Iterator[bytes]:
+    """The engine's lines of a trial that has ended; those before the damage, if the file is damaged."""
+    path = folder / "events.jsonl.gz"
+    if not path.exists():
+        return
+    with files.open_regular(path) as file, gzip.open(file) as unpacked:
+        try:
+            while line := unpacked.readline(LINE_BYTES_MAX):
+                yield line
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            return
+
+
+def _measured(folder: Path) -> Part | None:
+    """The measurement of a trial that has ended, from the engine's totals; None if there are none."""
+    last = b""
+    for line in _lines(folder):
+        last = line
+    for kind, data in _records([last]):
+        totals = data["phases"].get("measure") if kind == "end" else None
+        if totals:
+            known = totals.get("percentiles_us") or {}
+            return _part(totals, {name: float(one["value_us"]) for name, one in known.items()})
+    return None
+
+
+def _measured_in_slices(folder: Path, meta: Mapping[str, Any]) -> Part | None:
+    """The sum of the slices that count."""
+    records = _records(line for line in _lines(folder) if not line.startswith(_SKIPPED))
+    slices = (data for kind, data in records if kind == "slice")
+    counted = (data for data in slices if data["slice"] >= meta["slices"]["warmup"])
+    return _sum([_part(data) for data in counted])
+
+
+def _server_cpus(folder: Path) -> float | None:
+    """CPUs that the server used, from its counters at both ends of the measurement."""
+    path = folder / "server.json"
+    if not path.exists():
+        return None
+    record = files.read_json(path)
+    if (own := (record.get("slices") or {}).get("own")) and own["seconds"]:
+        return float(own["cpu_s"]) / float(own["seconds"])
+    edges = record.get("edges") or {}
+    begin, end = edges.get("begin"), edges.get("end")
+    if not begin or not end:
+        return None
+    seconds, cpu_s = (end["unix_us"] - begin["unix_us"]) / 1e6, 0.0
+    for counter in ("cpu_user_s", "cpu_system_s"):
+        if counter not in begin["process"] or counter not in end["process"]:
+            return None
+        cpu_s += end["process"][counter] - begin["process"][counter]
+    return cpu_s / seconds if seconds > 0 else None
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Changes when the file is replaced; (0, 0) if it is missing."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns
