@@ -37,6 +37,7 @@ COMMANDS = {
     "data": "List or drop the tables that dbdyno has left on a server.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
     "list": "List stored runs with their verdicts, the newest first.",
+    "watch": "Follow a run in a terminal while it goes on.",
     "show": "Print the result of a stored run again.",
     "site": "Write a folder for publishing: all reports and an index.",
     "clean": "Show the loaded data in the cache, or remove them with --keep.",

@@ -1,0 +1,149 @@
+"""The texts of the live view: plain lines, readable without colour. The head fits 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial
+from dbdyno.judge.live_latency import live_percentile_us
+from dbdyno.report import formatting
+from dbdyno.store.live import LiveRun, LiveTrial, Part
+
+COLUMNS = (
+    "block",
+    "variant",
+    "load",
+    "state",
+    "transactions/s",
+    "p95 ms",
+    "p99 ms",
+    "errors",
+    "server CPUs",
+)
+# Signs of a block in the line of progress.
+DONE, WITH_FAILURES, TO_COME = "#", "!", "."
+# Why the last call of dbdyno ended.
+_ENDINGS = {
+    "sure": "every comparison is sure",
+    "blocks": "all blocks are measured",
+    "time": "the time is used up",
+    "interrupted": "it was interrupted; compare --resume continues it",
+    "check": "a check stopped it",
+    "failed": "it failed; compare --resume continues it",
+}
+
+
+def state_line(now: LiveRun) -> str:
+    """What the run does now, in one sentence."""
+    if not now.is_running:
+        why = _ENDINGS[now.ending.why] if now.ending else "dbdyno was ended; compare --resume continues it"
+        if now.ending is None and now.verdict is not None:
+            why = "it is judged"
+        return f"ENDED: {why}"
+    if now.running:
+        return "RUNNING: " + "; ".join(map(_running_text, now.running))
+    if now.preparation:
+        return f"RUNNING: {now.preparation}, before the first trial"
+    return "RUNNING: preparing servers and data"
+
+
+def progress_lines(now: LiveRun, width: int) -> list[str]:
+    """The number of trials, and a sign for each block."""
+    failed = sum(one.state == "failed" for one in now.ended)
+    failures = f", {failed} of them failed" if failed else ""
+    signs = "".join(_sign(now, block) for block in dict.fromkeys(one.block for one in now.planned))
+    room = max(10, width - len("blocks  "))
+    rows = [signs[at : at + room] for at in range(0, len(signs), room)]
+    return [
+        f"trials  {len(now.ended)} of {len(now.planned)} ended{failures}",
+        *(f"{'blocks' if number == 0 else '':8}{row}" for number, row in enumerate(rows)),
+        f"        {DONE} ended, {WITH_FAILURES} with failed trials, 0-9 tenths ended, {TO_COME} to come",
+    ]
+
+
+def interval_line(now: LiveRun) -> str:
+    """The newest interval of each running trial; "" before the first one."""
+    parts = [
+        f"{one.trial.variant}: {_figures(one.parts[-1])} in the last "
+        f"{_seconds(one.parts[-1].end_us - one.parts[-1].start_us)}"
+        for one in now.running
+        if one.parts
+    ]
+    return "now     " + "; ".join(parts) if parts else ""
+
+
+def rows(now: LiveRun, experiment: Experiment) -> list[tuple[str, ...]]:
+    """A row of `COLUMNS` for each trial that has begun, the newest first."""
+    several = len(experiment.workloads) > 1
+    newest = sorted(now.trials, key=lambda one: (one.state == "running", one.trial.index), reverse=True)
+    return [_row(one, several_workloads=several) for one in newest]
+
+
+def finding_lines(now: LiveRun) -> list[str]:
+    """Findings, the newest first."""
+    return [f"{one.level} {one.summary}" for one in reversed(now.findings)]
+
+
+def verdict_lines(now: LiveRun, experiment: Experiment) -> list[str]:
+    """The verdict sentences; why there are none if the run has ended without."""
+    if now.verdict is not None:
+        sentences = [effect.sentence for effect, _ in now.verdict.sentences]
+        return sentences or ["One variant: there is nothing to compare."]
+    if now.is_running:
+        return []
+    several = len(experiment.variants) > 1
+    return ["No verdict yet: dbdyno show computes it."] if several else []
+
+
+def _running_text(one: LiveTrial) -> str:
+    at = f"{trial_text(one.trial)}, {one.phase or 'connecting'}"
+    seconds = [part.end_us - part.start_us for part in one.parts if part.phase == one.phase]
+    return f"{at} {_seconds(sum(seconds))}" if seconds else at
+
+
+def trial_text(trial: Trial) -> str:
+    """A trial's place: "block 2, variant, 16 connections"; blocks count from 1."""
+    repeats = "" if trial.repeats is None else f" (repeats block {trial.repeats + 1})"
+    return f"block {trial.block + 1}{repeats}, {trial.variant}, {_load(trial)}"
+
+
+def _row(one: LiveTrial, *, several_workloads: bool) -> tuple[str, ...]:
+    trial, part = one.trial, one.measured
+    variant = f"{trial.variant}, {trial.workload}" if several_workloads else trial.variant
+    state = f"failed: {one.reason}" if one.state == "failed" else one.state
+    figures = ("", "", "", "") if part is None else _cells(part)
+    cpus = "" if one.server_cpus is None else f"{one.server_cpus:.2f}"
+    return (str(trial.block + 1), variant, _load(trial), state, *figures, cpus)
+
+
+def _cells(part: Part) -> tuple[str, str, str, str]:
+    p95, p99 = (formatting.milliseconds(live_percentile_us(part, one)) for one in (95.0, 99.0))
+    return formatting.rate(part.throughput), p95, p99, f"{part.error_count:,}"
+
+
+def _figures(part: Part) -> str:
+    rate, p95, p99, errors = _cells(part)
+    return f"{rate} transactions/s, p95 {p95} ms, p99 {p99} ms, {errors} errors"
+
+
+def _load(trial: Trial) -> str:
+    point = trial.point
+    return f"{point.connections}" if point.rate is None else f"{point.rate:g}/s"
+
+
+def _sign(now: LiveRun, block: int) -> str:
+    planned = sum(one.block == block for one in now.planned)
+    ended = _of_block(now.ended, block)
+    if len(ended) == planned:
+        return WITH_FAILURES if any(one.state == "failed" for one in ended) else DONE
+    has_begun = bool(_of_block(now.trials, block))
+    return str(10 * len(ended) // planned) if has_begun else TO_COME
+
+
+def _of_block(trials: Iterable[LiveTrial], block: int) -> Sequence[LiveTrial]:
+    return [one for one in trials if one.trial.block == block]
+
+
+def _seconds(us: float) -> str:
+    return f"{us / 1e6:.1f} s"

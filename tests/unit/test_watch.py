@@ -1,0 +1,83 @@
+"""The texts of the live view, for runs whose every figure is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.stored_run import Making, experiment, make, store
+
+from dbdyno.experiment.schedule import schedule
+from dbdyno.judge import judge
+from dbdyno.problem import Problem
+from dbdyno.report import formatting
+from dbdyno.store import Run
+from dbdyno.store.live import RunFollower
+from dbdyno.watch import view
+
+SMALL = Making(blocks=6, connections=(10,))
+
+
+def test_a_judged_run_shows_the_figures_and_sentences_of_the_judge(tmp_path: Path) -> None:
+    run = make(tmp_path, SMALL)
+    judge(run)
+    run.release()
+    now = RunFollower(run).read()
+    assert view.state_line(now) == "ENDED: it is judged"
+    assert view.progress_lines(now, 80)[:2] == ["trials  12 of 12 ended", "blocks  ######"]
+    judged = run.judge_files()
+    assert judged is not None
+    assert view.verdict_lines(now, run.experiment()) == [one.sentence for one, _ in judged[0].sentences]
+    rows = view.rows(now, run.experiment())
+    for row, trial in zip(reversed(rows), judged[1].trials, strict=True):
+        assert trial.figures is not None
+        assert row[:5] == (
+            str(trial.block + 1),
+            trial.variant,
+            "10",
+            "done",
+            formatting.rate(trial.figures.throughput),
+        )
+
+
+def test_a_run_in_progress_shows_what_is_to_come(tmp_path: Path) -> None:
+    plan = experiment(SMALL)
+    run = Run.create(tmp_path, plan, b"")
+    first, second, third, *_ = schedule(plan)
+    follower = RunFollower(run)
+    assert view.state_line(follower.read()) == "RUNNING: preparing servers and data"
+    store(run, first, plan, SMALL)
+    store(run, second, plan, Making(blocks=6, connections=(10,), failed=lambda _: "the server is gone"))
+    run.begin(third, {})
+    now = follower.read()
+    assert view.state_line(now) == f"RUNNING: {view.trial_text(third)}, connecting"
+    assert view.progress_lines(now, 80)[:2] == [
+        "trials  2 of 12 ended, 1 of them failed",
+        "blocks  !0....",
+    ]
+    newest, failed, _ = view.rows(now, plan)
+    assert newest[3] == "running"
+    assert failed[3] == "failed: the server is gone"
+    assert view.verdict_lines(now, plan) == []
+    run.release()
+    ended = follower.read()
+    assert view.state_line(ended).startswith("ENDED: dbdyno was ended; compare --resume")
+    assert view.rows(ended, plan)[0][3] == "interrupted"
+    assert view.verdict_lines(ended, plan) == ["No verdict yet: dbdyno show computes it."]
+
+
+def test_the_lines_of_the_head_fit_80_columns(tmp_path: Path) -> None:
+    many = Making(blocks=100, connections=(10,), absent=lambda trial: trial.block > 0)
+    now = RunFollower(make(tmp_path, many)).read()
+    lines = view.progress_lines(now, 80)
+    assert max(map(len, lines)) <= 80
+    assert "".join(lines).count(view.TO_COME) >= 99
+
+
+def test_without_a_terminal_the_command_names_another_one(tmp_path: Path) -> None:
+    from dbdyno.commands.watch import watch
+
+    make(tmp_path, SMALL)
+    with pytest.raises(Problem, match="needs a terminal") as raised:
+        watch(None, tmp_path)
+    assert "dbdyno show" in raised.value.fix
