@@ -17,5 +17,5 @@ def live_percentile_us(part: Part, percent: float) -> float | None:
     latencies = merge([part.latency_us])
     if not latencies:
         return None
-    found = percentile(latencies, percent, float(min(latencies)), float("inf"))
-    return None if found is None else found.value_us
+    result = percentile(latencies, percent, float(min(latencies)), float("inf"))
+    return None if result is None else result.value_us
