@@ -28,16 +28,12 @@ def test_a_judged_run_shows_the_figures_and_sentences_of_the_judge(tmp_path: Pat
     judged = run.judge_files()
     assert judged is not None
     assert view.verdict_lines(now, run.experiment()) == [one.sentence for one, _ in judged[0].sentences]
-    rows = view.rows(now, run.experiment())
+    rows = view.rows(now, run.experiment(), 80)
     for row, trial in zip(reversed(rows), judged[1].trials, strict=True):
         assert trial.figures is not None
-        assert row[:5] == (
-            str(trial.block + 1),
-            trial.variant,
-            "10",
-            "done",
-            formatting.rate(trial.figures.throughput),
-        )
+        rate = formatting.rate(trial.figures.throughput)
+        assert row[:4] == (str(trial.block + 1), trial.variant, "10", rate)
+        assert row[-1] == "done"
 
 
 def test_a_run_in_progress_shows_what_is_to_come(tmp_path: Path) -> None:
@@ -55,14 +51,14 @@ def test_a_run_in_progress_shows_what_is_to_come(tmp_path: Path) -> None:
         "trials  2 of 12 ended, 1 of them failed",
         "blocks  !0....",
     ]
-    newest, failed, _ = view.rows(now, plan)
-    assert newest[3] == "running"
-    assert failed[3] == "failed: the server is gone"
+    newest, failed, _ = view.rows(now, plan, 80)
+    assert newest[-1] == "running"
+    assert failed[-1] == "failed: the server is gone"
     assert view.verdict_lines(now, plan) == []
     run.release()
     ended = follower.read()
     assert view.state_line(ended).startswith("ENDED: dbdyno was ended; compare --resume")
-    assert view.rows(ended, plan)[0][3] == "interrupted"
+    assert view.rows(ended, plan, 80)[0][-1] == "interrupted"
     assert view.verdict_lines(ended, plan) == ["No verdict yet: dbdyno show computes it."]
 
 
@@ -72,6 +68,16 @@ def test_the_lines_of_the_head_fit_80_columns(tmp_path: Path) -> None:
     lines = view.progress_lines(now, 80)
     assert max(map(len, lines)) <= 80
     assert "".join(lines).count(view.TO_COME) >= 99
+
+
+def test_long_names_keep_their_beginning_and_end(tmp_path: Path) -> None:
+    run = make(
+        tmp_path, Making(blocks=2, connections=(10,), names=("thread-per-connection", "thread-pool-of-16"))
+    )
+    now = RunFollower(run).read()
+    assert {row[1] for row in view.rows(now, run.experiment(), 80)} == {"thre…ion", "thre…-16"}
+    wide = {row[1] for row in view.rows(now, run.experiment(), 120)}
+    assert wide == {"thread-per-connection", "thread-pool-of-16"}
 
 
 def test_without_a_terminal_the_command_names_another_one(tmp_path: Path) -> None:

@@ -133,11 +133,9 @@ class RunFollower:
         planned = tuple(self._if_changed("schedule.json", self._run.schedule))
         by_index = {trial.index: trial for trial in planned}
         trials = []
-        for index in sorted(self._indexes()):
+        for index, path in sorted(self._begun().items()):
             if index in by_index:
-                folder = self._folders.setdefault(
-                    index, _TrialFolder(self._run.path / "trials" / f"{index:04d}")
-                )
+                folder = self._folders.setdefault(index, _TrialFolder(path))
                 trials.append(folder.read(by_index[index], is_running=running))
         endings = [] if running else read_endings(self._run)
         return LiveRun(
@@ -150,9 +148,15 @@ class RunFollower:
             verdict=None if running else self._run.verdict(),
         )
 
-    def _indexes(self) -> Iterator[int]:
-        with files.store_errors(self._run.path), os.scandir(self._run.path / "trials") as entries:
-            yield from (int(one.name) for one in entries if one.name.isdigit())
+    def _begun(self) -> dict[int, Path]:
+        """Index -> folder of each trial that has begun. The first folder is 0000 or 0001, by the version of
+        dbdyno that made the run.
+        """
+        folder = self._run.path / "trials"
+        with files.store_errors(folder), os.scandir(folder) as entries:
+            names = {int(one.name): one.name for one in entries if one.name.isdigit()}
+        first = 0 if 0 in names else 1
+        return {number - first: folder / name for number, name in names.items()}
 
     def _preparation(self) -> str:
         """Which trials before the first block write their records now: these have no .gz yet."""

@@ -27,7 +27,6 @@ class WatchApp(App[None]):
     """
     BINDINGS = [  # noqa: RUF012 — a list, as Textual declares it
         Binding("q", "quit", "Quit"),
-        Binding("tab", "app.focus_next", "Trials / findings"),
     ]
     ENABLE_COMMAND_PALETTE = False
 
@@ -83,7 +82,7 @@ class WatchApp(App[None]):
         table = self.query_one("#trials", DataTable)
         row, scrolled = table.cursor_row, table.scroll_offset
         table.clear()
-        for cells in view.rows(now, self._experiment):
+        for cells in view.rows(now, self._experiment, self.size.width):
             table.add_row(*(Text(_visible(cell)) for cell in cells))
         table.move_cursor(row=row, scroll=False)
         table.scroll_to(scrolled.x, scrolled.y, animate=False)

@@ -14,13 +14,15 @@ COLUMNS = (
     "block",
     "variant",
     "load",
-    "state",
     "transactions/s",
     "p95 ms",
     "p99 ms",
     "errors",
-    "server CPUs",
+    "CPUs",
+    "state",
 )
+# Cells of all columns except the variant, with those between columns and a state such as "running".
+_OTHER_CELLS = 72
 # Signs of a block in the line of progress.
 DONE, WITH_FAILURES, TO_COME = "#", "!", "."
 # Why the last call of dbdyno ended.
@@ -63,21 +65,17 @@ def progress_lines(now: LiveRun, width: int) -> list[str]:
 
 
 def interval_line(now: LiveRun) -> str:
-    """The newest interval of each running trial; "" before the first one."""
-    parts = [
-        f"{one.trial.variant}: {_figures(one.parts[-1])} in the last "
-        f"{_seconds(one.parts[-1].end_us - one.parts[-1].start_us)}"
-        for one in now.running
-        if one.parts
-    ]
+    """The newest interval (a second) of each running trial; "" before the first one."""
+    parts = [f"{_prefix(now, one)}{_figures(one.parts[-1])}" for one in now.running if one.parts]
     return "now     " + "; ".join(parts) if parts else ""
 
 
-def rows(now: LiveRun, experiment: Experiment) -> list[tuple[str, ...]]:
-    """A row of `COLUMNS` for each trial that has begun, the newest first."""
+def rows(now: LiveRun, experiment: Experiment, width: int) -> list[tuple[str, ...]]:
+    """A row of `COLUMNS` for each trial that has begun, the newest first; `width` in cells."""
     several = len(experiment.workloads) > 1
     newest = sorted(now.trials, key=lambda one: (one.state == "running", one.trial.index), reverse=True)
-    return [_row(one, several_workloads=several) for one in newest]
+    room = max(8, width - _OTHER_CELLS)
+    return [_row(one, room, several_workloads=several) for one in newest]
 
 
 def finding_lines(now: LiveRun) -> list[str]:
@@ -96,6 +94,11 @@ def verdict_lines(now: LiveRun, experiment: Experiment) -> list[str]:
     return ["No verdict yet: dbdyno show computes it."] if several else []
 
 
+def _prefix(now: LiveRun, one: LiveTrial) -> str:
+    """The variant, if several run in turn."""
+    return f"{one.trial.variant}: " if len(now.running) > 1 else ""
+
+
 def _running_text(one: LiveTrial) -> str:
     at = f"{trial_text(one.trial)}, {one.phase or 'connecting'}"
     seconds = [part.end_us - part.start_us for part in one.parts if part.phase == one.phase]
@@ -108,13 +111,21 @@ def trial_text(trial: Trial) -> str:
     return f"block {trial.block + 1}{repeats}, {trial.variant}, {_load(trial)}"
 
 
-def _row(one: LiveTrial, *, several_workloads: bool) -> tuple[str, ...]:
+def _row(one: LiveTrial, room: int, *, several_workloads: bool) -> tuple[str, ...]:
     trial, part = one.trial, one.measured
     variant = f"{trial.variant}, {trial.workload}" if several_workloads else trial.variant
     state = f"failed: {one.reason}" if one.state == "failed" else one.state
     figures = ("", "", "", "") if part is None else _cells(part)
     cpus = "" if one.server_cpus is None else f"{one.server_cpus:.2f}"
-    return (str(trial.block + 1), variant, _load(trial), state, *figures, cpus)
+    return (str(trial.block + 1), _shortened(variant, room), _load(trial), *figures, cpus, state)
+
+
+def _shortened(text: str, room: int) -> str:
+    """The text in `room` characters: its beginning and its end, since names often differ in one of them."""
+    if len(text) <= room:
+        return text
+    end = (room - 1) // 2
+    return f"{text[: room - 1 - end]}…{text[len(text) - end :]}"
 
 
 def _cells(part: Part) -> tuple[str, str, str, str]:
