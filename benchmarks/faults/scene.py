@@ -154,7 +154,7 @@ class Scene:
         path = self.run()
         if path is None:
             return False
-        events = path / "trials" / "0001" / "events.jsonl"
+        events = path / "trials" / "0002" / "events.jsonl"
         try:
             content = events.read_bytes()
         except OSError:

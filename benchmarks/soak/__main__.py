@@ -121,7 +121,7 @@ def _watch(
     engine: Series | None = None
     reader = _Throughput(folder)
     while lab.poll() is None:
-        events = next(folder.glob("*/*/trials/0000/events.jsonl"), None)
+        events = next(folder.glob("*/*/trials/0001/events.jsonl"), None)
         if events is not None and engine is None and (process := _engine_below(own.process)):
             engine = Series("load generator", process)
             if killer is not None:

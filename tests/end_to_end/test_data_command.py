@@ -99,7 +99,7 @@ def test_kept_tables_are_used_with_other_values_and_only_they_are_dropped(runnin
     for _ in range(2):
         answer = running.run(*options)
         assert (answer.returncode, "D04" in answer.stderr) == (0, False), answer.stderr
-        seeds.append(json.loads((running.newest().path / "trials/0000/plan.json").read_text())["seed"])
+        seeds.append(json.loads((running.newest().path / "trials/0001/plan.json").read_text())["seed"])
     # With the same seed the second run would write the values that are there, which is less work.
     assert seeds[0] != seeds[1]
     assert "to drop those that dbdyno has created (sbtest1): dbdyno data drop --target" in answer.stderr

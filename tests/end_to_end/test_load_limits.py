@@ -150,5 +150,5 @@ def compared(limits: str) -> str:
 
 def is_measured(results: Path) -> bool:
     """Whether the trial's measurement has lasted over a second."""
-    events = next(results.glob("*/*/trials/0000/events.jsonl"), None)
+    events = next(results.glob("*/*/trials/0001/events.jsonl"), None)
     return events is not None and '"type":"interval"' in events.read_text()

@@ -59,15 +59,15 @@ def test_a_changed_file_is_named_and_refused(name: str, change: Callable[[Path],
 
 def test_accepted_changes_are_judged_and_marked(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(run / "trials/0002")
-    append(run / "trials/0000/trial.json")
+    append(run / "trials/0003/trial.json")
     with pytest.raises(StoreProblem):
         report(run, Format.MD)
     before = (run / VERDICT).read_bytes()
     report(run, Format.MD, accept_changes=True)
-    assert "changed since it was measured: trials/0000/trial.json" in capsys.readouterr().out
+    assert "changed since it was measured: trials/0003/trial.json" in capsys.readouterr().out
     assert "R16" in checks(run)
     # The original file again: so is the verdict about it.
-    path = run / "trials/0000/trial.json"
+    path = run / "trials/0003/trial.json"
     path.write_bytes(path.read_bytes()[:-1])
     report(run, Format.MD)
     assert "R16" not in checks(run)

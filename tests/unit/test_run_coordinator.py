@@ -290,7 +290,7 @@ def test_a_disk_that_was_full_once_does_not_end_the_run(
     append = TrialWriter.append_event
 
     def write(writer: TrialWriter, line: bytes) -> None:
-        if writer._path.name == "0001" and full:
+        if writer._path.name == "0002" and full:
             full.pop()
             raise StoreProblem("no space left")
         append(writer, line)

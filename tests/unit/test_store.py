@@ -18,6 +18,7 @@ from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Serv
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.store import VERDICT, Run, StoreProblem, digests, files
+from dbdyno.store.run import trial_folder
 
 SOURCE = b"# exactly as given\r\n[experiment]\nname = 'test'\n"
 LINES = [b'{"type":"hello","data":{"schema":1}}\n', b'{"type":"end","data":{"reason":"time-limit"}}\n']
@@ -77,7 +78,7 @@ def test_an_interrupted_trial_does_not_count_and_is_run_again(tmp_path: Path) ->
     writer = run.begin(schedule(experiment())[0], {"schema": 1})
     writer.append_event(LINES[0])
     # Written as it comes: another process can already read it.
-    assert (run.path / "trials/0000/events.jsonl").read_bytes() == LINES[0]
+    assert (run.path / "trials/0001/events.jsonl").read_bytes() == LINES[0]
     writer.close()
     assert run.trials() == []
     write_trial(run, 0)
@@ -349,3 +350,10 @@ def test_the_same_events_give_the_same_bytes(tmp_path: Path) -> None:
     packed = [(tmp_path / name / "events.jsonl.gz").read_bytes() for name in ("one", "two")]
     assert packed[0] == packed[1]
     assert json.loads(gzip.decompress(packed[0]).splitlines()[0])["type"] == "hello"
+
+
+def test_folders_of_trials_begin_at_1_and_those_of_older_runs_at_0(tmp_path: Path) -> None:
+    """Texts name trials as folders do; a run of an older version is continued with its own names."""
+    assert trial_folder(tmp_path, 0) == tmp_path / "trials/0001"
+    (tmp_path / "trials/0000").mkdir(parents=True)
+    assert trial_folder(tmp_path, 3) == tmp_path / "trials/0003"

@@ -26,6 +26,7 @@ from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.estimate import Estimate
 from dbdyno.store import StoredTrial
+from dbdyno.store.run import trial_folder
 from dbdyno.waiting import reported_by
 
 # The line is updated once a second, since the lab must not disturb a trial.
@@ -165,7 +166,7 @@ class _Plain:
 
     def _stored(self, trial: Trial) -> StoredTrial:
         assert self._run is not None, "a trial ends after the run began"
-        return StoredTrial(self._run / "trials" / f"{trial.index:04d}")
+        return StoredTrial(trial_folder(self._run, trial.index))
 
     def _width(self) -> int:
         """Cells for the lines of the trials; 0 without sparklines."""

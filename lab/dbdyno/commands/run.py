@@ -35,6 +35,7 @@ from dbdyno.run.environment import environment
 from dbdyno.run.sweep import sweep
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.store import Run, StoredTrial
+from dbdyno.store.run import trial_folder
 
 # The finding "a trial failed" is not printed, because the row of the trial says so.
 _TRIAL_FAILED = "R04"
@@ -175,7 +176,7 @@ class _PointTable:
             self._has_header = True
             print(header())
         # Flushed for users and scripts that read the table while it grows.
-        print(row(StoredTrial(self._stored.path / "trials" / f"{index:04d}")), flush=True)
+        print(row(StoredTrial(trial_folder(self._stored.path, index))), flush=True)
 
 
 def _print_finding(finding: Finding) -> None:

@@ -44,6 +44,11 @@ class Trial:
     repeats: int | None = None
 
 
+def trial_number(index: int) -> str:
+    """The number of the trial with that index in texts and as the name of its folder, which begin at 0001."""
+    return f"{index + 1:04d}"
+
+
 def schedule(experiment: Experiment, blocks: int | None = None) -> tuple[Trial, ...]:
     """Every trial of the experiment in running order; equal experiments have equal schedules on every
     machine. With another number of `blocks`, those that both schedules have are equal.

@@ -10,6 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from dbdyno.experiment.schedule import trial_number
 from dbdyno.finding import Finding
 from dbdyno.judge.figures import OUTAGE_CLASSES, merge_classes
 from dbdyno.judge.recording import Recording
@@ -278,8 +279,7 @@ def generator_warnings(
     for code, entries in by_code.items():
         trials = sorted({index for index, _ in entries})
         index, first = entries[0]
-        # In the form of the folder names in trials/.
-        example = f"trial {index:04d}"
+        example = f"trial {trial_number(index)}"
         where = f"{count(len(trials), 'trial')}, for example in {example}" if len(trials) > 1 else example
         problem = _GENERATOR_PROBLEMS.get(code, f"the load generator warned ({code})")
         yield Finding(

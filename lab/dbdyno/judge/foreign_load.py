@@ -19,7 +19,7 @@ from dbdyno.experiment.repeats import (
     largest_shares,
     read_foreign_load,
 )
-from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.finding import Finding
 from dbdyno.server_record import ForeignProcess, ForeignRecord
 from dbdyno.store import StoredTrial
@@ -107,8 +107,7 @@ def _unmeasured(counted: Collection[int], shares: Mapping[int, float]) -> Findin
     missing = sorted(index for index in counted if index not in shares)
     if not missing or len(missing) == len(counted):
         return None
-    # In the form of the folder names in trials/.
-    listed = ", ".join(f"{index:04d}" for index in missing[:LISTED_MAX])
+    listed = ", ".join(map(trial_number, missing[:LISTED_MAX]))
     more = f" and {len(missing) - LISTED_MAX} more" if len(missing) > LISTED_MAX else ""
     return Finding(
         CODE,

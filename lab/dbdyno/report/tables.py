@@ -49,7 +49,7 @@ def as_csv(run: Run) -> str:
     columns = (*COLUMNS, *further)
     writer.writerow(columns)
     for trial in report.trials:
-        plan = [trial.index, trial.block + 1, trial.variant, trial.workload]
+        plan = [trial.index + 1, trial.block + 1, trial.variant, trial.workload]
         load = [trial.point.unit, f"{trial.point.value:g}"]
         status = [_status(trial), trial.failure or "", trial.failed_by or ""]
         throughput = value(trial, "throughput")

@@ -21,7 +21,7 @@ from contextlib import ExitStack
 
 from dbdyno.checks import Context
 from dbdyno.experiment.model import Experiment, Point
-from dbdyno.experiment.schedule import Trial, round_order
+from dbdyno.experiment.schedule import Trial, round_order, trial_number
 from dbdyno.experiment.slices import load_s, rounds
 from dbdyno.finding import Finding
 from dbdyno.run import progress
@@ -216,8 +216,8 @@ def _idle_findings(trial: Trial, server: ServerRecord, context: Context) -> list
     )
     text = (
         f"{trial.variant} used {100 * share:.0f} % of its server's CPUs, and wrote {mib:.1f} MiB/s, while "
-        f"other variants had load (trial {trial.index:04d}; limit {100 * IDLE_SHARE_MAX:.0f} % of the CPUs): "
-        f"it {effect}."
+        f"other variants had load (trial {trial_number(trial.index)}; limit {100 * IDLE_SHARE_MAX:.0f} % of "
+        f"the CPUs): it {effect}."
     )
     fix = 'Set a longer slice in [design], or pairing = "trials".'
     return [Finding("R11", "note", text, evidence, trial.variant, fix=fix)]

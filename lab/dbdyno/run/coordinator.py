@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment, Variant, Workload
-from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.run import pilot, progress
@@ -213,7 +213,7 @@ class Coordinator:
             self.require(Moment.AFTER_GROUP, context, codes)
         except ServerProblem as problem:
             text = (
-                f"the settings of {last.variant} were not checked after trial {last.index:04d}: "
+                f"the settings of {last.variant} were not checked after trial {trial_number(last.index)}: "
                 f"{problem.text}"
             )
             self.keep([Finding("R04", "warn", text, {"trial": last.index}, last.variant)])

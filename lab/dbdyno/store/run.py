@@ -20,7 +20,7 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES
-from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.experiment.schedule import Trial, schedule, trial_number
 from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.problem import ExitCode
@@ -35,6 +35,13 @@ from dbdyno.store.verdict import VerdictFile
 RATES = "rates.json"
 # Files that the package `judge` writes.
 JUDGED = VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
+
+
+def trial_folder(run_folder: Path, index: int) -> Path:
+    """The folder of the trial with that index. In runs of the first versions the names began at 0000."""
+    trials = run_folder / "trials"
+    name = f"{index:04d}" if (trials / "0000").exists() else trial_number(index)
+    return trials / name
 
 
 # What the judge writes.
@@ -245,7 +252,7 @@ class Run:
         if self._begun is None:
             self._begun = max((one.sequence for one in self.trials()), default=0)
         self._begun += 1
-        return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan, self._begun)
+        return TrialWriter(trial_folder(self.path, trial.index), trial, plan, self._begun)
 
     def changed_files(self) -> list[str]:
         """The files of the run that were changed or removed since they were written, relative to its folder;
