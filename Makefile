@@ -52,14 +52,15 @@ check: build ## run all checks that need no database server: formats, linters, t
 	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 
 test: check packages-servers packages-peers packages-browser mysql mariadb-plugins docker ## run check, then the end-to-end tests on real servers
-	$(BIN)/pytest tests/end_to_end -m "not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
-	$(BIN)/pytest tests/end_to_end -m alone --durations=15 --quiet
+	$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
+	$(BIN)/pytest tests/end_to_end -m "alone and not long" --durations=15 --quiet
 
-test-long: build packages-servers mysql ## run tests too long for CI: the wheel, the verdict's guarantees by simulation, fuzzing, faults, long loads
+test-long: build packages-servers packages-peers mysql ## run tests too long for CI: the wheel, the longest end-to-end tests, the verdict's guarantees by simulation, fuzzing, faults, long loads
 	@scripts/debian-packages docker
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
 	scripts/wheels dist $$(uname -m)
 	$(BIN)/pytest tests/wheel
+	$(BIN)/pytest tests/end_to_end -m long --durations=15 --quiet
 	$(BIN)/python -m benchmarks.truth
 	$(MAKE) fuzz FUZZ_SECONDS=60
 	$(BIN)/python -m benchmarks.mutations

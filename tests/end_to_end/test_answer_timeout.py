@@ -44,7 +44,7 @@ STOP = (
 EXPERIMENT += f"{TWO_EQUAL}{STOP}\n"
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("product", ["mariadb", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_a_server_stopped_for_good_ends_its_trial_within_the_limit(product: str, results: Path) -> None:
     comparing = Comparing(results, EXPERIMENT.replace("PRODUCT", product))
     answer = comparing.run("--no-report")

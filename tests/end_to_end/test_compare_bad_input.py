@@ -119,7 +119,9 @@ def test_more_connections_than_the_server_takes_stop_before_the_load(comparing: 
     assert "max_connections" in answer.stderr
 
 
-@pytest.mark.parametrize(("number", "blocks"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
+@pytest.mark.parametrize(
+    ("number", "blocks"), [(signal.SIGINT, 2), pytest.param(signal.SIGTERM, 1, marks=pytest.mark.long)]
+)
 def test_interrupted_in_the_middle_and_continued(
     comparing: Comparing, number: signal.Signals, blocks: int
 ) -> None:

@@ -311,6 +311,7 @@ def test_containers_are_restarted(product: str, engine: DockerEngine, workspace:
     assert engine.containers() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "told"), IMAGES.items())
 def test_the_smoke_profile_runs_on_images(results: Path, engine: DockerEngine, name: str, told: str) -> None:
     """No registry is asked: another image takes the place of both."""

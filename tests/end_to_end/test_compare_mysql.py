@@ -63,6 +63,7 @@ def comparing(results: Path) -> Comparing:
 
 # Counters that are read one after the other must agree: other tests would take the CPUs in between.
 @pytest.mark.alone
+@pytest.mark.long
 def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
     # Long enough for counters to be read at both edges on a busy machine, and soon enough after one another.
     answer = comparing.run("--set", "load.duration='3s'")
@@ -105,6 +106,7 @@ def _grown(edges: dict[str, Any], name: str) -> int:
     return int(edges["end"]["status"][name]) - int(edges["begin"]["status"][name])
 
 
+@pytest.mark.long
 def test_rows_are_inserted_in_bulk(comparing: Comparing) -> None:
     # Long enough for an INSERT of half a MiB on a busy machine: with none there would be no figure.
     changes = ["workload.name='bulk_insert'", "load.prewarm='none'", "load.duration='4s'"]

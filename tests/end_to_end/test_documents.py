@@ -128,6 +128,8 @@ def test_the_tutorial(reader: Reader) -> None:
 
 
 # Experiments that are only checked, to save time; others of the same kind are run.
+# `make test` runs these experiments, and `make test-long` all.
+OFTEN = ("setting.toml", "index.toml", "factors.toml")
 CHECKED = ("query.toml", "prepared.toml", "isolation.toml")
 
 
@@ -136,7 +138,14 @@ def test_a_recipe_is_ready(reader: Reader, name: str) -> None:
     assert "is ready for dbdyno compare" in reader.run(f"dbdyno check {name} --with-data")
 
 
-@pytest.mark.parametrize("name", [name for name in experiments("docs/recipes.md") if name not in CHECKED])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in OFTEN else pytest.mark.long)
+        for name in experiments("docs/recipes.md")
+        if name not in CHECKED
+    ],
+)
 def test_an_experiment_of_the_recipes(reader: Reader, name: str) -> None:
     last = reader.compare(f"dbdyno compare {name} --no-report").splitlines()[-1]
     assert last.startswith("Too few blocks for a verdict"), last

@@ -5,6 +5,7 @@ test_compare_docker.py.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -29,6 +30,8 @@ LOCAL = {
     "shop": "postgresql against mariadb",
     "postgres-settings": "whether the effect of buffers depends on commit",
 }
+# `make test` runs these, and `make test-long` the others: each takes half a minute.
+OFTEN = ("mariadb-flush-at-commit", "postgres-settings")
 # Example -> what its report says beside: here, which account was used, and why it is right.
 REPORTED = {"mysql-thread-pool": "which lacks TP_CONNECTION_ADMIN: its connections go through MySQL"}
 # Example -> its variants and workloads: these go to servers that are there.
@@ -47,14 +50,18 @@ def smoke(results: Path, name: str, *arguments: str) -> list[str]:
     return answer.stdout.splitlines()
 
 
-@pytest.mark.parametrize(("name", "told"), LOCAL.items())
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [pytest.param(*item, marks=[] if item[0] in OFTEN else pytest.mark.long) for item in LOCAL.items()],
+)
 def test_the_smoke_profile_runs(results: Path, name: str, told: str) -> None:
     last = smoke(results, name)[-1]
     assert last.startswith(TOO_FEW)
     assert told in last
     report = max((results / name).glob("*/report.html"), key=lambda path: path.stat().st_mtime_ns)
     page = html.unescape(report.read_text())
-    assert f'<p class="sentence">{last}</p>' in page
+    # The page has the caveats one by one.
+    assert f'<p class="sentence">{re.split(" Caveats?: ", last)[0]}</p>' in page
     assert "charts could not be rendered" not in page
     assert page.count("<svg") >= 2
     assert REPORTED.get(name, "") in page
@@ -72,6 +79,7 @@ def pair(workspace: Workspace) -> Iterator[tuple[LocalServer, LocalServer]]:
         yield servers[0], servers[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "variants", "workloads"), [(n, v, w) for n, (v, w) in ENDPOINTS.items()])
 def test_the_smoke_profile_runs_on_endpoints(  # noqa: PLR0917 — fixtures, by name.
     results: Path,

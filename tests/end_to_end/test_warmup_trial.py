@@ -51,7 +51,13 @@ def warmup_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[War
     return entry, [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize("load", [{}, {"connections": (4,), "rate": (50.0, 300.0)}], ids=["closed", "open"])
+@pytest.mark.parametrize(
+    "load",
+    [
+        pytest.param({}, id="closed"),
+        pytest.param({"connections": (4,), "rate": (50.0, 300.0)}, id="open", marks=pytest.mark.long),
+    ],
+)
 def test_a_warmup_trial_is_what_the_engine_recorded(
     mariadb: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: dict[str, Any]
 ) -> None:
