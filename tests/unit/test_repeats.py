@@ -236,7 +236,7 @@ def test_trials_without_a_share_beside_others_are_named(tmp_path: Path, unread: 
         store(run, trial, None if trial.index < unread else load(0.01))
     (finding,) = judged(run, 8).findings
     assert (finding.code, finding.level) == ("D06", "note")
-    names = {1: "0000", 3: "0000, 0001, 0002", 7: "0000, 0001, 0002, 0003, 0004 and 2 more"}[unread]
+    names = {1: "0001", 3: "0001, 0002, 0003", 7: "0001, 0002, 0003, 0004, 0005 and 2 more"}[unread]
     assert finding.text.startswith(
         f"the CPU time of other processes is unknown in {unread} of 32 trials (trial {names}): they"
     )
