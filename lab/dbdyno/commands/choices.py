@@ -15,6 +15,7 @@ class Format(StrEnum):
     SVG = "svg"
     CSV = "csv"
     JSON = "json"
+    PARQUET = "parquet"
 
 
 class TextFormat(StrEnum):

@@ -69,6 +69,11 @@ def _render(stored: Run, output: Format, not_rendered: int) -> None:
             print(tables.as_csv(stored))
         case Format.JSON:
             print(tables.as_json(stored))
+        case Format.PARQUET:
+            from dbdyno.analysis import Results  # noqa: PLC0415 — reads histograms, which no other format needs.
+
+            for path in Results(stored).write_parquet(stored.path / "parquet"):
+                print(path)
 
 
 def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> ExitCode:
