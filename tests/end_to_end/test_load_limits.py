@@ -7,7 +7,6 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
 from tests.end_to_end.comparing import VARIANTS, Comparing, left_running, wait_until
 from tests.end_to_end.test_run_command import SHORT, Running, rows, running, swept
 
@@ -45,9 +44,9 @@ def test_the_rate_stays_below_its_limit(running: Running) -> None:
     before = executed(running)
     answer = running.run("oltp_point_select", *SHORT, "--connections", "3,4", "--max-rate", "200")
     assert answer.returncode == 0, answer.stderr
-    # A stall of a busy machine is not caught up.
+    # A stall of a busy machine is not caught up; without the limit there would be thousands.
     rates = [row["tps"] for row in rows(answer.stdout)]
-    assert max(rates) == pytest.approx(200.0, rel=0.02)
+    assert max(rates) <= 204.0
     assert min(rates) > 100.0
     # The server's own counter; the rest are statements of the load's sessions.
     assert 300 < executed(running) - before <= 412
@@ -140,8 +139,9 @@ def test_throughput_at_the_limit_has_no_verdict(results: Path) -> None:
     )
     measured = json.loads((comparing.newest().path / "measured.json").read_text())
     throughputs = [trial["figures"]["throughput"] for trial in measured["trials"] if trial["figures"]]
-    assert len(throughputs) >= 6
-    assert max(throughputs) == pytest.approx(100.0, rel=0.02)
+    # A busy machine may lose a trial, or some transactions.
+    assert len(throughputs) >= 4
+    assert 80.0 < max(throughputs) <= 102.0
 
 
 def compared(limits: str) -> str:
