@@ -32,6 +32,7 @@ from dbdyno.waiting import reported_by
 COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
     "run": "Benchmark one server at several loads; print a table.",
+    "init": "Write an experiment file from questions, sysbench or a run.",
     "check": "Validate an experiment; say what it needs on this machine.",
     "plan": "Show what a comparison will cost and how precise it will be.",
     "data": "List or drop the tables that dbdyno has left on a server.",

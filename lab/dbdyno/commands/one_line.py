@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
 from collections.abc import Sequence
@@ -72,21 +73,29 @@ def write_experiment(options: OneLine, assignments: Sequence[str], folder: Path)
 
     Raises InvalidExperiment with all errors, which name the options instead of the keys.
     """
+    document = make_document(options, assignments, folder, "dbdyno compare")
+    return _write(as_toml(document), folder, document["experiment"]["name"])
+
+
+def make_document(options: OneLine, assignments: Sequence[str], folder: Path, command: str) -> dict[str, Any]:
+    """The experiment of the options, without the assignments. Raises InvalidExperiment with all errors of
+    both, which name the options instead of the keys.
+    """
     errors: list[InputError] = []
     document = _document(options, errors)
-    source = as_toml(document)
+    changed = copy.deepcopy(document)
     changes = [overrides.parse_assignment(text) for text in assignments]
     # The file does not have them: they are options of compare, which also reports what is wrong with them.
-    overrides.apply(document, [change for change in changes if not isinstance(change, InputError)])
+    overrides.apply(changed, [change for change in changes if not isinstance(change, InputError)])
     try:
-        from_document(document, "dbdyno compare", folder)
+        from_document(changed, command, folder)
     except InvalidExperiment as invalid:
         known = {error.key for error in errors}
         named = [_with_option_name(error) for error in invalid.errors]
         errors += [error for error in named if error.key not in known]
     if errors:
-        raise InvalidExperiment("dbdyno compare", errors)
-    return _write(source, folder, document["experiment"]["name"])
+        raise InvalidExperiment(command, errors)
+    return document
 
 
 def _document(options: OneLine, errors: list[InputError]) -> dict[str, Any]:

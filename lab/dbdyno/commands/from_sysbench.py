@@ -1,0 +1,354 @@
+"""Translates command lines and shell scripts of sysbench into an experiment.
+
+The names of a bundled workload's options are those of its model. What has no counterpart is listed, and no
+password gets into the experiment or into a message.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+from urllib.parse import quote
+
+from dbdyno.experiment.oltp import OltpWorkload
+from dbdyno.experiment.oltp_name import OltpName
+from dbdyno.problem import Problem
+
+# Options with the same meaning as a key, under any of their names.
+_LOAD = {
+    "threads": "connections",
+    "num-threads": "connections",
+    "time": "duration",
+    "max-time": "duration",
+    "warmup-time": "warmup",
+    "rate": "rate",
+    "tx-rate": "rate",
+}
+_KEYS = {
+    "rand-type": "distribution",
+    "rand-spec-iter": "iterations",
+    "rand-spec-pct": "percent",
+    "rand-spec-res": "hot_percent",
+    "rand-pareto-h": "h",
+    "rand-zipfian-exp": "exponent",
+}
+# Options of sysbench itself, which a script does not declare.
+_OUTPUT = (
+    *("report-interval", "report-checkpoints", "percentile", "histogram", "verbosity", "debug", "validate"),
+    *("events", "max-requests", "forced-shutdown", "config-file"),
+    *("db-debug", "mysql-debug", "mysql-ignore-errors"),
+)
+_ADDRESS = ("host", "port", "socket", "user", "password", "db")
+# sysbench's tests of the machine.
+_BUILTIN = ("cpu", "memory", "threads", "mutex", "fileio")
+_COMMANDS = ("prepare", "run", "cleanup", "prewarm", "warmup", "help", "bench")
+_SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_BOOLEANS = {
+    "on": True,
+    "true": True,
+    "1": True,
+    "yes": True,
+    "": True,
+    "off": False,
+    "false": False,
+    "0": False,
+}
+_VARIABLE = re.compile(r"\$\{?(\w+)(?::?[-=]([^}]*))?(?:\[[@*]\])?\}?")
+_ASSIGNMENT = re.compile(r"(?:^|[;&]|\bdo\b|\bexport|\blocal|\breadonly|\bdeclare(?:\s+-\w+)?)\s*(\w+)=")
+# A line that sets a variable, and one that sets it only for a call of sysbench.
+_SET = re.compile(r"\s*(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?\w+=")
+_SYSBENCH_AFTER = re.compile(r"\s*\w+=[^\s\"'(]*\s+(?:\S*/)?sysbench\s")
+_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n]*)")
+# A script whose loops give more commands than this is not read further.
+_COMMANDS_MAX = 2000
+
+
+@dataclass
+class Translation:
+    """An experiment document, and what a user must know about it, one sentence each."""
+
+    document: dict[str, Any]
+    notes: list[str]
+
+
+def is_command(text: str) -> bool:
+    """Whether the text is a command line of sysbench, not a path."""
+    words = text.split()
+    return len(words) > 1 and any(Path(word).name == "sysbench" for word in words)
+
+
+def translate_command(text: str) -> Translation:
+    """The experiment of one command line. Raises Problem if it names no workload of a database."""
+    return _translate(list(_expand(text, {})), Path())
+
+
+def translate_script(text: str, folder: Path) -> Translation:
+    """The experiment of a shell script that calls sysbench, with the values of its variables and loops. Lua
+    scripts are relative to `folder`. Raises Problem.
+
+    The script is read, not run: a value from a command, an argument or the environment is not known.
+    """
+    text = re.sub(r"\\\r?\n", " ", text)
+    variables: dict[str, list[str]] = {}
+    commands: list[list[str]] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("#"):
+            continue
+        for name, values in _LOOP.findall(line):
+            variables[name] = [word for one in _expand(values, variables) for word in one]
+        if _SET.match(line) and not _SYSBENCH_AFTER.match(line):
+            _assign(line, variables)
+        elif _may_call(line, variables):
+            calls = itertools.islice(_expand(line, variables), _COMMANDS_MAX)
+            commands += [words for words in calls if _position(words) is not None]
+    if not commands:
+        raise Problem("the script has no call of sysbench", 'Give one as text: --from "sysbench … run"')
+    return _translate(commands, folder)
+
+
+def _may_call(line: str, variables: Mapping[str, list[str]]) -> bool:
+    """Whether a line has the word sysbench, also as the value of a variable."""
+    names = (match[1] for match in _VARIABLE.finditer(line))
+    return "sysbench" in line or any(
+        "sysbench" in value for name in names for value in variables.get(name, [])
+    )
+
+
+def _position(words: list[str]) -> int | None:
+    """Where a command line has the program sysbench."""
+    return next((at for at, word in enumerate(words) if Path(word).name == "sysbench"), None)
+
+
+def _assign(line: str, variables: dict[str, list[str]]) -> None:
+    """Keep the value of each variable that the line sets; one from a command has none."""
+    for match in _ASSIGNMENT.finditer(line):
+        rest = line[match.end() :]
+        value = _first_word(rest)
+        if "$(" in value or "`" in value:
+            variables.pop(match[1], None)
+        else:
+            variables[match[1]] = [" ".join(words) for words in _expand(value, variables, quoted=False)]
+
+
+def _first_word(text: str) -> str:
+    """The first word of the shell, without its quotes; the elements of an array."""
+    if text.startswith("("):
+        return text[1:].partition(")")[0].replace('"', "").replace("'", "")
+    match = re.match(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;&|)]*)", text)
+    assert match is not None, "the last alternative matches any text"
+    return next((group for group in match.groups() if group is not None), "")
+
+
+def _expand(text: str, variables: Mapping[str, list[str]], *, quoted: bool = True) -> Iterator[list[str]]:
+    """The words of a text, once for each combination of its variables' values. Those of an unknown variable
+    keep their dollar.
+    """
+    # Values contain no variables: they were replaced when they were set.
+    names = list(dict.fromkeys(m[1] for m in _VARIABLE.finditer(text) if m[1] in variables))
+    for values in itertools.product(*(variables[name] for name in names)):
+        chosen = dict(zip(names, values, strict=True))
+
+        def value(match: re.Match[str], chosen: Mapping[str, str] = chosen) -> str:
+            # ${NAME:-default} of an unknown variable is its default.
+            return chosen.get(match[1], match[2] if match[2] is not None else match[0])
+
+        replaced = _VARIABLE.sub(value, text)
+        if not quoted:
+            yield [replaced]
+            continue
+        try:
+            yield shlex.split(replaced, comments=True)
+        except ValueError:
+            yield replaced.replace('"', " ").replace("'", " ").split()
+
+
+@dataclass
+class _Call:
+    """One call of sysbench: its test, its command, its options by name with hyphens, and words with unknown
+    variables.
+    """
+
+    test: str
+    command: str
+    options: dict[str, str]
+    unknown: list[str]
+
+
+def _call(words: list[str]) -> _Call | None:
+    if (at := _position(words)) is None:
+        return None
+    options: dict[str, str] = {}
+    rest: list[str] = []
+    for word in words[at + 1 :]:
+        if word in ("|", "||", "&&", ";", "&") or re.match(r"\d*[<>]", word):
+            break
+        if word.startswith("--"):
+            name, _, value = word[2:].partition("=")
+            options[name.replace("_", "-")] = value.rstrip(";")
+        else:
+            rest.append(word.rstrip(";)"))
+    test = options.pop("test", "")
+    names = [word for word in rest if word not in _COMMANDS and "$" not in word]
+    command = next((word for word in rest if word in _COMMANDS), "run")
+    return _Call(test or (names[0] if names else ""), command, options, [one for one in rest if "$" in one])
+
+
+def _translate(commands: list[list[str]], folder: Path) -> Translation:
+    """One experiment for all runs; the other commands only count if there is no run."""
+    calls = [call for call in map(_call, commands) if call is not None and call.test]
+    runs = [call for call in calls if call.command == "run"] or calls
+    runs = [call for call in runs if Path(call.test).stem not in _BUILTIN]
+    if not runs:
+        named = ", ".join(sorted({call.test for call in calls})) or "no test"
+        raise Problem(
+            f"--from: this calls sysbench with {named}, but with no workload of a database",
+            "Name a workload, as in sysbench oltp_read_write --threads=16 run; dbdyno sysbench runs the "
+            "tests of the machine",
+        )
+    notes: list[str] = []
+    load: dict[str, Any] = {}
+    workloads: list[dict[str, Any]] = []
+    left: dict[str, None] = {}
+    for call in runs:
+        workload = _workload(call, folder, left, notes)
+        if workload not in workloads:
+            workloads.append(workload)
+        notes += [
+            f"{word} is not known here" for word in call.unknown if f"{word} is not known here" not in notes
+        ]
+        for name, key in _LOAD.items():
+            if name in call.options:
+                load.setdefault(key, {}).setdefault(call.options[name], None)
+    document = {
+        "experiment": {"name": "from-sysbench"},
+        "workload": _with_labels(workloads),
+        "load": _load(load, notes),
+        # One measurement of each load, as in the script.
+        "design": {"state": "preserve", "blocks": 1},
+        "variant": [{"name": "server", **_server(runs[0], notes)}],
+    }
+    if any(_server(call, []) != _server(runs[0], []) for call in runs):
+        notes.append(
+            "the calls name several servers; the file has the first: add a variant for each other one"
+        )
+    if left:
+        notes.append("these options have no counterpart: " + ", ".join(left))
+    notes.append(
+        "dbdyno loads the tables itself and drops them at the end; tables that sysbench has prepared in this "
+        "database must be dropped first (sysbench … cleanup)"
+    )
+    return Translation(document, notes)
+
+
+def _workload(call: _Call, folder: Path, left: dict[str, None], notes: list[str]) -> dict[str, Any]:
+    """The [[workload]] of a call; options that are left are added to `left`."""
+    stem = Path(call.test).stem
+    is_bundled = stem in get_args(OltpName)
+    workload: dict[str, Any] = {"name": stem}
+    if stem == "oltp" and not is_bundled:
+        note = "oltp of sysbench 0.5 is oltp_read_write here, whose transaction has other statements"
+        notes += [note] if note not in notes else []
+        is_bundled, workload = True, {"name": "oltp_read_write"}
+    if not is_bundled:
+        path = Path(call.test if call.test.endswith(".lua") else f"{call.test}.lua")
+        workload = {"script": str(path if path.is_absolute() else (folder / path)), "options": {}}
+    keys: dict[str, Any] = {}
+    for name, text in call.options.items():
+        field = name.removeprefix("oltp-").replace("-", "_")
+        field = {"tables_count": "tables"}.get(field, field)
+        if name in _LOAD or _address(name) or name in ("db-driver", "rand-seed", "mysql-ssl"):
+            continue
+        if "$" in text:
+            note = f"the value of --{name} is not known here: {text}"
+            notes += [note] if note not in notes else []
+        elif name in _KEYS:
+            keys[_KEYS[name]] = _value(text)
+        elif name == "db-ps-mode":
+            workload |= {"statements": "text"} if text == "disable" else {}
+        elif is_bundled and field in OltpWorkload.model_fields and field not in ("name", "label", "keys"):
+            kind = OltpWorkload.model_fields[field].annotation
+            workload[field] = _BOOLEANS.get(text.lower(), text) if kind is bool else _value(text)
+        elif is_bundled or name in _OUTPUT:
+            left[f"--{name}={text}" if text and "pass" not in name else f"--{name}"] = None
+        else:
+            workload["options"][name.replace("-", "_")] = _value(text)
+    # The default of sysbench 1.0.
+    keys.setdefault("distribution", "special")
+    workload["keys"] = keys if len(keys) > 1 else keys["distribution"]
+    return workload
+
+
+def _with_labels(workloads: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Workloads of one name get labels with a number."""
+    names = [one.get("name", one.get("script")) for one in workloads]
+    for number, workload in enumerate(workloads, start=1):
+        title = str(workload.get("name") or Path(workload["script"]).stem)
+        if names.count(workload.get("name", workload.get("script"))) > 1:
+            workload["label"] = f"{title}-{number}"
+    return workloads
+
+
+def _load(found: Mapping[str, Mapping[str, None]], notes: list[str]) -> dict[str, Any]:
+    """The [load] of the values of all calls."""
+    load: dict[str, Any] = {"connections": [1], "duration": "10s"}
+    for key, texts in found.items():
+        numbers = [number for text in texts if isinstance(number := _value(text), int) and number > 0]
+        unknown = [text for text in texts if not isinstance(_value(text), int)]
+        notes += [f"load.{key}: the value {text} is not known here" for text in unknown]
+        if not numbers:
+            continue
+        if key in ("connections", "rate"):
+            load[key] = sorted(set(numbers))
+        else:
+            load[key] = f"{max(numbers)}s"
+            if len(set(numbers)) > 1:
+                notes.append(f"load.{key}: the calls have several values; the longest is used")
+    if "rate" in load and len(load["connections"]) > 1:
+        notes.append(f"with a rate, connections is one number; of {load['connections']} the largest is used")
+        load["connections"] = [max(load["connections"])]
+    return load
+
+
+def _server(call: _Call, notes: list[str]) -> dict[str, Any]:
+    """The server of a call: a URL without the password."""
+    driver = "pgsql" if call.options.get("db-driver") == "pgsql" else "mysql"
+    if "db-driver" not in call.options and any(name.startswith("pgsql-") for name in call.options):
+        driver = "pgsql"
+    texts = {name: call.options.get(f"{driver}-{name}", "") for name in _ADDRESS}
+    unknown = [f"--{driver}-{name}" for name, text in texts.items() if "$" in text and name != "password"]
+    if unknown:
+        notes.append(f"the value of {', '.join(unknown)} is not known here: correct the URL")
+    values = {name: text for name, text in texts.items() if text and "$" not in text}
+    if "password" in call.options or texts["password"]:
+        notes.append(
+            f"the password (--{driver}-password) is not in this file: put it into the environment variable "
+            "DBDYNO_PASSWORD, or name a file with password_file; every user of the machine can read a "
+            "password on a command line"
+        )
+    default = "5432" if driver == "pgsql" else "3306"
+    host, port = values.get("host", "127.0.0.1"), values.get("port", default)
+    # Several hosts or ports are used in turn.
+    where = ",".join(f"{one}:{other}" for one in host.split(",") for other in port.split(","))
+    user, database = quote(values.get("user", "sbtest")), quote(values.get("db", "sbtest"))
+    scheme = "postgresql" if driver == "pgsql" else "mysql"
+    socket = f"?socket={quote(values['socket'])}" if "socket" in values else ""
+    server: dict[str, Any] = {"kind": "remote", "url": f"{scheme}://{user}@{where}/{database}{socket}"}
+    ssl = call.options.get("mysql-ssl", "off").lower()
+    session = {"session": {"tls": "required"}} if ssl in ("on", "required") else {}
+    return {"server": server, **session}
+
+
+def _address(name: str) -> bool:
+    return any(name == f"{driver}-{part}" for driver in ("mysql", "pgsql") for part in _ADDRESS)
+
+
+def _value(text: str) -> int | float | str:
+    """A number, also with a unit of sysbench (K, M, G), or the text."""
+    if match := re.fullmatch(r"(\d+)([KMG]?)", text):
+        return int(match[1]) * _SIZES.get(match[2], 1)
+    return float(text) if re.fullmatch(r"\d+\.\d+", text) else text

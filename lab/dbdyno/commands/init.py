@@ -1,0 +1,154 @@
+"""`dbdyno init [FILE]`: writes a first experiment file, with comments, from five questions, from a command
+line or a script of sysbench, or from a stored run.
+
+A file that exists is not changed. The file that is written can be read: `dbdyno check` accepts it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import textwrap
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dbdyno.commands.from_sysbench import Translation, is_command, translate_command, translate_script
+from dbdyno.commands.one_line import OneLine, make_document
+from dbdyno.commands.option_document import as_toml
+from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.experiment.reading import read
+from dbdyno.problem import Problem
+from dbdyno.store.listing import find_run
+
+_COMMENTS = {
+    "[[workload]]": "What each connection does, again and again: a bundled workload, own SQL, or Lua.",
+    "[load]": "How many connections do it, and how long; rate = [500] would offer 500 transactions/s.",
+    "[design]": "Where the data come from, and how often each variant is measured.",
+    "[[variant]]": "What is compared; the first variant is the baseline.",
+}
+_KEYS = "# All keys: docs/experiment.md. dbdyno check says what is wrong and how long it takes."
+_ALONE = """
+# A second variant makes this a comparison, which dbdyno compare runs; then remove blocks = 1 above:
+# [[variant]]
+# name = "changed"
+# [variant.server]
+# kind = "remote"
+# url = "mysql://user@other-host:3306/sbtest"
+"""
+
+
+def init(file: Path, origin: str | None, results: Path) -> None:
+    """Write the experiment file. Raises Problem; then nothing is written."""
+    if file.exists() or file.is_symlink():
+        raise Problem(
+            f"{file} exists already", f"Name another file: dbdyno init {shlex.quote(file.stem)}-2.toml"
+        )
+    if origin is None:
+        source = _ask()
+    elif is_command(origin):
+        source = _translated(translate_command(origin))
+    elif Path(origin).is_file():
+        source = _of_file(Path(origin), file)
+    else:
+        run = find_run(results, Path(origin))
+        source = run.source()
+        print(
+            f"note: the file is that of {run.path}; paths in it are relative to its folder", file=sys.stderr
+        )
+    _write(file, source)
+    experiment = read(file, None, [])
+    command = "compare" if len(experiment.variants) > 1 else "run"
+    name = shlex.quote(str(file))
+    print(f"{file} is written. Next: dbdyno check {name}, then dbdyno {command} {name}")
+
+
+def _of_file(path: Path, file: Path) -> str:
+    """The experiment of a shell script."""
+    if path.suffix == ".toml":
+        raise Problem(f"--from {path}: this is an experiment file already", f"Copy it: cp {path} {file}")
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise Problem(f"--from {path}: {why}") from error
+    return _translated(translate_script(text, path.parent))
+
+
+def _translated(translation: Translation) -> str:
+    """The text of a translated command line; what has no counterpart is printed, too."""
+    notes = translation.notes
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    comment = "".join(f"# - {_wrapped(note)}\n" for note in notes)
+    head = f"# Written by dbdyno init from sysbench.\n{comment}{_KEYS}\n"
+    return _with_comments(translation.document, head) + _ALONE
+
+
+def _wrapped(note: str) -> str:
+    return "\n#   ".join(textwrap.wrap(note, 96, break_long_words=False, break_on_hyphens=False))
+
+
+def _with_comments(document: Mapping[str, Any], head: str) -> str:
+    """The document as TOML, with a comment before the first table of each kind."""
+    lines = [head]
+    seen: set[str] = set()
+    for line in as_toml(document).splitlines():
+        if line.startswith("[") and not line.startswith(("[workload.", "[variant.")):
+            lines += [""] if line in seen or seen else []
+            if line in _COMMENTS and line not in seen:
+                lines.append(f"# {_COMMENTS[line]}")
+            seen.add(line)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _ask() -> str:
+    """The experiment of five questions on the terminal. Raises Problem without a terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Problem(
+            "dbdyno init asks questions, and there is no terminal",
+            'Say where the experiment comes from: --from "sysbench oltp_read_write --threads=16 run", --from '
+            "sweep.sh or --from RUN; dbdyno compare --a mariadb --b mariadb:NAME=VALUE writes a file, too",
+        )
+    print(
+        "Five questions; Enter takes the answer in brackets. A server is mariadb, mysql or\n"
+        "postgresql; one with settings, such as mariadb:innodb_io_capacity=2000; an image, such as\n"
+        "mysql:8.4; or the URL of a server that runs: mysql://user@host:3306/database.",
+        file=sys.stderr,
+    )
+    a = _answer("1. Which server is the baseline?", "mariadb")
+    b = _answer("2. With which server, or which settings NAME=VALUE, is it compared?", a)
+    if "=" in b and ":" not in b.partition("=")[0] and "://" not in b:
+        # Settings alone are those of the same server.
+        b = f"{a}{',' if '=' in a else ':'}{b}"
+    workload = _answer("3. Which workload (oltp_read_write, oltp_read_only, FILE.sql, …)?", "oltp_read_write")
+    connections = _answer("4. How many connections?", "4,16")
+    time = _answer("5. How long is one measurement?", "10s")
+    options = OneLine(a, [b], workload, connections, None, time)
+    head = f"# Written by dbdyno init.\n{_KEYS}\n"
+    return _with_comments(make_document(options, [], Path(), "dbdyno init"), head)
+
+
+def _answer(question: str, default: str) -> str:
+    print(f"{question} [{default}] ", end="", file=sys.stderr, flush=True)
+    try:
+        return input().strip() or default
+    except EOFError:
+        raise Problem("the questions were not answered: nothing is written") from None
+
+
+def _write(file: Path, source: str) -> None:
+    """Write a file that does not exist; it is removed if it is no valid experiment. Raises Problem."""
+    tomllib.loads(source)
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(source)
+    except OSError as error:
+        raise Problem(f"{file} cannot be written: {error.strerror}", "Name another file") from error
+    try:
+        read(file, None, [])
+    except InvalidExperiment:
+        file.unlink()
+        raise
