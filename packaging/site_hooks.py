@@ -108,7 +108,7 @@ def _relative(uri: str, page: str) -> str:
 
 def _examples() -> str:
     """A page with every example file."""
-    files = sorted((ROOT / "examples").iterdir())
+    files = sorted(path for path in (ROOT / "examples").rglob("*.*") if path.is_file())
     return "# Examples\n" + "".join(
         f"\n## {path.name}\n\n```{path.suffix[1:]}\n{path.read_text().strip()}\n```\n" for path in files
     )

@@ -58,6 +58,7 @@ def shape(output: str) -> list[str]:
     return ["─" if set(word) == {"─"} else word for word in words]
 
 
+ONE_LINES = [command for command in commands("docs/recipes.md") if " compare --a " in command.line]
 RUNS = [command for command in commands("docs/recipes.md") if " run " in command.line]
 
 
@@ -148,6 +149,12 @@ def test_a_recipe_is_ready(reader: Reader, name: str) -> None:
 )
 def test_an_experiment_of_the_recipes(reader: Reader, name: str) -> None:
     last = reader.compare(f"dbdyno compare {name} --no-report").splitlines()[-1]
+    assert last.startswith("Too few blocks for a verdict"), last
+
+
+@pytest.mark.parametrize("command", ONE_LINES, ids=lambda command: command.line)
+def test_a_comparison_in_one_line(reader: Reader, command: Command) -> None:
+    last = reader.compare(f"{command.line} --no-report").splitlines()[-1]
     assert last.startswith("Too few blocks for a verdict"), last
 
 

@@ -11,6 +11,7 @@ from dbdyno.experiment.reading import read
 
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.toml"))
+RECIPES = sorted(FOLDER.glob("recipes/*.toml"))
 
 
 def test_there_are_some() -> None:
@@ -60,3 +61,13 @@ def test_the_endpoints_reach_from_two_connections_to_three_thousand() -> None:
         "oltp_read_only",
         "oltp_read_write",
     ]
+
+
+def test_a_recipe_is_short_and_is_in_the_document() -> None:
+    """tests/end_to_end/test_documents.py runs what is in the document."""
+    page = (FOLDER.parent / "docs/recipes.md").read_text()
+    assert {path.stem for path in RECIPES} == {"flush-log", "lookup", "memory", "noise", "two-rates"}
+    for path in RECIPES:
+        assert len(path.read_text().splitlines()) <= 25, path
+        assert f"```toml\n{path.read_text()}```" in page, path
+        assert len(read(path).variants) == 2
