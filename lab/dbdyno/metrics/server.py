@@ -1,0 +1,145 @@
+"""Serves the values of a run over HTTP, on a loopback address or with a token."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+import socket
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+
+from dbdyno.problem import Problem
+from dbdyno.store.files import StoreProblem, open_regular
+from dbdyno.store.listing import find_run
+from dbdyno.store.live import RunFollower
+
+# Seconds that a client may take to send its request.
+TIMEOUT_S = 10.0
+TOKEN_BYTES_MAX = 4096
+
+
+def serve(
+    results: Path, name: Path | None, listen: str, token_file: Path | None, started: Callable[[str], object]
+) -> None:
+    """Serve the values of the run with this name until the process is interrupted.
+
+    `started` gets the address. The name is looked up at each request, so the name of an experiment, or none,
+    means its newest run at that time. Raises Problem if there is no such run, the address cannot be used, or
+    prometheus_client is missing.
+    """
+    host, port = _address(listen)
+    token = None if token_file is None else _token(token_file)
+    if token is None and not _is_loopback(host):
+        raise Problem(
+            f"{listen} is not a loopback address, so others could read the values",
+            "Listen on 127.0.0.1, or name a file with a token: --token-file FILE",
+        )
+    if find_spec("prometheus_client") is None:
+        raise Problem(
+            "dbdyno metrics needs the Python package prometheus_client, which is not installed",
+            "pip install 'dbdyno[metrics]'",
+        )
+    values = _Values(results, name)
+    values.text()
+    try:
+        with _Server((host, port), values, token) as server:
+            shown = f"[{host}]" if ":" in host else host
+            started(f"http://{shown}:{server.server_port}/metrics")
+            server.serve_forever()
+    except OSError as error:
+        raise Problem(
+            f"cannot listen on {listen}: {error.strerror or error}", "Choose another port"
+        ) from error
+
+
+class _Values:
+    """The text of the run that a name means."""
+
+    def __init__(self, results: Path, name: Path | None) -> None:
+        self._results, self._name = results, name
+        self._followed: tuple[Path, RunFollower] | None = None
+        # A follower reads for one request at a time.
+        self._lock = threading.Lock()
+
+    def text(self) -> bytes:
+        """The values now. Raises StoreProblem."""
+        # An optional dependency.
+        from dbdyno.metrics.exposition import exposition  # noqa: PLC0415
+
+        with self._lock:
+            run = find_run(self._results, self._name)
+            if self._followed is None or self._followed[0] != run.path:
+                self._followed = run.path, RunFollower(run)
+            return exposition(run, self._followed[1].read())
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], values: _Values, token: str | None) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        self.values, self.token = values, token
+        super().__init__(address, _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = TIMEOUT_S
+    server_version, sys_version = "dbdyno", ""
+
+    def do_GET(self) -> None:
+        expected, sent = self.server.token, self.headers.get("Authorization", "")
+        if expected is not None and not hmac.compare_digest(sent.encode(), f"Bearer {expected}".encode()):
+            self._answer(401, b"the token is missing or wrong\n", {"WWW-Authenticate": "Bearer"})
+        elif self.path.partition("?")[0] != "/metrics":
+            self._answer(404, b"see /metrics\n", {})
+        else:
+            from dbdyno.metrics.exposition import CONTENT_TYPE  # noqa: PLC0415 — an optional dependency.
+
+            try:
+                text = self.server.values.text()
+            except StoreProblem as problem:
+                self._answer(503, f"{problem.text}\n".encode(), {})
+            else:
+                self._answer(200, text, {"Content-Type": CONTENT_TYPE})
+
+    def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for key, value in ({"Content-Type": "text/plain; charset=utf-8"} | headers).items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 — the library's name.
+        """Requests are not logged: a scrape every few seconds would fill the terminal."""
+
+
+def _address(listen: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(?:\[([0-9a-fA-F:]+)\]|([^:\[\]]+)):(\d{1,5})", listen)
+    if match is None or int(match[3]) > 65535:
+        raise Problem(f"--listen is {listen}; it must be ADDRESS:PORT", "For example --listen 127.0.0.1:9400")
+    return match[1] or match[2], int(match[3])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _token(path: Path) -> str:
+    with open_regular(path) as file:
+        token = file.read(TOKEN_BYTES_MAX).decode(errors="replace").strip()
+    if not token.isascii() or len(token) < 16:
+        raise Problem(
+            f"the token in {path} has fewer than 16 ASCII characters",
+            "openssl rand -hex 32 prints a good one",
+        )
+    return token
