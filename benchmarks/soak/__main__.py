@@ -124,10 +124,12 @@ def _watch(
         events = next(folder.glob("*/*/trials/0001/events.jsonl"), None)
         if events is not None and engine is None and (process := _engine_below(own.process)):
             engine = Series("load generator", process)
-            if killer is not None:
-                killer.start()
         if engine is not None:
+            had_rates = bool(rates)
             rates += reader.read(events)
+            # While connections are opened, a killed one would end the run, as it should.
+            if killer is not None and rates and not had_rates:
+                killer.start()
         # Before that, connections are opened; after it, dbdyno loads what it needs to judge.
         if engine is not None and rates and engine.process.is_running():
             own.sample()

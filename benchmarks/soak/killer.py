@@ -34,9 +34,10 @@ class Killer:
         self._thread.start()
 
     def close(self) -> None:
-        """End."""
+        """End. It may not have begun."""
         self._stop.set()
-        self._thread.join(10.0)
+        if self._thread.ident is not None:
+            self._thread.join(10.0)
 
     def _run(self) -> None:
         address = self._server.address()
