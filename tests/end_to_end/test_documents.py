@@ -117,7 +117,8 @@ def test_the_tutorial(reader: Reader) -> None:
     check, compare = commands("docs/tutorial.md")
     checked = reader.run(check.line)
     assert checked.endswith("'flush' is ready for dbdyno compare\n")
-    assert shape(checked) == shape(check.output)
+    # Above are warnings that depend on the machine, such as other processes that use its CPUs.
+    assert shape(checked[checked.index("Time:") :]) == shape(check.output)
     result = shape(reader.compare(compare.line))
     shown = shape(compare.output)
     # The table, down to its last row; warnings and reasons depend on the run.

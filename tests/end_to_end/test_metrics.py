@@ -51,7 +51,8 @@ def test_the_values_of_a_comparison_change_while_it_runs(results: Path, tmp_path
     latencies = [one for text in seen for one in sample(text, "dbdyno_latency_seconds")]
     assert latencies
     assert all(0 < one < 10 for one in latencies)
-    assert sample(seen[0], "dbdyno_running") == [1]
+    # The first answers may be older than the lock of the run.
+    assert [1] in [sample(text, "dbdyno_running") for text in seen]
     assert sample(last, "dbdyno_running") == [0]
     assert sample(last, "dbdyno_trials_planned") == [2]
     assert sorted(sample(last, "dbdyno_trials")) == [0, 0, 0, 2]

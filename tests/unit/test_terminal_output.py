@@ -129,6 +129,13 @@ def test_the_findings_follow_the_verdict(tmp_path: Path, capsys: pytest.CaptureF
     assert notes == "1 note in the report"
 
 
+def test_every_stop_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stops = [Finding("P04", "stop", f"{name} is 1; the experiment declares 2.") for name in ("x", "y")]
+    run = Judged(making=Making(names=NAMES), checks=[asdict(one) for one in stops]).write(tmp_path)
+    comparison_output.show(run, run.experiment())
+    assert [line[:12] for line in capsys.readouterr().err.splitlines()] == ["stop P04: x ", "stop P04: y "]
+
+
 def test_quiet_is_the_verdict_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of(tmp_path)
     comparison_output.show(run, run.experiment(), Output(quiet=True))

@@ -131,21 +131,25 @@ def _show_verdict(verdict: VerdictFile) -> None:
 
 
 def show_findings(verdict: VerdictFile) -> None:
-    """Print the stops and warnings of a judged run, those of a code together, and the number of notes, on
-    standard error.
+    """Print the stops and warnings of a judged run, the warnings of a code together, and the number of notes,
+    on standard error.
     """
     console = SafeConsole(stderr=True, highlight=False)
     # The report has the other notes.
     shown = [one for one in verdict.checks if one.level != "note" or one.evidence.get("what") == "unchecked"]
-    kinds: dict[tuple[str, str, str | None], list[Finding]] = {}
+    groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in sorted(shown, key=lambda one: LEVELS.index(one.level)):
-        kinds.setdefault((finding.level, finding.code, finding.override), []).append(finding)
-    for (level, _, override), alike in kinds.items():
+        # Every stop has a cause of its own, which the user has to remove.
+        own = finding.summary if finding.level == "stop" else ""
+        groups.setdefault((finding.level, finding.code, finding.override or "", own), []).append(finding)
+    for alike in groups.values():
+        first = alike[0]
         count = f" (and {len(alike) - 1} more of this code in the report)" if len(alike) > 1 else ""
-        style = "bold red" if alike[0].is_blocking else "yellow"
-        print_text(console, f"{formatting.SEVERITIES[level]} {alike[0].summary}{count}", style, indent=2)
-        if override:
-            print_text(console, f"  overridden: {override}", indent=2)
+        style = "bold red" if first.is_blocking else "yellow"
+        text = f"{formatting.SEVERITIES[first.level]} {first.summary}{count}"
+        print_text(console, text, style, indent=2)
+        if first.override:
+            print_text(console, f"  overridden: {first.override}", indent=2)
     if notes := len(verdict.checks) - len(shown):
         print_text(console, f"{notes} note{'s' if notes > 1 else ''} in the report")
 

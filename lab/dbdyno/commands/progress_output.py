@@ -148,9 +148,9 @@ class _Plain:
         self._printed_tenths = tenths
 
     def _show_finding(self, finding: Finding) -> None:
-        """Print the first finding of each code; the result has all, with their number."""
+        """Print every stop, and the first warning and note of each code; the result has their number."""
         kind = finding.code, finding.level
-        if kind not in self._printed_findings:
+        if finding.level == "stop" or kind not in self._printed_findings:
             self._printed_findings.add(kind)
             show(self._console, finding)
 
