@@ -343,7 +343,7 @@ class Run:
         """
         stored = self._experiment_json()["experiment"]
         differing = list(
-            _differences(self.experiment().model_dump(mode="json"), experiment.model_dump(mode="json"), "")
+            key_differences(self.experiment().model_dump(mode="json"), experiment.model_dump(mode="json"), "")
         )
         if not differing:
             return "" if self.hash == _hash(stored, experiment) else "a configuration file has changed"
@@ -421,14 +421,14 @@ def _shown(value: Any) -> str:
     return "not set" if value is None else "set" if isinstance(value, dict | list) else repr(value)
 
 
-def _differences(was: Any, now: Any, key_path: str) -> Iterable[tuple[str, Any, Any]]:
+def key_differences(was: Any, now: Any, key_path: str) -> Iterable[tuple[str, Any, Any]]:
     """Key, old value and new value of each difference below the key `key_path`."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*was, *now]):
-            yield from _differences(was.get(key), now.get(key), f"{key_path}.{key}" if key_path else key)
+            yield from key_differences(was.get(key), now.get(key), f"{key_path}.{key}" if key_path else key)
     elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         for index, (before, after) in enumerate(zip(was, now, strict=True), start=1):
-            yield from _differences(before, after, f"{key_path}[{index}]")
+            yield from key_differences(before, after, f"{key_path}[{index}]")
     elif _canonical(was) != _canonical(now):
         # In Python 1, 1.0 and True are equal; as values of a server variable they are not.
         yield key_path, was, now

@@ -1,0 +1,290 @@
+"""Whether the results of two runs can be compared, and what weakens the comparison.
+
+A difference that changes what was measured (workload, tables, load, data state, metric, settings of the
+servers) forbids it. A difference of the circumstances (machine, version, CPUs, order) is a note, because to
+find an effect elsewhere is what a replication is for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.experiment.base import file_key
+from dbdyno.experiment.differences import differing_variables
+from dbdyno.experiment.metrics import metric_text
+from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.experiment.quantities import as_text
+from dbdyno.finding import FreeForm
+from dbdyno.store import Run
+from dbdyno.store.run import key_differences
+from dbdyno.store.verdict import VerdictFile
+
+# Keys that have no influence on the effect, or that are compared in another form.
+_IGNORED = re.compile(
+    r"design\.(blocks|stop|order_seed|repeat_disturbed|max_loss_percent|twin|metrics|delta_percent)"
+    r"|loading\.(streams|keep)"
+    r"|load\.(on_lost|give_up|answer_timeout|abort_if)"
+    r"|(variant\[.*\]\.)?workload\[.*\]\.(script|label)"
+    r"|variant\[.*\]\.server\.(variables|password_env|password_file|\w+_timeout|hook_environment)"
+    r"|variant\[.*\]\.session\.variables"
+)
+# Keys that describe the circumstances.
+_CIRCUMSTANCES = re.compile(
+    r"design\.(seed|order|pairing|slice)|loading\.method|client\..*"
+    r"|variant\[.*\]\.server\.(kind|version|cpus|basedir|config|image|memory|cpu_limit|network|url|start|stop"
+    r"|restore|describe|sample|before_trial|during_trial|after_trial)(\[.*)?"
+    r"|variant\[.*\]\.session\.(tls_ca|tls_certificate|tls_key|server_public_key)"
+)
+# Facts about the machine, in environment.json.
+_HOST = ("cpu_model", "cpus", "architecture", "system", "kernel", "cpu_governor")
+# Maximum number of characters of a value in a message.
+_LENGTH_MAX = 60
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two runs: what is known about it besides its trials."""
+
+    # In messages: "the first run", "the report".
+    name: str
+    # The folder of the run, or the file of the report.
+    place: str
+    experiment: Experiment
+    verdict: VerdictFile
+    environment: FreeForm
+    # Variant -> product and version of its server.
+    servers: Mapping[str, str]
+
+
+def side(run: Run, name: str) -> Side:
+    """What a judged run says about itself. Raises StoreProblem."""
+    verdict = run.verdict()
+    assert verdict is not None, "the caller has judged the run"
+    return Side(name, str(run.path), run.experiment(), verdict, run.environment, server_versions(run))
+
+
+def server_versions(run: Run) -> dict[str, str]:
+    """Variant -> product and version of the server of its first trial that has them. Raises StoreProblem."""
+    versions: dict[str, str] = {}
+    for trial in run.trials():
+        if str(trial.meta["variant"]) not in versions and "version" in (server := trial.server):
+            versions[str(trial.meta["variant"])] = f"{server['product']} {server['version']}"
+    return versions
+
+
+@dataclass(frozen=True)
+class Differences:
+    """All differences between two runs, as texts with both values."""
+
+    # Those that forbid a comparison.
+    refusals: tuple[str, ...]
+    # Those that weaken it.
+    notes: tuple[str, ...]
+
+
+def is_unpaired(first: Experiment, second: Experiment) -> bool:
+    """Whether both runs have one variant, so that nothing was compared within them."""
+    return len(first.variants) == len(second.variants) == 1
+
+
+def differences(first: Side, second: Side) -> Differences:
+    """The differences between two runs. Of two runs of one variant each, that variant may differ."""
+    names = (first.name, second.name)
+    refusals = [*_shape_refusals(first, second, names)]
+    notes = [*_point_notes(first.experiment, second.experiment, names)]
+    one, other = (_view(of.experiment, first.experiment, second.experiment) for of in (first, second))
+    for key, before, after in key_differences(one, other, ""):
+        text = _values(key, (before, after), names)
+        if _CIRCUMSTANCES.fullmatch(key):
+            notes.append(text)
+        elif not _IGNORED.fullmatch(key):
+            refusals.append(text)
+    unpaired = is_unpaired(first.experiment, second.experiment)
+    settings = [*_variables(first.experiment, second.experiment, names, unpaired=unpaired)]
+    (notes if unpaired else refusals).extend(settings)
+    if unpaired:
+        # What a variant changes is what the two runs compare.
+        notes += [text for text in refusals if text.startswith("variant[")]
+        refusals = [text for text in refusals if not text.startswith("variant[")]
+    return Differences(tuple(refusals), (*notes, *_circumstances(first, second)))
+
+
+def common_points(first: Experiment, second: Experiment) -> list[dict[str, Any]]:
+    """The loads that both experiments have, in the order of the first."""
+    of_second = [dict(point.as_dict()) for point in second.load.points()]
+    return [at for point in first.load.points() if (at := dict(point.as_dict())) in of_second]
+
+
+def has_same_points(first: Experiment, second: Experiment) -> bool:
+    """Whether both experiments have the same loads. The rates of a promise are not its result."""
+    is_promised = first.load.promise is not None and second.load.promise is not None
+    common = len(common_points(first, second))
+    return is_promised or common == len(first.load.points()) == len(second.load.points())
+
+
+def _shape_refusals(first: Side, second: Side, names: Sequence[str]) -> Iterator[str]:
+    """What the runs lack to be compared at all."""
+    one, other = first.experiment, second.experiment
+    if (len(one.variants) == 1) != (len(other.variants) == 1):
+        alone, several = names if len(one.variants) == 1 else (names[1], names[0])
+        yield f"{alone} has one variant, and {several} compares several"
+    elif not is_unpaired(one, other):
+        if one.variants[0].name != other.variants[0].name:
+            yield _values("the baseline", (one.variants[0].name, other.variants[0].name), names)
+        elif not _common(one.variants[1:], other.variants[1:], "name"):
+            listed = [", ".join(v.name for v in of.variants[1:]) for of in (one, other)]
+            yield _values("the variant", listed, names)
+    if not _common(one.workloads, other.workloads, "title"):
+        yield _values(
+            "the workload", [", ".join(w.title for w in of.workloads) for of in (one, other)], names
+        )
+    if one.metrics[0] != other.metrics[0]:
+        yield _values("the metric", [metric_text(of.metrics[0]) for of in (one, other)], names)
+    if not common_points(one, other) and not has_same_points(one, other):
+        yield _values("the load", [_loads(one), _loads(other)], names)
+
+
+def _point_notes(one: Experiment, other: Experiment, names: Sequence[str]) -> Iterator[str]:
+    """The parts that only one of the runs has."""
+    if common_points(one, other) and not has_same_points(one, other):
+        text = _values("the load", [_loads(one), _loads(other)], names)
+        yield f"{text}: the common loads are compared, not the effect over all loads"
+    if not is_unpaired(one, other):
+        yield from _only_in("variant", one.variants[1:], other.variants[1:], "name", names)
+    yield from _only_in("workload", one.workloads, other.workloads, "title", names)
+
+
+def _only_in(
+    what: str, one: Sequence[Any], other: Sequence[Any], key: str, names: Sequence[str]
+) -> Iterator[str]:
+    common = _common(one, other, key)
+    for of, name in ((one, names[0]), (other, names[1])):
+        if common and (alone := [getattr(part, key) for part in of if getattr(part, key) not in common]):
+            yield f"only {name} has the {what} {', '.join(alone)}"
+
+
+def _view(of: Experiment, first: Experiment, second: Experiment) -> dict[str, Any]:
+    """The keys of an experiment that both have, by their names in the file."""
+    dump = of.model_dump(mode="json")
+    titles = _common(first.workloads, second.workloads, "title")
+    unpaired = is_unpaired(first, second)
+    variants = _common(first.variants, second.variants, "name")
+    load = {key: value for key, value in dump["load"].items() if key not in ("connections", "rate")}
+    if of.load.is_open:
+        load["connections"] = list(of.load.connections)
+    return {
+        "load": _keys(load),
+        **{name: _keys(dump[name]) for name in ("design", "client", "loading")},
+        **_workloads(of.workloads, titles),
+        "factor": dump["factors"],
+        **{
+            f"variant[{first.variants[0].name if unpaired else variant.name}]": _variant(variant, titles)
+            for variant in of.variants
+            if unpaired or variant.name in variants
+        },
+    }
+
+
+def _variant(variant: Variant, titles: Sequence[str]) -> dict[str, Any]:
+    dump = variant.model_dump(mode="json", exclude={"name", "workloads"})
+    return {**{key: _keys(value) for key, value in dump.items()}, **_workloads(variant.workloads, titles)}
+
+
+def _workloads(workloads: Sequence[Any], titles: Sequence[str]) -> dict[str, Any]:
+    return {
+        f"workload[{one.title}]": _keys(one.model_dump(mode="json"))
+        for one in workloads
+        if one.title in titles
+    }
+
+
+def _keys(value: Any) -> Any:
+    return {file_key(key): one for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _variables(one: Experiment, other: Experiment, names: Sequence[str], *, unpaired: bool) -> Iterator[str]:
+    """The declared settings of servers and sessions that differ."""
+    others = {variant.name: variant for variant in other.variants}
+    for variant in one.variants:
+        same = other.variants[0] if unpaired else others.get(variant.name)
+        if same is None:
+            continue
+        for name in differing_variables(variant, same):
+            values = (
+                {key.replace("-", "_"): as_text(value) for key, value in of.server.variables.items()}
+                for of in (variant, same)
+            )
+            before, after = (of.get(name.replace("-", "_")) for of in values)
+            yield _values(f"variant[{variant.name}].server.variables.{name}", (before, after), names)
+        before_session, after_session = variant.session.variables, same.session.variables
+        for key in dict.fromkeys([*before_session, *after_session]):
+            if before_session.get(key) != after_session.get(key):
+                place = f"variant[{variant.name}].session.variables.{key}"
+                yield _values(place, (before_session.get(key), after_session.get(key)), names)
+
+
+def _circumstances(first: Side, second: Side) -> Iterator[str]:
+    """Machine, versions of dbdyno, and versions of the servers."""
+    names = (first.name, second.name)
+    one, other = (of.environment.get("host") for of in (first, second))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for key in _HOST:
+            if one.get(key) != other.get(key):
+                name = f"the machine's {key.replace('_', ' ')}"
+                yield _values(name, (one.get(key), other.get(key)), names)
+        memory = [round(_number(of.get("memory_bytes")) / 2**30, 1) for of in (one, other)]
+        if memory[0] != memory[1]:
+            yield _values("the machine's memory", [f"{size:g} GiB" for size in memory], names)
+    one, other = (of.environment.get("versions") for of in (first, second))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for key, text in (("dbdyno", "dbdyno"), ("engine", "the engine")):
+            if one.get(key) != other.get(key):
+                yield _values(f"the version of {text}", (one.get(key), other.get(key)), names)
+    if is_unpaired(first.experiment, second.experiment):
+        versions = [next(iter(of.servers.values()), None) for of in (first, second)]
+        if versions[0] != versions[1]:
+            yield _values("the server", versions, names)
+        return
+    for name, version in first.servers.items():
+        if name in second.servers and version != second.servers[name]:
+            yield _values(f"the server of {name}", (version, second.servers[name]), names)
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _common(one: Sequence[Any], other: Sequence[Any], key: str) -> list[str]:
+    """The names that both lists have, in the order of the first."""
+    of_other = {getattr(part, key) for part in other}
+    return [name for part in one if (name := getattr(part, key)) in of_other]
+
+
+def _loads(of: Experiment) -> str:
+    values = [next(iter(point.as_dict().values())) for point in of.load.points()]
+    unit = "transactions/s" if of.load.is_open else "connections"
+    return f"{', '.join(f'{value:g}' for value in values)} {unit}"
+
+
+def _values(what: str, values: Sequence[Any], names: Sequence[str]) -> str:
+    """A difference with the values of both runs."""
+    before, after = map(_text, values)
+    return f"{what} is {before} in {names[0]} and {after} in {names[1]}"
+
+
+def _text(value: Any) -> str:
+    """A value in a message; null is a key that is not set."""
+    if value is None or value in ([], {}, ""):
+        return "not set"
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, float):
+        text = f"{value:g}"
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+    line = " ".join(text.split())
+    return line if len(line) <= _LENGTH_MAX else f"{line[: _LENGTH_MAX - 1]}…"
