@@ -29,8 +29,8 @@ _IGNORED = re.compile(
     r"|loading\.(streams|keep)"
     r"|load\.(on_lost|give_up|answer_timeout|abort_if)"
     r"|(variant\[.*\]\.)?workload\[.*\]\.(script|label)"
-    r"|variant\[.*\]\.server\.(variables|password_env|password_file|\w+_timeout|hook_environment)"
-    r"|variant\[.*\]\.session\.variables"
+    r"|variant\[.*\]\.server\.(password_env|password_file|\w+_timeout|hook_environment)"
+    r"|variant\[.*\]\.(server|session)\.variables(\..*)?"
 )
 # Keys that describe the circumstances.
 _CIRCUMSTANCES = re.compile(
