@@ -48,9 +48,10 @@ def promises() -> list[Promise]:
     stopped = stopping(one, max_blocks=20)
     many = experiment(variants=4, loads=3)
     same = Two(_world(ten), _world(ten), one, one)
-    third = replace(same, first=_world(ten, sd=0.03), second=_world(ten / 3.0, sd=0.03))
+    weaker, stronger = (
+        replace(same, first=_plain(ten, 0.02), second=_plain(share * ten, 0.02)) for share in (0.5, 1.5)
+    )
     unequal = Two(quiet, noisy, experiment(blocks=20), one)
-    double = replace(third, second=_world(2.0 * ten, sd=0.03))
     several = Two(_worlds(many), _worlds(many), many, many)
     return [
         _wrong("the same effect of 10 %", same),
@@ -61,8 +62,8 @@ def promises() -> list[Promise]:
             cost=8,
         ),
         _wrong("4 variants, 3 loads, the same effects", several, cost=8),
-        _wrong("an effect of 10 %, a third of it in the second run", third),
-        _wrong("an effect of 10 %, twice as large in the second run", double),
+        _wrong("an effect of 10 %, half of it in the second run, 2 % noise", weaker),
+        _wrong("an effect of 10 %, 1.5 times it in the second run, 2 % noise", stronger),
         _word("replicates", _strong(1.0), "an effect of 20 % in both runs"),
         _word("does-not-replicate", _strong(0.0), "an effect of 20 %, none in the second run"),
     ]
@@ -70,8 +71,12 @@ def promises() -> list[Promise]:
 
 def _strong(share: float) -> Two:
     """An effect of 20 % with normal noise of 3 %, of which the second run has this share."""
-    first, second = (World(sd=0.03, effects={"b": [part * math.log(1.2)]}) for part in (1.0, share))
+    first, second = (_plain(part * math.log(1.2), 0.03) for part in (1.0, share))
     return Two(first, second, experiment(), experiment())
+
+
+def _plain(effect: float, sd: float) -> World:
+    return World(sd=sd, effects={"b": [effect]})
 
 
 def _world(effect: float, sd: float = 0.05) -> World:
