@@ -61,15 +61,15 @@ def diff(first: Path, second: Path, results: Path, output: TextFormat, *, accept
 
 def require_comparable(one: Side, other: Side) -> list[str]:
     """The differences that weaken the comparison. Raises Problem with all that forbid it."""
-    found = differences(one, other)
-    if found.refusals:
-        listed = "".join(f"\n  {text}" for text in found.refusals)
+    known = differences(one, other)
+    if known.refusals:
+        listed = "".join(f"\n  {text}" for text in known.refusals)
         raise Problem(
             f"{one.name} and {other.name} cannot be compared:{listed}",
             _NOT_COMPARABLE_FIX,
             ExitCode.NOT_COMPARABLE,
         )
-    return list(found.notes)
+    return list(known.notes)
 
 
 def replication(one: Side, other: Side, notes: list[str], names: Names) -> Replication:

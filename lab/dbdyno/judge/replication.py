@@ -92,7 +92,7 @@ def compare_comparisons(
     `same_points`: both runs have the same loads; otherwise the effect over all loads is left out.
     """
     entries = {(one.variant, one.workload): one for one in second.comparisons}
-    found = []
+    repeated_all = []
     for one in first.comparisons:
         other = entries.get((one.variant, one.workload))
         if other is None or one.identical or other.identical:
@@ -101,8 +101,8 @@ def compare_comparisons(
         for entry in _metrics(one):
             if (same := by_metric.get(entry.curve.metric)) is not None:
                 versus = f"{one.variant} against {first.baseline}"
-                found.append(_comparison(one, entry, same, names, versus, same_points=same_points))
-    return found
+                repeated_all.append(_comparison(one, entry, same, names, versus, same_points=same_points))
+    return repeated_all
 
 
 def compare_factors(
@@ -110,14 +110,14 @@ def compare_factors(
 ) -> list[RepeatedFactor]:
     """The effects of factors that both runs have."""
     entries = {_factor_key(one): one for one in second.factors or ()}
-    found = []
+    repeated_all = []
     for one in first.factors or ():
         if (other := entries.get(_factor_key(one))) is None:
             continue
         pairs = zip(one.factors, one.levels, one.against, strict=True)
         versus = " with ".join(f"{factor} {level} against {against}" for factor, level, against in pairs)
         repeated = compare_effects(_judged(one, first), _judged(other, second), names)
-        found.append(
+        repeated_all.append(
             RepeatedFactor(
                 **dict(repeated),
                 factors=one.factors,
@@ -127,7 +127,7 @@ def compare_factors(
                 sentence=_sentence(repeated, versus, one.workload, names),
             )
         )
-    return found
+    return repeated_all
 
 
 def _comparison(

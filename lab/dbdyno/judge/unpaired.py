@@ -105,12 +105,12 @@ def _change(first: Effect | None, second: Effect | None) -> Effect | None:
         Estimate.of_percent(value, min(low, value), max(high, value))
         for value, (low, high) in zip(values, ends, strict=True)
     ]
-    found = difference(*estimates)
+    change = difference(*estimates)
     has_interval = None not in (first.interval_percent, second.interval_percent)
     return replace(
         first,
-        effect_percent=percent(found.value),
-        interval_percent=(percent(found.low), percent(found.high)) if has_interval else None,
+        effect_percent=percent(change.value),
+        interval_percent=(percent(change.low), percent(change.high)) if has_interval else None,
         blocks=min(first.blocks, second.blocks),
     )
 
