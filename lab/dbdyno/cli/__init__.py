@@ -41,6 +41,7 @@ COMMANDS = {
     "watch": "Follow a run in a terminal while it goes on.",
     "show": "Print the result of a stored run again.",
     "diff": "Say whether the effects of one run are in another one.",
+    "replicate": "Repeat the comparison of a report here; say if it replicates.",
     "metrics": "Serve the values of a run in progress as OpenMetrics.",
     "site": "Write a folder for publishing: all reports and an index.",
     "clean": "Show the loaded data in the cache, or remove them with --keep.",

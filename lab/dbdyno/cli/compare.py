@@ -109,4 +109,5 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         no_report=no_report,
         share=share_machine,
         output=Output(quiet=quiet, as_json=result_format is TextFormat.JSON),
+        assignments=changes,
     )

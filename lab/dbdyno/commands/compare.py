@@ -13,7 +13,8 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -66,8 +67,51 @@ def compare(
     no_report: bool,
     share: bool,
     output: Output,
+    assignments: Sequence[str] = (),
 ) -> NoReturn:
-    """Compare the variants of an experiment, which `file` holds; with `resume`, continue its newest run."""
+    """Compare the variants of an experiment, which `file` holds; with `resume`, continue its newest run.
+
+    `assignments` are the keys that the command line changed.
+    """
+    source = Source(file, profile, assignments)
+    _, code = measure(
+        source,
+        experiment,
+        results,
+        resume=resume,
+        more_blocks=more_blocks,
+        max_time=max_time,
+        undecided=undecided,
+        no_report=no_report,
+        share=share,
+        output=output,
+    )
+    raise typer.Exit(code)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an experiment comes from: its file, and what the command line added to it."""
+
+    file: Path
+    profile: str | None = None
+    assignments: Sequence[str] = ()
+
+
+def measure(
+    source: Source,
+    experiment: Experiment,
+    results: Path,
+    *,
+    resume: bool,
+    more_blocks: int | None,
+    max_time: str | None,
+    undecided: Undecided | None,
+    no_report: bool,
+    share: bool,
+    output: Output,
+) -> tuple[Run, ExitCode]:
+    """Compare, and print and store the result. Returns the run and the exit code of `compare`."""
     console = SafeConsole(stderr=True, highlight=False, quiet=output.quiet)
     experiment = assign_cpus(experiment)
     if not resume:
@@ -78,19 +122,19 @@ def compare(
         require_gate(experiment)
     limits = _limits(experiment, more_blocks, max_time)
     engine = Engine()
-    with only_measurement(f"compare {file}", share=share):
+    with only_measurement(f"compare {source.file}", share=share):
         # Before the folder of the run exists: an earlier run that cannot be read leaves no empty one.
         expected = None if resume else make_plan(experiment, find_earlier(results, experiment))
-        run = _open(file, experiment, profile, results, resume=resume, engine=engine)
+        run = _open(source, experiment, results, resume=resume, engine=engine)
         # The stored experiment has an order seed: chosen above, or by the run that is resumed.
         experiment = run.experiment()
-        comparison_output.describe(console, experiment, profile, chosen_workers(run))
+        comparison_output.describe(console, experiment, source.profile, chosen_workers(run))
         if expected is not None:
             print_text(console, f"  plan      {summary(expected)}", indent=12)
         show = partial(_conclude, run, experiment, output, no_report=no_report)
         conclusion = _run(console, experiment, run, engine, limits=limits, conclude=show)
         verdict = show()
-    raise typer.Exit(_exit_code(verdict, conclusion, undecided))
+    return run, _exit_code(verdict, conclusion, undecided)
 
 
 def _conclude(run: Run, experiment: Experiment, output: Output, *, no_report: bool) -> VerdictFile:
@@ -133,13 +177,13 @@ def _limits(experiment: Experiment, more_blocks: int | None, max_time: str | Non
     return Limits(max_time_s, more_blocks)
 
 
-def _open(
-    file: Path, experiment: Experiment, profile: str | None, results: Path, *, resume: bool, engine: Engine
-) -> Run:
+def _open(source: Source, experiment: Experiment, results: Path, *, resume: bool, engine: Engine) -> Run:
     if resume:
         return Run.resume(results, experiment)
     experiment = experiment.with_order_seed(secrets.randbelow(ORDER_SEEDS))
-    return Run.create(results, experiment, file.read_bytes(), profile, environment(engine.version()))
+    facts = environment(engine.version())
+    content, changed = source.file.read_bytes(), source.assignments
+    return Run.create(results, experiment, content, source.profile, facts, assignments=changed)
 
 
 def _run(

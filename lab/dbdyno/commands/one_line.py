@@ -74,7 +74,7 @@ def write_experiment(options: OneLine, assignments: Sequence[str], folder: Path)
     Raises InvalidExperiment with all errors, which name the options instead of the keys.
     """
     document = make_document(options, assignments, folder, "dbdyno compare")
-    return _write(as_toml(document), folder, document["experiment"]["name"])
+    return write_new(as_toml(document), folder, document["experiment"]["name"])
 
 
 def make_document(options: OneLine, assignments: Sequence[str], folder: Path, command: str) -> dict[str, Any]:
@@ -174,7 +174,10 @@ def _with_option_name(error: InputError) -> InputError:
     return with_option_name(error, "--workload")
 
 
-def _write(source: str, folder: Path, name: str) -> Path:
+def write_new(source: str, folder: Path, name: str) -> Path:
+    """Write an experiment file and return its path. An equal file is used again; one with other content
+    stays, and the new one gets a number. Raises Problem.
+    """
     for number in range(1, 1000):
         path = folder / (f"{name}.toml" if number == 1 else f"{name}-{number}.toml")
         if not path.exists():

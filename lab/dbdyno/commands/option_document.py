@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -104,10 +105,7 @@ def as_toml(document: Mapping[str, Any]) -> str:
     def table(header: str, prefix: str, content: Mapping[str, Any]) -> None:
         lines.append(header)
         nested = {key: value for key, value in content.items() if isinstance(value, Mapping)}
-        # Strings, numbers, booleans and lists have the same syntax in JSON and TOML.
-        lines.extend(
-            f"{_key(key)} = {json.dumps(value)}" for key, value in content.items() if key not in nested
-        )
+        lines.extend(f"{_key(key)} = {_value(value)}" for key, value in content.items() if key not in nested)
         for key, value in nested.items():
             table(f"[{prefix}.{_key(key)}]", f"{prefix}.{_key(key)}", value)
 
@@ -115,6 +113,18 @@ def as_toml(document: Mapping[str, Any]) -> str:
         for entry in content if isinstance(content, list) else [content]:
             table(f"[[{section}]]" if isinstance(content, list) else f"[{section}]", section, entry)
     return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    """A value in one line. Strings, numbers and booleans have the same syntax in JSON and TOML."""
+    match value:
+        case Mapping():
+            return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
+        case list() | tuple():
+            return f"[{', '.join(map(_value, value))}]"
+        case datetime() | date() | time():
+            return value.isoformat()
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding, FreeForm
+from dbdyno.report.replication import embedded
 from dbdyno.report.variable_differences import Difference, differences
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoreProblem
@@ -75,6 +76,10 @@ class Report:
     workers: int = 1
     # The shares of the steps in the time of all calls of `compare`; None if it is not known.
     shares: Shares | None = None
+    # SHA-256 of the experiment, taken before the first trial.
+    hash: str = ""
+    # What `dbdyno replicate` needs, as JSON without characters of HTML.
+    replication: str = ""
 
     @property
     def checks(self) -> list[Finding]:
@@ -214,4 +219,6 @@ def gather(run: Run) -> Report:
         warmup_s=experiment.load.warmup_allowance_s() if derived_s is None else derived_s,
         workers=chosen_workers(run) or (1 if declared == "auto" else declared),
         shares=time_shares(read_endings(run)),
+        hash=run.hash,
+        replication=embedded(run, verdict, servers) if verdict.sentences else "",
     )

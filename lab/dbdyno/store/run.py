@@ -66,10 +66,13 @@ class Run:
         source: bytes,
         profile: str | None = None,
         environment: FreeForm | None = None,
+        *,
+        assignments: Sequence[str] = (),
     ) -> Run:
         """Create the folder `results_dir`/<experiment>/<UTC time>-r<number> and lock it. Raises StoreProblem.
 
-        The number is above those of all runs below `results_dir`.
+        The number is above those of all runs below `results_dir`. `assignments` are the keys that the command
+        line changed.
         """
         now = datetime.now(UTC)
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
@@ -89,7 +92,12 @@ class Run:
         files.write_json(run.path / "checks.json", [])
         # Written last: a folder with experiment.json is a run.
         resolved = experiment.model_dump(mode="json")
-        entry = {"hash": _hash(resolved, experiment), "profile": profile, "experiment": resolved}
+        entry = {
+            "hash": experiment_hash(resolved, experiment),
+            "profile": profile,
+            "assignments": list(assignments),
+            "experiment": resolved,
+        }
         files.write_json(run.path / "experiment.json", entry)
         return run
 
@@ -174,6 +182,17 @@ class Run:
         return None if profile is None else str(profile)
 
     @property
+    def assignments(self) -> list[str]:
+        """The keys that the command line changed when the run began; [] in runs of older versions."""
+        return [str(text) for text in self._experiment_json().get("assignments", ())]
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The experiment as `hash` covers it."""
+        value: dict[str, Any] = self._experiment_json()["experiment"]
+        return value
+
+    @property
     def environment(self) -> dict[str, Any]:
         """The client machine, the versions of dbdyno and its engine, and the command line."""
         value: dict[str, Any] = files.read_json(self.path / "environment.json")
@@ -187,9 +206,7 @@ class Run:
     def experiment(self) -> Experiment:
         """The experiment with every default filled in. It is read once, since it never changes."""
         if self._experiment is None:
-            stored = self._experiment_json()["experiment"]
-            variants = [move_connection_settings(variant) for variant in stored["variants"]]
-            self._experiment = Experiment.model_validate_json(json.dumps({**stored, "variants": variants}))
+            self._experiment = stored_experiment(self.resolved)
             if (path := self.path / RATES).exists():
                 self._experiment.load.set_found_rates(tuple(files.read_json(path)["rates"]))
         return self._experiment
@@ -346,7 +363,9 @@ class Run:
             key_differences(self.experiment().model_dump(mode="json"), experiment.model_dump(mode="json"), "")
         )
         if not differing:
-            return "" if self.hash == _hash(stored, experiment) else "a configuration file has changed"
+            return (
+                "" if self.hash == experiment_hash(stored, experiment) else "a configuration file has changed"
+            )
         shown = ", ".join(f"{key} was {_shown(was)} and is {_shown(now)}" for key, was, now in differing[:3])
         return shown + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
 
@@ -384,7 +403,13 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _hash(stored: Any, experiment: Experiment) -> str:
+def stored_experiment(resolved: Mapping[str, Any]) -> Experiment:
+    """The experiment that a run of this or an older version stored. Raises ValueError."""
+    variants = [move_connection_settings(variant) for variant in resolved["variants"]]
+    return Experiment.model_validate_json(json.dumps({**resolved, "variants": variants}))
+
+
+def experiment_hash(stored: Any, experiment: Experiment) -> str:
     """SHA-256 of a stored experiment and its configuration files."""
     digest = hashlib.sha256(_canonical(stored))
     for variant in experiment.variants:

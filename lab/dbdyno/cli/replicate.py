@@ -1,0 +1,35 @@
+"""The command line of `dbdyno replicate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dbdyno.cli.options import RESULTS, Assignments, ResultFormat, Results, ShareMachine
+from dbdyno.commands.choices import TextFormat
+
+
+def replicate(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    report: Annotated[
+        Path, typer.Argument(metavar="REPORT", help="An HTML report of dbdyno compare.", show_default=False)
+    ],
+    results: Results = RESULTS,
+    assignments: Assignments = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask: you have read the experiment file of the report.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
+    ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+    share_machine: ShareMachine = False,
+    result_format: ResultFormat = TextFormat.TEXT,
+) -> None:
+    """Repeat the comparison of a report here; say if it replicates."""
+    from dbdyno.commands.replicate import Options
+    from dbdyno.commands.replicate import replicate as work
+
+    options = Options(results, assignments or [], yes, resume, no_report, share_machine, result_format)
+    work(report, options)
