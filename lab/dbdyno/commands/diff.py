@@ -105,7 +105,7 @@ def show(answer: Replication, output: TextFormat, names: Names) -> None:
         _show_points(console, part, answer.baseline, names)
     for unpaired in answer.unpaired:
         _show_unpaired(console, unpaired)
-    if answer.comparisons or answer.factors:
+    if answer.has_word:
         print_text(console, _FAMILY)
     for sentence in answer.sentences:
         print_text(console, sentence, "bold")

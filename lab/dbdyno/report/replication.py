@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from markupsafe import Markup
 from pydantic import Field, ValidationError
 
+from dbdyno.experiment.file_reading import read_file
 from dbdyno.experiment.server import has_password
 from dbdyno.finding import FreeForm
 from dbdyno.problem import ExitCode, Problem
@@ -96,10 +97,13 @@ def read_published(path: Path) -> Published:
     """What a local report carries. Raises Problem if it carries nothing, or if its experiment is not the one
     whose hash was taken.
     """
-    with files.open_regular(path) as file:
-        page = file.read(PAGE_BYTES_MAX + 1)
-    if len(page) > PAGE_BYTES_MAX:
-        raise Problem(f"{path} has more than {PAGE_BYTES_MAX >> 20} MiB, so it is no report of dbdyno")
+    try:
+        page = read_file(path, PAGE_BYTES_MAX)
+    except OSError as error:
+        raise Problem(
+            f"{path} cannot be read: {error.strerror}",
+            "Give the path of a report, an HTML page on this machine",
+        ) from error
     _, begin, rest = page.partition(BEGIN.encode())
     content, end, after = rest.partition(END.encode())
     if not begin:

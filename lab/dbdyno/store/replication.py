@@ -132,6 +132,16 @@ class Replication(Document):
     """Two runs of one variant each: one per workload."""
 
     @property
+    def has_word(self) -> bool:
+        """Whether anything is said that may be wrong."""
+        effects = [
+            *self.factors,
+            *(one.curve for one in self.comparisons if one.curve),
+            *(point for one in self.comparisons for point in one.points),
+        ]
+        return any(one.word != "cannot-tell" for one in effects)
+
+    @property
     def sentences(self) -> list[str]:
         """The sentences of the answer, in the order of the experiment file."""
         curves = [one.curve for one in self.comparisons if one.curve]
