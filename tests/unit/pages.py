@@ -46,7 +46,7 @@ class Page(HTMLParser):
         self._hidden.pop()
 
     def handle_data(self, data: str) -> None:
-        if not any(self._hidden) and (not self._open or self._open[-1] != "style"):
+        if not any(self._hidden) and (not self._open or self._open[-1] not in ("style", "template")):
             self.text += data
 
 

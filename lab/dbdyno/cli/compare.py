@@ -95,12 +95,12 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     file = choose_file(file, options, changes)
     experiment = read(file, profile, changes)
 
+    from dbdyno.commands.compare import Source
     from dbdyno.commands.compare import compare as work
 
     work(
-        file,
+        Source(file, profile, changes),
         experiment,
-        profile,
         results,
         resume=resume,
         more_blocks=more_blocks,
@@ -109,5 +109,4 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         no_report=no_report,
         share=share_machine,
         output=Output(quiet=quiet, as_json=result_format is TextFormat.JSON),
-        assignments=changes,
     )

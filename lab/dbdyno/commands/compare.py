@@ -54,10 +54,18 @@ from dbdyno.store.verdict import VerdictFile
 from dbdyno.store.workers import chosen_workers
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where an experiment comes from: its file, and what the command line added to it."""
+
+    file: Path
+    profile: str | None = None
+    assignments: Sequence[str] = ()
+
+
 def compare(
-    file: Path,
+    source: Source,
     experiment: Experiment,
-    profile: str | None,
     results: Path,
     *,
     resume: bool,
@@ -67,13 +75,8 @@ def compare(
     no_report: bool,
     share: bool,
     output: Output,
-    assignments: Sequence[str] = (),
 ) -> NoReturn:
-    """Compare the variants of an experiment, which `file` holds; with `resume`, continue its newest run.
-
-    `assignments` are the keys that the command line changed.
-    """
-    source = Source(file, profile, assignments)
+    """Compare the variants of an experiment; with `resume`, continue its newest run."""
     _, code = measure(
         source,
         experiment,
@@ -87,15 +90,6 @@ def compare(
         output=output,
     )
     raise typer.Exit(code)
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where an experiment comes from: its file, and what the command line added to it."""
-
-    file: Path
-    profile: str | None = None
-    assignments: Sequence[str] = ()
 
 
 def measure(

@@ -1,6 +1,6 @@
 """`dbdyno replicate REPORT`: runs the experiment of a report here, and says whether its effects replicate.
 
-The experiment file of somebody else can run commands (hooks, programs of a server, settings that name
+Another person's experiment file can run commands (hooks, programs of a server, settings that name
 programs), so nothing starts without a confirmation.
 """
 
