@@ -9,6 +9,8 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
+from dbdyno.text import Composed, Text, join
+
 Level = Literal["stop", "warn", "note"]
 
 # A JSON object whose keys are not fixed: they depend on the check, the server or the machine.
@@ -27,7 +29,7 @@ class Finding:
     level: Level
     """stop: the results must not be compared, unless overridden; warn: shown with the verdict; note: shown
     only in the report."""
-    text: str
+    text: Composed
     """What the check found, with the measured values and their limits; then the consequence for the
     results."""
     evidence: FreeForm = field(default_factory=dict)
@@ -36,7 +38,7 @@ class Finding:
     """The variant that has the problem; empty for the whole experiment."""
     override: str | None = None
     """The reason that [override] in the experiment gives; null without one."""
-    fix: str = ""
+    fix: Composed = ""
     """How to fix the cause; empty if the text says it or nothing can be done."""
 
     @property
@@ -47,14 +49,20 @@ class Finding:
     @property
     def summary(self) -> str:
         """Code, subject and message in one line."""
-        return f"{self.code}{f' {self.subject}' if self.subject else ''}: {self.message}"
+        return join("", (self.code, f" {self.subject}" if self.subject else "", ": ", self.message))
+
+    @property
+    def clause(self) -> str:
+        """The text without the period that runs of older versions have at its end."""
+        return self.text if isinstance(self.text, Text) else self.text.strip().rstrip(".")
 
     @property
     def message(self) -> str:
         """Text and fix, each as a sentence."""
-        fix = self.fix[:1].upper() + self.fix[1:]
-        parts = (part for part in (self.text, fix) if part)
-        return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in parts)
+        parts = (part for part in (self.text, self.fix) if part)
+        return join(
+            " ", [part if part.endswith((".", "?", "!")) else join("", (part, ".")) for part in parts]
+        )
 
 
 FINDINGS = TypeAdapter(list[Finding])

@@ -21,7 +21,7 @@ from tests.end_to_end.comparing import environment, refused
 from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.report import tables
+from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.run import pilot
 from dbdyno.servers.kinds.local import LocalServer
@@ -217,7 +217,7 @@ def test_what_is_printed_is_what_is_stored(running: Running) -> None:
     )
     assert again.stdout.splitlines()[:3] == answer.stdout.splitlines()
     # Its report has the same numbers; the table of Markdown has fewer digits.
-    shown = tables.as_markdown(gather(run))
+    shown = as_markdown(gather(run))
     for printed in rows(answer.stdout):
         (line,) = (one for one in shown.splitlines() if one.startswith(f"| target | {printed['thc']:g} con"))
         cells = [float(cell.replace(",", "")) for cell in line.strip("|").split("|")[2:]]

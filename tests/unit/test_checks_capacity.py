@@ -30,7 +30,7 @@ def test_a_limit_of_zero_or_unknown_is_no_limit() -> None:
     limits = {"max_user_connections": "0", "max_connections": "2000", "table_open_cache": "what"}
     capacities = server_capacities(limits, demand, {"Threads_connected": 7}, started=False)
     assert [(one.limit_name, one.limit, one.fixed) for one in capacities] == [("max_connections", 2000, 7)]
-    assert capacities[0].fix.format(value=9) == "SET GLOBAL max_connections = 9"
+    assert capacities[0].fix_text(9) == "SET GLOBAL max_connections = 9"
 
 
 def test_a_workload_without_statements_needs_no_room_for_them() -> None:

@@ -22,7 +22,7 @@ from dbdyno.experiment.model import Experiment, Factor
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge.decision import compare_all
 from dbdyno.judge.highest import highest_throughput
-from dbdyno.report import tables
+from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.stats.highest import highest_effect
 from dbdyno.stats.paired import ALPHA, Ratios, joint_effects
@@ -154,7 +154,7 @@ def test_the_line_stands_next_to_the_verdict_in_every_output(
     )
     run = Judged(more={"highest_throughput": highest.model_dump(exclude_none=True)}).write(tmp_path)
     assert f"on average (-12.0 to -8.0). {text}" in text_of(run)
-    assert f"- {text}" in tables.as_markdown(gather(run)).replace("\\", "")
+    assert f"- {text}" in as_markdown(gather(run)).replace("\\", "")
     # Scripts read the last line of standard output, which is a verdict.
     comparison_output.show(run, run.experiment())
     *_, line, last = capsys.readouterr().out.splitlines()

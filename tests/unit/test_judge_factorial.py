@@ -17,7 +17,7 @@ from dbdyno.experiment.family import contrasts
 from dbdyno.experiment.model import Factor, OltpWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import judge
-from dbdyno.report import tables
+from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 
 VERSIONS = Factor(name="version", levels=("8.0", "8.4", "9.7"))
@@ -456,7 +456,7 @@ def test_latencies_that_were_cut_off_bear_on_a_factor_by_their_bounds(tmp_path: 
     assert pool["interval_percent"] == [-100.0, None]
     assert pool["verdict"] == found["9.7", "pool"]["verdict"] == "undecided"
     assert "changes by an unknown factor from 8.0 to 9.7" in found["9.7", "pool"]["sentence"]
-    assert "≥ " in tables.as_markdown(gather(run))
+    assert "≥ " in as_markdown(gather(run))
 
 
 def _at_least(folder: Path, version: str, base: str) -> float:
@@ -518,4 +518,4 @@ def test_the_report_tells_what_each_factor_does(tmp_path: Path) -> None:
     assert verdict.factors is not None
     for row in verdict.factors:
         assert row.sentence in page
-    assert "The effect of threads depends on version: " in tables.as_markdown(gather(run))
+    assert "The effect of threads depends on version: " in as_markdown(gather(run))

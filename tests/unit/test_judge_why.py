@@ -18,7 +18,7 @@ from dbdyno.explain.costs import SAMPLED_NAMES, costs, transactions_between
 from dbdyno.explain.formatting import amount, three_digits
 from dbdyno.explain.measures import counter
 from dbdyno.judge import judge
-from dbdyno.report import tables
+from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.servers.usage import Usage, host
 
@@ -279,7 +279,7 @@ def test_the_report_says_it_in_words_and_in_a_table(tmp_path: Path) -> None:
     assert "metrics changed significantly." in page
     assert "context switches per transaction instead of" in page
     assert "Costs of one transaction of oltp_read_write" in page
-    assert "context switches per transaction instead of" in tables.as_markdown(gather(run))
+    assert "context switches per transaction instead of" in as_markdown(gather(run))
 
 
 def test_equal_arms_are_told_that_nothing_moved(tmp_path: Path) -> None:

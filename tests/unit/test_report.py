@@ -20,6 +20,7 @@ from dbdyno.cli.report import report as show
 from dbdyno.commands.choices import Format
 from dbdyno.judge import judge
 from dbdyno.report import formatting, tables
+from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.report.page import facts
 from dbdyno.report.variable_differences import differences
@@ -243,7 +244,7 @@ def test_markdown(tmp_path: Path) -> None:
     run = judged(
         tmp_path, Making(speed=Arms(a=lambda _t: 1000, b=lambda t: 900 + 2 * t.block), names=("a", "b|*"))
     )
-    text = tables.as_markdown(gather(run))
+    text = as_markdown(gather(run))
     assert "| load | a | b\\|\\* | change | 95 % CI | blocks | verdict |" in text
     row = next(line for line in text.splitlines() if line.startswith("| 10 connections"))
     assert row.split(" | ")[1:3] == ["10,000 /s", "9,070 /s"]
@@ -263,7 +264,7 @@ def test_a_run_of_one_variant_has_a_table_of_its_loads(tmp_path: Path) -> None:
         failed_by="server",
     )
     run = judged(tmp_path, failing)
-    lines = [line for line in tables.as_markdown(gather(run)).splitlines() if line.startswith("| a |")]
+    lines = [line for line in as_markdown(gather(run)).splitlines() if line.startswith("| a |")]
     assert [line.split(" | ")[1:3] for line in lines] == [
         ["10 connections", "200.0"],
         ["20 connections", "400.0"],

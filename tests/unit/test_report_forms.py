@@ -24,6 +24,7 @@ from dbdyno.finding import Finding
 from dbdyno.judge.wording import effect_text
 from dbdyno.report import charts, formatting, tables
 from dbdyno.report.chart import PAPER, apply_style
+from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.stats.paired import Effect as Estimate
 from dbdyno.store import Run
@@ -213,7 +214,7 @@ def test_every_form_is_shown_everywhere(
     failures: list[str] = []
     page = report.write(run, failures.append).read_text()
     assert failures == []
-    markdown = tables.as_markdown(gather(run))
+    markdown = as_markdown(gather(run))
     assert len(tables.as_csv(run).splitlines()) == len(run.schedule()) + 1
     for text in ("\n".join(lines), joined(Page(page).text), markdown):
         assert not re.search(r"\bNone\b|\bnan\b|Undefined|not-comparable|too-few", text)
@@ -378,7 +379,7 @@ def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
     page = text_of(run)
     assert FACTORIAL.sentence not in page
     assert "version × threads 8.4, pool 8.0, one" in page  # noqa: RUF001 — a cross between factors
-    markdown = tables.as_markdown(gather(run))
+    markdown = as_markdown(gather(run))
     assert all(f"**{sentence}**" in markdown for sentence in sentences)
     assert "any of these 3 verdicts is wrong" in markdown
 
@@ -427,7 +428,7 @@ def test_an_order_effect_has_a_row_below_the_results(tmp_path: Path) -> None:
         f"{MINUS}9.8 % ({MINUS}12.1 to {MINUS}7.2)."
     )
     assert row in text_of(run)
-    assert row in tables.as_markdown(gather(run)).replace("\\", "")
+    assert row in as_markdown(gather(run)).replace("\\", "")
 
 
 def test_the_plan_says_blocks_order_and_unit() -> None:
@@ -515,7 +516,7 @@ def test_second_lines_have_a_table_and_the_sentence_about_closed_loops_stands_on
     page = text_of(run)
     assert "Latency, errors and stability: b against a" in page
     assert "16 connections p99 latency 4.00 ms 5.52 ms +38.0 % [+30.1, +46.2] worse" in page
-    markdown = tables.as_markdown(gather(run)).replace("\\", "")
+    markdown = as_markdown(gather(run)).replace("\\", "")
     assert (
         "| 16 connections | p99 latency | 4.00 ms | 5.52 ms | +38.0 % | [+30.1, +46.2] | worse |" in markdown
     )

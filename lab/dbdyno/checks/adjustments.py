@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from dbdyno.experiment.quantities import number
+from dbdyno.text import compose
 
 # Sizes that the server rounds down to a multiple of this number of bytes.
 _STEP_BYTES = {
@@ -45,29 +46,32 @@ _MIB = 1024 * 1024
 
 # Variable -> the values that the server allows, or why it changes the declared value.
 _RULES = {
-    "back_log": "0, or no value, lets the server derive it from max_connections",
-    "innodb_buffer_pool_instances": "MariaDB accepts it and ignores it since 10.5; "
-    "MySQL uses 1 if the pool is smaller than 1G",
-    "innodb_buffer_pool_size": "a multiple of innodb_buffer_pool_chunk_size, or of 1M if that is 0",
-    "innodb_flush_log_at_trx_commit": "0 to 3",
-    "innodb_io_capacity": "at most innodb_io_capacity_max, and at least 100",
-    "innodb_log_buffer_size": "at least 2M",
-    "innodb_lru_scan_depth": "at least 100",
-    "innodb_open_files": "at most table_open_cache and open_files_limit",
-    "innodb_read_io_threads": "1 to 64",
-    "innodb_write_io_threads": "2 to 64",
-    "interactive_timeout": "1 to 31536000 s",
-    "max_connections": "10 to 100000, and lower if open_files_limit is too small",
-    "open_files_limit": "at most the limit of the process (ulimit -n), at least what connections need",
-    "read_buffer_size": "8192 to 2147479552, a multiple of 4096",
-    "sort_buffer_size": "at least 1024",
-    "table_definition_cache": "400 to 2097152",
-    "table_open_cache": "10 to 1048576, and at most half of the files that open_files_limit leaves",
-    "thread_cache_size": "at most 16384, and lowered to fit max_connections",
-    "thread_pool_size": "1 to 100000",
-    "thread_stack": "131072 to 67108864, a multiple of 1024",
-    "tmp_table_size": "a multiple of 16384, rounded down; less than 16384 becomes 0",
-    "wait_timeout": "1 to 31536000 s",
+    "back_log": compose("0, or no value, lets the server derive it from max_connections"),
+    "innodb_buffer_pool_instances": compose(
+        "MariaDB accepts it and ignores it since 10.5; MySQL uses 1 if the pool is smaller than 1G"
+    ),
+    "innodb_buffer_pool_size": compose("a multiple of innodb_buffer_pool_chunk_size, or of 1M if that is 0"),
+    "innodb_flush_log_at_trx_commit": compose("0 to 3"),
+    "innodb_io_capacity": compose("at most innodb_io_capacity_max, and at least 100"),
+    "innodb_log_buffer_size": compose("at least 2M"),
+    "innodb_lru_scan_depth": compose("at least 100"),
+    "innodb_open_files": compose("at most table_open_cache and open_files_limit"),
+    "innodb_read_io_threads": compose("1 to 64"),
+    "innodb_write_io_threads": compose("2 to 64"),
+    "interactive_timeout": compose("1 to 31536000 s"),
+    "max_connections": compose("10 to 100000, and lower if open_files_limit is too small"),
+    "open_files_limit": compose(
+        "at most the limit of the process (ulimit -n), at least what connections need"
+    ),
+    "read_buffer_size": compose("8192 to 2147479552, a multiple of 4096"),
+    "sort_buffer_size": compose("at least 1024"),
+    "table_definition_cache": compose("400 to 2097152"),
+    "table_open_cache": compose("10 to 1048576, and at most half of the files that open_files_limit leaves"),
+    "thread_cache_size": compose("at most 16384, and lowered to fit max_connections"),
+    "thread_pool_size": compose("1 to 100000"),
+    "thread_stack": compose("131072 to 67108864, a multiple of 1024"),
+    "tmp_table_size": compose("a multiple of 16384, rounded down; less than 16384 becomes 0"),
+    "wait_timeout": compose("1 to 31536000 s"),
 }
 
 
@@ -84,7 +88,7 @@ def rounding(name: str, declared: str, variables: Mapping[str, str]) -> str | No
     change = abs(effective - requested)
     if change >= step or change >= ROUNDING_SHARE * requested or effective % step:
         return None
-    return f"rounded to a multiple of {step}"
+    return compose("rounded to a multiple of {step}", step=step)
 
 
 def rule(name: str) -> str | None:

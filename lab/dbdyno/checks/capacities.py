@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dbdyno.experiment.quantities import number
+from dbdyno.text import Text, compose, mark
 
+# A fix where dbdyno starts the server.
+IN_EXPERIMENT = mark("Set {name} = {value} in [variant.server.variables]")
 # Share of a limit that the load may use; the rest is for the server itself and for other clients.
 USABLE = Fraction(9, 10)
 
@@ -23,12 +26,12 @@ class Capacity:
     # The variable, or the limit of the operating system.
     limit_name: str
     limit: int
-    # What the limit counts, in the plural, such as "open files".
+    # What the limit counts, in the plural, such as compose("open files").
     unit: str
     per_connection: int
     # Need that does not depend on the number of connections, including what other clients use.
     fixed: int
-    # How to raise the limit; {value} stands for the new limit.
+    # A pattern that says how to raise the limit: {name} stands for the variable, {value} for the new limit.
     fix: str
 
     def required(self, connections: int) -> int:
@@ -42,6 +45,10 @@ class Capacity:
     def max_connections(self) -> int:
         """The maximum number of connections that fit; 0 if none fits."""
         return max(0, math.floor((USABLE * self.limit - self.fixed) / self.per_connection))
+
+    def fix_text(self, value: int) -> Text:
+        """How to raise the limit to this value."""
+        return compose(self.fix, name=self.limit_name.partition(" ")[0], value=value)
 
     def sufficient_limit(self, connections: int) -> int:
         """The smallest limit under which the connections fit."""
@@ -65,29 +72,25 @@ def server_capacities(
     `in_use` counts what other clients hold, under the names of SHOW GLOBAL STATUS. If dbdyno starts
     the server (`started`), the fix is a key of the experiment, otherwise a SET GLOBAL statement.
     """
-
-    def fix(name: str, dynamic: bool = True) -> str:
-        statement = (
-            f"SET GLOBAL {name} = {{value}}" if dynamic else f"start the server with {name} = {{value}}"
-        )
-        return f"set {name} = {{value}} in [variant.server.variables]" if started else statement
+    set_global = IN_EXPERIMENT if started else mark("SET GLOBAL {name} = {value}")
+    at_start = IN_EXPERIMENT if started else mark("Start the server with {name} = {value}")
 
     rows = (
         (
             "max_prepared_stmt_count",
-            "prepared statements",
+            compose("prepared statements"),
             demand.statements_per_connection,
             in_use.get("Prepared_stmt_count", 0),
-            fix("max_prepared_stmt_count"),
+            set_global,
         ),
-        ("max_connections", "connections", 1, in_use.get("Threads_connected", 0), fix("max_connections")),
-        ("max_user_connections", "connections of one account", 1, 0, fix("max_user_connections")),
+        ("max_connections", compose("connections"), 1, in_use.get("Threads_connected", 0), set_global),
+        ("max_user_connections", compose("connections of one account"), 1, 0, set_global),
         # A connection has one table open at a time, and each table is open once. With fewer entries the
         # server closes and opens tables all the time.
-        ("table_open_cache", "open tables", 1, demand.tables, fix("table_open_cache")),
+        ("table_open_cache", compose("open tables"), 1, demand.tables, set_global),
         # A socket per connection, a file per table, and 50 files that every server has open (logs, system
         # tablespaces).
-        ("open_files_limit", "open files", 1, demand.tables + 50, fix("open_files_limit", False)),
+        ("open_files_limit", compose("open files"), 1, demand.tables + 50, at_start),
     )
     # For each of these variables 0 means "no limit" or "automatic".
     return [
@@ -105,10 +108,7 @@ def postgresql_capacities(
     A transaction of the OLTP workloads locks at most each of its tables and their two indexes. The lock table
     has room for max_locks_per_transaction x max_connections.
     """
-
-    def fix(name: str) -> str:
-        statement = f"ALTER SYSTEM SET {name} = {{value}}, and a restart"
-        return f"set {name} = {{value}} in [variant.server.variables]" if started else statement
+    fix = IN_EXPERIMENT if started else mark("ALTER SYSTEM SET {name} = {value}, and a restart")
 
     allowed = number(limits.get("max_connections", ""))
     if not allowed:
@@ -117,9 +117,7 @@ def postgresql_capacities(
     reserved += number(limits.get("reserved_connections", "0")) or 0
     held = in_use.get("pg_stat_activity.client_backends", 0)
     capacities = [
-        Capacity(
-            "max_connections", int(allowed), "connections", 1, int(reserved) + held, fix("max_connections")
-        )
+        Capacity("max_connections", int(allowed), compose("connections"), 1, int(reserved) + held, fix)
     ]
     locks = number(limits.get("max_locks_per_transaction", ""))
     if locks:
@@ -127,10 +125,10 @@ def postgresql_capacities(
             Capacity(
                 "max_locks_per_transaction x max_connections",
                 int(locks * allowed),
-                "locks",
+                compose("locks"),
                 3 * demand.tables,
                 0,
-                fix("max_locks_per_transaction"),
+                fix,
             )
         )
     return capacities
@@ -138,10 +136,14 @@ def postgresql_capacities(
 
 def client_capacities(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
     """The client's limits: `ports` is the range of ephemeral ports, None if the load does not use TCP."""
-    capacities = [Capacity("open files of the client", files, "sockets", 1, 50, "ulimit -n {value}")]
+    capacities = [
+        Capacity(
+            compose("open files of the client"), files, compose("sockets"), 1, 50, mark("ulimit -n {value}")
+        )
+    ]
     if ports is not None:
         first, last = ports
-        fix = 'widen it to at least {value} ports, or use transport = "unix"'
+        fix = mark('Widen it to at least {value} ports, or use transport = "unix"')
         name = "net.ipv4.ip_local_port_range"
-        capacities.append(Capacity(name, last - first + 1, "local ports", 1, 0, fix))
+        capacities.append(Capacity(name, last - first + 1, compose("local ports"), 1, 0, fix))
     return capacities

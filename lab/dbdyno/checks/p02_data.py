@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dbdyno.checks import tables_postgresql
@@ -20,6 +20,7 @@ from dbdyno.experiment.model import OltpWorkload, SqlWorkload
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
 from dbdyno.servers.server import Address, Server
+from dbdyno.text import compose, join
 
 # Maximum share of rows and ids that the trials of a group may change; otherwise late trials use other data
 # than early ones.
@@ -103,10 +104,16 @@ def find_differences(
     if missing:
         yield _finding(
             "stop",
-            f"{len(missing)} of {len(tables.names)} tables are missing in {database}: {_shorten(missing)}.",
+            compose(
+                "{number} of {number_2} tables are missing in {database}: {shorten}",
+                number=len(missing),
+                number_2=len(tables.names),
+                database=database,
+                shorten=_shorten(missing),
+            ),
             {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
             subject,
-            "Load them with the same options as the run.",
+            compose("Load them with the same options as the run"),
         )
     differences = {
         name: differences
@@ -114,12 +121,20 @@ def find_differences(
         if (differences := list(shape_differences(shape, tables)))
     }
     if differences and changed_by_variant:
-        details = "; ".join(f"{name}: {', '.join(differences[name])}" for name in differences)
-        text = f"data.after of {subject} changed the tables in {database}: {details}."
+        details = join("; ", (join(": ", (name, join(", ", differences[name]))) for name in differences))
+        text = compose(
+            "data.after of {subject} changed the tables in {database}: {details}",
+            subject=subject,
+            database=database,
+            details=details,
+        )
         yield _finding("note", text, {"tables": differences}, subject, "")
     elif differences:
         yield _differences_finding(
-            "do not have the specified columns, indexes or storage engine", differences, database, subject
+            compose("do not have the specified columns, indexes or storage engine"),
+            differences,
+            database,
+            subject,
         )
         # The row count of a wrong table means nothing, and counting may take an hour.
         return
@@ -139,21 +154,27 @@ def find_sql_differences(server: Server, workload: SqlWorkload, subject: str = "
     if missing:
         yield _finding(
             "stop",
-            f"{len(missing)} of {len(names)} tables of {workload.title} are missing in {address.database}: "
-            f"{_shorten(missing)}.",
+            compose(
+                "{number} of {number_2} tables of {title} are missing in {database}: {shorten}",
+                number=len(missing),
+                number_2=len(names),
+                title=workload.title,
+                database=address.database,
+                shorten=_shorten(missing),
+            ),
             {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
             subject,
-            "Load them with the same setup as the run.",
+            compose("Load them with the same setup as the run"),
         )
     differences = {}
     for name, rows in workload.row_counts.items():
         if name in existing:
             ((count,),) = server.query(f"SELECT COUNT(*) FROM {_qualified_name(address, names[name])}")
             if count != rows:
-                differences[name] = [f"{count:,} rows, not {rows:,}"]
+                differences[name] = [compose("{count:,} rows, not {rows:,}", count=count, rows=rows)]
     if differences:
         yield _differences_finding(
-            "do not have the specified number of rows", differences, address.database, subject
+            compose("do not have the specified number of rows"), differences, address.database, subject
         )
 
 
@@ -173,7 +194,9 @@ def _check_rows(
         if (differences := list(extent_differences(extent, tables.rows, tolerance)))
     }
     if differences:
-        yield _differences_finding("do not have the specified rows and ids", differences, database, subject)
+        yield _differences_finding(
+            compose("do not have the specified rows and ids"), differences, database, subject
+        )
     if not tolerance and not differences and tables.columns[0].auto_increment:
         moved = [
             name for name, extent in extents.items() if extent.auto_increment not in (None, tables.rows + 1)
@@ -182,27 +205,45 @@ def _check_rows(
             first = extents[moved[0]].auto_increment
             yield _finding(
                 "warn",
-                f"AUTO_INCREMENT of {_shorten(moved)} in {database} is not {tables.rows + 1:,} "
-                f"({moved[0]}: {first}): rows were inserted and deleted after loading, so pages "
-                "may be fuller or emptier than after loading.",
+                compose(
+                    "AUTO_INCREMENT of {shorten} in {database} is not {rows:,} ({moved}: {first}): rows were "
+                    "inserted and deleted after loading, so pages may be fuller or emptier than after "
+                    "loading",
+                    shorten=_shorten(moved),
+                    database=database,
+                    rows=tables.rows + 1,
+                    moved=moved[0],
+                    first=first,
+                ),
                 {"tables": moved[:_NAMED_MAX], "auto_increment": first, "expected": tables.rows + 1},
                 subject,
-                "Load the tables again.",
+                compose("Load the tables again"),
             )
 
 
 def _differences_finding(
-    what: str, differences: dict[str, list[str]], database: str, subject: str
+    what: str, differences: Mapping[str, Sequence[str]], database: str, subject: str
 ) -> Finding:
     named = list(differences)[:_NAMED_MAX]
-    details = "; ".join(f"{name}: {', '.join(differences[name])}" for name in named)
-    more = f"; and {len(differences) - len(named)} more" if len(differences) > len(named) else ""
+    details = join("; ", (join(": ", (name, join(", ", differences[name]))) for name in named))
+    more = (
+        compose("; and {number} more", number=len(differences) - len(named))
+        if len(differences) > len(named)
+        else ""
+    )
     return _finding(
         "stop",
-        f"{len(differences)} of the tables in {database} {what}: {details}{more}.",
+        compose(
+            "{number} of the tables in {database} {what}: {details}{more}",
+            number=len(differences),
+            database=database,
+            what=what,
+            details=details,
+            more=more,
+        ),
         {"tables": {name: differences[name] for name in named}, "count": len(differences)},
         subject,
-        "Load and run with the same options, or use another database.",
+        compose("Load and run with the same options, or use another database"),
     )
 
 
@@ -211,8 +252,12 @@ def _finding(level: Level, text: str, evidence: dict[str, object], subject: str,
 
 
 def _shorten(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMED_MAX])
-    return f"{shown} and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else shown
+    shown = join(", ", names[:_NAMED_MAX])
+    return (
+        compose("{shown} and {number} more", shown=shown, number=len(names) - _NAMED_MAX)
+        if len(names) > _NAMED_MAX
+        else shown
+    )
 
 
 CHECK = Check("P02", "Data match their specification", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)

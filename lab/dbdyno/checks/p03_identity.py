@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.finding import Finding, FreeForm
 from dbdyno.servers.server import Description
+from dbdyno.text import compose, join
 
 # Facts that identify a server. Data directory, socket and port identify a server that dbdyno starts, since
 # MariaDB has no server_uuid and a restored copy has the uuid of its snapshot.
@@ -86,7 +87,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         if context.server is not None:
             now = context.server.describe()
             keys = (*PERMANENT_FACTS, *START_FACTS, STARTED)
-            yield from _change_findings(description, now, keys, "since the group began", context.subject)
+            yield from _change_findings(
+                description, now, keys, compose("since the group began"), context.subject
+            )
         return
     yield from _version_findings(context, description)
     yield from _slot_findings(context, description)
@@ -94,7 +97,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         keys = PERMANENT_FACTS if _may_restart(context) else (*PERMANENT_FACTS, STARTED)
         keys = tuple(key for key in keys if key not in context.slot)
         yield from _change_findings(
-            context.first_description, description, keys, "since it was first seen", context.subject
+            context.first_description, description, keys, compose("since it was first seen"), context.subject
         )
     for name, peer in context.peers.items():
         if name != context.subject:
@@ -111,12 +114,21 @@ def _slot_findings(context: Context, description: Description) -> Iterator[Findi
         if other:
             wrong[key] = {"expected": expected, "now": other[0]}
     if wrong:
-        details = ", ".join(
-            f"{key} is {values['now']} instead of {values['expected']}" for key, values in wrong.items()
+        details = join(
+            ", ",
+            (
+                compose(
+                    "{key} is {now} instead of {expected}",
+                    key=key,
+                    now=values["now"],
+                    expected=values["expected"],
+                )
+                for key, values in wrong.items()
+            ),
         )
         yield _stop(
-            f"another server answers than the one dbdyno started: {details}.",
-            "Find the process that listens on that port or socket, stop it, and run again.",
+            compose("another server answers than the one dbdyno started: {details}", details=details),
+            compose("Find the process that listens on that port or socket, stop it, and run again"),
             wrong,
             context.subject,
         )
@@ -137,10 +149,17 @@ def _change_findings(
     ]
     changed = [key for key in known if _differs(key, old[key], new[key])]
     if changed:
-        details = ", ".join(f"{key} was {old[key]} and is {new[key]}" for key in changed)
+        details = join(
+            ", ",
+            (compose("{key} was {old} and is {new}", key=key, old=old[key], new=new[key]) for key in changed),
+        )
         yield _stop(
-            f"the server changed {since}: {details}. The results of two servers were mixed.",
-            "Find out why it restarted or was replaced, and run again.",
+            compose(
+                "the server changed {since}: {details}. The results of two servers were mixed",
+                since=since,
+                details=details,
+            ),
+            compose("Find out why it restarted or was replaced, and run again"),
             {key: {"before": old[key], "now": new[key]} for key in changed},
             subject,
         )
@@ -163,25 +182,43 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
     facts, other = _facts(mine), _facts(peer)
     if all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in START_FACTS):
         yield _stop(
-            f"the same server process answers for {context.subject} and {name} (pid {facts['pid']}): "
-            "one server was measured twice.",
-            "Give each variant its own server.",
+            compose(
+                "the same server process answers for {subject} and {name} (pid {pid}): one server was "
+                "measured twice",
+                subject=context.subject,
+                name=name,
+                pid=facts["pid"],
+            ),
+            compose("Give each variant its own server"),
             {key: facts[key] for key in START_FACTS},
             context.subject,
         )
     if _is_same_server(facts, other):
         yield _stop(
-            f"{context.subject} ({facts['url']}) and {name} ({other['url']}) lead to the same server "
-            f"({_identity_text(facts)}): one server was measured twice.",
-            "Correct one of the URLs.",
+            compose(
+                "{subject} ({url}) and {name} ({url_2}) lead to the same server ({identity_text}): one "
+                "server was measured twice",
+                subject=context.subject,
+                url=facts["url"],
+                name=name,
+                url_2=other["url"],
+                identity_text=_identity_text(facts),
+            ),
+            compose("Correct one of the URLs"),
             {"urls": [facts["url"], other["url"]]},
             context.subject,
         )
     if facts["version"] != other["version"] and _is_same_software(context, name):
         yield _stop(
-            f"{context.subject} runs version {facts['version']} and {name} runs {other['version']}, "
-            "but the experiment declares the same software for both.",
-            "Set basedir if the versions should differ, or install one version.",
+            compose(
+                "{subject} runs version {version} and {name} runs {version_2}, but the experiment "
+                "declares the same software for both",
+                subject=context.subject,
+                version=facts["version"],
+                name=name,
+                version_2=other["version"],
+            ),
+            compose("Set basedir if the versions should differ, or install one version"),
             {"version": {context.subject: facts["version"], name: other["version"]}},
             context.subject,
         )
@@ -193,9 +230,13 @@ def _version_findings(context: Context, description: Description) -> Iterator[Fi
     if declared is None or re.match(rf"{re.escape(declared.rstrip('.'))}(?![0-9])", description.version):
         return
     yield _stop(
-        f"the server is {description.product} {description.version}, and the experiment declares "
-        f"version {declared}.",
-        "Fix basedir, image or url, or change `version` in the experiment.",
+        compose(
+            "the server is {product} {version}, and the experiment declares version {declared}",
+            product=description.product,
+            version=description.version,
+            declared=declared,
+        ),
+        compose("Fix basedir, image or url, or change `version` in the experiment"),
         {"version": description.version, "wanted": declared},
         context.subject,
     )
@@ -228,7 +269,7 @@ def _endpoint(url: str) -> tuple[object, ...]:
 
 
 def _identity_text(facts: FreeForm) -> str:
-    return ", ".join(f"{key} {facts[key]}" for key in PERMANENT_FACTS if key in facts)
+    return join(", ", (f"{key} {facts[key]}" for key in PERMANENT_FACTS if key in facts))
 
 
 def _facts(description: Description) -> FreeForm:

@@ -9,6 +9,7 @@ from dbdyno.checks.adjustments import rounding, rule
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name, with_unit
 from dbdyno.finding import Finding
+from dbdyno.text import compose
 
 
 def find(_moment: Moment, context: Context) -> Iterator[Finding]:
@@ -56,7 +57,13 @@ def _difference_finding(name: str, declared: str, variables: Mapping[str, str], 
     evidence = {"variable": name, "declared": declared, "effective": effective}
     rounded = rounding(name, declared, variables)
     if rounded is not None:
-        text = f"{name} is {effective}; the experiment declares {declared}, which the server {rounded}."
+        text = compose(
+            "{name} is {effective}; the experiment declares {declared}, which the server {rounded}",
+            name=name,
+            effective=effective,
+            declared=declared,
+            rounded=rounded,
+        )
         return Finding(
             code="P04", level="note", text=text, evidence={**evidence, "rule": rounded}, subject=subject
         )
@@ -65,18 +72,41 @@ def _difference_finding(name: str, declared: str, variables: Mapping[str, str], 
         return Finding(
             code="P04",
             level="stop",
-            text=f"{name} is {effective} on the remote server; the experiment declares {declared}.",
-            fix=f"Set it on the server, declare {effective}, or let dbdyno set it (set_global = true).",
+            text=compose(
+                "{name} is {effective} on the remote server; the experiment declares {declared}",
+                name=name,
+                effective=effective,
+                declared=declared,
+            ),
+            fix=compose(
+                "Set it on the server, declare {effective}, or let dbdyno set it (set_global = true)",
+                effective=effective,
+            ),
             evidence=evidence,
             subject=subject,
         )
     allowed = rule(name)
-    because = f" The server's rule: {allowed}." if allowed else " See the warnings in the server's error log."
+    because = (
+        compose(" The server's rule: {allowed}", allowed=allowed)
+        if allowed
+        else compose(" See the warnings in the server's error log")
+    )
     return Finding(
         code="P04",
         level="stop",
-        text=f"{name} is {effective}, adjusted by the server from the declared {declared}.{because}",
-        fix=f"Declare {name} = {effective}, or the settings that allow {declared}.",
+        text=compose(
+            "{name} is {effective}, adjusted by the server from the declared {declared}.{because}",
+            name=name,
+            effective=effective,
+            declared=declared,
+            because=because,
+        ),
+        fix=compose(
+            "Declare {name} = {effective}, or the settings that allow {declared}",
+            name=name,
+            effective=effective,
+            declared=declared,
+        ),
         evidence={**evidence, "rule": allowed},
         subject=subject,
     )
@@ -97,9 +127,14 @@ def _missing_findings(
     yield Finding(
         code="P04",
         level="stop",
-        text=f"the running server has no variable {option} (declared as {as_text(declared)}), so its effect "
-        f"cannot be verified.{f' {known[0].upper()}{known[1:]}.' if known else ''}",
-        fix="Remove it; put an option without a variable into `arguments`.",
+        text=compose(
+            "the running server has no variable {option} (declared as {as_text}), so its effect "
+            "cannot be verified{rule}",
+            option=option,
+            as_text=as_text(declared),
+            rule=compose(": {rule}", rule=known) if known else "",
+        ),
+        fix=compose("Remove it; put an option without a variable into `arguments`"),
         evidence={"variable": name, "declared": as_text(declared), "effective": None, "rule": known},
         subject=subject,
     )

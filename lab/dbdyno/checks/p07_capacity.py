@@ -19,6 +19,7 @@ from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.experiment.sql_reading import protocol_of
 from dbdyno.finding import Finding
 from dbdyno.run.description import describe
+from dbdyno.text import compose, compose_count, join
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -101,18 +102,35 @@ def _findings(
         if capacity.fits(demand.connections):
             continue
         need, largest = capacity.required(demand.connections), capacity.max_connections()
-        of_workload = f" of {workload.title}" if workload is not None else ""
-        parts = [f"{capacity.per_connection} each"] if capacity.per_connection > 1 else []
-        parts += [f"{capacity.fixed:,} in addition"] if capacity.fixed else []
-        sum_of = f" ({', '.join(parts)})" if parts else ""
-        room = capacity.fix.format(value=capacity.sufficient_limit(demand.connections))
+        of_workload = compose(" of {title}", title=workload.title) if workload is not None else ""
+        parts = (
+            [compose("{per_connection} each", per_connection=capacity.per_connection)]
+            if capacity.per_connection > 1
+            else []
+        )
+        parts += [compose("{fixed:,} in addition", fixed=capacity.fixed)] if capacity.fixed else []
+        sum_of = compose(" ({parts})", parts=join(", ", parts)) if parts else ""
+        fix = capacity.fix_text(capacity.sufficient_limit(demand.connections))
         yield Finding(
             code="P07",
             level="stop",
-            text=f"{capacity.limit_name} is {capacity.limit:,}, of which 90 % may be used; "
-            f"{_connections(demand.connections)}{of_workload} need {need:,} {capacity.unit}{sum_of}. "
-            + (f"The largest point that fits is {_connections(largest)}." if largest else "No point fits."),
-            fix=f"{room[:1].upper()}{room[1:]}, or lower [load] connections.",
+            text=compose(
+                "{limit_name} is {limit:,}, of which 90 % may be used; {connections}{of_workload} need "
+                "{need:,} {unit}{sum_of}. ",
+                limit_name=capacity.limit_name,
+                limit=capacity.limit,
+                connections=_connections(demand.connections),
+                of_workload=of_workload,
+                need=need,
+                unit=capacity.unit,
+                sum_of=sum_of,
+            )
+            + (
+                compose("The largest point that fits is {connections}", connections=_connections(largest))
+                if largest
+                else compose("No point fits")
+            ),
+            fix=compose("{fix}, or lower [load] connections", fix=fix),
             evidence={
                 "limit": capacity.limit_name,
                 "value": capacity.limit,
@@ -128,7 +146,7 @@ def _findings(
 
 
 def _connections(number: int) -> str:
-    return f"{number:,} connection{'' if number == 1 else 's'}"
+    return compose_count(number, "{number:,} connection", "{number:,} connections")
 
 
 CHECK = Check("P07", "Limits suffice for the highest load", frozenset({Moment.DESIGN, Moment.READY}), find)

@@ -15,6 +15,7 @@ from dbdyno.experiment.sql_text import Dialect, first_word, parse_statement, sql
 from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.finding import Finding, Level
 from dbdyno.servers.server import ServerProblem
+from dbdyno.text import compose, join
 
 # Tables with fewer rows are not checked, because servers prefer a full scan of a small table to an index.
 SMALL_ROWS = 1_000
@@ -47,9 +48,12 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
                 yield Finding(
                     "P08",
                     "note",
-                    f"{script.title} is a script: its tables and statements are unknown before the run, so "
-                    "P02, P08 and P09 cannot check them, and P07 counts one connection per user and no "
-                    "prepared statement.",
+                    compose(
+                        "{title} is a script: its tables and statements are unknown before the run, so P02, "
+                        "P08 and P09 cannot check them, and P07 counts one connection per user and no "
+                        "prepared statement",
+                        title=script.title,
+                    ),
                     {"workload": script.title},
                 )
         return
@@ -74,22 +78,32 @@ def _check_texts(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
 def _condition_finding(
     workload: SqlWorkload, name: str, statement: SqlStatement, condition: Condition
 ) -> Finding:
-    what = f"statement {name} of {workload.title}"
+    what = compose("statement {name} of {title}", name=name, title=workload.title)
     fix = ""
     if condition.parameterized:
-        generator = f'"{condition.generator}"' if condition.generator else "a generator of its own"
-        fix = f"Use WHERE {condition.parameterized}, with the parameter {condition.parameter} = {generator}."
+        generator = f'"{condition.generator}"' if condition.generator else compose("a generator of its own")
+        fix = compose(
+            "Use WHERE {condition}, with the parameter {parameter} = {generator}",
+            condition=condition.parameterized,
+            parameter=condition.parameter,
+            generator=generator,
+        )
     if condition.evaluated_per == "row":
         level: Level = "stop"
-        text = (
-            f"full table scan by {what}, which returns a random number of rows: {condition.function}() in "
-            f"{condition.text} is evaluated per row, so no index applies."
+        text = compose(
+            "full table scan by {what}, which returns a random number of rows: {function}() in "
+            "{text} is evaluated per row, so no index applies",
+            what=what,
+            function=condition.function,
+            text=condition.text,
         )
     else:
         level = "warn"
-        text = (
-            f"{what} selects different rows over time ({condition.text}): late transactions of a run read "
-            "other data than early ones."
+        text = compose(
+            "{what} selects different rows over time ({text}): late transactions of a run read other "
+            "data than early ones",
+            what=what,
+            text=condition.text,
         )
     evidence = {
         "workload": workload.title,
@@ -124,14 +138,24 @@ def _check_plans(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
                 context,
                 workload,
                 "warn",
-                f"statement {planned.name} of {workload.title} could not be explained: {planned.reason}",
+                compose(
+                    "statement {name} of {title} could not be explained: {reason}",
+                    name=planned.name,
+                    title=workload.title,
+                    reason=planned.reason,
+                ),
                 statement=planned.name,
             )
-    known = {planned.name: str(planned.plan) for planned in plans if planned.plan is not None}
+    known = {planned.name: planned.plan.text() for planned in plans if planned.plan is not None}
     if known:
-        plans_text = "; ".join(f"{name}: {plan}" for name, plan in known.items())
+        plans_text = join("; ", (join(": ", (name, plan)) for name, plan in known.items()))
         yield samples.make_finding(
-            "P08", context, workload, "note", f"plans of {workload.title}: {plans_text}.", plans=known
+            "P08",
+            context,
+            workload,
+            "note",
+            compose("plans of {title}: {plans_text}", title=workload.title, plans_text=plans_text),
+            plans=known,
         )
 
 
@@ -162,35 +186,45 @@ def _plan_findings(
     context: Context, workload: SqlWorkload, planned: _StatementPlan, dialect: Dialect
 ) -> Iterator[Finding]:
     assert planned.plan is not None, "the caller passes only statements with a plan"
-    what = f"statement {planned.name} of {workload.title}"
+    what = compose("statement {name} of {title}", name=planned.name, title=workload.title)
     for access in planned.plan.accesses:
         if not access.is_full_scan or access.rows < SMALL_ROWS:
             continue
         expected = planned.statement.rows
         few = expected is not None and access.rows > samples.SCAN_RATIO * max(expected, 1)
         stops = few and not _aggregates(planned.statement.sql, dialect)
-        to_return = f" to return {expected:,}" if expected is not None else ""
+        to_return = compose(" to return {expected:,}", expected=expected) if expected is not None else ""
         yield samples.make_finding(
             "P08",
             context,
             workload,
             "stop" if stops else "warn",
-            f"full table scan on {access.table} by {what}: about {access.rows:,} rows{to_return} (EXPLAIN: "
-            f"{access}).",
-            fix="Add a condition that an index supports, or override P08.",
+            compose(
+                "full table scan on {table} by {what}: about {rows:,} rows{to_return} (EXPLAIN: {access})",
+                table=access.table,
+                what=what,
+                rows=access.rows,
+                to_return=to_return,
+                access=access.text(),
+            ),
+            fix=compose("Add a condition that an index supports, or override P08"),
             statement=planned.name,
             table=access.table,
             rows=access.rows,
         )
     if planned.plan.conversions:
-        conversion = "; ".join(planned.plan.conversions)
+        conversion = join("; ", planned.plan.conversions)
         yield samples.make_finding(
             "P08",
             context,
             workload,
             "warn",
-            f"{what} compares values of different types, so that an index is not used: {conversion}.",
-            fix="Give the parameter the column's type.",
+            compose(
+                "{what} compares values of different types, so that an index is not used: {conversion}",
+                what=what,
+                conversion=conversion,
+            ),
+            fix=compose("Give the parameter the column's type"),
             statement=planned.name,
         )
 

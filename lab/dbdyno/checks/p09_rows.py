@@ -20,6 +20,7 @@ from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Statement
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
+from dbdyno.text import compose, join
 
 # Only statements that read are executed, so that the data do not change.
 READ_STATEMENTS = ("SELECT", "WITH", "TABLE", "VALUES")
@@ -103,15 +104,17 @@ def _check_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding
         yield from _findings(context, workload, name, of_statement)
     examined = {name: max(done.examined) for name, done in executions.items() if done.examined}
     if examined:
-        listed = ", ".join(f"{name} {count:,}" for name, count in examined.items())
-        text = f"maximum rows examined per execution, by the server's counters: {listed}."
+        listed = join(", ", (f"{name} {count:,}" for name, count in examined.items()))
+        text = compose(
+            "maximum rows examined per execution, by the server's counters: {listed}", listed=listed
+        )
         yield samples.make_finding("P09", context, workload, "note", text, examined=examined)
 
 
 def _findings(
     context: Context, workload: SqlWorkload, name: str, executions: _Executions
 ) -> Iterator[Finding]:
-    what = f"statement {name} of {workload.title}"
+    what = compose("statement {name} of {title}", name=name, title=workload.title)
     if executions.refusal:
         is_slow = any(f"(error {code})" in executions.refusal for code in _TIMEOUT_ERRORS)
         yield samples.make_finding(
@@ -119,7 +122,7 @@ def _findings(
             context,
             workload,
             "warn" if is_slow else "stop",
-            f"the server refused {what}: {executions.refusal}",
+            compose("the server refused {what}: {refusal}", what=what, refusal=executions.refusal),
             statement=name,
         )
     if executions.unexpected:
@@ -130,10 +133,17 @@ def _findings(
             context,
             workload,
             level,
-            f"{what} returned an unexpected row count in {len(executions.unexpected)} of "
-            f"{len(executions.rows)} executions: {rows:,} rows{with_values}; expected "
-            f"{executions.statement.rows:,}.",
-            fix="Fix the data, the range of the parameter, or `rows` of the statement.",
+            compose(
+                "{what} returned an unexpected row count in {number} of {number_2} executions: {rows:,} "
+                "rows{with_values}; expected {rows_2:,}",
+                what=what,
+                number=len(executions.unexpected),
+                number_2=len(executions.rows),
+                rows=rows,
+                with_values=with_values,
+                rows_2=executions.statement.rows,
+            ),
+            fix=compose("Fix the data, the range of the parameter, or `rows` of the statement"),
             statement=name,
             rows=executions.rows,
             expected=executions.statement.rows,
@@ -152,8 +162,13 @@ def _findings(
             context,
             workload,
             "warn",
-            f"{what} made the server examine {worst[0]:,} rows to return {worst[1]:,}: the load would mostly "
-            "measure a scan.",
+            compose(
+                "{what} made the server examine {worst:,} rows to return {worst_2:,}: the load would "
+                "mostly measure a scan",
+                what=what,
+                worst=worst[0],
+                worst_2=worst[1],
+            ),
             statement=name,
             examined=worst[0],
             rows=worst[1],
@@ -216,8 +231,10 @@ class _StatementRunner:
         executions.examined.append(max(examined, 0))
         if statement.rows is not None and rows != statement.rows:
             used = {key: value for key, value in sample.items() if f":{key}" in statement.sql}
-            with_values = ", ".join(f"{key} = {value!r}" for key, value in used.items())
-            executions.unexpected.append((rows, f" with {with_values}" if with_values else ""))
+            with_values = join(", ", (f"{key} = {value!r}" for key, value in used.items()))
+            executions.unexpected.append(
+                (rows, compose(" with {with_values}", with_values=with_values) if with_values else "")
+            )
 
     def _store_results(
         self, rows: list[tuple[Value, ...]], results: dict[str, StatementResult], sample: dict[str, Value]

@@ -13,6 +13,7 @@ from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.topology import is_local
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.finding import Finding
+from dbdyno.text import compose, join
 
 # Process names of database servers.
 DATABASES = frozenset(
@@ -63,8 +64,12 @@ def _overlaps(context: Context) -> Iterator[Finding]:
         yield Finding(
             code="P11",
             level="warn",
-            text=f"client and server share CPU {cpus} ({', '.join(names)}): results do not transfer to a "
-            "server with its own CPUs.",
+            text=compose(
+                "client and server share CPU {cpus} ({listed}): results do not transfer to a server with "
+                "its own CPUs",
+                cpus=cpus,
+                listed=join(", ", names),
+            ),
             fix=_fix(context, available),
             evidence={"cpus": cpus, "variants": names, "client_cpus": format_cpus(client_cpus)},
         )
@@ -73,10 +78,12 @@ def _overlaps(context: Context) -> Iterator[Finding]:
 def _fix(context: Context, available: frozenset[int]) -> str:
     """How to give client and server separate CPUs."""
     if not all(variant.server.is_private for variant in context.experiment.variants):
-        return "Run dbdyno on another machine."
+        return compose("Run dbdyno on another machine")
     if len(available) < 2:
-        return "Run it on a machine with more than one CPU."
-    return "Set different [client] cpus and [variant.server] cpus, or neither: then dbdyno divides the CPUs."
+        return compose("Run it on a machine with more than one CPU")
+    return compose(
+        "Set different [client] cpus and [variant.server] cpus, or neither: then dbdyno divides the CPUs"
+    )
 
 
 @dataclass(frozen=True)
@@ -91,13 +98,18 @@ def _busy_servers(context: Context) -> Iterator[Finding]:
     busy = _busy_databases(_own_pids(context))
     if busy:
         # The text contains no measured values, so that dbdyno reports a process once and not for every group.
-        names = ", ".join(sorted(f"{server.name} (pid {server.pid})" for server in busy))
+        names = join(
+            ", ", sorted(compose("{name} (pid {pid})", name=server.name, pid=server.pid) for server in busy)
+        )
         yield Finding(
             code="P11",
             level="warn",
-            text=f"another database server is busy on this machine: {names}. It takes CPU time from client "
-            "and server, so results do not transfer.",
-            fix="Stop it while measuring, or measure on another machine.",
+            text=compose(
+                "another database server is busy on this machine: {names}. It takes CPU time from client "
+                "and server, so results do not transfer",
+                names=names,
+            ),
+            fix=compose("Stop it while measuring, or measure on another machine"),
             evidence={
                 "busy": [
                     {"name": server.name, "pid": server.pid, "cpu": round(server.cpu_share, 2)}

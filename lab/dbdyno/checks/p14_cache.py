@@ -9,6 +9,7 @@ from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.quantities import number
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
+from dbdyno.text import compose
 
 # Range of the ratio of data to cache in which a small difference in caching causes a large difference in
 # reads.
@@ -37,16 +38,27 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     is_borderline = BORDERLINE[0] <= ratio <= BORDERLINE[1]
     is_postgresql = description.product == "postgresql"
     label = "borderline" if is_borderline else "in memory" if ratio < 1 else "more than the cache holds"
-    relation = "are about as large as" if is_borderline else "fit in" if ratio < 1 else "do not fit in"
-    text = (
-        f"data and indexes of {context.workload.title} ({_size_text(data_bytes)}) {relation} "
-        f"{'shared_buffers' if is_postgresql else 'the buffer pool'} ({_size_text(cache_bytes)})."
-    )
+    values = {
+        "workload": context.workload.title,
+        "size": _size_text(data_bytes),
+        "cache": "shared_buffers" if is_postgresql else compose("the buffer pool"),
+        "cache_size": _size_text(cache_bytes),
+    }
+    if is_borderline:
+        text = compose(
+            "data and indexes of {workload} ({size}) are about as large as {cache} ({cache_size})", **values
+        )
+    elif ratio < 1:
+        text = compose("data and indexes of {workload} ({size}) fit in {cache} ({cache_size})", **values)
+    else:
+        text = compose(
+            "data and indexes of {workload} ({size}) do not fit in {cache} ({cache_size})", **values
+        )
     if is_postgresql:
-        text += " PostgreSQL also uses the OS page cache."
+        text += compose(". PostgreSQL also uses the OS page cache")
     is_warning = is_borderline and not is_postgresql
     if is_warning:
-        text += " A small difference in caching then causes a large difference in reads."
+        text += compose(". A small difference in caching then causes a large difference in reads")
     yield Finding(
         code="P14",
         level="warn" if is_warning else "note",
@@ -58,12 +70,16 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             "label": label,
         },
         subject=context.subject,
-        fix="Choose a buffer pool well above or below the size of the data." if is_warning else "",
+        fix=compose("Choose a buffer pool well above or below the size of the data") if is_warning else "",
     )
 
 
 def _size_text(size_bytes: int) -> str:
-    return f"{size_bytes / GIB:,.2f} GiB" if size_bytes >= GIB else f"{size_bytes / MIB:.1f} MiB"
+    return (
+        compose("{size_bytes:,.2f} GiB", size_bytes=size_bytes / GIB)
+        if size_bytes >= GIB
+        else compose("{size_bytes:.1f} MiB", size_bytes=size_bytes / MIB)
+    )
 
 
 def _cache_bytes(description: Description) -> int:

@@ -17,6 +17,7 @@ from dbdyno.finding import Finding
 from dbdyno.judge.decision import verdict_test
 from dbdyno.judge.second_lines import BEYOND_MIN
 from dbdyno.stats.paired import ALPHA
+from dbdyno.text import compose, compose_count, join
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -43,14 +44,19 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     yield from _block_findings(experiment)
     if experiment.design.order == "given" and len(experiment.load.points()) > 1:
         yield _warn(
-            "the points run in the same order in every block: late points always run after early ones.",
-            'Set order = "random" in [design].',
+            compose(
+                "the points run in the same order in every block: late points always run after early ones"
+            ),
+            compose('Set order = "random" in [design]'),
             order="given",
         )
     if len(experiment.variants) == 1:
         yield _warn(
-            f"there is one variant, {experiment.variants[0].name}: nothing is compared, so no verdict.",
-            "Add a second [[variant]].",
+            compose(
+                "there is one variant, {name}: nothing is compared, so no verdict",
+                name=experiment.variants[0].name,
+            ),
+            compose("Add a second [[variant]]"),
             variants=[experiment.variants[0].name],
         )
     yield from _promise_findings(experiment)
@@ -81,15 +87,29 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
     if blocks < needed:
         share = f"{100 * ALPHA / sentences:.2g} %"
         single = (
-            "every variant runs once, so drift looks like a difference"
+            compose("every variant runs once, so drift looks like a difference")
             if blocks == 1
-            else f"the smallest p-value is 2/2^{blocks} = {100 * 2 / 2**blocks:.2g} %"
+            else compose(
+                "the smallest p-value is 2/2^{blocks} = {value:.2g} %",
+                blocks=blocks,
+                value=100 * 2 / 2**blocks,
+            )
         )
-        among = "" if sentences == 1 else f" for each of {sentences} verdict sentences"
+        among = (
+            ""
+            if sentences == 1
+            else compose(" for each of {sentences} verdict sentences", sentences=sentences)
+        )
         yield _warn(
-            f"{blocks} block{'' if blocks == 1 else 's'} cannot give a verdict: {single}; a verdict needs "
-            f"{share}{among}.",
-            f"Set blocks = {needed} or more in [design].",
+            compose_count(
+                blocks,
+                "{number} block cannot give a verdict: {single}; a verdict needs {share}{among}",
+                "{number} blocks cannot give a verdict: {single}; a verdict needs {share}{among}",
+                single=single,
+                share=share,
+                among=among,
+            ),
+            compose("Set blocks = {needed} or more in [design]", needed=needed),
             blocks=blocks,
             blocks_needed=needed,
             sentences=sentences,
@@ -98,9 +118,13 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
         yield Finding(
             code="P15",
             level="note",
-            text=f"{blocks} blocks are not a multiple of {variants} variants: the order cannot be balanced "
-            "exactly, so some variants run first more often than others.",
-            fix=f"Set blocks = {blocks + variants - blocks % variants} in [design].",
+            text=compose(
+                "{blocks} blocks are not a multiple of {variants} variants: the order cannot be balanced "
+                "exactly, so some variants run first more often than others",
+                blocks=blocks,
+                variants=variants,
+            ),
+            fix=compose("Set blocks = {blocks} in [design]", blocks=blocks + variants - blocks % variants),
             evidence={"blocks": blocks, "variants": variants},
         )
 
@@ -115,21 +139,35 @@ def _further_findings(experiment: Experiment) -> Iterator[Finding]:
         yield Finding(
             code="P15",
             level="note",
-            text=f"{blocks} blocks cannot give a verdict on the further metrics: {sentences} share an "
-            f"error rate of {100 * ALPHA:g} %.",
-            fix=f"Set {key} = {needed} or more in [design], or name fewer metrics.",
+            text=compose(
+                "{blocks} blocks cannot give a verdict on the further metrics: {sentences} share an "
+                "error rate of {value:g} %",
+                blocks=blocks,
+                sentences=sentences,
+                value=100 * ALPHA,
+            ),
+            fix=compose(
+                "Set {key} = {needed} or more in [design], or name fewer metrics", key=key, needed=needed
+            ),
             evidence={"blocks": blocks, "blocks_needed": needed, "sentences": sentences},
         )
 
 
 def _stop_findings(experiment: Experiment, stop: Stop, sentences: int, needed: int) -> Iterator[Finding]:
     """Warnings if the limits of design.stop end the run before the first look that can give a verdict."""
-    of_sentences = "" if sentences == 1 else f" with {sentences} verdict sentences"
+    of_sentences = (
+        "" if sentences == 1 else compose(" with {sentences} verdict sentences", sentences=sentences)
+    )
     if stop.max_blocks < needed:
         yield _warn(
-            f"max_blocks = {stop.max_blocks} cannot give a verdict: the first one is possible after {needed} "
-            f"blocks{of_sentences}.",
-            f"Set max_blocks = {needed} or more in [design] stop.",
+            compose(
+                "max_blocks = {max_blocks} cannot give a verdict: the first one is possible after "
+                "{needed} blocks{of_sentences}",
+                max_blocks=stop.max_blocks,
+                needed=needed,
+                of_sentences=of_sentences,
+            ),
+            compose("Set max_blocks = {needed} or more in [design] stop", needed=needed),
             blocks=stop.max_blocks,
             blocks_needed=needed,
             sentences=sentences,
@@ -143,9 +181,15 @@ def _stop_findings(experiment: Experiment, stop: Stop, sentences: int, needed: i
     least_s = needed * len(experiment.variants) * of_variant_s
     if least_s > stop.max_time_s:
         yield _warn(
-            f"max_time = {format_duration(stop.max_time_s)} allows for no verdict: it needs {needed} blocks"
-            f"{of_sentences}, whose load takes {format_duration(least_s)}.",
-            "Set a longer max_time in [design] stop, or fewer loads or shorter trials in [load].",
+            compose(
+                "max_time = {format_duration} allows for no verdict: it needs {needed} "
+                "blocks{of_sentences}, whose load takes {format_duration_2}",
+                format_duration=format_duration(stop.max_time_s),
+                needed=needed,
+                of_sentences=of_sentences,
+                format_duration_2=format_duration(least_s),
+            ),
+            compose("Set a longer max_time in [design] stop, or fewer loads or shorter trials in [load]"),
             max_time_s=stop.max_time_s,
             least_s=least_s,
             blocks_needed=needed,
@@ -164,9 +208,16 @@ def _promise_findings(experiment: Experiment) -> Iterator[Finding]:
     if beyond < BEYOND_MIN:
         needed_s = math.ceil(BEYOND_MIN / lowest / load.promise.share_beyond)
         yield _warn(
-            f"{load.promise.percentile} of a trial at {lowest:g} transactions/s depends on {beyond:.1f} "
-            "transactions, so capacities are noisy, and a few queued ones break the promise.",
-            f'Set duration = "{needed_s}s" in [load], or promise a lower percentile.',
+            compose(
+                "{percentile} of a trial at {lowest:g} transactions/s depends on {beyond:.1f} "
+                "transactions, so capacities are noisy, and a few queued ones break the promise",
+                percentile=load.promise.percentile,
+                lowest=lowest,
+                beyond=beyond,
+            ),
+            compose(
+                'Set duration = "{needed_s}s" in [load], or promise a lower percentile', needed_s=needed_s
+            ),
             rate=lowest,
             beyond=beyond,
         )
@@ -180,9 +231,12 @@ def _slot_findings(experiment: Experiment) -> Iterator[Finding]:
         yield Finding(
             code="P15",
             level="note",
-            text=f"each variant keeps its directory, port and socket because state = {state} keeps data, "
-            "so their effects are attributed to the variant.",
-            fix='Set state = "restore" in [design] to rotate them from block to block.',
+            text=compose(
+                "each variant keeps its directory, port and socket because state = {state} keeps data, "
+                "so their effects are attributed to the variant",
+                state=state,
+            ),
+            fix=compose('Set state = "restore" in [design] to rotate them from block to block'),
             evidence={"state": state, "variants": started},
         )
 
@@ -196,9 +250,14 @@ def _cpu_findings(experiment: Experiment) -> Iterator[Finding]:
             yield Finding(
                 code="P15",
                 level="stop" if experiment.metrics[0] == CPU else "warn",
-                text=f"cpu_per_transaction has no figure for {variant.name}: dbdyno does not see the "
-                "processes of a server that it did not start.",
-                fix="Leave cpu_per_transaction out of metrics in [design], or let dbdyno start the server.",
+                text=compose(
+                    "cpu_per_transaction has no figure for {name}: dbdyno does not see the processes of a "
+                    "server that it did not start",
+                    name=variant.name,
+                ),
+                fix=compose(
+                    "Leave cpu_per_transaction out of metrics in [design], or let dbdyno start the server"
+                ),
                 evidence={"metric": CPU},
                 subject=variant.name,
             )
@@ -208,7 +267,11 @@ def _identical_finding(baseline: Variant, variant: Variant) -> Finding:
     return Finding(
         code="P15",
         level="note",
-        text=f"{variant.name} and {baseline.name} are identical: an A/A test, which measures noise only.",
+        text=compose(
+            "{name} and {name_2} are identical: an A/A test, which measures noise only",
+            name=variant.name,
+            name_2=baseline.name,
+        ),
         evidence={"baseline": baseline.name, "differing": []},
         subject=variant.name,
     )
@@ -219,19 +282,32 @@ def _difference_findings(experiment: Experiment, variant: Variant) -> Iterator[F
     if len(differences) == 2 and "url" in differences and not experiment.factors:
         setting = next(name for name in differences if name != "url")
         yield _warn(
-            f"{variant.name} and {baseline.name} are different servers (url) with different values of "
-            f"{setting}: any other difference between the servers looks like an effect of the setting.",
-            "Exchange the values of the two servers and run again: an effect of the setting changes its "
-            "sign.",
+            compose(
+                "{name} and {name_2} are different servers (url) with different values of {setting}: any "
+                "other difference between the servers looks like an effect of the setting",
+                name=variant.name,
+                name_2=baseline.name,
+                setting=setting,
+            ),
+            compose(
+                "Exchange the values of the two servers and run again: an effect of the setting changes "
+                "its sign"
+            ),
             subject=variant.name,
             baseline=baseline.name,
             differing=differences,
         )
     elif len(differences) > 1 and not experiment.factors:
         yield _warn(
-            f"{variant.name} differs from {baseline.name} in {len(differences)} settings "
-            f"({', '.join(differences)}): an effect cannot be attributed to one of them.",
-            "Change one setting per variant, or add variants in between.",
+            compose(
+                "{name} differs from {name_2} in {number} settings ({listed}): an effect cannot be "
+                "attributed to one of them",
+                name=variant.name,
+                name_2=baseline.name,
+                number=len(differences),
+                listed=join(", ", differences),
+            ),
+            compose("Change one setting per variant, or add variants in between"),
             subject=variant.name,
             baseline=baseline.name,
             differing=differences,

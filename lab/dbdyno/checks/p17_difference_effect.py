@@ -9,14 +9,19 @@ from dbdyno.experiment.differences import differing_variables, list_differences
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
+from dbdyno.text import compose, join
 
 # (Product, variable) that the server accepts and ignores -> why it does.
 IGNORED: Mapping[tuple[str, str], str] = {
-    ("mariadb", "innodb_buffer_pool_instances"): "MariaDB has had one buffer pool instance since 10.5",
-    ("mariadb", "query_cache_size"): "the query cache is off unless query_cache_type is ON",
-    ("mariadb", "thread_pool_size"): "there is no thread pool unless thread_handling is pool-of-threads",
-    ("mysql", "innodb_log_file_size"): "innodb_redo_log_capacity takes its place since 8.0.30",
-    ("mysql", "innodb_log_files_in_group"): "innodb_redo_log_capacity takes its place since 8.0.30",
+    ("mariadb", "innodb_buffer_pool_instances"): compose(
+        "MariaDB has had one buffer pool instance since 10.5"
+    ),
+    ("mariadb", "query_cache_size"): compose("the query cache is off unless query_cache_type is ON"),
+    ("mariadb", "thread_pool_size"): compose(
+        "there is no thread pool unless thread_handling is pool-of-threads"
+    ),
+    ("mysql", "innodb_log_file_size"): compose("innodb_redo_log_capacity takes its place since 8.0.30"),
+    ("mysql", "innodb_log_files_in_group"): compose("innodb_redo_log_capacity takes its place since 8.0.30"),
 }
 
 
@@ -41,15 +46,22 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     without_effect = {name: why for name in declared if (why := _reason_without_effect(name, peer, own))}
     if not without_effect:
         return
-    listed = "; ".join(f"{name} ({why})" for name, why in without_effect.items())
+    listed = join(
+        "; ", (compose("{name} ({why})", name=name, why=why) for name, why in without_effect.items())
+    )
     others = len(declared) - len(without_effect) or _count_other_differences(
         context.experiment, context.variant
     )
     yield Finding(
         code="P17",
         level="note" if others else "warn",
-        text=f"{context.variant.name} differs from {baseline.name} by settings without effect: {listed}."
-        + ("" if others else " The two variants are identical: a difference between them is noise."),
+        text=compose(
+            "{name} differs from {name_2} by settings without effect: {listed}",
+            name=context.variant.name,
+            name_2=baseline.name,
+            listed=listed,
+        )
+        + ("" if others else compose(" The two variants are identical: a difference between them is noise")),
         evidence={"idle": without_effect, "declared": declared},
         subject=context.variant.name,
     )
@@ -62,7 +74,9 @@ def _reason_without_effect(name: str, baseline: Description, variant: Descriptio
         if reason and not _takes_effect(name, description):
             return reason
     before, after = baseline.variables.get(name), variant.variables.get(name)
-    return f"both servers have {after}" if after is not None and before == after else None
+    return (
+        compose("both servers have {after}", after=after) if after is not None and before == after else None
+    )
 
 
 def _takes_effect(name: str, description: Description) -> bool:

@@ -16,6 +16,7 @@ from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
 from dbdyno.finding import Finding
 from dbdyno.run.estimate import ROW_BYTES
+from dbdyno.text import compose
 
 # Share of the memory that caches may use. A server also needs memory for connections, logs and the OS page
 # cache.
@@ -92,11 +93,16 @@ def _check_private(variant: Variant) -> Iterator[Finding]:
     machine = memory_bytes()
     limit = machine if variant.server.memory is None else min(machine, size_bytes(variant.server.memory))
     if cache > CACHE_SHARE * limit:
-        whose = "this machine" if limit == machine else "its container"
+        whose = compose("this machine") if limit == machine else compose("its container")
         yield _finding(
-            f"{whose} has {_gib(limit)} of memory, of which 80 % may be used; {variant.name} declares a "
-            f"cache of {_gib(cache)}.",
-            f"Declare at most {_gib(int(CACHE_SHARE * limit))}.",
+            compose(
+                "{whose} has {gib} of memory, of which 80 % may be used; {name} declares a cache of {gib_2}",
+                whose=whose,
+                gib=_gib(limit),
+                name=variant.name,
+                gib_2=_gib(cache),
+            ),
+            compose("Declare at most {gib}", gib=_gib(int(CACHE_SHARE * limit))),
             variant.name,
             cache,
             limit,
@@ -109,9 +115,14 @@ def _check_together(variants: Sequence[Variant]) -> Iterator[Finding]:
     # A cache that is too large by itself has its own finding.
     if max(caches) <= CACHE_SHARE * limit < sum(caches):
         yield _finding(
-            f"this machine has {_gib(limit)} of memory, of which 80 % may be used; in slices the servers of "
-            f"{len(variants)} variants run at the same time, and declare caches of {_gib(sum(caches))}.",
-            'Make them smaller, or set pairing = "trials" in [design].',
+            compose(
+                "this machine has {gib} of memory, of which 80 % may be used; in slices the servers of "
+                "{number} variants run at the same time, and declare caches of {gib_2}",
+                gib=_gib(limit),
+                number=len(variants),
+                gib_2=_gib(sum(caches)),
+            ),
+            compose('Make them smaller, or set pairing = "trials" in [design]'),
             "",
             sum(caches),
             limit,
@@ -124,9 +135,14 @@ def _check_data(experiment: Experiment, variants: Sequence[Variant]) -> Iterator
         if not data_fit_into_cache(experiment, variant):
             need, cache = data_bytes(experiment, variant), cache_bytes(variant)
             yield _finding(
-                "in slices the data must fit into 80 % of the cache, because what a cache keeps depends on "
-                f"time; {variant.name} has {_gib(cache)} of cache, and its data about {_gib(int(need))}.",
-                'Set pairing = "trials" in [design], fewer rows, or a larger cache.',
+                compose(
+                    "in slices the data must fit into 80 % of the cache, because what a cache keeps depends "
+                    "on time; {name} has {gib} of cache, and its data about {gib_2}",
+                    name=variant.name,
+                    gib=_gib(cache),
+                    gib_2=_gib(int(need)),
+                ),
+                compose('Set pairing = "trials" in [design], fewer rows, or a larger cache'),
                 variant.name,
                 int(need),
                 cache,
@@ -146,9 +162,16 @@ def _check_remote(context: Context) -> Iterator[Finding]:
     total, limit = sum(caches.values()), memory_bytes()
     if len(caches) > 1 and total > CACHE_SHARE * limit:
         yield _finding(
-            f"this machine has {_gib(limit)} of memory, of which 80 % may be used; the caches of "
-            f"{len(caches)} servers that run at the same time have {_gib(total)}.",
-            "Make them smaller, or let dbdyno start them one at a time (kind = local, docker or command).",
+            compose(
+                "this machine has {gib} of memory, of which 80 % may be used; the caches of {number} "
+                "servers that run at the same time have {gib_2}",
+                gib=_gib(limit),
+                number=len(caches),
+                gib_2=_gib(total),
+            ),
+            compose(
+                "Make them smaller, or let dbdyno start them one at a time (kind = local, docker or command)"
+            ),
             context.subject,
             total,
             limit,
@@ -160,7 +183,7 @@ def _finding(text: str, fix: str, subject: str, need: int, limit: int) -> Findin
 
 
 def _gib(size: int) -> str:
-    return f"{size / 1024**3:.2f} GiB"
+    return compose("{size:.2f} GiB", size=size / 1024**3)
 
 
 CHECK = Check("P19", "Caches fit into memory", frozenset({Moment.DESIGN, Moment.READY}), find)

@@ -10,6 +10,7 @@ from dbdyno.checks.samples import open_load_connection
 from dbdyno.finding import Finding
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import Server, ServerProblem
+from dbdyno.text import compose
 
 # MySQL serves connections with this privilege outside of its thread pool.
 BYPASS_PRIVILEGE = "TP_CONNECTION_ADMIN"
@@ -37,7 +38,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     if description.product == "mysql" and server.query(_QUERY_PLUGIN):
         yield from _check_mysql(context, server)
     elif description.variables.get("thread_handling") == "pool-of-threads":
-        product = "MariaDB" if description.product == "mariadb" else "Percona Server"
+        product = "MariaDB" if description.product == "mariadb" else compose("Percona Server")
         yield from _check_built_in(context, server, product, description.variables.get("extra_port", "0"))
 
 
@@ -50,8 +51,12 @@ def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
     if not bypasses:
         yield _note(
             context,
-            f"the load logs in as {account}, which lacks {BYPASS_PRIVILEGE}: its connections go through "
-            "MySQL's thread pool. No role that is active at login grants the privilege.",
+            compose(
+                "the load logs in as {account}, which lacks {bypass_privilege}: its connections go "
+                "through MySQL's thread pool. No role that is active at login grants the privilege",
+                account=account,
+                bypass_privilege=BYPASS_PRIVILEGE,
+            ),
             user=server.address().user,
             account=account,
             privilege=BYPASS_PRIVILEGE,
@@ -60,16 +65,23 @@ def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
     if is_granted_directly:
         through, fix = "", f"REVOKE {BYPASS_PRIVILEGE} ON *.* FROM {account}"
     else:
-        through = f" through its roles ({roles})"
-        fix = (
-            f"SET DEFAULT ROLE NONE TO {account}, if activate_all_roles_on_login is OFF and the role is "
-            f"not in mandatory_roles, or REVOKE {BYPASS_PRIVILEGE} ON *.* FROM the role"
+        through = compose(" through its roles ({roles})", roles=roles)
+        fix = compose(
+            "SET DEFAULT ROLE NONE TO {account}, if activate_all_roles_on_login is OFF and the role is "
+            "not in mandatory_roles, or REVOKE {privilege} ON *.* FROM the role",
+            account=account,
+            privilege=BYPASS_PRIVILEGE,
         )
     yield _stop(
         context,
-        f"the load's account {account} has {BYPASS_PRIVILEGE}{through}: MySQL serves its "
-        "connections in a group of their own, as if there were no thread pool.",
-        f"Use an account without it: {fix}.",
+        compose(
+            "the load's account {account} has {bypass_privilege}{through}: MySQL serves its "
+            "connections in a group of their own, as if there were no thread pool",
+            account=account,
+            bypass_privilege=BYPASS_PRIVILEGE,
+            through=through,
+        ),
+        compose("Use an account without it: {fix}", fix=fix),
         accounts=[account],
         privilege=BYPASS_PRIVILEGE,
         roles=[] if is_granted_directly else roles.split(","),
@@ -102,16 +114,24 @@ def _check_built_in(context: Context, server: Server, product: str, extra_port: 
     if context.load.transport == "tcp" and str(address.port) == extra_port != "0":
         yield _stop(
             context,
-            f"the load connects to port {extra_port}, the extra_port, where {product} gives every connection "
-            "its own thread, outside of the thread pool.",
-            "Connect to the main port of the server.",
+            compose(
+                "the load connects to port {extra_port}, the extra_port, where {product} gives every "
+                "connection its own thread, outside of the thread pool",
+                extra_port=extra_port,
+                product=product,
+            ),
+            compose("Connect to the main port of the server"),
             extra_port=extra_port,
         )
     else:
         yield _note(
             context,
-            f"the load logs in as {address.user!r} and does not use extra_port, so {product}'s thread pool "
-            "serves all its connections; no privilege exempts a user from it.",
+            compose(
+                "the load logs in as {user!r} and does not use extra_port, so {product}'s thread pool "
+                "serves all its connections; no privilege exempts a user from it",
+                user=address.user,
+                product=product,
+            ),
             user=address.user,
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 from dbdyno.experiment.sql_text import parse_statement, sqlglot
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
+from dbdyno.text import Text, compose, join
 
 # MySQL: "Cannot use ref access on index … due to type or collation conversion on field …"; MariaDB, with
 # note_verbosity set: "Cannot use key … part[0] for lookup: … of type …".
@@ -34,8 +35,13 @@ class Access:
     # Whether the access reads every row of the table, or every entry of an index.
     is_full_scan: bool
 
-    def __str__(self) -> str:
-        return f"{self.table} by {self.method}" + (f" on {self.index}" if self.index else "")
+    def text(self) -> Text:
+        """Table, access method and index."""
+        if self.index:
+            return compose(
+                "{table} by {method} on {index}", table=self.table, method=self.method, index=self.index
+            )
+        return compose("{table} by {method}", table=self.table, method=self.method)
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,9 @@ class Plan:
     # Type conversions that prevent the use of an index, as the server describes them.
     conversions: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        return ", ".join(map(str, self.accesses)) or "no table"
+    def text(self) -> Text:
+        """The accesses of all tables."""
+        return join(", ", [one.text() for one in self.accesses]) if self.accesses else compose("no table")
 
 
 def read_plan(admin: AdminConnection, sql: str, product: str) -> Plan:
@@ -121,4 +128,9 @@ def _casts(table: str, condition: str) -> Iterator[str]:
         is_text = cast.to.this == exp.DataType.Type.TEXT
         if isinstance(inner, exp.Column) and comparison is not None and not is_text:
             to = cast.to.sql(dialect="postgres").lower()
-            yield f"{table}.{inner.name} is converted to {to}: {condition}"
+            yield compose(
+                "{column} is converted to {type}: {condition}",
+                column=f"{table}.{inner.name}",
+                type=to,
+                condition=condition,
+            )

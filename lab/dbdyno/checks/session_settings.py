@@ -10,6 +10,7 @@ from dbdyno.experiment.model import SqlWorkload
 from dbdyno.experiment.quantities import as_text, is_equal, variable_name, with_unit
 from dbdyno.finding import Finding
 from dbdyno.servers.server import ServerProblem
+from dbdyno.text import compose
 
 
 def find(context: Context) -> Iterator[Finding]:
@@ -31,8 +32,13 @@ def find(context: Context) -> Iterator[Finding]:
             try:
                 admin.query(sql)
             except ServerProblem as problem:
-                fix = "Correct it under [variant.session], or in the `session` of the workload."
-                yield _stop(context, f"a statement of the session fails: {problem.text}.", fix, sql=sql)
+                fix = compose("Correct it under [variant.session], or in the `session` of the workload")
+                yield _stop(
+                    context,
+                    compose("a statement of the session fails: {text}", text=problem.text),
+                    fix,
+                    sql=sql,
+                )
                 return
         for option, value in session.variables.items():
             name = variable_name(option)
@@ -42,8 +48,17 @@ def find(context: Context) -> Iterator[Finding]:
                 ((_, effective),) = admin.query(f"SHOW SESSION VARIABLES WHERE Variable_name = '{name}'")
             declared = with_unit(value, context.description.units.get(name))
             if not is_equal(name, declared, effective):
-                text = f"{name} is {effective} in the session, adjusted by the server from {as_text(value)}."
-                fix = f"Write {name} = {effective} under [variant.session.variables]."
+                text = compose(
+                    "{name} is {effective} in the session, adjusted by the server from {as_text}",
+                    name=name,
+                    effective=effective,
+                    as_text=as_text(value),
+                )
+                fix = compose(
+                    "Write {name} = {effective} under [variant.session.variables]",
+                    name=name,
+                    effective=effective,
+                )
                 yield _stop(context, text, fix, variable=name, effective=effective)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.run.description import Column, Index, Tables
+from dbdyno.text import compose, join
 
 # Executes one administrative statement and returns its rows.
 Query = Callable[[str], list[tuple[Any, ...]]]
@@ -89,14 +90,20 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
 def shape_differences(shape: Shape, expected: Tables) -> Iterator[str]:
     """Differences between one table and the table that the engine creates."""
     if shape.engine == "view":
-        yield "it is a view"
+        yield compose("it is a view")
         return
     if shape.engine not in ("", expected.engine):
-        yield f"storage engine is {shape.engine}, not {expected.engine}"
+        yield compose(
+            "storage engine is {engine}, not {engine_2}", engine=shape.engine, engine_2=expected.engine
+        )
     existing = {column.name: column for column in shape.columns}
     if list(existing) != [column.name for column in expected.columns]:
-        names = ", ".join(column.name for column in expected.columns)
-        yield f"columns are {', '.join(existing) or 'none'}, not {names}"
+        names = join(", ", (column.name for column in expected.columns))
+        yield compose(
+            "columns are {listed}, not {names}",
+            listed=join(", ", existing) if existing else compose("none"),
+            names=names,
+        )
     for column in expected.columns:
         if column.name in existing:
             yield from _column_differences(existing[column.name], column)
@@ -106,11 +113,15 @@ def shape_differences(shape: Shape, expected: Tables) -> Iterator[str]:
 def _column_differences(column: Column, expected: Column) -> Iterator[str]:
     name = column.name
     if (column.type, column.length) != (expected.type, expected.length):
-        yield f"{name} is {_type(column)}, not {_type(expected)}"
+        yield compose("{name} is {type}, not {type_2}", name=name, type=_type(column), type_2=_type(expected))
     if column.nullable and not expected.nullable:
-        yield f"{name} may be NULL"
+        yield compose("{name} may be NULL", name=name)
     if column.auto_increment != expected.auto_increment:
-        yield f"{name} is AUTO_INCREMENT" if column.auto_increment else f"{name} is not AUTO_INCREMENT"
+        yield (
+            compose("{name} is AUTO_INCREMENT", name=name)
+            if column.auto_increment
+            else compose("{name} is not AUTO_INCREMENT", name=name)
+        )
 
 
 def _index_differences(shape: Shape, expected: Iterable[Index]) -> Iterator[str]:
@@ -118,14 +129,19 @@ def _index_differences(shape: Shape, expected: Iterable[Index]) -> Iterator[str]
     remaining = dict(shape.indexes)
     for index in expected:
         name = next((name for name, columns in remaining.items() if columns == index.columns), None)
-        on = ", ".join(index.columns)
+        on = join(", ", index.columns)
         if name is None:
-            yield f"there is no index on {on}"
+            yield compose("there is no index on {on}", on=on)
         elif index.primary != (name == "PRIMARY"):
-            yield f"{on} is {'not ' if index.primary else ''}the primary key"
+            yield (
+                compose("{on} is not the primary key", on=on)
+                if index.primary
+                else compose("{on} is the primary key", on=on)
+            )
         remaining.pop(name or "", None)
     yield from (
-        f"there is an additional index {name} on {', '.join(columns)}" for name, columns in remaining.items()
+        compose("there is an additional index {name} on {listed}", name=name, listed=join(", ", columns))
+        for name, columns in remaining.items()
     )
 
 
@@ -151,16 +167,21 @@ def extent_differences(extent: Extent, rows: int, tolerance: float = 0.0) -> Ite
     """Differences of one table from ids 1 to `rows` without gaps, if larger than `tolerance` (a share)."""
     allowed = rows * tolerance
     if abs(extent.rows - rows) > allowed:
-        yield f"{extent.rows:,} rows, not {rows:,}"
+        yield compose("{rows:,} rows, not {rows_2:,}", rows=extent.rows, rows_2=rows)
     if extent.id_min is None or extent.id_max is None:
         return
     if abs(extent.id_min - 1) > allowed:
-        yield f"ids begin at {extent.id_min:,}, not at 1"
+        yield compose("ids begin at {id_min:,}, not at 1", id_min=extent.id_min)
     if abs(extent.id_max - rows) > allowed:
-        yield f"ids end at {extent.id_max:,}, not at {rows:,}"
+        yield compose("ids end at {id_max:,}, not at {rows:,}", id_max=extent.id_max, rows=rows)
     gaps = extent.id_max - extent.id_min + 1 - extent.rows
     if gaps > allowed:
-        yield f"{gaps:,} ids between {extent.id_min:,} and {extent.id_max:,} have no row"
+        yield compose(
+            "{gaps:,} ids between {id_min:,} and {id_max:,} have no row",
+            gaps=gaps,
+            id_min=extent.id_min,
+            id_max=extent.id_max,
+        )
 
 
 def _type(column: Column) -> str:

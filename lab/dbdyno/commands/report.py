@@ -20,6 +20,7 @@ from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.judge.gate import gate, require_gate
 from dbdyno.problem import ExitCode
 from dbdyno.report import tables
+from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.store import Run
 
@@ -64,7 +65,7 @@ def _render(stored: Run, output: Format, not_rendered: int) -> None:
         case Format.SVG | Format.PNG:
             _write_charts(stored, output, not_rendered)
         case Format.MD:
-            print(tables.as_markdown(gather(stored)))
+            print(as_markdown(gather(stored)))
         case Format.CSV:
             print(tables.as_csv(stored))
         case Format.JSON:

@@ -8,6 +8,7 @@ from typing import Any
 from dbdyno.experiment.base import file_key
 from dbdyno.experiment.model import Experiment, SqlTransaction, SqlWorkload, Variant, Workload
 from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name
+from dbdyno.text import Text, compose
 
 # Keys of a server that do not count as differences: dbdyno compares variables one by one, check P03 verifies
 # the version, and the other keys name the source of a password.
@@ -62,7 +63,7 @@ def _differences(experiment: Experiment, variant: Variant) -> dict[str, list[str
         before, value = getattr(base.server, key), getattr(variant.server, key)
         if before != value:
             texts_by_key[key] = [_setting(key, value)]
-    texts_by_key |= _variables("variables", base.server.variables, variant.server.variables, "")
+    texts_by_key |= _variables("variables", base.server.variables, variant.server.variables)
     texts_by_key |= _session(base, variant)
     for key in type(base.load).model_fields:
         before, value = (getattr(experiment.load_for(one), key) for one in (base, variant))
@@ -85,19 +86,21 @@ def _session(base: Variant, variant: Variant) -> dict[str, list[str]]:
         # `prepared` is compared as the workloads' `statements`.
         if key not in ("prepared", "variables", "sql") and getattr(one, key) != getattr(other, key)
     }
-    texts_by_key |= _variables("session.variables", one.variables, other.variables, " in each session")
+    texts_by_key |= _variables("session.variables", one.variables, other.variables, in_session=True)
     if one.sql != other.sql:
         texts_by_key["session.sql"] = _statements(one.sql, other.sql)
     return texts_by_key
 
 
 def _variables(
-    section: str, one: Mapping[str, Setting], other: Mapping[str, Setting], where: str
+    section: str, one: Mapping[str, Setting], other: Mapping[str, Setting], *, in_session: bool = False
 ) -> dict[str, list[str]]:
     values = {variable_name(option): as_text(value) for option, value in other.items()}
     return {
         f"{section}.{name}": [
-            f"{name} = {values[name]}{where}" if name in values else f"{name} not set{where}"
+            _in_session(
+                f"{name} = {values[name]}" if name in values else _not_set(name), in_session=in_session
+            )
         ]
         for name in _differing(one, other)
     }
@@ -108,7 +111,7 @@ def _workload(one: Workload, other: Workload) -> dict[str, list[str]]:
     together, so they count as one difference.
     """
     if type(one) is not type(other):
-        return {"workload": [f"the workload {other.name}"]}
+        return {"workload": [compose("the workload {name}", name=other.name)]}
     own = isinstance(one, SqlWorkload)
     texts_by_key: dict[str, list[str]] = {}
     for key in (key for key in type(one).model_fields if key not in ("label", "file", "digest")):
@@ -116,12 +119,12 @@ def _workload(one: Workload, other: Workload) -> dict[str, list[str]]:
         if before == value or (key == "transactions" and _plans(before) == _plans(value)):
             continue
         if key == "statements":
-            texts_by_key["workload.statements"] = [f"{value} statements"]
+            texts_by_key["workload.statements"] = [compose("{kind} statements", kind=value)]
         else:
             texts = _workload_texts(key, before, value)
             texts_by_key.setdefault("workload" if own else f"workload.{key}", []).extend(texts)
     if not texts_by_key and getattr(one, "digest", "") != getattr(other, "digest", ""):
-        texts_by_key["workload.script"] = ["another content of the script's folder"]
+        texts_by_key["workload.script"] = [compose("another content of the script's folder")]
     return texts_by_key
 
 
@@ -149,13 +152,13 @@ def _transactions(before: Sequence[SqlTransaction], after: Sequence[SqlTransacti
     if [s.sql for s in one] != [s.sql for s in other]:
         return _statements([s.sql for s in one], [s.sql for s in other])
     if [len(t.statements) for t in before] != [len(t.statements) for t in after]:
-        return ["the same statements in other transactions"]
+        return [compose("the same statements in other transactions")]
     pairs: list[tuple[Any, Any, str]] = [
         *((old, new, new.name or new.statements[0].sql) for old, new in zip(before, after, strict=True)),
         *((old, new, new.sql) for old, new in zip(one, other, strict=True)),
     ]
     return [
-        f"{_setting(key, getattr(new, key))} of {_shorten(title)}"
+        compose("{setting} of {title}", setting=_setting(key, getattr(new, key)), title=_shorten(title))
         for old, new, title in pairs
         for key in type(new).model_fields
         if key not in ("statements", "line") and getattr(old, key) != getattr(new, key)
@@ -165,14 +168,22 @@ def _transactions(before: Sequence[SqlTransaction], after: Sequence[SqlTransacti
 def _statements(before: Sequence[str], after: Sequence[str]) -> list[str]:
     """The statements that only one of the two lists has."""
     texts = [_shorten(sql) for sql in after if sql not in before]
-    texts += [f"without {_shorten(sql)}" for sql in before if sql not in after and not texts]
-    return texts or ["the same statements in another order"]
+    texts += [compose("without {sql}", sql=_shorten(sql)) for sql in before if sql not in after and not texts]
+    return texts or [compose("the same statements in another order")]
+
+
+def _not_set(key: str) -> Text:
+    return compose("{key} not set", key=key)
+
+
+def _in_session(text: str, *, in_session: bool) -> str:
+    return compose("{text} in each session", text=text) if in_session else text
 
 
 def _setting(key: str, value: Any) -> str:
     key = file_key(key)
     if value is None or value == ():
-        return f"{key} not set"
+        return _not_set(key)
     if isinstance(value, bool):
         return f"{key} = {'true' if value else 'false'}"
     if isinstance(value, tuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dbdyno.text import compose
+
 THROUGHPUT: Final = "throughput"
 # The highest rate at which a variant keeps the promise of the experiment; never in `design.metrics`.
 CAPACITY: Final = "capacity"
@@ -16,10 +18,10 @@ HIGHER_IS_BETTER = frozenset({THROUGHPUT, CAPACITY})
 # Name in the file -> key in stored files, of every metric that is not a percentile.
 _KEYS = {THROUGHPUT: THROUGHPUT, "mean": LATENCY_MEAN, "cpu_per_transaction": CPU}
 _TEXTS = {
-    THROUGHPUT: "throughput",
-    CAPACITY: "capacity",
-    LATENCY_MEAN: "mean latency",
-    CPU: "CPU time per transaction",
+    THROUGHPUT: compose("throughput"),
+    CAPACITY: compose("capacity"),
+    LATENCY_MEAN: compose("mean latency"),
+    CPU: compose("CPU time per transaction"),
 }
 # p10 to p99.999. Two digits before the point, so that the point can be left out of the key.
 _PERCENTILE = r"p\d\d(?:\.\d{0,2}[1-9])?"
@@ -61,4 +63,4 @@ def change_of_loss(metric: str, loss_percent: float) -> float:
 def metric_text(key: str) -> str:
     """The metric in a sentence: p99.9 latency."""
     percent = percentile_of(key)
-    return _TEXTS[key] if percent is None else f"p{percent:g} latency"
+    return _TEXTS[key] if percent is None else compose("p{percent:g} latency", percent=percent)

@@ -34,6 +34,7 @@ from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, Sq
 from dbdyno.experiment.stop import Stop
 from dbdyno.experiment.variant import SessionSettings, VariantData, VariantLoad, VariantSettings
 from dbdyno.experiment.workload import NAME
+from dbdyno.text import compose
 
 __all__ = [
     "NAME",
@@ -138,7 +139,9 @@ class Design(Model):
         assert self.stop is not None, "the caller has a design with stop"
         if self.max_loss_percent is None or self.stop.half_width_percent is not None:
             return self.stop.text()
-        return f"until it is sure whether the loss is within {self.max_loss_percent:g} %"
+        return compose(
+            "until it is sure whether the loss is within {percent:g} %", percent=self.max_loss_percent
+        )
 
     @property
     def effective_order_seed(self) -> int:

@@ -10,6 +10,7 @@ from dbdyno.experiment.base import Model
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.workload import BaseWorkload
+from dbdyno.text import compose, compose_count
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
 
@@ -128,10 +129,10 @@ class OltpWorkload(BaseWorkload):
 
     def data_text(self) -> str:
         """A short description of the data."""
-        tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
-        return (
-            f"{tables}, empty at first" if self.fills_own_tables else f"{tables} of {self.table_size:,} rows"
-        )
+        tables = compose_count(self.tables, "{number} table", "{number} tables")
+        if self.fills_own_tables:
+            return compose("{tables}, empty at first", tables=tables)
+        return compose("{tables} of {rows:,} rows", tables=tables, rows=self.table_size)
 
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:  # noqa: ARG002 — the engine writes their SQL.
         """The `workload` of an engine plan."""

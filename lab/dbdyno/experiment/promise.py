@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.metrics import percentile_of
+from dbdyno.text import compose
 
 # The rates of a promise without `rate`, as shares of the weaker variant's highest throughput.
 SHARES = tuple(round(0.5 * 2.1 ** (step / 7.0), 4) for step in range(8))
@@ -91,7 +92,7 @@ class Promise(Percentiles):
         """The promise as a clause: "p99 latency stays below 20 ms"."""
         limit_s = self.limit_s
         limit = f"{limit_s:g} s" if limit_s >= 1.0 else f"{limit_s * 1e3:g} ms"
-        return f"{self.percentile} latency stays below {limit}"
+        return compose("{percentile} latency stays below {limit}", percentile=self.percentile, limit=limit)
 
 
 def rate_text(rate: float) -> str:

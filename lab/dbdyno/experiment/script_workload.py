@@ -12,6 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.oltp import Keys
 from dbdyno.experiment.workload import BaseWorkload
+from dbdyno.text import compose
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -60,9 +61,12 @@ class ScriptWorkload(BaseWorkload):
     def data_text(self) -> str:
         """A short description of the data's source."""
         if not self.prepare:
-            return "existing data"
+            return compose("existing data")
         options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.options.items())
-        return f"created by prepare of {Path(self.script).name}" + (f" with {options}" if options else "")
+        script = Path(self.script).name
+        if not options:
+            return compose("created by prepare of {script}", script=script)
+        return compose("created by prepare of {script} with {options}", script=script, options=options)
 
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:  # noqa: ARG002 — the script writes its SQL.
         """The `workload` of an engine plan."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from dbdyno.experiment.errors import InputError
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Workload
+from dbdyno.text import compose, join
 
 READ_SLICE_S, WRITE_SLICE_S = 0.25, 1.0
 # A slice is at least this many rounds long, if a statement takes this time when all connections are busy: a
@@ -60,14 +61,17 @@ def describe_slices(experiment: Experiment) -> str:
     lengths = {
         one.title: [slice_s(experiment, one.title, load) for load in loads] for one in experiment.workloads
     }
-    ranges = {
-        title: " to ".join(map(length_text, dict.fromkeys((min(of_loads), max(of_loads)))))
-        for title, of_loads in lengths.items()
-    }
+    ranges = {title: _range_text(min(of_loads), max(of_loads)) for title, of_loads in lengths.items()}
     if len(set(ranges.values())) == 1:
-        return f"{next(iter(ranges.values()))} of each variant"
-    texts = [f"{length} ({title})" for title, length in ranges.items()]
-    return f"{', '.join(texts)} of each variant"
+        return compose("{length} of each variant", length=next(iter(ranges.values())))
+    texts = [join("", (length, f" ({title})")) for title, length in ranges.items()]
+    return compose("{length} of each variant", length=join(", ", texts))
+
+
+def _range_text(low: float, high: float) -> str:
+    if low == high:
+        return length_text(low)
+    return compose("{low} to {high}", low=length_text(low), high=length_text(high))
 
 
 def rounds(experiment: Experiment, title: str, connections: int, warmup_s: float) -> tuple[int, int]:

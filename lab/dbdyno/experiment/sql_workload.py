@@ -13,6 +13,7 @@ from dbdyno.experiment.generators import Generator, column, parameter
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.sql_text import Dialect, created_tables, table_names
 from dbdyno.experiment.workload import BaseWorkload
+from dbdyno.text import compose, compose_count
 
 # The SQL dialect of each protocol.
 DIALECTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
@@ -193,9 +194,15 @@ class SqlWorkload(BaseWorkload):
     def data_text(self) -> str:
         """A short description of what is loaded."""
         if self.tables:
-            count = len(self.tables)
-            return f"{self.rows:,} rows generated in {count} table{'' if count == 1 else 's'}"
-        return f"created by its {len(self.setup)} setup statements" if self.setup else "existing data"
+            return compose_count(
+                len(self.tables),
+                "{rows:,} rows generated in {number} table",
+                "{rows:,} rows generated in {number} tables",
+                rows=self.rows,
+            )
+        if self.setup:
+            return compose("created by its {number} setup statements", number=len(self.setup))
+        return compose("existing data")
 
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:
         """See `BaseWorkload`."""

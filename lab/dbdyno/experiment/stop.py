@@ -14,6 +14,7 @@ from pydantic import Field
 from dbdyno.experiment.base import Duration, Model
 from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.errors import InputError
+from dbdyno.text import compose
 
 MAX_BLOCKS = 20
 MAX_TIME_S = 1_800.0
@@ -38,8 +39,8 @@ class Stop(Model):
     def text(self) -> str:
         """The rule as a clause: "until the verdict is sure"."""
         if self.half_width_percent is None:
-            return "until the verdict is sure"
-        return f"until every interval is within ±{self.half_width_percent:g} %"
+            return compose("until the verdict is sure")
+        return compose("until every interval is within ±{percent:g} %", percent=self.half_width_percent)
 
 
 def parse_percent(text: object) -> float | None:

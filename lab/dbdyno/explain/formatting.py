@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dbdyno.explain.measures import Measure
+from dbdyno.text import compose
 
+# The unit of work to which costs refer -> its name.
+PER = {"query": compose("query"), "transaction": compose("transaction")}
 # Unit -> larger units with their factors.
 _SCALES = {
     "us": ((1e6, "s"), (1e3, "ms"), (1.0, "µs")),
@@ -17,8 +20,22 @@ def sentence(measure: Measure, variant: str, baseline: str, values: tuple[float,
     """
     of_baseline, of_variant = (amount(measure, value) for value in values)
     if measure.phrase:
-        return f"{variant} {measure.phrase.format(of_variant)} per {per} instead of {of_baseline}"
-    return f"{measure.title}: {of_variant} per {per} with {variant}, {of_baseline} with {baseline}"
+        return compose(
+            "{variant} {phrase} per {per} instead of {of_baseline}",
+            variant=variant,
+            phrase=compose(measure.phrase, amount=of_variant, title=measure.title),
+            per=PER[per],
+            of_baseline=of_baseline,
+        )
+    return compose(
+        "{title}: {of_variant} per {per} with {variant}, {of_baseline} with {baseline}",
+        title=measure.title,
+        of_variant=of_variant,
+        per=PER[per],
+        variant=variant,
+        of_baseline=of_baseline,
+        baseline=baseline,
+    )
 
 
 def amount(measure: Measure, value: float) -> str:

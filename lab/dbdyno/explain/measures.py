@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dbdyno.text import compose, mark
+
 # resource: CPU, I/O, context switches. counter, wait: as the server reports them. part: a component of a
 # resource, which is not tested.
 Group = Literal["resource", "counter", "wait", "part"]
@@ -26,7 +28,7 @@ class Measure:
     group: Group
     # The smallest step of the counter, in the measure's unit.
     quantum: float = 1.0
-    # For sentences, with {} for amount and unit: "makes {} context switches".
+    # For sentences, with {amount}, which has the unit: "makes {amount} context switches".
     phrase: str = ""
     # The text of a large amount has a larger unit, such as ms or MiB.
     unit: Literal["", "us", "KiB"] = ""
@@ -37,61 +39,88 @@ CPU_TICK_US = 10_000.0
 PAGE_KIB = 4.0
 
 RESOURCES: tuple[Measure, ...] = (
-    Measure("cpu_us", "CPU time", "resource", CPU_TICK_US, "uses {} of CPU time", "us"),
-    Measure("context_switches", "context switches", "resource", 1.0, "makes {} context switches"),
-    Measure("cpu_wait_us", "run-queue wait", "resource", 1.0, "has a run-queue wait of {}", "us"),
-    Measure("disk_reads", "disk reads", "resource", 1.0, "makes {} disk reads"),
-    Measure("read_kib", "read from storage", "resource", PAGE_KIB, "reads {} from storage", "KiB"),
-    Measure("disk_writes", "disk writes", "resource", 1.0, "makes {} disk writes"),
-    Measure("write_kib", "written to storage", "resource", PAGE_KIB, "writes {} to storage", "KiB"),
-    Measure("read_calls", "read calls", "resource", 1.0, "makes {} read calls"),
-    Measure("write_calls", "write calls", "resource", 1.0, "makes {} write calls"),
+    Measure("cpu_us", compose("CPU time"), "resource", CPU_TICK_US, mark("uses {amount} of CPU time"), "us"),
     Measure(
-        "major_faults",
-        "major page faults",
+        "context_switches",
+        compose("context switches"),
         "resource",
         1.0,
-        "waits for {} pages that were swapped or dropped",
+        mark("makes {amount} context switches"),
     ),
-    Measure("cpu_user_us", "CPU time, user", "part", CPU_TICK_US, unit="us"),
-    Measure("cpu_system_us", "CPU time, system", "part", CPU_TICK_US, unit="us"),
-    Measure("context_switches_voluntary", "context switches, voluntary", "part"),
-    Measure("context_switches_involuntary", "context switches, involuntary", "part"),
+    Measure(
+        "cpu_wait_us",
+        compose("run-queue wait"),
+        "resource",
+        1.0,
+        mark("has a run-queue wait of {amount}"),
+        "us",
+    ),
+    Measure("disk_reads", compose("disk reads"), "resource", 1.0, mark("makes {amount} disk reads")),
+    Measure(
+        "read_kib",
+        compose("read from storage"),
+        "resource",
+        PAGE_KIB,
+        mark("reads {amount} from storage"),
+        "KiB",
+    ),
+    Measure("disk_writes", compose("disk writes"), "resource", 1.0, mark("makes {amount} disk writes")),
+    Measure(
+        "write_kib",
+        compose("written to storage"),
+        "resource",
+        PAGE_KIB,
+        mark("writes {amount} to storage"),
+        "KiB",
+    ),
+    Measure("read_calls", compose("read calls"), "resource", 1.0, mark("makes {amount} read calls")),
+    Measure("write_calls", compose("write calls"), "resource", 1.0, mark("makes {amount} write calls")),
+    Measure(
+        "major_faults",
+        compose("major page faults"),
+        "resource",
+        1.0,
+        mark("waits for {amount} pages that were swapped or dropped"),
+    ),
+    Measure("cpu_user_us", compose("CPU time, user"), "part", CPU_TICK_US, unit="us"),
+    Measure("cpu_system_us", compose("CPU time, system"), "part", CPU_TICK_US, unit="us"),
+    Measure("context_switches_voluntary", compose("context switches, voluntary"), "part"),
+    Measure("context_switches_involuntary", compose("context switches, involuntary"), "part"),
 )
 BY_KEY = {measure.key: measure for measure in RESOURCES}
 
 # Phrases of important counters.
 _PHRASES = {
-    "Innodb_buffer_pool_reads": "reads {} pages into the buffer pool",
-    "Innodb_buffer_pool_wait_free": "waits {} times for a free page",
-    "Innodb_data_fsyncs": "syncs files (data and redo log) {} times",
-    "Innodb_data_reads": "makes {} reads of InnoDB's files",
-    "Innodb_data_writes": "makes {} writes of InnoDB's files",
-    "Innodb_log_waits": "waits {} times for room in the log buffer",
-    "Innodb_log_writes": "writes the redo log {} times",
-    "Innodb_os_log_fsyncs": "syncs the redo log {} times",
-    "Innodb_os_log_written": "writes {} bytes of redo log",
-    "Innodb_row_lock_time": "waits {} ms for row locks",
-    "Innodb_row_lock_waits": "waits {} times for a row lock",
-    "Bytes_received": "receives {} bytes",
-    "Bytes_sent": "sends {} bytes",
-    "Created_tmp_disk_tables": "makes {} temporary tables on disk",
-    "Handler_read_rnd_next": "reads {} rows in table scans",
-    "Opened_tables": "opens {} tables",
-    "Select_scan": "scans {} tables",
-    "Sort_rows": "sorts {} rows",
-    "Table_open_cache_misses": "misses the table cache {} times",
-    "Threads_created": "creates {} threads",
-    "pg_stat_database.blks_hit": "finds {} pages in shared buffers",
-    "pg_stat_database.blks_read": "reads {} pages into shared buffers",
-    "pg_stat_database.deadlocks": "has {} deadlocks",
-    "pg_stat_database.temp_bytes": "writes {} bytes of temporary files",
-    "pg_stat_wal.wal_buffers_full": "runs out of WAL buffers {} times",
-    "pg_stat_wal.wal_bytes": "writes {} bytes of WAL",
-    "pg_stat_wal.wal_fpi": "writes {} full pages to WAL",
-    "pg_stat_wal.wal_records": "writes {} WAL records",
-    "pg_stat_wal.wal_sync": "syncs the WAL {} times",
-    "pg_stat_wal.wal_write": "writes the WAL {} times",
+    "Innodb_buffer_pool_reads": mark("reads {amount} pages into the buffer pool"),
+    "Innodb_buffer_pool_wait_free": mark("waits {amount} times for a free page"),
+    "Innodb_data_fsyncs": mark("syncs files (data and redo log) {amount} times"),
+    "Innodb_data_reads": mark("makes {amount} reads of InnoDB's files"),
+    "Innodb_data_writes": mark("makes {amount} writes of InnoDB's files"),
+    "Innodb_log_waits": mark("waits {amount} times for room in the log buffer"),
+    "Innodb_log_writes": mark("writes the redo log {amount} times"),
+    "Innodb_os_log_fsyncs": mark("syncs the redo log {amount} times"),
+    "Innodb_os_log_written": mark("writes {amount} bytes of redo log"),
+    "Innodb_row_lock_time": mark("waits {amount} ms for row locks"),
+    "Innodb_row_lock_waits": mark("waits {amount} times for a row lock"),
+    "Bytes_received": mark("receives {amount} bytes"),
+    "Bytes_sent": mark("sends {amount} bytes"),
+    "Created_tmp_disk_tables": mark("makes {amount} temporary tables on disk"),
+    "Handler_read_rnd_next": mark("reads {amount} rows in table scans"),
+    "Opened_tables": mark("opens {amount} tables"),
+    "Select_scan": mark("scans {amount} tables"),
+    "Sort_rows": mark("sorts {amount} rows"),
+    "Table_open_cache_misses": mark("misses the table cache {amount} times"),
+    "Threads_created": mark("creates {amount} threads"),
+    "pg_stat_database.blks_hit": mark("finds {amount} pages in shared buffers"),
+    "pg_stat_database.blks_read": mark("reads {amount} pages into shared buffers"),
+    "pg_stat_database.deadlocks": mark("has {amount} deadlocks"),
+    "pg_stat_database.temp_bytes": mark("writes {amount} bytes of temporary files"),
+    "pg_stat_wal.wal_buffers_full": mark("runs out of WAL buffers {amount} times"),
+    "pg_stat_wal.wal_bytes": mark("writes {amount} bytes of WAL"),
+    "pg_stat_wal.wal_fpi": mark("writes {amount} full pages to WAL"),
+    "pg_stat_wal.wal_records": mark("writes {amount} WAL records"),
+    "pg_stat_wal.wal_sync": mark("syncs the WAL {amount} times"),
+    "pg_stat_wal.wal_write": mark("writes the WAL {amount} times"),
 }
 
 # Prefixes of status variables that are not counters (gauges, points in time, settings), and of counters that
@@ -150,4 +179,4 @@ def sampled(name: str) -> Measure:
 
 def wait(name: str) -> Measure:
     """The measure for the time spent in one kind of wait of performance_schema."""
-    return Measure(f"{name} (time)", name, "wait", 1.0, f"spends {{}} in {name}", "us")
+    return Measure(f"{name} (time)", name, "wait", 1.0, mark("spends {amount} in {title}"), "us")

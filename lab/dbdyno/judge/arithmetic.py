@@ -18,6 +18,7 @@ from operator import itemgetter
 
 from dbdyno.judge.recording import Recording, ended_after
 from dbdyno.store.records import Counts, PhaseTotals, Span
+from dbdyno.text import compose
 
 # Maximum relative deviation of throughput times latency from the number of connections.
 LITTLE_TOLERANCE = 0.03
@@ -39,12 +40,22 @@ def _sums(recording: Recording) -> Iterator[str]:
         for key in Counts.__annotations__:
             value = itemgetter(key)
             if (added := sum(map(value, parts))) != value(totals):
-                yield f"the intervals of {name} contain {added} {key}, its totals {value(totals)}"
+                yield compose(
+                    "the intervals of {name} contain {added} {key}, its totals {value}",
+                    name=name,
+                    added=added,
+                    key=key,
+                    value=value(totals),
+                )
         errors: Counter[str] = Counter()
         for part in parts:
             errors.update(part["errors"])
         if errors != Counter(totals["errors"]):
-            yield f"the intervals of {name} contain {sum(errors.values())} errors, its totals other ones"
+            yield compose(
+                "the intervals of {name} contain {sum} errors, its totals other ones",
+                name=name,
+                sum=sum(errors.values()),
+            )
         yield from _accounts(name, totals)
         yield from _latencies(name, totals)
 
@@ -53,16 +64,25 @@ def _slice_sums(recording: Recording) -> Iterator[str]:
     totals = recording.measure
     yield from _accounts("measure", totals)
     for part in recording.slices:
-        yield from _latencies(f"slice {part['slice']}", part)
+        yield from _latencies(compose("slice {slice}", slice=part["slice"]), part)
     ended = sum(part["guard_events"] + part["events"] + ended_after(part) for part in recording.slices)
     if ended != totals["events"]:
-        yield f"the slices contain {ended} transactions, the totals {totals['events']}"
+        yield compose(
+            "the slices contain {ended} transactions, the totals {events}",
+            ended=ended,
+            events=totals["events"],
+        )
 
 
 def _latencies(name: str, totals: Span) -> Iterator[str]:
     counted = sum(count for _, count in totals["latency_us"])
     if counted != totals["events"]:
-        yield f"{name} has {counted} latencies for {totals['events']} transactions"
+        yield compose(
+            "{name} has {counted} latencies for {events} transactions",
+            name=name,
+            counted=counted,
+            events=totals["events"],
+        )
 
 
 def _accounts(name: str, totals: PhaseTotals) -> Iterator[str]:
@@ -70,11 +90,21 @@ def _accounts(name: str, totals: PhaseTotals) -> Iterator[str]:
     accounts = totals["accounting"]
     total = sum(accounts[key] for key in ("done", "failed", "dropped", "unfinished"))
     if total != accounts["due"]:
-        yield f"{accounts['due']} transactions were scheduled in {name}, but {total} are accounted for"
+        yield compose(
+            "{due} transactions were scheduled in {name}, but {total} are accounted for",
+            due=accounts["due"],
+            name=name,
+            total=total,
+        )
     cut_off = [count for _, count in (*totals.get("drained_us", ()), *totals.get("censored_us", ()))]
     left = accounts["dropped"] + accounts["unfinished"]
     if cut_off and sum(cut_off) != left:
-        yield f"{name} has {left} dropped or unfinished transactions, but latencies of {sum(cut_off)}"
+        yield compose(
+            "{name} has {left} dropped or unfinished transactions, but latencies of {sum}",
+            name=name,
+            left=left,
+            sum=sum(cut_off),
+        )
 
 
 def _statements(recording: Recording) -> Iterator[str]:
@@ -90,8 +120,15 @@ def _statements(recording: Recording) -> Iterator[str]:
     allowed = recording.plan["load"]["connections"] * per_event + extra * (per_event + 1)
     if abs(executed - expected) > allowed:
         yield (
-            f"{executed} statements for {measure['events']} transactions of {per_event} statements each "
-            f"(expected: {expected} ± {allowed})"
+            compose(
+                "{executed} statements for {events} transactions of {per_event} statements each "
+                "(expected: {expected} ± {allowed})",
+                executed=executed,
+                events=measure["events"],
+                per_event=per_event,
+                expected=expected,
+                allowed=allowed,
+            )
         )
 
 
@@ -114,8 +151,12 @@ def _little(recording: Recording) -> Iterator[str]:
     inside_us = measure["latency_sum_us"] - before_us + measure["accounting"]["unfinished_us"]
     busy = inside_us / length_us
     if abs(busy - connections) > connections * LITTLE_TOLERANCE:
-        were = "was 1 connection" if connections == 1 else f"were {connections} connections"
-        yield f"throughput times mean latency is {busy:.2f}, but there {were}"
+        were = (
+            compose("was 1 connection")
+            if connections == 1
+            else compose("were {connections} connections", connections=connections)
+        )
+        yield compose("throughput times mean latency is {busy:.2f}, but there {were}", busy=busy, were=were)
 
 
 def _little_in_slices(recording: Recording) -> Iterator[str]:
@@ -125,8 +166,14 @@ def _little_in_slices(recording: Recording) -> Iterator[str]:
     busy_us = recording.measure["latency_sum_us"]
     if not least_us * (1 - LITTLE_TOLERANCE) <= busy_us <= most_us * (1 + LITTLE_TOLERANCE):
         yield (
-            f"the transactions took {busy_us / 1e6:.3f} s in total, but {connections} connections were busy "
-            f"for {least_us / 1e6:.3f} to {most_us / 1e6:.3f} s"
+            compose(
+                "the transactions took {busy_us:.3f} s in total, but {connections} connections were busy "
+                "for {least_us:.3f} to {most_us:.3f} s",
+                busy_us=busy_us / 1e6,
+                connections=connections,
+                least_us=least_us / 1e6,
+                most_us=most_us / 1e6,
+            )
         )
 
 
@@ -137,7 +184,11 @@ def _elapsed(recording: Recording) -> Iterator[str]:
     measure, planned_us = recording.measure, recording.plan["phases"]["measure_us"]
     elapsed_us = measure["end_us"] - measure["start_us"]
     if abs(elapsed_us - planned_us) > planned_us * ELAPSED_TOLERANCE:
-        yield f"the measurement took {elapsed_us / 1e6:.3f} s but {planned_us / 1e6:.3f} s were planned"
+        yield compose(
+            "the measurement took {elapsed_us:.3f} s but {planned_us:.3f} s were planned",
+            elapsed_us=elapsed_us / 1e6,
+            planned_us=planned_us / 1e6,
+        )
 
 
 def _slice_lengths(recording: Recording) -> Iterator[str]:
@@ -145,5 +196,10 @@ def _slice_lengths(recording: Recording) -> Iterator[str]:
     for part in recording.slices:
         length_us = part["end_us"] - part["resumed_us"]
         if planned_us and abs(length_us - planned_us) > planned_us * ELAPSED_TOLERANCE:
-            took, planned = (f"{us / 1e3:.1f} ms" for us in (length_us, planned_us))
-            yield f"slice {part['slice']} took {took} but {planned} were planned"
+            took, planned = (compose("{us:.1f} ms", us=us / 1e3) for us in (length_us, planned_us))
+            yield compose(
+                "slice {slice} took {took} but {planned} were planned",
+                slice=part["slice"],
+                took=took,
+                planned=planned,
+            )

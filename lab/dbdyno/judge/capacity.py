@@ -18,6 +18,7 @@ from dbdyno.stats.capacity import log_capacity
 from dbdyno.stats.paired import LogBounds, Ratios, ratio_bounds
 from dbdyno.store import verdict
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose
 
 
 @dataclass(frozen=True)
@@ -52,21 +53,29 @@ class Capacities:
 
     def text(self) -> str:
         """The medians of variant and baseline: 760 against 801 transactions/s."""
-        return f"{_text(_median(self.variant))} against {_text(_median(self.baseline))} transactions/s"
+        return compose(
+            "{text} against {text_2} transactions/s",
+            text=_text(_median(self.variant)),
+            text_2=_text(_median(self.baseline)),
+        )
 
     def missed_text(self) -> str:
         """That the rates do not contain the capacities."""
         low, high = self.rates[0], self.rates[-1]
-        return f"the rates from {low:g} to {high:g} transactions/s do not contain both capacities"
+        return compose(
+            "the rates from {low:g} to {high:g} transactions/s do not contain both capacities",
+            low=low,
+            high=high,
+        )
 
     def rates_to_give(self) -> str:
         """The rates that contain the capacities, if those of the experiment do not."""
         match _median(self.baseline), _median(self.variant):
             case ((_, float()), (None, float())) | ((None, float()), (_, float())):
-                return "lower rates"
+                return compose("lower rates")
             case ((float(), _), (float(), None)) | ((float(), None), (float(), _)):
-                return "higher rates"
-        return "lower and higher rates"
+                return compose("higher rates")
+        return compose("lower and higher rates")
 
 
 def capacities(trials: Sequence[MeasuredTrial], load: Load, baseline: str, variant: str) -> Capacities | None:
@@ -127,11 +136,13 @@ def _median(by_block: Mapping[int, LogBounds]) -> tuple[float | None, float | No
 def _text(ends: tuple[float | None, float | None]) -> str:
     match ends:
         case None, None:
-            return "an unknown number"
+            return compose("an unknown number")
         case None, float(high):
-            return f"less than {rate_text(high)}" if high > 0.0 else "0"
+            return compose("less than {rate_text}", rate_text=rate_text(high)) if high > 0.0 else "0"
         case float(low), None:
-            return f"more than {rate_text(low)}"
+            return compose("more than {rate_text}", rate_text=rate_text(low))
         case float(low), float(high) if low != high:
-            return f"{rate_text(low)} to {rate_text(high)}"
+            return compose(
+                "{rate_text} to {rate_text_2}", rate_text=rate_text(low), rate_text_2=rate_text(high)
+            )
     return rate_text(ends[0] or 0.0)

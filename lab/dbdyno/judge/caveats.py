@@ -7,19 +7,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dbdyno.finding import Finding
-from dbdyno.judge.wording import count, interval, signed
+from dbdyno.judge.wording import blocks_count, interval, signed, trials_count
 from dbdyno.store.verdict import caveats_text
+from dbdyno.text import compose, compose_count, join
 
 
 def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Finding]) -> str:
     """The sentence `result`, followed by the failures of servers, and then by the caveats."""
-    return f"{'; '.join([result, *failures])}.{caveats_text(caveats(findings))}"
+    return join("; ", [result, *failures]) + "." + caveats_text(caveats(findings))
 
 
 def caveats(findings: Sequence[Finding]) -> list[str]:
     """Overrides and warnings as short texts, without duplicates."""
     overridden = [
-        f"{finding.code} overridden: “{finding.override}”"
+        compose("{code} overridden: “{override}”", code=finding.code, override=finding.override)
         for finding in findings
         if finding.override and finding.level != "note"
     ]
@@ -32,8 +33,8 @@ def _summary(finding: Finding) -> str:
     summary = _SUMMARIES.get(finding.code)
     text = summary(finding) if callable(summary) else summary
     if text is None:
-        return f"see {finding.code}"
-    return f"{text} ({finding.code})" if text else ""
+        return compose("see {code}", code=finding.code)
+    return join("", (text, f" ({finding.code})")) if text else ""
 
 
 def _generator(finding: Finding) -> str:
@@ -43,49 +44,89 @@ def _generator(finding: Finding) -> str:
     code = finding.evidence.get("warning")
     if code == "generator-late":
         lag_ms = finding.evidence.get("lag_us_p99", 0.0) / 1000.0
-        amount = f" (in the worst second, 1 % of wake-ups by more than {lag_ms:.1f} ms)" if lag_ms else ""
-        return f"the load generator was late{amount}"
+        amount = (
+            compose(" (in the worst second, 1 % of wake-ups by more than {lag_ms:.1f} ms)", lag_ms=lag_ms)
+            if lag_ms
+            else ""
+        )
+        return compose("the load generator was late{amount}", amount=amount)
     if code == "client-delay":
-        return "replies waited for the load generator"
+        return compose("replies waited for the load generator")
     if code in (None, "generator-saturated"):
-        return "the load generator was near its limit"
-    return f"the engine warned ({code})"
+        return compose("the load generator was near its limit")
+    return compose("the engine warned ({code})", code=code)
 
 
 def _contradictory(finding: Finding) -> str:
     number = len(finding.evidence["trials"])
-    return f"{count(number, 'contradictory trial')} of {finding.subject} left out"
+    return compose_count(
+        number,
+        "{number} contradictory trial of {variant} left out",
+        "{number} contradictory trials of {variant} left out",
+        variant=finding.subject,
+    )
 
 
 def _foreign(finding: Finding) -> str:
     names = [str(process["name"]) for process in finding.evidence.get("processes", ())]
     listed = f" ({', '.join(names[:3])})" if names else ""
     blocks = finding.evidence.get("remaining", 0)
-    where = f" in {count(blocks, 'block')}" if blocks else ""
-    return f"other processes{listed} used the CPUs of server and client{where}"
+    where = compose(" in {count}", count=blocks_count(blocks)) if blocks else ""
+    return compose(
+        "other processes{listed} used the CPUs of server and client{where}", listed=listed, where=where
+    )
 
 
 def _warm_up(finding: Finding) -> str:
     evidence = finding.evidence
     # The second name is that of runs before the end of November 2026.
     if evidence["what"] in ("warmup-trial", "rehearsal"):
-        return f"{evidence['variant']} had not settled after {evidence['length_s']:g} s"
+        return compose(
+            "{variant} had not settled after {length_s:g} s",
+            variant=evidence["variant"],
+            length_s=evidence["length_s"],
+        )
     if evidence["what"] in ("no-warmup-trial", "no-rehearsal"):
-        return f"the warm-up trial of {evidence['variant']} failed, so its warm state is not checked"
+        return compose(
+            "the warm-up trial of {variant} failed, so its warm state is not checked",
+            variant=evidence["variant"],
+        )
     percent = evidence["change_percent"]
-    change = f"{'rose' if percent > 0 else 'fell'} by {abs(percent):.1f} %"
-    more = f" more than that of {evidence['baseline']}" if "baseline" in evidence else ""
-    when = "during the measurement" if evidence["what"] == "within" else "from the warm-up to the measurement"
-    return f"throughput of {evidence['variant']} still {change}{more} {when}"
+    change = (
+        compose("rose by {percent:.1f} %", percent=percent)
+        if percent > 0
+        else compose("fell by {percent:.1f} %", percent=-percent)
+    )
+    more = (
+        compose(" more than that of {baseline}", baseline=evidence["baseline"])
+        if "baseline" in evidence
+        else ""
+    )
+    when = (
+        compose("during the measurement")
+        if evidence["what"] == "within"
+        else compose("from the warm-up to the measurement")
+    )
+    return compose(
+        "throughput of {variant} still {change}{more} {when}",
+        variant=evidence["variant"],
+        change=change,
+        more=more,
+        when=when,
+    )
 
 
 def _missing(finding: Finding) -> str:
     evidence = finding.evidence
     if "left_out" in evidence:
-        return f"{count(evidence['left_out'], 'trial')} left out"
+        return compose("{count} left out", count=trials_count(evidence["left_out"]))
     if "in_repeated" in evidence:
-        number = count(evidence["in_repeated"], "trial")
-        return f"{number} of {finding.subject} failed in a block that was repeated"
+        number = trials_count(evidence["in_repeated"])
+        return compose(
+            "{number} of {subject} failed in a block that was repeated",
+            number=number,
+            subject=finding.subject,
+        )
     # The sentence itself has the server failures and the missing trials, and it does not depend on counters.
     return ""
 
@@ -93,52 +134,61 @@ def _missing(finding: Finding) -> str:
 def _cpus(finding: Finding) -> str:
     evidence = finding.evidence
     if "cpus" in evidence:
-        return f"client and server share CPU {evidence['cpus']}: the result holds for this arrangement"
+        return compose(
+            "client and server share CPU {cpus}: the result holds for this arrangement", cpus=evidence["cpus"]
+        )
     names = sorted({str(one["name"]) for one in evidence.get("busy", ())})
-    return f"another database server was busy on this machine ({', '.join(names)})"
+    return compose("another database server was busy on this machine ({listed})", listed=", ".join(names))
 
 
 def _order(finding: Finding) -> str:
     evidence = finding.evidence
-    return (
-        f"the variant that ran later in a block had {signed(evidence['effect_percent'])} % "
-        f"{evidence['metric']}; without this order effect {signed(evidence['crossover_percent'])} % "
-        f"({interval(evidence['crossover_interval_percent'])})"
+    return compose(
+        "the variant that ran later in a block had {effect_percent} % {metric}; without this "
+        "order effect {crossover_percent} % ({interval})",
+        effect_percent=signed(evidence["effect_percent"]),
+        metric=evidence["metric"],
+        crossover_percent=signed(evidence["crossover_percent"]),
+        interval=interval(evidence["crossover_interval_percent"]),
     )
 
 
 def _overload(finding: Finding) -> str:
     trials = len(set(finding.evidence.get("backlog", ())))
-    return f"{finding.subject} could not keep up in {count(trials, 'trial')}"
+    return compose(
+        "{subject} could not keep up in {count}", subject=finding.subject, count=trials_count(trials)
+    )
 
 
 # Code of a check -> the short text for its warnings, or a function that writes it.
 _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "D01": _generator,
-    "D03": "errors were frequent or differ between the variants",
-    "D04": "row-count mismatches",
-    "D05": "connections were lost",
+    "D03": compose("errors were frequent or differ between the variants"),
+    "D04": compose("row-count mismatches"),
+    "D05": compose("connections were lost"),
     "D06": _foreign,
-    "P02": "the tables differ from the declaration",
-    "P03": "the server's identity is in doubt",
-    "P04": "a setting did not take effect as declared",
-    "P07": "connections or statements are near a limit",
-    "P08": "execution plans differ or scan tables",
-    "P09": "statements examined or returned unexpected numbers of rows",
+    "P02": compose("the tables differ from the declaration"),
+    "P03": compose("the server's identity is in doubt"),
+    "P04": compose("a setting did not take effect as declared"),
+    "P07": compose("connections or statements are near a limit"),
+    "P08": compose("execution plans differ or scan tables"),
+    "P09": compose("statements examined or returned unexpected numbers of rows"),
     "P11": _cpus,
-    "P14": "the data are about as large as the cache",
-    "P15": "the design is weak",
-    "P17": "the variants may not differ in what this workload does",
-    "P19": "the memory or disk is unusual",
-    "P22": "the sessions of the variants differ",
+    "P14": compose("the data are about as large as the cache"),
+    "P15": compose("the design is weak"),
+    "P17": compose("the variants may not differ in what this workload does"),
+    "P19": compose("the memory or disk is unusual"),
+    "P22": compose("the sessions of the variants differ"),
     "R01": _warm_up,
     "R03": _contradictory,
     "R04": _missing,
-    "R05": "identical variants differ",
+    "R05": compose("identical variants differ"),
     "R07": _overload,
     "R10": _order,
-    "R12": "one of the variants stalls in some slices, which the throughput of the typical slice hides",
-    "R16": "files were changed after they were measured",
-    "R14": "transactions are too long for the slices",
-    "R17": "the limit of the load was reached",
+    "R12": compose(
+        "one of the variants stalls in some slices, which the throughput of the typical slice hides"
+    ),
+    "R16": compose("files were changed after they were measured"),
+    "R14": compose("transactions are too long for the slices"),
+    "R17": compose("the limit of the load was reached"),
 }

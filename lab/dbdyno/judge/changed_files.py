@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbdyno.finding import Finding
+from dbdyno.text import compose, join
 
 
 def changed_files(changed: Sequence[str]) -> Iterator[Finding]:
     """A warning that names the files."""
     if changed:
-        text = f"changed since it was measured: {', '.join(changed)}; the verdict is about the changed files"
+        text = compose(
+            "changed since it was measured: {listed}; the verdict is about the changed files",
+            listed=join(", ", changed),
+        )
         yield Finding("R16", "warn", text, {"files": list(changed)})

@@ -22,6 +22,7 @@ from dbdyno.finding import FreeForm
 from dbdyno.store import Run
 from dbdyno.store.run import key_differences
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.text import compose, join
 
 # Keys that have no influence on the effect, or that are compared in another form.
 _IGNORED = re.compile(
@@ -131,28 +132,30 @@ def _shape_refusals(first: Side, second: Side, names: Sequence[str]) -> Iterator
     one, other = first.experiment, second.experiment
     if (len(one.variants) == 1) != (len(other.variants) == 1):
         alone, several = names if len(one.variants) == 1 else (names[1], names[0])
-        yield f"{alone} has one variant, and {several} compares several"
+        yield compose("{alone} has one variant, and {several} compares several", alone=alone, several=several)
     elif not is_unpaired(one, other):
         if one.variants[0].name != other.variants[0].name:
-            yield _values("the baseline", (one.variants[0].name, other.variants[0].name), names)
+            yield _values(compose("the baseline"), (one.variants[0].name, other.variants[0].name), names)
         elif not _common(one.variants[1:], other.variants[1:], "name"):
-            listed = [", ".join(v.name for v in of.variants[1:]) for of in (one, other)]
-            yield _values("the variant", listed, names)
+            listed = [join(", ", (v.name for v in of.variants[1:])) for of in (one, other)]
+            yield _values(compose("the variant"), listed, names)
     if not _common(one.workloads, other.workloads, "title"):
         yield _values(
-            "the workload", [", ".join(w.title for w in of.workloads) for of in (one, other)], names
+            compose("the workload"),
+            [join(", ", (w.title for w in of.workloads)) for of in (one, other)],
+            names,
         )
     if one.metrics[0] != other.metrics[0]:
-        yield _values("the metric", [metric_text(of.metrics[0]) for of in (one, other)], names)
+        yield _values(compose("the metric"), [metric_text(of.metrics[0]) for of in (one, other)], names)
     if not common_points(one, other) and not has_same_points(one, other):
-        yield _values("the load", [_loads(one), _loads(other)], names)
+        yield _values(compose("the load"), [_loads(one), _loads(other)], names)
 
 
 def _point_notes(one: Experiment, other: Experiment, names: Sequence[str]) -> Iterator[str]:
     """The parts that only one of the runs has."""
     if common_points(one, other) and not has_same_points(one, other):
-        text = _values("the load", [_loads(one), _loads(other)], names)
-        yield f"{text}: the common loads are compared, not the effect over all loads"
+        text = _values(compose("the load"), [_loads(one), _loads(other)], names)
+        yield compose("{text}: the common loads are compared, not the effect over all loads", text=text)
     if not is_unpaired(one, other):
         yield from _only_in("variant", one.variants[1:], other.variants[1:], "name", names)
     yield from _only_in("workload", one.workloads, other.workloads, "title", names)
@@ -164,7 +167,9 @@ def _only_in(
     common = _common(one, other, key)
     for of, name in ((one, names[0]), (other, names[1])):
         if common and (alone := [getattr(part, key) for part in of if getattr(part, key) not in common]):
-            yield f"only {name} has the {what} {', '.join(alone)}"
+            yield compose(
+                "only {name} has the {what} {listed}", name=name, what=what, listed=join(", ", alone)
+            )
 
 
 def _view(of: Experiment, first: Experiment, second: Experiment) -> dict[str, Any]:
@@ -219,7 +224,11 @@ def _variables(one: Experiment, other: Experiment, names: Sequence[str], *, unpa
                 for of in (variant, same)
             )
             before, after = (of.get(name.replace("-", "_")) for of in values)
-            yield _values(f"variant[{variant.name}].server.variables.{name}", (before, after), names)
+            yield _values(
+                f"variant[{variant.name}].server.variables.{name}",
+                (before, after),
+                names,
+            )
         before_session, after_session = variant.session.variables, same.session.variables
         for key in dict.fromkeys([*before_session, *after_session]):
             if before_session.get(key) != after_session.get(key):
@@ -234,24 +243,30 @@ def _circumstances(first: Side, second: Side) -> Iterator[str]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in _HOST:
             if one.get(key) != other.get(key):
-                name = f"the machine's {key.replace('_', ' ')}"
+                name = compose("the machine's {key}", key=key.replace("_", " "))
                 yield _values(name, (one.get(key), other.get(key)), names)
         memory = [round(_number(of.get("memory_bytes")) / 2**30, 1) for of in (one, other)]
         if memory[0] != memory[1]:
-            yield _values("the machine's memory", [f"{size:g} GiB" for size in memory], names)
+            yield _values(
+                compose("the machine's memory"),
+                [f"{size:g} GiB" for size in memory],
+                names,
+            )
     one, other = (of.environment.get("versions") for of in (first, second))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        for key, text in (("dbdyno", "dbdyno"), ("engine", "the engine")):
+        for key, text in (("dbdyno", "dbdyno"), ("engine", compose("the engine"))):
             if one.get(key) != other.get(key):
-                yield _values(f"the version of {text}", (one.get(key), other.get(key)), names)
+                yield _values(
+                    compose("the version of {text}", text=text), (one.get(key), other.get(key)), names
+                )
     if is_unpaired(first.experiment, second.experiment):
         versions = [next(iter(of.servers.values()), None) for of in (first, second)]
         if versions[0] != versions[1]:
-            yield _values("the server", versions, names)
+            yield _values(compose("the server"), versions, names)
         return
     for name, version in first.servers.items():
         if name in second.servers and version != second.servers[name]:
-            yield _values(f"the server of {name}", (version, second.servers[name]), names)
+            yield _values(compose("the server of {name}", name=name), (version, second.servers[name]), names)
 
 
 def _number(value: Any) -> float:
@@ -273,13 +288,20 @@ def _loads(of: Experiment) -> str:
 def _values(what: str, values: Sequence[Any], names: Sequence[str]) -> str:
     """A difference with the values of both runs."""
     before, after = map(_text, values)
-    return f"{what} is {before} in {names[0]} and {after} in {names[1]}"
+    return compose(
+        "{what} is {before} in {names} and {after} in {names_2}",
+        what=what,
+        before=before,
+        names=names[0],
+        after=after,
+        names_2=names[1],
+    )
 
 
 def _text(value: Any) -> str:
     """A value in a message; null is a key that is not set."""
     if value is None or value in ([], {}, ""):
-        return "not set"
+        return compose("not set")
     if isinstance(value, str):
         text = value
     elif isinstance(value, float):

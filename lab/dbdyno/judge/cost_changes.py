@@ -32,6 +32,7 @@ from dbdyno.stats.verdict_rule import BLOCKS_MIN
 from dbdyno.store.document import PointDict
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per, PointChanges
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose
 
 # A counter is tested if, at some load, the larger of its two counts in a block has at least this many steps,
 # in the median over the blocks. The rule treats both variants alike, so the sign-flip test stays exact.
@@ -279,9 +280,15 @@ def unchanged(explanation: ExplainedFile, experiment: Experiment) -> Iterator[Fi
             yield Finding(
                 "P17",
                 "warn",
-                f"{variant.name} and {first.name} are declared differently, but none of {len(measures)} "
-                f"metrics per transaction of {entry.workload} changed significantly: the difference may "
-                "not affect what this workload does",
+                compose(
+                    "{name} and {name_2} are declared differently, but none of {number} metrics per "
+                    "transaction of {workload} changed significantly: the difference may not affect what "
+                    "this workload does",
+                    name=variant.name,
+                    name_2=first.name,
+                    number=len(measures),
+                    workload=entry.workload,
+                ),
                 {"workload": entry.workload, "measures": len(measures)},
                 variant.name,
             )

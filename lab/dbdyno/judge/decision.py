@@ -31,6 +31,7 @@ from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import Circumstances
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose, join
 
 # Codes of the checks whose warnings [override] may override. It may override the stops of every check.
 OVERRIDABLE_WARNINGS = frozenset({"D06"})
@@ -294,10 +295,16 @@ def failures(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[str, str]]:
         of_variant = [trial for trial in trials if trial.variant == variant]
         reasons = Counter(str(trial.failure) for trial in of_variant if trial.failed_by == "server")
         if reasons:
-            listed = "; ".join(reason.rstrip(".") for reason, _ in reasons.most_common(REASONS))
+            listed = join("; ", (reason.rstrip(".") for reason, _ in reasons.most_common(REASONS)))
             yield (
                 variant,
-                f"{sum(reasons.values())} of {len(of_variant)} trials of {variant} failed ({listed})",
+                compose(
+                    "{sum} of {number} trials of {variant} failed ({listed})",
+                    sum=sum(reasons.values()),
+                    number=len(of_variant),
+                    variant=variant,
+                    listed=listed,
+                ),
             )
 
 

@@ -22,6 +22,7 @@ from dbdyno.server_record import ForeignRecord
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import MeasuredTrial, Point, ScheduleEntry, Window
 from dbdyno.store.records import EngineWarning
+from dbdyno.text import compose, join
 
 # Errors that `figures` raises for incomplete records.
 _INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
@@ -113,11 +114,13 @@ def gather(run: Run, experiment: Experiment, known: Known | None = None) -> Evid
                 evidence.replaced_failures.append((entry.variant, reason))
             evidence.replaced.append(
                 MeasuredTrial(
-                    entry, f"replaced by block {other} because other processes used the CPUs", "harness"
+                    entry,
+                    compose("replaced by block {other} because other processes used the CPUs", other=other),
+                    "harness",
                 )
             )
         elif finished and entry.block not in finished:
-            evidence.replaced.append(MeasuredTrial(entry, "its block is not finished", "harness"))
+            evidence.replaced.append(MeasuredTrial(entry, compose("its block is not finished"), "harness"))
         elif planned.repeats is None or entry.block in evidence.foreign.replaced.values():
             counted.append(entry)
     counted.sort(key=_group_key)
@@ -175,7 +178,7 @@ def _measure_group(
     for entry in entries:
         trial = stored.get(entry.index)
         if trial is None:
-            evidence.trials.append(MeasuredTrial(entry, "not run", "not-run"))
+            evidence.trials.append(MeasuredTrial(entry, compose("not run"), "not-run"))
             continue
         recording = read(trial.records(), trial.meta.get("slices"))
         evidence.warnings[entry.index] = [*recording.warnings, *generator_delays(recording)]
@@ -186,13 +189,16 @@ def _measure_group(
             failed = gaps, "harness"
         if failed is None and (contradictions := arithmetic.find_contradictions(recording)):
             evidence.contradictions[entry.index] = contradictions
-            failed = f"its numbers contradict each other: {'; '.join(contradictions)}", "harness"
+            failed = (
+                compose("its numbers contradict each other: {listed}", listed=join("; ", contradictions)),
+                "harness",
+            )
         if failed is None:
             complete.append((entry, recording))
         else:
             evidence.trials.append(MeasuredTrial(entry, *failed))
     if not slices.keep_common([recording for _, recording in complete]):
-        reason = "no slice counts in all variants of its block"
+        reason = compose("no slice counts in all variants of its block")
         evidence.trials += [MeasuredTrial(entry, reason, "harness") for entry, _ in complete]
         return
     common_windows = windows(
@@ -221,7 +227,7 @@ def _gaps(recording: Recording) -> str | None:
         figures(recording, complete)
         arithmetic.find_contradictions(recording)
     except _INCOMPLETE as error:
-        return f"its records are incomplete ({type(error).__name__}: {error})"
+        return compose("its records are incomplete ({name}: {error})", name=type(error).__name__, error=error)
     return None
 
 
@@ -241,7 +247,10 @@ def _measure(
         left_s = window.length_us / 1e6
         return MeasuredTrial(
             entry,
-            f"no transaction ended in the {left_s:.1f} s that are left after the warm-up cut",
+            compose(
+                "no transaction ended in the {left_s:.1f} s that are left after the warm-up cut",
+                left_s=left_s,
+            ),
             "server",
         )
     return MeasuredTrial(

@@ -44,7 +44,6 @@ from dbdyno.judge.outlook import outlook_text
 from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import (
     SIZE_UNSURE,
-    better,
     blocks_clause,
     blocks_of,
     blocks_text,
@@ -57,6 +56,7 @@ from dbdyno.judge.wording import (
     is_unknown,
     join_words,
     loads,
+    relation,
     times_interval,
 )
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, mean_ratios
@@ -64,6 +64,7 @@ from dbdyno.stats.verdict_rule import Circumstances, Verdict
 from dbdyno.store.document import Metric
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import FactorEffect
+from dbdyno.text import compose, join
 
 # Block -> the trial of one variant at one load.
 Blocks = Mapping[int, MeasuredTrial]
@@ -212,7 +213,7 @@ def _entry(
     verdict = _verdict(one, judged, pairs)
     text = _sentence(one, judged, verdict, partners, experiment)
     if verdict == Verdict.UNDECIDED and not one.conditions.circumstances.is_disturbed:
-        text = "; ".join([text, *outlook_text(one.assessment, block_s)])
+        text = join("; ", [text, *outlook_text(one.assessment, block_s)])
     return FactorEffect(
         factors=list(one.contrast.factors),
         levels=list(one.contrast.levels),
@@ -257,53 +258,85 @@ def _sentence(
     """The verdict sentence; `partners` are the factors that interact with the factor of a main effect."""
     metric_scale, overall = scale(experiment), judged.overall
     contrast_text = _contrast_text(one.contrast)
-    where = f"{one.workload} {loads([point.as_dict() for point in experiment.load.points()])}"
+    at = loads([point.as_dict() for point in experiment.load.points()])
+    where = compose("{workload} {loads}", workload=one.workload, loads=at)
     counted = overall.blocks if overall else 0
     blocks = blocks_clause(counted, one.blocks, one.blocks_at_most)
     if verdict == Verdict.NOT_COMPARABLE:
-        return f"Not comparable: {contrast_text}, {where}, because {_reason(one)}"
+        return compose(
+            "Not comparable: {contrast_text}, {where}, because {reason}",
+            contrast_text=contrast_text,
+            where=where,
+            reason=_reason(one),
+        )
     if verdict in (Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
-        metric = metric_text(metric_scale.metric) if len(one.contrast.factors) == 1 else "ratio"
-        value = f"{metric} {change(overall)}" if overall else "no result"
+        metric = metric_text(metric_scale.metric) if len(one.contrast.factors) == 1 else compose("ratio")
+        value = (
+            compose("{metric} {change}", metric=metric, change=change(overall))
+            if overall
+            else compose("no result")
+        )
         if verdict == Verdict.UNFINISHED:
             number = blocks_text(counted, experiment.design.blocks)
-            return f"Not finished ({number}): {contrast_text}, {value} so far, {where}"
-        numbers = (
-            f"{blocks_of(counted, one.blocks, one.blocks_at_most)}; {one.assessment.blocks_needed} are needed"
+            return compose(
+                "Not finished ({number}): {contrast_text}, {value} so far, {where}",
+                number=number,
+                contrast_text=contrast_text,
+                value=value,
+                where=where,
+            )
+        numbers = compose(
+            "{blocks_of}; {blocks_needed} are needed",
+            blocks_of=blocks_of(counted, one.blocks, one.blocks_at_most),
+            blocks_needed=one.assessment.blocks_needed,
         )
-        return f"Too few blocks for a verdict ({numbers}): {contrast_text}, {value}, {where}"
+        return compose(
+            "Too few blocks for a verdict ({numbers}): {contrast_text}, {value}, {where}",
+            numbers=numbers,
+            contrast_text=contrast_text,
+            value=value,
+            where=where,
+        )
     assert overall is not None, "every other verdict has an effect"
     if partners:
-        parts = "; ".join(_at_each_level(one, partner, experiment) for partner in partners)
-        depends = f"depends on {join_words(partners)} ({parts})"
-        return f"{metric_text(metric_scale.metric)}, {contrast_text}: {depends}, {where}; {blocks}"
+        parts = join("; ", (_at_each_level(one, partner, experiment) for partner in partners))
+        depends = compose(
+            "{metric}, {contrast}: depends on {factors} ({parts}), {where}",
+            metric=metric_text(metric_scale.metric),
+            contrast=contrast_text,
+            factors=join_words(partners),
+            parts=parts,
+            where=where,
+        )
+        return join("; ", (depends, blocks))
     if len(one.contrast.factors) == 2:
         text = _interaction(one.contrast, overall, verdict, metric_scale, where)
     else:
         text = _main_effect(one, judged, verdict, experiment, where)
     if verdict == Verdict.UNDECIDED:
-        text = "; ".join([text, *excluded(overall)])
-    unsure = (
-        f"; {SIZE_UNSURE}"
-        if verdict in (Verdict.FASTER, Verdict.SLOWER) and not overall.is_significant
-        else ""
-    )
-    return f"{text}; {blocks}{unsure}"
+        text = join("; ", [text, *excluded(overall)])
+    is_unsure = verdict in (Verdict.FASTER, Verdict.SLOWER) and not overall.is_significant
+    return join("; ", [text, blocks, *([SIZE_UNSURE] if is_unsure else [])])
 
 
 def _reason(one: _AssessedContrast) -> str:
     """Why a contrast has no result."""
     if one.stops:
-        return f"{one.stops[0].text.strip().rstrip('.')} ({one.stops[0].code})"
-    return "no block holds all of its combinations at every load (R04)"
+        return join("", (one.stops[0].clause, f" ({one.stops[0].code})"))
+    return compose("no block holds all of its combinations at every load (R04)")
 
 
 def _contrast_text(contrast: Contrast) -> str:
     """A contrast as text: version 8.4 against 8.0; whether the effect of threads depends on version."""
     if len(contrast.factors) == 2:
         other, factor = contrast.factors
-        return f"whether the effect of {factor} depends on {other}"
-    return f"{contrast.factors[0]} {contrast.levels[0]} against {contrast.baseline_levels[0]}"
+        return compose("whether the effect of {factor} depends on {other}", factor=factor, other=other)
+    return compose(
+        "{factors} {levels} against {baseline_levels}",
+        factors=contrast.factors[0],
+        levels=contrast.levels[0],
+        baseline_levels=contrast.baseline_levels[0],
+    )
 
 
 def _main_effect(
@@ -313,32 +346,55 @@ def _main_effect(
     assert overall is not None, "the caller has checked it"
     (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
     others = [other.name for other in experiment.factors if other.name != factor]
-    mean = f"mean over {join_words(others)}"
+    mean = compose("mean over {join_words}", join_words=join_words(others))
     shown = effect_text(
         metric_scale.metric, overall, metric_scale.delta_percent, average=len(judged.load_effects) > 1
     )
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:
-            relation = better(metric_scale.metric, faster=verdict == Verdict.FASTER)
-            return f"{factor} {level} {relation} {base}: {shown}, {mean}, {where}"
+            faster = verdict == Verdict.FASTER
+            return compose(
+                "{relation}: {effect}, {where}",
+                relation=relation(metric_scale.metric, f"{factor} {level}", base, faster=faster),
+                effect=shown,
+                where=join(", ", (mean, where)),
+            )
         case Verdict.EQUIVALENT:
-            each = "at each load " if len(judged.load_effects) > 1 else ""
-            return (
-                f"{factor} {level} and {base} are equivalent: {each}any difference is within "
-                f"±{metric_scale.delta_percent:g} % (declared); {shown}, {mean}, {where}"
+            each = compose("at each load ") if len(judged.load_effects) > 1 else ""
+            return compose(
+                "{factor} {level} and {base} are equivalent: {each}any difference is within "
+                "±{delta_percent:g} % (declared); {shown}, {mean}, {where}",
+                factor=factor,
+                level=level,
+                base=base,
+                each=each,
+                delta_percent=metric_scale.delta_percent,
+                shown=shown,
+                mean=mean,
+                where=where,
             )
         case Verdict.MIXED:
             parts = [
-                f"{loads([point.as_dict()])} {change(effect_at)}"
+                join(" ", (loads([point.as_dict()]), change(effect_at)))
                 for point, effect_at in zip(experiment.load.points(), judged.load_effects, strict=True)
                 if effect_at is not None and effect_at.is_significant
             ]
-            return (
-                f"It depends on the load: {_contrast_text(one.contrast)}, {metric_text(metric_scale.metric)} "
-                f"{', '.join(parts)}, {mean}, {where}"
+            return compose(
+                "It depends on the load: {contrast_text}, {metric_text} {listed}, {mean}, {where}",
+                contrast_text=_contrast_text(one.contrast),
+                metric_text=metric_text(metric_scale.metric),
+                listed=join(", ", parts),
+                mean=mean,
+                where=where,
             )
         case _:
-            return f"Undecided: {_contrast_text(one.contrast)}, {shown}, {mean}, {where}"
+            return compose(
+                "Undecided: {contrast_text}, {shown}, {mean}, {where}",
+                contrast_text=_contrast_text(one.contrast),
+                shown=shown,
+                mean=mean,
+                where=where,
+            )
 
 
 def _interaction(
@@ -346,33 +402,76 @@ def _interaction(
 ) -> str:
     (other, factor), (other_level, level) = contrast.factors, contrast.levels
     other_base, base = contrast.baseline_levels
-    ratio = f"the {metric_text(metric_scale.metric)} ratio of {level} to {base}"
-    changes = f"{ratio} {_changes(overall)} from {other_base} to {other_level}"
+    ratio = compose(
+        "the {metric_text} ratio of {level} to {base}",
+        metric_text=metric_text(metric_scale.metric),
+        level=level,
+        base=base,
+    )
+    changes = compose(
+        "{ratio} {changes} from {other_base} to {other_level}",
+        ratio=ratio,
+        changes=_changes(overall),
+        other_base=other_base,
+        other_level=other_level,
+    )
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:
-            return f"The effect of {factor} depends on {other}: {changes}, {where}"
+            return compose(
+                "The effect of {factor} depends on {other}: {changes}, {where}",
+                factor=factor,
+                other=other,
+                changes=changes,
+                where=where,
+            )
         case Verdict.EQUIVALENT:
-            return (
-                f"The effect of {factor} does not depend on {other} by more than "
-                f"±{metric_scale.delta_percent:g} % (declared): {changes}, {where}"
+            return compose(
+                "The effect of {factor} does not depend on {other} by more than ±{delta_percent:g} % "
+                "(declared): {changes}, {where}",
+                factor=factor,
+                other=other,
+                delta_percent=metric_scale.delta_percent,
+                changes=changes,
+                where=where,
             )
         case Verdict.MIXED:
-            return f"Whether the effect of {factor} depends on {other} differs between the loads, {where}"
+            return compose(
+                "Whether the effect of {factor} depends on {other} differs between the loads, {where}",
+                factor=factor,
+                other=other,
+                where=where,
+            )
         case _:
-            return f"Undecided whether the effect of {factor} depends on {other}: {changes}, {where}"
+            return compose(
+                "Undecided whether the effect of {factor} depends on {other}: {changes}, {where}",
+                factor=factor,
+                other=other,
+                changes=changes,
+                where=where,
+            )
 
 
 def _changes(overall: Effect) -> str:
     """The effect as text: changes by +35.5 % (95 % interval +32.5 to +38.5)."""
     ends = overall.interval_percent
     if is_unknown(overall):
-        return "changes by an unknown factor"
+        return compose("changes by an unknown factor")
     if ends is None or overall.bound != Bound.EXACT or has_no_estimate(overall):
-        return f"changes by {change(overall)}"
+        return compose("changes by {change}", change=change(overall))
     inside = confidence(overall.alpha)
     if is_ratio(overall.effect_percent):
-        return f"becomes {change(overall)} as high ({inside} {times_interval(ends)})"
-    return f"changes by {change(overall)} ({inside} {interval(ends)})"
+        return compose(
+            "becomes {change} as high ({inside} {times_interval})",
+            change=change(overall),
+            inside=inside,
+            times_interval=times_interval(ends),
+        )
+    return compose(
+        "changes by {change} ({inside} {interval})",
+        change=change(overall),
+        inside=inside,
+        interval=interval(ends),
+    )
 
 
 def _at_each_level(one: _AssessedContrast, partner: str, experiment: Experiment) -> str:
@@ -386,5 +485,11 @@ def _at_each_level(one: _AssessedContrast, partner: str, experiment: Experiment)
         share = 2.0 / len(cells)
         weights = {cell: share if cell[own] == level else -share for cell in cells}
         effect_at = effect(mean_ratios(_ratios(weights, one.cells, scale(experiment).metric)))
-        parts.append(f"{change(effect_at) if effect_at else 'no result'} with {other}")
-    return ", ".join(parts)
+        parts.append(
+            compose(
+                "{detail} with {other}",
+                detail=change(effect_at) if effect_at else compose("no result"),
+                other=other,
+            )
+        )
+    return join(", ", parts)

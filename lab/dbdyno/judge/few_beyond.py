@@ -10,6 +10,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.second_lines import BEYOND_MIN
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose
 
 
 def few_beyond(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
@@ -33,9 +34,16 @@ def few_beyond(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
             yield Finding(
                 "R13",
                 "note",
-                f"{metric_text(metric)} of {workload.title} depends on few transactions: {beyond} of the "
-                f"{fewest:,} in a trial are beyond it; it is stable with {BEYOND_MIN}, that is "
-                f"{needed:,} in all",
+                compose(
+                    "{metric_text} of {title} depends on few transactions: {beyond} of the {fewest:,} in a "
+                    "trial are beyond it; it is stable with {beyond_min}, that is {needed:,} in all",
+                    metric_text=metric_text(metric),
+                    title=workload.title,
+                    beyond=beyond,
+                    fewest=fewest,
+                    beyond_min=BEYOND_MIN,
+                    needed=needed,
+                ),
                 {
                     "workload": workload.title,
                     "metric": metric,
@@ -43,5 +51,8 @@ def few_beyond(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
                     "beyond": beyond,
                     "needed": needed,
                 },
-                fix=f'Set duration = "{needed_s}s" in [load], or name a lower percentile in design.metrics',
+                fix=compose(
+                    'Set duration = "{needed_s}s" in [load], or name a lower percentile in design.metrics',
+                    needed_s=needed_s,
+                ),
             )

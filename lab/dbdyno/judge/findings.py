@@ -14,10 +14,18 @@ from dbdyno.experiment.schedule import trial_number
 from dbdyno.finding import Finding
 from dbdyno.judge.figures import OUTAGE_CLASSES, merge_classes
 from dbdyno.judge.recording import Recording
-from dbdyno.judge.wording import change, count, finite, interval
+from dbdyno.judge.wording import (
+    change,
+    connections_count,
+    finite,
+    interval,
+    join_words,
+    trials_count,
+)
 from dbdyno.stats.paired import Effect
 from dbdyno.store.measured import Figures, MeasuredTrial
 from dbdyno.store.records import EngineWarning
+from dbdyno.text import compose, join
 
 # D01: limits of the load generator, `x-limit` in schema/events.schema.json: CPU time per wall time of a
 # thread; delay of its wake-ups; delay of reading replies, as a share of the median latency.
@@ -26,8 +34,8 @@ GENERATOR_LAG_US = 1000
 CLIENT_DELAY = 0.1
 # D01: code of a warning about the load generator -> the beginning of the finding.
 _GENERATOR_PROBLEMS = {
-    "generator-late": "the load generator woke up late",
-    "client-delay": "replies waited for the load generator",
+    "generator-late": compose("the load generator woke up late"),
+    "client-delay": compose("replies waited for the load generator"),
 }
 # D03 is a warning above ERRORS_PER_1000 errors per 1,000 transactions. It is one too if a variant has more
 # than ERRORS_RATIO times the errors of another one, and more than ERRORS_NOTEWORTHY.
@@ -61,32 +69,50 @@ def completeness(
         yield Finding(
             "R04",
             "warn",
-            f"{len(left_out)} of {len(trials)} planned trials have no result and are left out, with their "
-            f"blocks ({_most_common(reasons)})",
+            compose(
+                "{number} of {number_2} planned trials have no result and are left out, with their "
+                "blocks ({most_common})",
+                number=len(left_out),
+                number_2=len(trials),
+                most_common=_most_common(reasons),
+            ),
             {
                 "left_out": len(left_out),
                 "trials": [trial.index for trial in left_out],
                 "reasons": dict(reasons),
             },
-            fix="Repeat the command with --resume to run them again",
+            fix=compose("Repeat the command with --resume to run them again"),
         )
     not_run = sum(trial.failed_by == "not-run" for trial in trials)
     if not_run:
         yield Finding(
             "R04",
             "warn",
-            f"{not_run} of {len(trials)} planned trials have not run, so there is no verdict",
+            compose(
+                "{not_run} of {number} planned trials have not run, so there is no verdict",
+                not_run=not_run,
+                number=len(trials),
+            ),
             {"not_run": not_run},
-            fix="Repeat the command with --resume to run them",
+            fix=compose("Repeat the command with --resume to run them"),
         )
     failed_points = Counter((t.variant, t.workload, t.point) for t in without)
     for (variant, workload, (unit, value)), number in failed_points.items():
         if number >= blocks:
-            load = f"{value:g} transactions/s" if unit == "rate" else count(round(value), "connection")
+            load = (
+                compose("{value:g} transactions/s", value=value)
+                if unit == "rate"
+                else connections_count(round(value))
+            )
             yield Finding(
                 "R04",
                 "stop",
-                f"{variant} has no result at {load} of {workload}",
+                compose(
+                    "{variant} has no result at {load} of {workload}",
+                    variant=variant,
+                    load=load,
+                    workload=workload,
+                ),
                 {"workload": workload, "at": {unit: value}},
                 variant,
             )
@@ -101,11 +127,17 @@ def _server_failures(trials: Sequence[MeasuredTrial]) -> Iterator[Finding]:
         yield Finding(
             "R04",
             "warn",
-            f"{len(indices)} of {total} trials of {variant} failed because of their server and count as "
-            f"0 transactions/s ({_most_common(reasons)})",
+            compose(
+                "{number} of {total} trials of {variant} failed because of their server and count as 0 "
+                "transactions/s ({most_common})",
+                number=len(indices),
+                total=total,
+                variant=variant,
+                most_common=_most_common(reasons),
+            ),
             {"failed": len(indices), "trials": indices, "reasons": dict(reasons)},
             variant,
-            fix="Find the cause in the server's log",
+            fix=compose("Find the cause in the server's log"),
         )
 
 
@@ -119,8 +151,12 @@ def _by_variant(trials: Iterable[MeasuredTrial], indices: Collection[int]) -> di
 
 
 def _most_common(reasons: Counter[str]) -> str:
-    return "; ".join(
-        f"{number} x {reason}" if number > 1 else reason for reason, number in reasons.most_common(3)
+    return join(
+        "; ",
+        (
+            join("", (f"{number} x ", reason)) if number > 1 else reason
+            for reason, number in reasons.most_common(3)
+        ),
     )
 
 
@@ -136,8 +172,12 @@ def repeated_attempts(
         yield Finding(
             "R04",
             "note",
-            f"{count(len(indices), 'trial')} of {variant} ran again after an attempt that gave no result "
-            f"({_most_common(reasons)})",
+            compose(
+                "{count} of {variant} ran again after an attempt that gave no result ({most_common})",
+                count=trials_count(len(indices)),
+                variant=variant,
+                most_common=_most_common(reasons),
+            ),
             {"trials": indices, "reasons": dict(reasons)},
             variant,
         )
@@ -152,16 +192,23 @@ def identical_variants(effect: Effect | None, names: tuple[str, str, str]) -> It
     yield Finding(
         "R05",
         "warn",
-        f"{baseline} and {variant} are identical, but differ by {change(effect)} ({interval((low, high))}) "
-        f"on {workload}: either something else differs (position on disk, order, other processes), or this "
-        "is one of the 5 % of experiments in which such a difference occurs by chance",
+        compose(
+            "{baseline} and {variant} are identical, but differ by {change} ({interval}) on "
+            "{workload}: either something else differs (position on disk, order, other processes), "
+            "or this is one of the 5 % of experiments in which such a difference occurs by chance",
+            baseline=baseline,
+            variant=variant,
+            change=change(effect),
+            interval=interval((low, high)),
+            workload=workload,
+        ),
         {
             "workload": workload,
             "effect_percent": finite(effect.effect_percent),
             "interval_percent": [finite(low), finite(high)],
         },
         variant,
-        fix="Repeat the experiment",
+        fix=compose("Repeat the experiment"),
     )
 
 
@@ -176,8 +223,13 @@ def failures_in_repeated_blocks(failures: Sequence[tuple[str, str]]) -> Iterator
         yield Finding(
             "R04",
             "warn",
-            f"{count(number, 'trial')} of {variant} failed in a block that was repeated because of foreign "
-            f"load ({_most_common(reasons)}). The repeat counts",
+            compose(
+                "{count} of {variant} failed in a block that was repeated because of foreign load "
+                "({most_common}). The repeat counts",
+                count=trials_count(number),
+                variant=variant,
+                most_common=_most_common(reasons),
+            ),
             {"in_repeated": number, "reasons": dict(reasons)},
             variant,
         )
@@ -195,9 +247,14 @@ def counters(unread: Mapping[int, str], trials: Sequence[MeasuredTrial]) -> Iter
         yield Finding(
             "R04",
             "warn",
-            f"the server's counters are missing for {count(len(indices), 'trial')} of {variant}, so "
-            "these trials are left out of the costs of a transaction and of the section Why "
-            f"({f'{number} x ' if number > 1 else ''}{reason})",
+            compose(
+                "the server's counters are missing for {count} of {variant}, so these trials are left "
+                "out of the costs of a transaction and of the section Why ({detail}{reason})",
+                count=trials_count(len(indices)),
+                variant=variant,
+                detail=f"{number} x " if number > 1 else "",
+                reason=reason,
+            ),
             {"trials": indices, "reasons": dict(reasons)},
             variant,
         )
@@ -212,14 +269,23 @@ def arithmetic(
     """
     by_variant = _by_variant(trials, contradictions)
     is_stop = sum(map(len, by_variant.values())) > max(1.0, CONTRADICTORY_SHARE * len(trials))
-    consequence = "No result of this run can be trusted" if is_stop else "The block is left out"
+    consequence = (
+        compose("No result of this run can be trusted") if is_stop else compose("The block is left out")
+    )
     for variant, indices in by_variant.items():
         first = indices[0]
         yield Finding(
             "R03",
             "stop" if is_stop else "warn",
-            f"the numbers of {count(len(indices), 'trial')} of {variant} contradict each other; in trial "
-            f"{first}: {'; '.join(contradictions[first])}. {consequence}",
+            compose(
+                "the numbers of {count} of {variant} contradict each other; in trial {first}: {listed}. "
+                "{consequence}",
+                count=trials_count(len(indices)),
+                variant=variant,
+                first=first,
+                listed=join("; ", contradictions[first]),
+                consequence=consequence,
+            ),
             {"variant": variant, "trials": {str(index): list(contradictions[index]) for index in indices}},
             # A stop is about the complete run, not about one variant.
             "" if is_stop else variant,
@@ -234,12 +300,17 @@ def generator(by_variant: ByVariant) -> Iterator[Finding]:
             yield Finding(
                 "D01",
                 "warn",
-                f"in {count(len(cpu), 'trial')} of {variant} the load generator used up to "
-                f"{max(cpu.values()) * 100:.0f} % of a CPU per worker (limit {GENERATOR_CPU * 100:.0f} %): "
-                "the server may be faster than measured",
+                compose(
+                    "in {count} of {variant} the load generator used up to {values:.0f} % of a CPU per "
+                    "worker (limit {generator_cpu:.0f} %): the server may be faster than measured",
+                    count=trials_count(len(cpu)),
+                    variant=variant,
+                    values=max(cpu.values()) * 100,
+                    generator_cpu=GENERATOR_CPU * 100,
+                ),
                 {"cpu": {str(index): share for index, share in cpu.items()}},
                 variant,
-                fix="Give the load generator more CPUs and workers ([client] cpus, workers)",
+                fix=compose("Give the load generator more CPUs and workers ([client] cpus, workers)"),
             )
 
 
@@ -249,20 +320,30 @@ def generator_delays(recording: Recording) -> Iterator[EngineWarning]:
     if not totals or not (generator := totals.get("generator")):
         # An older engine, which wrote these warnings itself.
         return
-    fix = "Keep a CPU free for the load generator, or give it more workers or another machine"
+    fix = compose("Keep a CPU free for the load generator, or give it more workers or another machine")
     if generator["lag_us_p99"] > GENERATOR_LAG_US:
-        late = f"1 % of its wake-ups came more than {generator['lag_us_p99'] / 1000.0:.1f} ms late"
+        late = compose(
+            "1 % of its wake-ups came more than {lag_us_p99:.1f} ms late",
+            lag_us_p99=generator["lag_us_p99"] / 1000.0,
+        )
         yield {
             "code": "generator-late",
-            "text": f"{late} (limit {GENERATOR_LAG_US / 1000.0:g} ms)",
+            "text": compose(
+                "{late} (limit {generator_lag_us:g} ms)",
+                late=late,
+                generator_lag_us=GENERATOR_LAG_US / 1000.0,
+            ),
             "hint": fix,
         }
     delay, latency = generator["client_delay_us_p99"], totals["percentiles_us"]
     limit_us = CLIENT_DELAY * latency["p50"]["value_us"] if latency else math.inf
     if delay is not None and delay > limit_us:
-        text = (
-            f"it read 1 % of them {delay / 1000.0:.2f} ms or more after they arrived; the limit is "
-            f"{CLIENT_DELAY * 100:.0f} % of the median latency, here {limit_us / 1000.0:.2f} ms"
+        text = compose(
+            "it read 1 % of them {delay:.2f} ms or more after they arrived; the limit is "
+            "{client_delay:.0f} % of the median latency, here {limit_us:.2f} ms",
+            delay=delay / 1000.0,
+            client_delay=CLIENT_DELAY * 100,
+            limit_us=limit_us / 1000.0,
         )
         yield {"code": "client-delay", "text": text, "hint": fix}
 
@@ -279,13 +360,17 @@ def generator_warnings(
     for code, entries in by_code.items():
         trials = sorted({index for index, _ in entries})
         index, first = entries[0]
-        example = f"trial {trial_number(index)}"
-        where = f"{count(len(trials), 'trial')}, for example in {example}" if len(trials) > 1 else example
-        problem = _GENERATOR_PROBLEMS.get(code, f"the load generator warned ({code})")
+        example = compose("trial {trial_number}", trial_number=trial_number(index))
+        where = (
+            compose("{count}, for example in {example}", count=trials_count(len(trials)), example=example)
+            if len(trials) > 1
+            else example
+        )
+        problem = _GENERATOR_PROBLEMS.get(code, compose("the load generator warned ({code})", code=code))
         yield Finding(
             "D01",
             "warn",
-            f"{problem} in {where}: {first['text']}",
+            compose("{problem} in {where}: {text}", problem=problem, where=where, text=first["text"]),
             {
                 "warning": code,
                 "trials": trials,
@@ -315,13 +400,18 @@ def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     if most == 0.0:
         return
     differ = most > ERRORS_NOTEWORTHY and most > ERRORS_RATIO * least and len(rates) > 1
-    listed = ", ".join(f"{variant} {rate:.2f}" for variant, rate in rates.items())
+    listed = join(", ", (f"{variant} {rate:.2f}" for variant, rate in rates.items()))
     all_codes = sorted({code for by_code in codes.values() for code in by_code})
     yield Finding(
         "D03",
         "warn" if most > ERRORS_PER_1000 or differ else "note",
-        f"errors per 1,000 transactions of {workload}: {listed} (server error "
-        f"{_with_classes(all_codes, classes)}; retried where possible)",
+        compose(
+            "errors per 1,000 transactions of {workload}: {listed} (server error {with_classes}; "
+            "retried where possible)",
+            workload=workload,
+            listed=listed,
+            with_classes=_with_classes(all_codes, classes),
+        ),
         {"workload": workload, "per_1000": rates, "by_code": codes, "classes": classes},
     )
 
@@ -344,22 +434,30 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
         total: Counter[str] = Counter()
         for lost in by_trial.values():
             total.update(lost)
-        listed = ", ".join(f"{number} x {code}" for code, number in total.most_common())
+        listed = join(", ", (f"{number} x {code}" for code, number in total.most_common()))
         idle = ""
         if any(trial.slices for trial in trials):
-            idle = (
+            idle = compose(
                 ", or closes idle connections, as they are between slices (wait_timeout, a proxy's timeout)"
             )
         yield Finding(
             "D05",
             "warn",
-            f"connections to {variant} were {' and '.join(sorted(outages))} in "
-            f"{count(len(by_trial), 'trial')} and opened again (errors {listed}): the results include the "
-            "outage",
+            compose(
+                "connections to {variant} were {listed} in {count} and opened again (errors {listed_2}): "
+                "the results include the outage",
+                variant=variant,
+                listed=join_words(sorted(outages)),
+                count=trials_count(len(by_trial)),
+                listed_2=listed,
+            ),
             {"trials": {str(index): lost for index, lost in by_trial.items()}},
             variant,
-            fix=f"Find out from the server's log whether it restarted{idle}. With on_lost = 'stop' in [load] "
-            "such a trial counts as a failure of its server",
+            fix=compose(
+                "Find out from the server's log whether it restarted{idle}. With on_lost = 'stop' in "
+                "[load] such a trial counts as a failure of its server",
+                idle=idle,
+            ),
         )
 
 
@@ -371,14 +469,23 @@ def row_counts(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
         statements = sum(one.statements for one in figures)
         if mismatches:
             share = mismatches / statements
-            why = "the data are not those that were loaded"
+            why = compose("the data are not those that were loaded")
             if share <= CONFLICT_SHARE:
-                why = "a transaction deleted a row that another one was about to change, or a row is missing"
+                why = compose(
+                    "a transaction deleted a row that another one was about to change, or a row is missing"
+                )
             yield Finding(
                 "D04",
                 "stop" if share > MISMATCH_SHARE else "warn" if share > CONFLICT_SHARE else "note",
-                f"{mismatches} of {statements} statements of {workload} on {variant} returned or changed an "
-                f"unexpected number of rows: {why}",
+                compose(
+                    "{mismatches} of {statements} statements of {workload} on {variant} returned or changed "
+                    "an unexpected number of rows: {why}",
+                    mismatches=mismatches,
+                    statements=statements,
+                    workload=workload,
+                    variant=variant,
+                    why=why,
+                ),
                 {"workload": workload, "row_count_mismatches": mismatches, "statements": statements},
                 variant,
             )
@@ -394,20 +501,30 @@ def overload(by_variant: ByVariant) -> Iterator[Finding]:
             continue
         dropped = sum(one.dropped for one in behind.values())
         queued = sum(one.backlog for one in behind.values())
-        parts = [f"{dropped:,} scheduled transactions were dropped"] if dropped else []
-        parts += [f"{queued:,} scheduled transactions were still queued at the end"] if queued else []
+        parts = (
+            [compose("{dropped:,} scheduled transactions were dropped", dropped=dropped)] if dropped else []
+        )
+        parts += (
+            [compose("{queued:,} scheduled transactions were still queued at the end", queued=queued)]
+            if queued
+            else []
+        )
         yield Finding(
             "R07",
             "warn",
-            f"{variant} could not keep up in {count(len(behind), 'trial')}: {' and '.join(parts)}. Their "
-            "latency is unknown but at least the time they had waited, so percentiles that they affect are "
-            "lower bounds",
+            compose(
+                "{variant} could not keep up in {count}: {listed}. Their latency is unknown but at least "
+                "the time they had waited, so percentiles that they affect are lower bounds",
+                variant=variant,
+                count=trials_count(len(behind)),
+                listed=join_words(parts),
+            ),
             {
                 "dropped": {str(index): one.dropped for index, one in behind.items()},
                 "backlog": {str(index): one.backlog for index, one in behind.items()},
             },
             variant,
-            fix="Offer a lower rate or allow more connections",
+            fix=compose("Offer a lower rate or allow more connections"),
         )
 
 
@@ -418,6 +535,12 @@ def _figures(trials: Iterable[MeasuredTrial]) -> list[tuple[int, Figures]]:
 
 def _with_classes(codes: Sequence[str], classes: Mapping[str, str]) -> str:
     """Error codes as text, each with its class if the records contain one."""
-    names = {code: name for code, name in classes.items() if name != "other"}
-    names["script"] = "counted by the script itself"
-    return ", ".join(f"{code} ({names[code].replace('-', ' ')})" if code in names else code for code in codes)
+    names = {code: name.replace("-", " ") for code, name in classes.items() if name != "other"}
+    names["script"] = compose("counted by the script itself")
+    return join(
+        ", ",
+        (
+            compose("{code} ({name})", code=code, name=names[code]) if code in names else code
+            for code in codes
+        ),
+    )

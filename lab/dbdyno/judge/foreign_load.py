@@ -23,6 +23,7 @@ from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.finding import Finding
 from dbdyno.server_record import ForeignProcess, ForeignRecord
 from dbdyno.store import StoredTrial
+from dbdyno.text import compose, compose_count, join
 
 CODE = "D06"
 # Maximum number of trials listed in a message.
@@ -92,10 +93,12 @@ def unchecked(foreign: ForeignLoad, experiment: Experiment) -> Iterator[Finding]
         yield Finding(
             CODE,
             "note",
-            "foreign load was not checked: the processes of a server that dbdyno did not start are unknown, "
-            "so other processes may have disturbed the trials",
+            compose(
+                "foreign load was not checked: the processes of a server that dbdyno did not start are "
+                "unknown, so other processes may have disturbed the trials"
+            ),
             {"what": "unchecked"},
-            fix="Look at the machine's other processes while measuring",
+            fix=compose("Look at the machine's other processes while measuring"),
         )
 
 
@@ -107,15 +110,23 @@ def _unmeasured(counted: Collection[int], shares: Mapping[int, float]) -> Findin
     missing = sorted(index for index in counted if index not in shares)
     if not missing or len(missing) == len(counted):
         return None
-    listed = ", ".join(map(trial_number, missing[:LISTED_MAX]))
-    more = f" and {len(missing) - LISTED_MAX} more" if len(missing) > LISTED_MAX else ""
+    listed = join(", ", map(trial_number, missing[:LISTED_MAX]))
+    more = (
+        compose(" and {number} more", number=len(missing) - LISTED_MAX) if len(missing) > LISTED_MAX else ""
+    )
     return Finding(
         CODE,
         "note",
-        f"the CPU time of other processes is unknown in {len(missing)} of {len(counted)} trials "
-        f"(trial {listed}{more}): they may have disturbed these trials",
+        compose(
+            "the CPU time of other processes is unknown in {number} of {number_2} trials (trial "
+            "{listed}{more}): they may have disturbed these trials",
+            number=len(missing),
+            number_2=len(counted),
+            listed=listed,
+            more=more,
+        ),
         {"trials": missing, "of": len(counted)},
-        fix="If the machine was overloaded, stop other processes or lower the load",
+        fix=compose("If the machine was overloaded, stop other processes or lower the load"),
     )
 
 
@@ -142,19 +153,35 @@ def _disturbance(
         return None
     names = describe_processes(processes)
     count = len(replaced)
-    repeated = f"{count} of {blocks} blocks {'was' if count == 1 else 'were'} repeated"
+    repeated = compose_count(
+        count,
+        "{number} of {blocks} blocks was repeated",
+        "{number} of {blocks} blocks were repeated",
+        blocks=blocks,
+    )
     if remaining:
-        text = (
-            f"other processes used more than {100 * FOREIGN_LIMIT:.0f} % of the CPUs of server and client in "
-            f"{len(remaining)} of the {blocks} blocks that count ({names}), which can look like an effect of "
-            f"a variant{f'; {repeated}' if count else ''}"
+        text: str = compose(
+            "other processes used more than {value:.0f} % of the CPUs of server and client in "
+            "{number} of the {blocks} blocks that count ({names}), which can look like an effect of "
+            "a variant{more}",
+            value=100 * FOREIGN_LIMIT,
+            number=len(remaining),
+            blocks=blocks,
+            names=names,
+            more=join("; ", ("", repeated)) if count else "",
         )
-        fix = (
-            f'Stop these processes while measuring, or write [override] {CODE} = "reason" to get a verdict '
-            "nevertheless"
+        fix: str = compose(
+            'Stop these processes while measuring, or write [override] {code} = "reason" to get a '
+            "verdict nevertheless",
+            code=CODE,
         )
     else:
-        text, fix = f"{repeated} because other processes used the CPUs ({names}); the repeats count", ""
+        text = compose(
+            "{repeated} because other processes used the CPUs ({names}); the repeats count",
+            repeated=repeated,
+            names=names,
+        )
+        fix = ""
     return Finding(
         CODE,
         "warn" if remaining else "note",

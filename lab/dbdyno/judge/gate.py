@@ -27,14 +27,15 @@ from dbdyno.store.verdict import (
     Point,
     VerdictFile,
 )
+from dbdyno.text import compose, join
 
 # The results, from the one that decides first for the whole run to the one that decides last.
 _PRECEDENCE: tuple[GateResult, ...] = ("not-comparable", "worse", "undecided", "not-inferior")
 # Verdicts whose comparisons have no interval -> the reason.
 _WITHOUT_INTERVAL = {
-    "not-comparable": "the variants are not comparable",
-    "unfinished": "the run is not finished",
-    "too-few-blocks": "there are too few blocks",
+    "not-comparable": compose("the variants are not comparable"),
+    "unfinished": compose("the run is not finished"),
+    "too-few-blocks": compose("there are too few blocks"),
 }
 
 
@@ -203,46 +204,76 @@ def _sentence(
     *,
     identical: Comparison | None,
 ) -> str:
-    ends, allowed = _losses(comparison), f"the {max_loss_percent:g} % allowed"
-    where = f"{comparison.variant} against {baseline} on {comparison.workload}"
+    ends, allowed = (
+        _losses(comparison),
+        compose("the {max_loss_percent:g} % allowed", max_loss_percent=max_loss_percent),
+    )
+    where = compose(
+        "{variant} against {baseline} on {workload}",
+        variant=comparison.variant,
+        baseline=baseline,
+        workload=comparison.workload,
+    )
     if ends is None or word == "not-comparable":
-        reason = _WITHOUT_INTERVAL.get(comparison.curve.verdict or "", "there is no interval")
-        return f"gate: {where}: {'not judged' if word == 'not-comparable' else 'undecided'}, because {reason}"
+        reason = _WITHOUT_INTERVAL.get(comparison.curve.verdict or "", compose("there is no interval"))
+        return compose(
+            "gate: {where}: {detail}, because {reason}",
+            where=where,
+            detail=compose("not judged") if word == "not-comparable" else compose("undecided"),
+            reason=reason,
+        )
     confidence = f"{round(100.0 * comparison.curve.confidence, 1):g} %"
-    average = " on average" if len(comparison.points) > 1 and comparison.capacity is None else ""
+    average = compose(" on average") if len(comparison.points) > 1 and comparison.capacity is None else ""
     range_ = _range_text(comparison.curve.metric, ends, word, max_loss_percent)
-    text = f"gate: {where}: {range_}{average} ({confidence})"
+    text = compose(
+        "gate: {where}: {range}{average} ({confidence})",
+        where=where,
+        range=range_,
+        average=average,
+        confidence=confidence,
+    )
     if word in {"worse", "not-inferior"}:
-        relation = "more than" if word == "worse" else "within"
+        limited = (
+            compose("{text}, more than {allowed}", text=text, allowed=allowed)
+            if word == "worse"
+            else compose("{text}, within {allowed}", text=text, allowed=allowed)
+        )
         # As in a verdict sentence, the interval may contain what the procedure excludes.
-        unsure = f"; {SIDE_SURE}" if ends[0] <= max_loss_percent <= ends[1] else ""
-        return f"{text}, {relation} {allowed}{unsure}"
+        return join("; ", (limited, SIDE_SURE)) if ends[0] <= max_loss_percent <= ends[1] else limited
     if is_disturbed(findings):
-        reason = "because other processes disturbed the trials"
+        reason = compose("because other processes disturbed the trials")
     elif ends[0] > max_loss_percent:
         floor = comparison.curve.noise_floor_percent
-        amount = "an unknown amount" if floor is None else f"up to {floor:.1f} %"
-        reason = f"because identical variants differ by {amount}"
+        amount = (
+            compose("an unknown amount") if floor is None else compose("up to {floor:.1f} %", floor=floor)
+        )
+        reason = compose("because identical variants differ by {amount}", amount=amount)
     elif worse := _worse_loads(comparison, max_loss_percent, identical):
-        reason = f"but surely more than {allowed} {loads([comparison.points[load].at for load in worse])}"
+        reason = compose(
+            "but surely more than {allowed} {loads}",
+            allowed=allowed,
+            loads=loads([comparison.points[load].at for load in worse]),
+        )
     else:
-        return f"{text}, undecided against {allowed}"
-    return f"{text}, undecided {reason}"
+        return compose("{text}, undecided against {allowed}", text=text, allowed=allowed)
+    return compose("{text}, undecided {reason}", text=text, reason=reason)
 
 
 def _range_text(metric: str, ends: tuple[float, float], word: GateResult, max_loss_percent: float) -> str:
     """The loss as text: loses at most 2.1 % of throughput, p95 latency at least 4.2 % higher."""
     digits = decimals_for(ends, max_loss_percent)
-    least, most = (f"{end:.{digits}f} %" if math.isfinite(end) else "an unknown amount" for end in ends)
+    least, most = (
+        f"{end:.{digits}f} %" if math.isfinite(end) else compose("an unknown amount") for end in ends
+    )
     if ends[1] <= 0.0:
-        less = "loss of" if metric in HIGHER_IS_BETTER else "higher"
-        return f"no {less} {metric_text(metric)}"
+        less = compose("loss of") if metric in HIGHER_IS_BETTER else "higher"
+        return compose("no {less} {metric_text}", less=less, metric_text=metric_text(metric))
     if word == "worse" and ends[0] > max_loss_percent:
-        amount = f"at least {least}"
+        amount = compose("at least {least}", least=least)
     elif ends[0] > 0.0:
-        amount = f"{least} to {most}"
+        amount = compose("{least} to {most}", least=least, most=most)
     else:
-        amount = f"at most {most}"
+        amount = compose("at most {most}", most=most)
     if metric in HIGHER_IS_BETTER:
-        return f"loses {amount} of {metric_text(metric)}"
-    return f"{metric_text(metric)} higher by {amount}"
+        return compose("loses {amount} of {metric_text}", amount=amount, metric_text=metric_text(metric))
+    return compose("{metric_text} higher by {amount}", metric_text=metric_text(metric), amount=amount)

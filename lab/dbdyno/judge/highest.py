@@ -14,12 +14,13 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparison import Comparison, change, log_ratios
 from dbdyno.judge.decision import stopping
 from dbdyno.judge.second_lines import WITH_RESULT
-from dbdyno.judge.wording import count, effect_text
+from dbdyno.judge.wording import connections_count, effect_text, size_text
 from dbdyno.stats.highest import highest_effect
 from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.repeated import Looks
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import HighestMedian, HighestThroughput
+from dbdyno.text import compose
 
 # Throughputs below this have three digits in the sentence.
 SMALL = 100.0
@@ -64,11 +65,18 @@ def _median(by_block: Mapping[int, MeasuredTrial]) -> float:
 
 def _sentence(comparison: Comparison, baseline: HighestMedian, variant: HighestMedian, effect: Effect) -> str:
     """Highest throughput, WORKLOAD: b 5,210 /s at 64 connections, a 4,980 /s at 32: +4.6 % (…)."""
-    shown = effect_text(THROUGHPUT, effect).removeprefix(f"{THROUGHPUT} ")
-    return (
-        f"Highest throughput, {comparison.workload}: {comparison.variant} {_rate(variant)} at "
-        f"{count(round(variant.connections), 'connection')}, {comparison.baseline} {_rate(baseline)} at "
-        f"{baseline.connections:g}: {shown}"
+    shown = size_text(effect) or effect_text(THROUGHPUT, effect)
+    return compose(
+        "Highest throughput, {workload}: {variant} {rate} at {count}, {baseline} {rate_2} at "
+        "{connections:g}: {shown}",
+        workload=comparison.workload,
+        variant=comparison.variant,
+        rate=_rate(variant),
+        count=connections_count(round(variant.connections)),
+        baseline=comparison.baseline,
+        rate_2=_rate(baseline),
+        connections=baseline.connections,
+        shown=shown,
     )
 
 

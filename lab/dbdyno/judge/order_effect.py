@@ -21,6 +21,7 @@ from dbdyno.stats.rank_sum import Shift, shift
 from dbdyno.stats.signed_rank import percent
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import OrderEffect
+from dbdyno.text import compose
 
 # Smaller order effects, in percent, are not reported. If a zone of equivalence is declared, the limit is half
 # of it.
@@ -75,12 +76,21 @@ def order_findings(
     yield Finding(
         "R10",
         "warn",
-        f"the variant that runs later in a block has {signed(order.effect_percent)} % {metric_text(metric)} "
-        f"({interval(order.interval_percent)}) on {workload}: each trial affects the next "
-        "one. The order is balanced, so the estimate is not shifted; without the order effect "
-        f"{variant} against {baseline} is {signed(order.crossover_percent)} % "
-        f"({interval(order.crossover_interval_percent)})",
+        compose(
+            "the variant that runs later in a block has {effect_percent} % {metric_text} "
+            "({interval}) on {workload}: each trial affects the next one. The order is balanced, so "
+            "the estimate is not shifted; without the order effect {variant} against {baseline} is "
+            "{crossover_percent} % ({interval_2})",
+            effect_percent=signed(order.effect_percent),
+            metric_text=metric_text(metric),
+            interval=interval(order.interval_percent),
+            workload=workload,
+            variant=variant,
+            baseline=baseline,
+            crossover_percent=signed(order.crossover_percent),
+            interval_2=interval(order.crossover_interval_percent),
+        ),
         {"workload": workload, "metric": metric_text(metric), **order.model_dump(mode="json")},
         variant,
-        fix='To reduce it, use a longer warmup in [load], or state_per = "trial" in [design]',
+        fix=compose('To reduce it, use a longer warmup in [load], or state_per = "trial" in [design]'),
     )

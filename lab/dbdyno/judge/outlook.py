@@ -10,6 +10,7 @@ from statistics import NormalDist
 from dbdyno.judge.effects import Assessment
 from dbdyno.judge.wording import duration
 from dbdyno.stats.paired import ALPHA, Ratios
+from dbdyno.text import compose, join
 
 # Half width of the 95 % interval = HALF_WIDTH * s / sqrt(blocks), where s is the standard deviation of the
 # blocks' log ratios, if the number of blocks was fixed before the run. Other levels are in proportion to the
@@ -81,9 +82,17 @@ def outlook_text(assessment: Assessment, block_s: float | None) -> list[str]:
     """
     target, run = next_precision(assessment), ""
     if target is None and assessment.looks is not None and assessment.looks.last is not None:
-        target, run = next_precision(replace(assessment, looks=None)), " in a new run"
+        target, run = next_precision(replace(assessment, looks=None)), compose(" in a new run")
     if target is None:
         return []
     precision, blocks = target
-    time = f", {duration(blocks * block_s)}" if block_s else ""
-    return [f"±{precision:g} % would take about {blocks} blocks{run}{time}"]
+    time = join(", ", ("", duration(blocks * block_s))) if block_s else ""
+    return [
+        compose(
+            "±{precision:g} % would take about {blocks} blocks{run}{time}",
+            precision=precision,
+            blocks=blocks,
+            run=run,
+            time=time,
+        )
+    ]

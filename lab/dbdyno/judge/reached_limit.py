@@ -9,8 +9,9 @@ from statistics import median
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.wording import count
+from dbdyno.judge.wording import connections_count
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose
 
 # A limit for which connections wait this share of the time changes the throughput by about as much.
 WAIT = 0.01
@@ -33,9 +34,17 @@ def reached_limit(trials: Sequence[MeasuredTrial], experiment: Experiment) -> It
         yield Finding(
             "R17",
             "stop" if experiment.metrics[0] == THROUGHPUT else "warn",
-            f"because of load.max_rate, {limit:g} transactions/s, the connections of {variant} waited "
-            f"{median(shares):.0%} of the time at {count(round(connections), 'connection')} of {workload} "
-            f"(limit {WAIT:.0%}): the limit decides the throughput, at least partly, not the variant",
+            compose(
+                "because of load.max_rate, {limit:g} transactions/s, the connections of {variant} waited "
+                "{median:.0%} of the time at {count} of {workload} (limit {wait:.0%}): the limit decides "
+                "the throughput, at least partly, not the variant",
+                limit=limit,
+                variant=variant,
+                median=median(shares),
+                count=connections_count(round(connections)),
+                workload=workload,
+                wait=WAIT,
+            ),
             {
                 "workload": workload,
                 "at": {"connections": connections},
@@ -43,5 +52,7 @@ def reached_limit(trials: Sequence[MeasuredTrial], experiment: Experiment) -> It
                 "wait_share": median(shares),
             },
             variant,
-            fix='Write metrics = ["p99"] in [design] to compare the latency at this rate, or raise max_rate',
+            fix=compose(
+                'Write metrics = ["p99"] in [design] to compare the latency at this rate, or raise max_rate'
+            ),
         )

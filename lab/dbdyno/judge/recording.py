@@ -13,6 +13,7 @@ from typing import Any
 from dbdyno.store import StoredTrial
 from dbdyno.store.records import End, EngineWarning, Interval, PhaseTotals, Slice, Span, Statements
 from dbdyno.store.trial import FailedBy
+from dbdyno.text import compose
 
 # End reason of an engine run that took its planned time, and of one in slices, which ends on command.
 PLANNED_END, COMMANDED_END = "time-limit", "done"
@@ -113,20 +114,22 @@ def _add_slice(recording: Recording, data: Slice) -> None:
 def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | None:
     """Why the trial has no figures, and what caused it: server or dbdyno. None if the trial is complete."""
     if recording.end is None:
-        return _reason(trial) or "the engine's records have no end", trial.failed_by or "harness"
+        return _reason(trial) or compose("the engine's records have no end"), trial.failed_by or "harness"
     if recording.end["reason"] != (COMMANDED_END if recording.is_sliced else PLANNED_END):
         problem = recording.end.get("failure")
         reason = f"{recording.end['reason']}: {problem['text']}" if problem else str(recording.end["reason"])
         return reason, trial.failed_by or "harness"
     if not trial.is_done:
-        return _reason(trial) or f"its status is {trial.meta['status']!r}", trial.failed_by or "harness"
+        return _reason(trial) or compose(
+            "its status is {status!r}", status=trial.meta["status"]
+        ), trial.failed_by or "harness"
     if "measure" not in recording.phases:
-        return "the measurement never began", "harness"
+        return compose("the measurement never began"), "harness"
     if recording.is_sliced and not recording.counted:
-        return "no slice counts", "harness"
+        return compose("no slice counts"), "harness"
     parts: Sequence[Span] = recording.counted or [recording.measure]
     if sum(part["events"] for part in parts) == 0:
-        return "no transaction ended in the measurement", "server"
+        return compose("no transaction ended in the measurement"), "server"
     return None
 
 

@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.experiment.metrics import metric_text
-from dbdyno.judge.wording import effect_text, finite, interval, join_words, loads, signed
+from dbdyno.judge.wording import effect_text, finite, interval, join_words, loads, signed, size_text
 from dbdyno.stats.difference import Estimate, difference
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.signed_rank import percent
@@ -35,6 +34,7 @@ from dbdyno.store.replication import (
     RepeatedSentence,
     Word,
 )
+from dbdyno.text import compose, join
 
 REPLICATES: Word = "replicates"
 NOT_REPLICATED: Word = "does-not-replicate"
@@ -42,15 +42,15 @@ CANNOT_TELL: Word = "cannot-tell"
 # Word -> the beginning of its sentence.
 TITLES: dict[Word, str] = {
     REPLICATES: "Replicates",
-    NOT_REPLICATED: "Does not replicate",
-    CANNOT_TELL: "Cannot tell",
+    NOT_REPLICATED: compose("Does not replicate"),
+    CANNOT_TELL: compose("Cannot tell"),
 }
 _DIRECTIONS = ("faster", "slower")
 # Verdicts about the data.
 _WITHOUT_RESULT = {
-    "not-comparable": "is not comparable",
-    "unfinished": "is unfinished",
-    "too-few-blocks": "has too few blocks",
+    "not-comparable": compose("is not comparable"),
+    "unfinished": compose("is unfinished"),
+    "too-few-blocks": compose("has too few blocks"),
 }
 
 
@@ -58,9 +58,9 @@ _WITHOUT_RESULT = {
 class Names:
     """What sentences call the two runs, and the effect of the first."""
 
-    first: str = "the first run"
-    second: str = "the second run"
-    effect: str = "the first effect"
+    first: str = compose("the first run")
+    second: str = compose("the second run")
+    effect: str = compose("the first effect")
 
 
 def compare_effects(
@@ -100,7 +100,7 @@ def compare_comparisons(
         by_metric = {entry.curve.metric: entry for entry in _metrics(other)}
         for entry in _metrics(one):
             if (same := by_metric.get(entry.curve.metric)) is not None:
-                versus = f"{one.variant} against {first.baseline}"
+                versus = compose("{variant} against {baseline}", variant=one.variant, baseline=first.baseline)
                 repeated_all.append(_comparison(one, entry, same, names, versus, same_points=same_points))
     return repeated_all
 
@@ -115,7 +115,10 @@ def compare_factors(
         if (other := entries.get(_factor_key(one))) is None:
             continue
         pairs = zip(one.factors, one.levels, one.against, strict=True)
-        versus = " with ".join(f"{factor} {level} against {against}" for factor, level, against in pairs)
+        versus = " with ".join(
+            compose("{factor} {level} against {against}", factor=factor, level=level, against=against)
+            for factor, level, against in pairs
+        )
         repeated = compare_effects(_judged(one, first), _judged(other, second), names)
         repeated_all.append(
             RepeatedFactor(
@@ -149,7 +152,8 @@ def _comparison(
     # Comparisons of a factorial run have no verdict.
     is_compared = same_points and (first.curve.verdict or second.curve.verdict)
     curve = _curve(first.curve, second.curve, points, names) if is_compared else None
-    where = f"{entry.workload} {loads([point.at for point in first.points])}"
+    at = loads([point.at for point in first.points])
+    where = compose("{workload} {loads}", workload=entry.workload, loads=at)
     return RepeatedComparison(
         variant=entry.variant,
         workload=entry.workload,
@@ -176,7 +180,12 @@ def _curve(
     word = NOT_REPLICATED if NOT_REPLICATED in words else REPLICATES if words == {REPLICATES} else CANNOT_TELL
     which = [point for point in sure if point.word == word] or sure
     text = TITLES[word].lower()
-    reason = f"{names.effect} depends on the load, and {text} {loads([point.at for point in which])}"
+    reason = compose(
+        "{effect} depends on the load, and {text} {loads}",
+        effect=names.effect,
+        text=text,
+        loads=loads([point.at for point in which]),
+    )
     return repeated.model_copy(update={"word": word, "reason": reason})
 
 
@@ -205,40 +214,65 @@ class _Pair:
         """Word and reason."""
         for word, name in ((self.word, self.names.first), (self.other_word, self.names.second)):
             if word in _WITHOUT_RESULT:
-                return CANNOT_TELL, f"{name} {_WITHOUT_RESULT[word]}"
+                return CANNOT_TELL, join(" ", (name, _WITHOUT_RESULT[word]))
         if self.word == "equivalent":
             return self._of_equivalence()
         if self.word not in _DIRECTIONS:
-            text = "depends on the load" if self.word == "mixed" else "is undecided"
-            return CANNOT_TELL, f"{self.names.first} {text}, so it has no effect to replicate"
+            text = compose("depends on the load") if self.word == "mixed" else compose("is undecided")
+            return CANNOT_TELL, compose(
+                "{first} {text}, so it has no effect to replicate", first=self.names.first, text=text
+            )
         if self.other_word in _DIRECTIONS and self.other_word != self.word:
-            return NOT_REPLICATED, f"the direction is the opposite in {self.names.second}"
+            return NOT_REPLICATED, compose(
+                "the direction is the opposite in {second}", second=self.names.second
+            )
         if self.other_word == "undecided" and self.second.is_significant:
             return CANNOT_TELL, (
-                f"the interval of {self.names.second} leaves zero out, but its verdict is undecided (its "
-                "caveats say why)"
+                compose(
+                    "the interval of {second} leaves zero out, but its verdict is undecided (its caveats say "
+                    "why)",
+                    second=self.names.second,
+                )
             )
         if self.difference is None or self.half is None:
-            return CANNOT_TELL, "of one of the effects only a bound is known"
+            return CANNOT_TELL, compose("of one of the effects only a bound is known")
         return self._by_difference(self.difference, self.half)
 
     def _by_difference(self, found: Estimate, half: float) -> tuple[Word, str]:
-        shown = f"the difference, {self._shown(found)},"
-        limits = f"half of {self.names.effect} ({interval((percent(-half), percent(half)))} %)"
+        shown = compose("the difference, {shown},", shown=self._shown(found))
+        limits = compose(
+            "half of {effect} ({interval} %)",
+            effect=self.names.effect,
+            interval=interval((percent(-half), percent(half))),
+        )
         # Positive: towards a stronger effect.
         weakest, strongest = sorted((self.sign * found.low, self.sign * found.high))
         if -half <= weakest and strongest <= half:
             if self._has_same_direction():
-                return REPLICATES, f"{shown} is within {limits}"
+                return REPLICATES, compose("{shown} is within {limits}", shown=shown, limits=limits)
             return (
                 CANNOT_TELL,
-                f"{shown} is within {limits}, but the direction is not sure in {self.names.second}",
+                compose(
+                    "{shown} is within {limits}, but the direction is not sure in {second}",
+                    shown=shown,
+                    limits=limits,
+                    second=self.names.second,
+                ),
             )
         if strongest < 0.0:
-            return NOT_REPLICATED, f"the effect is weaker in {self.names.second}: {shown} leaves zero out"
+            return NOT_REPLICATED, compose(
+                "the effect is weaker in {second}: {shown} leaves zero out",
+                second=self.names.second,
+                shown=shown,
+            )
         if weakest > half:
-            return NOT_REPLICATED, f"the effect is stronger in {self.names.second}: {shown} exceeds {limits}"
-        return CANNOT_TELL, f"{shown} may be more or less than {limits}"
+            return NOT_REPLICATED, compose(
+                "the effect is stronger in {second}: {shown} exceeds {limits}",
+                second=self.names.second,
+                shown=shown,
+                limits=limits,
+            )
+        return CANNOT_TELL, compose("{shown} may be more or less than {limits}", shown=shown, limits=limits)
 
     def _has_same_direction(self) -> bool:
         is_sure = self.other_word == self.word or self.second.is_significant
@@ -247,25 +281,41 @@ class _Pair:
     def _of_equivalence(self) -> tuple[Word, str]:
         zone = f"±{self.delta:g} %"
         if self.other_word == "equivalent" and self.other_delta == self.delta:
-            return REPLICATES, f"in both runs any difference is within {zone}"
+            return REPLICATES, compose("in both runs any difference is within {zone}", zone=zone)
         if self.second.lies_outside(self.delta):
-            return NOT_REPLICATED, f"the effect in {self.names.second} is surely beyond {zone}"
-        return CANNOT_TELL, f"the effect in {self.names.second} may be within {zone} or not"
+            return NOT_REPLICATED, compose(
+                "the effect in {second} is surely beyond {zone}", second=self.names.second, zone=zone
+            )
+        return CANNOT_TELL, compose(
+            "the effect in {second} may be within {zone} or not", second=self.names.second, zone=zone
+        )
 
     def _shown(self, found: Estimate) -> str:
         level = 100.0 * (1.0 - max(self.first.alpha, self.second.alpha))
         ends = interval((percent(found.low), percent(found.high)))
-        return f"{signed(percent(found.value))} % ({round(level, 1):g} % interval {ends})"
+        return compose(
+            "{percent} % ({level:g} % interval {ends})",
+            percent=signed(percent(found.value)),
+            level=round(level, 1),
+            ends=ends,
+        )
 
 
 def _sentence(repeated: RepeatedEffect, versus: str, where: str, names: Names) -> str:
     """Word, what was compared, both effects, and the reason."""
     (first, _), (second, _) = _plain(repeated.first), _plain(repeated.second)
     metric = repeated.first.metric
-    other = effect_text(metric, second).removeprefix(f"{metric_text(metric)} ")
-    return (
-        f"{TITLES[repeated.word]}: {versus}, {effect_text(metric, first)} in {names.first}, {other} in "
-        f"{names.second}; {repeated.reason}; {where}."
+    other = size_text(second) or effect_text(metric, second)
+    return compose(
+        "{titles}: {versus}, {effect_text} in {first}, {other} in {second}; {reason}; {where}.",
+        titles=TITLES[repeated.word],
+        versus=versus,
+        effect_text=effect_text(metric, first),
+        first=names.first,
+        other=other,
+        second=names.second,
+        reason=repeated.reason,
+        where=where,
     )
 
 

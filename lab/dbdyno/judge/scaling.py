@@ -26,13 +26,14 @@ from numpy.typing import NDArray
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.wording import count
+from dbdyno.judge.wording import connections_count
 from dbdyno.stats import usl
 from dbdyno.stats.joint import joint_intervals
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import hodges_lehmann, interval
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import HighestMedian, Scaling
+from dbdyno.text import compose, join, mark
 
 # Number of values along the law's curve, for the chart.
 CURVE_POINTS = 60
@@ -208,24 +209,29 @@ def peak_findings(entries: Sequence[Scaling]) -> Iterator[Finding]:
     for side, text, direction in (
         (
             "above",
-            "throughput had not fallen at the highest load ({high}), so its peak is there or above",
-            "higher",
+            mark("throughput had not fallen at the highest load ({high}), so its peak is there or above"),
+            compose("Add higher values to connections in [load]"),
         ),
         (
             "below",
-            "throughput already fell from the lowest load ({low}) on, so its peak is there or below",
-            "lower",
+            mark("throughput already fell from the lowest load ({low}) on, so its peak is there or below"),
+            compose("Add lower values to connections in [load]"),
         ),
     ):
         for workload in dict.fromkeys(entry.workload for entry in entries):
             outside = [e for e in entries if e.workload == workload and e.knee == side]
             if outside:
-                low, high = (count(round(level), "connection") for level in outside[0].levels)
-                names = ", ".join(entry.variant for entry in outside)
+                low, high = (connections_count(round(level)) for level in outside[0].levels)
+                names = join(", ", (entry.variant for entry in outside))
                 yield Finding(
                     "R07",
                     "note",
-                    f"{workload} on {names}: {text.format(low=low, high=high)}",
+                    compose(
+                        "{workload} on {names}: {text}",
+                        workload=workload,
+                        names=names,
+                        text=compose(text, low=low, high=high),
+                    ),
                     {"workload": workload, "variants": [e.variant for e in outside], "knee": side},
-                    fix=f"Add {direction} values to connections in [load]",
+                    fix=direction,
                 )

@@ -34,6 +34,7 @@ from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.document import PointDict, SecondMetric
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import SecondLine
+from dbdyno.text import compose, join
 
 # A percentile is compared if at least this many transactions of every trial are beyond it.
 BEYOND_MIN = 30
@@ -47,12 +48,12 @@ LENGTH_SHARE = 0.9
 CLAUSES = 3
 # Metric -> its name in sentences.
 NAMES: Mapping[SecondMetric, str] = {
-    "latency_p50_us": "p50 latency",
-    "latency_p95_us": "p95 latency",
-    "latency_p99_us": "p99 latency",
-    "latency_p999_us": "p99.9 latency",
-    "errors_per_1000": "the number of errors per 1,000 transactions",
-    "variation_percent": "the variation of throughput between seconds",
+    "latency_p50_us": compose("p50 latency"),
+    "latency_p95_us": compose("p95 latency"),
+    "latency_p99_us": compose("p99 latency"),
+    "latency_p999_us": compose("p99.9 latency"),
+    "errors_per_1000": compose("the number of errors per 1,000 transactions"),
+    "variation_percent": compose("the variation of throughput between seconds"),
 }
 # Verdicts that have second lines.
 WITH_RESULT = (Verdict.MIXED, Verdict.EQUIVALENT, Verdict.FASTER, Verdict.SLOWER, Verdict.UNDECIDED)
@@ -240,8 +241,8 @@ def but_clause(comparison: Comparison, lines: Sequence[Line]) -> str:
     shown = contradictions(comparison, lines)
     clauses = [_clause(line) for line in shown[:CLAUSES]]
     if len(shown) > CLAUSES:
-        clauses.append(f"{len(shown) - CLAUSES} more in the table of second lines")
-    return f"; but {', '.join(clauses)}" if clauses else ""
+        clauses.append(compose("{number} more in the table of second lines", number=len(shown) - CLAUSES))
+    return compose("; but {listed}", listed=join(", ", clauses)) if clauses else ""
 
 
 def _clause(line: Line) -> str:
@@ -250,12 +251,31 @@ def _clause(line: Line) -> str:
     assert ends is not None, "a line with a direction has an interval"
     if line.baseline == 0.0:
         # A ratio to none depends on the half that is added.
-        return f"{NAMES[line.metric]} is {line.variant:.3g} instead of 0 {loads([line.at])}"
+        return compose(
+            "{names} is {variant:.3g} instead of 0 {loads}",
+            names=NAMES[line.metric],
+            variant=line.variant,
+            loads=loads([line.at]),
+        )
     if is_ratio(effect.effect_percent):
-        size, inside = f"{times(effect.effect_percent)} times as high", times_interval(ends)
+        size, inside = (
+            compose("{times} times as high", times=times(effect.effect_percent)),
+            times_interval(ends),
+        )
     else:
         decimals = decimals_for((effect.effect_percent, *ends))
-        side = "higher" if effect.effect_percent > 0.0 else "lower"
-        size = f"{abs(effect.effect_percent):.{decimals}f} % {side}"
+        percent = f"{abs(effect.effect_percent):.{decimals}f}"
+        size = (
+            compose("{percent} % higher", percent=percent)
+            if effect.effect_percent > 0.0
+            else compose("{percent} % lower", percent=percent)
+        )
         inside = interval(ends, decimals)
-    return f"{NAMES[line.metric]} is {size} ({confidence(effect.alpha)} {inside}) {loads([line.at])}"
+    return compose(
+        "{names} is {size} ({confidence} {inside}) {loads}",
+        names=NAMES[line.metric],
+        size=size,
+        confidence=confidence(effect.alpha),
+        inside=inside,
+        loads=loads([line.at]),
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from dbdyno.change_text import is_ratio
 from dbdyno.experiment.metrics import CPU, THROUGHPUT, metric_text
@@ -19,28 +20,27 @@ from dbdyno.judge.outlook import deviation, outlook_text
 from dbdyno.judge.second_lines import Line, but_clause
 from dbdyno.judge.wording import (
     SIZE_UNSURE,
-    better,
     blocks_clause,
     blocks_of,
     change,
     confidence,
     decimals_for,
+    each_load,
     effect_text,
     excluded,
     has_no_estimate,
     is_unknown,
     join_words,
     loads,
+    relation,
+    size_text,
 )
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.text import Text, compose, compose_count, join
 
 # Maximum number of changes in a sentence.
 CHANGES_MAX = 2
-# Metric -> the adjectives after "but" for loads whose direction is the opposite of the overall one: if the
-# variant is slower overall, if it is faster. Latencies have those of `_HIGHER`.
-_OPPOSITES = {THROUGHPUT: ("faster", "slower"), CPU: ("less", "more")}
-_HIGHER = ("lower", "higher")
 
 
 def sentence(
@@ -67,8 +67,7 @@ def metric_sentence(comparison: Comparison) -> str:
         and is_plain
         and not (effect.is_significant or is_unknown(effect))
     ):
-        names = f"{comparison.variant} against {comparison.baseline}"
-        return f"Undecided: {names}, {_effect(comparison, effect)}, {_where(comparison)}"
+        return compose("Undecided: {text}", text=_effect_between(comparison, effect))
     return _text(comparison, None)
 
 
@@ -77,8 +76,10 @@ def _changes(comparison: Comparison) -> str:
     texts = comparison.differences_besides_server
     if not texts or comparison.judged.verdict == Verdict.NOT_COMPARABLE:
         return ""
-    more = f" and {len(texts) - CHANGES_MAX} more" if len(texts) > CHANGES_MAX else ""
-    return f"; {comparison.variant}: {', '.join(texts[:CHANGES_MAX])}{more}"
+    listed = join(", ", texts[:CHANGES_MAX])
+    if len(texts) > CHANGES_MAX:
+        listed = compose("{listed} and {number} more", listed=listed, number=len(texts) - CHANGES_MAX)
+    return compose("; {variant}: {listed}", variant=comparison.variant, listed=listed)
 
 
 def _text(comparison: Comparison, block_s: float | None) -> str:
@@ -89,26 +90,44 @@ def _text(comparison: Comparison, block_s: float | None) -> str:
             return _not_comparable(comparison)
         case Verdict.UNFINISHED:
             done, planned = comparison.blocks
-            so_far = f", {_estimate(comparison, effect)} so far" if effect else ""
-            return (
-                f"Not finished ({done} of {planned} blocks): {variant} against {baseline}{so_far}, "
-                f"{_where(comparison)}"
+            return compose(
+                "Not finished ({done} of {planned} blocks): {variant} against {baseline}{so_far}, {where}",
+                done=done,
+                planned=planned,
+                variant=variant,
+                baseline=baseline,
+                so_far=compose(", {estimate} so far", estimate=_estimate(comparison, effect))
+                if effect
+                else "",
+                where=_where(comparison),
             )
         case Verdict.TOO_FEW_BLOCKS:
             assert effect is not None
-            needed = comparison.judged.assessment.blocks_needed
-            blocks = blocks_of(effect.blocks, comparison.blocks, comparison.blocks_at_most)
-            return (
-                f"Too few blocks for a verdict ({blocks}; {needed} are needed): "
-                f"{variant} against {baseline}, {_estimate(comparison, effect)}, {_where(comparison)}"
-                + (f"; give {capacities.rates_to_give()}" if capacities and is_unknown(effect) else "")
+            text = compose(
+                "Too few blocks for a verdict ({blocks}; {needed} are needed): "
+                "{variant} against {baseline}, {estimate}, {where}",
+                blocks=blocks_of(effect.blocks, comparison.blocks, comparison.blocks_at_most),
+                needed=comparison.judged.assessment.blocks_needed,
+                variant=variant,
+                baseline=baseline,
+                estimate=_estimate(comparison, effect),
+                where=_where(comparison),
             )
+            if capacities and is_unknown(effect):
+                return join("; ", (text, compose("give {rates}", rates=capacities.rates_to_give())))
+            return text
     assert effect is not None, "every other verdict has an effect"
-    where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
+    where = join("; ", (_where(comparison), _blocks(comparison, effect)))
     if comparison.is_identical:
-        return f"{_identical(comparison, effect)}, {where}"
+        return join(", ", (_identical(comparison, effect), where))
     if comparison.is_factorial:
-        return f"{variant} against {baseline}: {_effect(comparison, effect)}, {where}"
+        return compose(
+            "{variant} against {baseline}: {effect}, {where}",
+            variant=variant,
+            baseline=baseline,
+            effect=_effect(comparison, effect),
+            where=where,
+        )
     match comparison.judged.verdict:
         case Verdict.MIXED:
             return _mixed(comparison)
@@ -121,58 +140,102 @@ def _text(comparison: Comparison, block_s: float | None) -> str:
 
 
 def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
-    variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
-    relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
-    where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
+    judged, metric = comparison.judged, comparison.scale.metric
+    related: str = relation(metric, comparison.variant, comparison.baseline, faster=faster)
+    where = [_where(comparison), _blocks(comparison, effect)]
     if comparison.capacities is not None and effect.is_significant and effect.bound == Bound.EXACT:
-        return f"{_capacity(comparison, effect, faster=faster)}; {_blocks(comparison, effect)}"
+        return join("; ", (_capacity(comparison, effect, faster=faster), _blocks(comparison, effect)))
     if _has_several_loads(comparison):
         if all(verdict == judged.verdict for verdict in judged.load_verdicts):
-            relation += " at every load"
+            related = compose("{relation} at every load", relation=related)
         else:
             same = [
                 index for index in judged.significant_loads if judged.load_verdicts[index] == judged.verdict
             ]
             other = [index for index in judged.significant_loads if index not in same]
-            parts = [f"surely {_loads_text(comparison, same)}"] if same else []
+            parts: list[str] = (
+                [compose("surely {loads}", loads=_loads_text(comparison, same))] if same else []
+            )
             if other:
-                worse = _OPPOSITES.get(comparison.scale.metric, _HIGHER)[faster]
-                parts.append(f"but {worse} {_loads_and_effects(comparison, other)}")
-            where = "; ".join([*([", ".join(parts)] if parts else []), where])
-    text = f"{relation}: {_effect(comparison, effect)}, {where}"
-    return text if effect.is_significant else f"{text}; {SIZE_UNSURE}"
+                parts.append(_opposite(metric, _loads_and_effects(comparison, other), faster=not faster))
+            where = [*([join(", ", parts)] if parts else []), *where]
+    text = compose(
+        "{relation}: {effect}, {where}",
+        relation=related,
+        effect=_effect(comparison, effect),
+        where=join("; ", where),
+    )
+    return text if effect.is_significant else join("; ", (text, SIZE_UNSURE))
 
 
-def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
+def _opposite(metric: str, loads: str, *, faster: bool) -> Text:
+    """The loads whose direction is the opposite of the overall one, and their effects."""
+    if metric == THROUGHPUT:
+        return (
+            compose("but faster {loads}", loads=loads)
+            if faster
+            else compose("but slower {loads}", loads=loads)
+        )
+    if metric == CPU:
+        return (
+            compose("but less {loads}", loads=loads) if faster else compose("but more {loads}", loads=loads)
+        )
+    return compose("but lower {loads}", loads=loads) if faster else compose("but higher {loads}", loads=loads)
+
+
+def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> Text:
     """The direction of a known capacity: b serves 5.1 % (95 % interval 2.3 to 7.8) fewer transactions …"""
     capacities, ends, change_percent = comparison.capacities, effect.interval_percent, effect.effect_percent
     assert capacities is not None, "the caller has checked it"
     assert ends is not None, "a significant effect has an interval"
     if is_ratio(change_percent) or has_no_estimate(effect):
-        relation = better(comparison.scale.metric, faster=faster)
-        shown = f"{_effect(comparison, effect)}, {_where(comparison)}"
-        return f"{comparison.variant} {relation} {comparison.baseline}: {shown}"
+        metric = comparison.scale.metric
+        return compose(
+            "{relation}: {effect}, {where}",
+            relation=relation(metric, comparison.variant, comparison.baseline, faster=faster),
+            effect=_effect(comparison, effect),
+            where=_where(comparison),
+        )
     digits = decimals_for((change_percent, *ends))
-    low, high = sorted(abs(end) for end in ends)
+    low, high = (f"{abs(end):.{digits}f}" for end in sorted(ends, key=abs))
     is_known = ends[0] > -100.0 and ends[1] < math.inf
-    inside = (
-        f"{confidence(effect.alpha)} {low:.{digits}f} {f'to {high:.{digits}f}' if is_known else 'or more'}"
-    )
-    size = f"{abs(change_percent):.{digits}f} % ({inside}) {'more' if faster else 'fewer'}"
-    return (
-        f"{comparison.variant} serves {size} "
-        f"transactions per second than {comparison.baseline} while {capacities.promise.text()}: "
-        f"{capacities.text()}, {comparison.workload}"
+    inside = compose("{low} to {high}", low=low, high=high) if is_known else compose("{low} or more", low=low)
+    values = {
+        "variant": comparison.variant,
+        "baseline": comparison.baseline,
+        "percent": f"{abs(change_percent):.{digits}f}",
+        "confidence": confidence(effect.alpha),
+        "inside": inside,
+        "promise": capacities.promise.text(),
+        "capacities": capacities.text(),
+        "workload": comparison.workload,
+    }
+    if faster:
+        return compose(
+            "{variant} serves {percent} % ({confidence} {inside}) more transactions per second than "
+            "{baseline} while {promise}: {capacities}, {workload}",
+            **values,
+        )
+    return compose(
+        "{variant} serves {percent} % ({confidence} {inside}) fewer transactions per second than {baseline} "
+        "while {promise}: {capacities}, {workload}",
+        **values,
     )
 
 
-def _identical(comparison: Comparison, effect: Effect) -> str:
-    name = metric_text(comparison.scale.metric)
-    shown = effect_text(comparison.scale.metric, effect, average=_has_several_loads(comparison))
-    differs = f"their {name} differs by {shown.removeprefix(f'{name} ')}"
-    if is_unknown(effect) or has_no_estimate(effect) or not shown.startswith(name):
-        differs = shown
-    return f"{comparison.baseline} and {comparison.variant} are identical; {differs} here"
+def _identical(comparison: Comparison, effect: Effect) -> Text:
+    metric, average = comparison.scale.metric, _has_several_loads(comparison)
+    names = {"baseline": comparison.baseline, "variant": comparison.variant}
+    size = size_text(effect, average=average)
+    if size is None:
+        shown = effect_text(metric, effect, average=average)
+        return compose("{baseline} and {variant} are identical; {effect} here", effect=shown, **names)
+    return compose(
+        "{baseline} and {variant} are identical; their {metric} differs by {size} here",
+        metric=metric_text(metric),
+        size=size,
+        **names,
+    )
 
 
 def _loads_text(comparison: Comparison, indices: Sequence[int]) -> str:
@@ -182,7 +245,8 @@ def _loads_text(comparison: Comparison, indices: Sequence[int]) -> str:
 def _loads_and_effects(comparison: Comparison, indices: Sequence[int]) -> str:
     """Some loads, and the effects at these loads: at 10 and 20 connections (+9.2 % and +9.1 %)."""
     effects = [one for index in indices if (one := comparison.judged.load_effects[index]) is not None]
-    return f"{_loads_text(comparison, indices)} ({join_words([change(one) for one in effects])})"
+    changes = join_words([change(one) for one in effects])
+    return compose("{loads} ({changes})", loads=_loads_text(comparison, indices), changes=changes)
 
 
 def _mixed(comparison: Comparison) -> str:
@@ -193,77 +257,117 @@ def _mixed(comparison: Comparison) -> str:
         )
         for direction in (Verdict.FASTER, Verdict.SLOWER)
     )
-    relation = f"{comparison.variant} {better(metric, faster=True)} {comparison.baseline} {first}"
+    parts = {
+        "faster": compose(
+            "{relation} {loads}",
+            relation=relation(metric, comparison.variant, comparison.baseline, faster=True),
+            loads=first,
+        ),
+        "other": second,
+        "where": _where(comparison),
+    }
     if metric == THROUGHPUT:
-        text = f"{relation}, slower {second}; throughput, {_where(comparison)}"
+        text = compose("It depends on the load: {faster}, slower {other}; throughput, {where}", **parts)
     elif metric == CPU:
-        text = f"{relation}, more {second}; {_where(comparison)}"
+        text = compose("It depends on the load: {faster}, more {other}; {where}", **parts)
     else:
-        text = f"{relation}, a higher one {second}; {_where(comparison)}"
-    blocks = f"; {_blocks(comparison, judged.overall)}" if judged.overall else ""
-    return f"It depends on the load: {text}{blocks}"
+        text = compose("It depends on the load: {faster}, a higher one {other}; {where}", **parts)
+    return join("; ", (text, _blocks(comparison, judged.overall))) if judged.overall else text
 
 
-def _equivalent(comparison: Comparison, effect: Effect) -> str:
-    variant, baseline, delta = comparison.variant, comparison.baseline, comparison.scale.delta_percent
-    metric = metric_text(comparison.scale.metric)
-    blocks = _blocks(comparison, effect)
-    floor = comparison.floor_percent
+def _equivalent(comparison: Comparison, effect: Effect) -> Text:
+    metric, floor = comparison.scale.metric, comparison.floor_percent
+    names = {"baseline": comparison.baseline, "variant": comparison.variant}
+    parts: dict[str, Any] = {
+        "delta": comparison.scale.delta_percent,
+        "effect": _effect(comparison, effect),
+        "where": _where(comparison),
+        "blocks": _blocks(comparison, effect),
+    }
     if effect.is_significant and (floor is None or abs(effect.effect_percent) > floor):
         faster = (effect.effect_percent > 0) == comparison.scale.higher_is_faster
-        relation = better(comparison.scale.metric, faster=faster)
-        return (
-            f"{variant} {relation} {baseline} by less than {delta:g} % (declared): "
-            f"{_effect(comparison, effect)}, {_where(comparison)}; {blocks}"
+        return compose(
+            "{relation} by less than {delta:g} % (declared): {effect}, {where}; {blocks}",
+            relation=relation(metric, comparison.variant, comparison.baseline, faster=faster),
+            **parts,
         )
+    parts |= {"metric": metric_text(metric), **names}
     if comparison.capacities is not None:
-        return (
-            f"{baseline} and {variant} are equivalent: any difference in {metric} is within "
-            f"±{delta:g} % (declared); {_effect(comparison, effect)}, {_where(comparison)}; {blocks}"
+        return compose(
+            "{baseline} and {variant} are equivalent: any difference in {metric} is within "
+            "±{delta:g} % (declared); {effect}, {where}; {blocks}",
+            **parts,
         )
-    at = loads([pair.at for pair in comparison.pairs])
-    each = f"at each of {at.removeprefix('at ')}" if _has_several_loads(comparison) else at
-    return (
-        f"{baseline} and {variant} are equivalent: {each} any difference in {metric} is within "
-        f"±{delta:g} % (declared); {_effect(comparison, effect)}, {comparison.workload}; {blocks}"
+    at = [pair.at for pair in comparison.pairs]
+    return compose(
+        "{baseline} and {variant} are equivalent: {loads} any difference in {metric} is within "
+        "±{delta:g} % (declared); {effect}, {workload}; {blocks}",
+        loads=each_load(at) if _has_several_loads(comparison) else loads(at),
+        workload=comparison.workload,
+        **parts,
     )
 
 
 def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
-    text = f"{variant} against {baseline}, {_effect(comparison, effect)}, {_where(comparison)}"
+    metric, capacities = comparison.scale.metric, comparison.capacities
+    text = _effect_between(comparison, effect)
     if comparison.is_disturbed and effect.is_significant:
         # More blocks would not help.
-        return (
-            f"Undecided because other processes disturbed the trials: {text}; {_blocks(comparison, effect)}"
-        )
-    text = f"Undecided: {text}"
-    if is_unknown(effect) and comparison.capacities is not None:
-        capacities = comparison.capacities
-        text = (
-            f"Undecided: {capacities.missed_text()}, {_where(comparison)}; give {capacities.rates_to_give()}"
+        text = compose("Undecided because other processes disturbed the trials: {text}", text=text)
+        return join("; ", (text, _blocks(comparison, effect)))
+    if is_unknown(effect) and capacities is not None:
+        text = compose(
+            "Undecided: {missed}, {where}; give {rates}",
+            missed=capacities.missed_text(),
+            where=_where(comparison),
+            rates=capacities.rates_to_give(),
         )
     elif is_unknown(effect):
-        name = metric_text(comparison.scale.metric)
-        text = (
-            f"Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {name}, "
-            f"{_where(comparison)}"
+        text = compose(
+            "Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {metric}, "
+            "{where}",
+            variant=variant,
+            baseline=baseline,
+            metric=metric_text(metric),
+            where=_where(comparison),
         )
-    extra = []
+    else:
+        text = compose("Undecided: {text}", text=text)
+    extra: list[str] = []
     if judged.significant_loads:
         for index in judged.significant_loads:
             faster = judged.load_verdicts[index] == Verdict.FASTER
             load_effect = judged.load_effects[index]
             assert load_effect is not None, "a load with a verdict has an effect"
-            relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
-            extra.append(f"{_loads_text(comparison, [index])} {relation} ({change(load_effect)})")
+            extra.append(
+                compose(
+                    "{loads} {relation} ({change})",
+                    loads=_loads_text(comparison, [index]),
+                    relation=relation(metric, variant, baseline, faster=faster),
+                    change=change(load_effect),
+                )
+            )
     else:
         extra += excluded(effect)
     floor = comparison.floor_percent
     if floor is not None and effect.is_significant and abs(effect.effect_percent) <= floor:
-        amount = f"up to {floor:.1f} %" if math.isfinite(floor) else "an unknown amount"
-        extra.append(f"identical variants differ by {amount} here")
-    return "; ".join([text, *extra, *_outlook(comparison, effect, block_s)])
+        extra.append(
+            compose("identical variants differ by up to {percent:.1f} % here", percent=floor)
+            if math.isfinite(floor)
+            else compose("identical variants differ by an unknown amount here")
+        )
+    return join("; ", [text, *extra, *_outlook(comparison, effect, block_s)])
+
+
+def _effect_between(comparison: Comparison, effect: Effect) -> Text:
+    return compose(
+        "{variant} against {baseline}, {effect}, {where}",
+        variant=comparison.variant,
+        baseline=comparison.baseline,
+        effect=_effect(comparison, effect),
+        where=_where(comparison),
+    )
 
 
 def _outlook(comparison: Comparison, effect: Effect, block_s: float | None) -> list[str]:
@@ -272,7 +376,7 @@ def _outlook(comparison: Comparison, effect: Effect, block_s: float | None) -> l
     spread = deviation(assessment.overall_ratios)
     if spread is None:
         return [_blocks(comparison, effect)]
-    differ = f", which differ by {_percent(spread)}"
+    differ = compose(", which differ by {percent}", percent=_percent(spread))
     return [_blocks(comparison, effect, differ), *outlook_text(assessment, block_s)]
 
 
@@ -283,30 +387,57 @@ def _percent(log_ratio: float) -> str:
 
 def _not_comparable(comparison: Comparison) -> str:
     variant, baseline = comparison.variant, comparison.baseline
+    names = {"variant": variant, "baseline": baseline}
     if comparison.stops:
         first = comparison.stops[0]
         more = sorted({stop.code for stop in comparison.stops[1:]} - {first.code})
-        text = first.text.strip().rstrip(".")
-        others = f"; {join_words(more)} failed too" if more else ""
-        return f"{variant} and {baseline} are not comparable: {text} ({first.code}){others}"
-    if comparison.variants_without_metric:
-        names = list(comparison.variants_without_metric)
-        metric, servers = comparison.scale.metric, "the server" if len(names) == 1 else "the servers"
-        why = f"dbdyno could not read the CPU time of {servers} of {join_words(names)}"
-        if metric != CPU:
-            why = f"the records of {join_words(names)} do not contain it"
-        return f"{metric_text(metric)} unknown, so {variant} and {baseline} cannot be compared by it: {why}"
-    missing = [pair.at for pair in comparison.pairs if not pair.baseline]
-    names = [name for name in (variant, baseline) if name in comparison.incomplete_variants]
-    subject = join_words(names) if names else f"{variant} and {baseline}"
-    have = "have" if len(names) != 1 else "has"
-    in_one_block = "" if names else " in the same block"
-    if missing:
-        return (
-            f"{subject} {have} no result {loads(missing)}{in_one_block}, so {variant} and {baseline} cannot "
-            "be compared over the whole range (R04)"
+        text = compose(
+            "{variant} and {baseline} are not comparable: {text} ({code})",
+            text=first.clause,
+            code=first.code,
+            **names,
         )
-    return f"No block holds {variant} and {baseline} at every load, so they cannot be compared (R04)"
+        return join("; ", (text, compose("{codes} failed too", codes=join_words(more)))) if more else text
+    if without := comparison.variants_without_metric:
+        metric = metric_text(comparison.scale.metric)
+        if comparison.scale.metric == CPU:
+            why = compose_count(
+                len(without),
+                "dbdyno could not read the CPU time of the server of {names}",
+                "dbdyno could not read the CPU time of the servers of {names}",
+                names=join_words(without),
+            )
+        else:
+            why = compose("the records of {names} do not contain it", names=join_words(without))
+        return compose(
+            "{metric} unknown, so {variant} and {baseline} cannot be compared by it: {why}",
+            metric=metric,
+            why=why,
+            **names,
+        )
+    missing = [pair.at for pair in comparison.pairs if not pair.baseline]
+    if not missing:
+        return compose(
+            "No block holds {variant} and {baseline} at every load, so they cannot be compared (R04)", **names
+        )
+    incomplete = [name for name in (variant, baseline) if name in comparison.incomplete_variants]
+    if not incomplete:
+        return compose(
+            "{variant} and {baseline} have no result {loads} in the same block, so {variant} and {baseline} "
+            "cannot be compared over the whole range (R04)",
+            loads=loads(missing),
+            **names,
+        )
+    return compose_count(
+        len(incomplete),
+        "{incomplete} has no result {loads}, so {variant} and {baseline} cannot be compared over the whole "
+        "range (R04)",
+        "{incomplete} have no result {loads}, so {variant} and {baseline} cannot be compared over the whole "
+        "range (R04)",
+        incomplete=join_words(incomplete),
+        loads=loads(missing),
+        **names,
+    )
 
 
 def _has_several_loads(comparison: Comparison) -> bool:
@@ -324,16 +455,23 @@ def _effect(comparison: Comparison, effect: Effect) -> str:
 
 def _estimate(comparison: Comparison, effect: Effect | None) -> str:
     """Metric and estimate, without the interval."""
-    return f"{metric_text(comparison.scale.metric)} {change(effect)}" if effect else "no result"
+    if effect is None:
+        return compose("no result")
+    return compose("{metric} {change}", metric=metric_text(comparison.scale.metric), change=change(effect))
 
 
 def _where(comparison: Comparison) -> str:
     """Workload and loads; with a promise, workload, promise and capacities."""
     if comparison.capacities is not None:
-        capacities = comparison.capacities
-        known = f" ({capacities.text()})" if capacities.baseline else ""
-        return f"{comparison.workload} while {capacities.promise.text()}{known}"
-    return f"{comparison.workload} {loads([pair.at for pair in comparison.pairs])}"
+        promise, known = comparison.capacities.promise.text(), comparison.capacities.text()
+        text = compose("{workload} while {promise}", workload=comparison.workload, promise=promise)
+        return (
+            compose("{text} ({capacities})", text=text, capacities=known)
+            if comparison.capacities.baseline
+            else text
+        )
+    at = loads([pair.at for pair in comparison.pairs])
+    return compose("{workload} {loads}", workload=comparison.workload, loads=at)
 
 
 def _blocks(comparison: Comparison, effect: Effect, detail: str = "") -> str:

@@ -11,6 +11,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
 from dbdyno.store.trial import Session
+from dbdyno.text import compose, join
 
 # Properties that affect the cost of every statement. Authentication affects only the start of a connection.
 AFFECTING_STATEMENTS = ("tls", "compression")
@@ -33,9 +34,19 @@ def session_differences(stored: Sequence[StoredTrial], experiment: Experiment) -
             continue
         differing = {key: [base.get(key), value] for key, value in session.items() if value != base.get(key)}
         if differing:
-            listed = ", ".join(
-                f"{key} {first or 'none'} in {baseline} and {second or 'none'} in {variant.name}"
-                for key, (first, second) in differing.items()
+            listed = join(
+                ", ",
+                (
+                    compose(
+                        "{key} {first} in {baseline} and {second} in {name}",
+                        key=key,
+                        first=first or compose("none"),
+                        baseline=baseline,
+                        second=second or compose("none"),
+                        name=variant.name,
+                    )
+                    for key, (first, second) in differing.items()
+                ),
             )
             declared = list_differences(experiment, variant)
             is_warning = any(
@@ -44,8 +55,13 @@ def session_differences(stored: Sequence[StoredTrial], experiment: Experiment) -
             yield Finding(
                 "P22",
                 "warn" if is_warning else "note",
-                f"the connections of {variant.name} differ from those of {baseline}: {listed}"
-                + ("; this may be the cause of a measured difference" if is_warning else ""),
+                compose(
+                    "the connections of {name} differ from those of {baseline}: {listed}",
+                    name=variant.name,
+                    baseline=baseline,
+                    listed=listed,
+                )
+                + (compose("; this may be the cause of a measured difference") if is_warning else ""),
                 differing,
                 variant.name,
             )

@@ -16,6 +16,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.slices import SLICE_S_MAX, length_text, slice_s
 from dbdyno.finding import Finding
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose
 
 # Transactions of each connection in a slice: with fewer the error may be above 5 %, or above 20 %.
 ROUNDS_WARN, ROUNDS_STOP = 20.0, 5.0
@@ -43,13 +44,19 @@ def few_rounds(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
         found, length_s = least
         needed_s = length_s * ROUNDS_WARN / found if found else math.inf
         is_possible = needed_s < min(SLICE_S_MAX, experiment.load.duration_s)
-        longer = f'slice = "{math.ceil(needed_s)}s" or ' if is_possible else ""
+        longer = compose('slice = "{ceil}s" or ', ceil=math.ceil(needed_s)) if is_possible else ""
         yield Finding(
             "R14",
             "stop" if found < ROUNDS_STOP else "warn",
-            f"the transactions of {workload.title} are too long for slices of {length_text(length_s)}: a "
-            f"connection executes {found:.1f} in a slice; {ROUNDS_WARN:g} are needed, because only whole "
-            "ones count",
+            compose(
+                "the transactions of {title} are too long for slices of {length_text}: a connection "
+                "executes {found:.1f} in a slice; {rounds_warn:g} are needed, because only whole ones "
+                "count",
+                title=workload.title,
+                length_text=length_text(length_s),
+                found=found,
+                rounds_warn=ROUNDS_WARN,
+            ),
             {"workload": workload.title, "rounds": round(found, 2), "slice_s": length_s},
-            fix=f'Set {longer}pairing = "trials" in [design]',
+            fix=compose('Set {longer}pairing = "trials" in [design]', longer=longer),
         )

@@ -19,6 +19,7 @@ from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import interval
 from dbdyno.stats.signed_rank import hodges_lehmann, percent
 from dbdyno.stats.signed_rank import interval as signed_rank_interval
+from dbdyno.text import compose
 
 # Smaller differences, in percent, are not reported unless a zone of equivalence is declared.
 REPORTED_MIN_PERCENT = 1.0
@@ -45,13 +46,23 @@ def totals_findings(comparison: Comparison, alpha: float) -> Iterator[Finding]:
     yield Finding(
         "R12",
         "warn",
-        f"over all slices the throughput of {variant} against {baseline} on {workload} is {abs(excess):.1f} "
-        f"% {'higher' if excess > 0.0 else 'lower'} than in the typical slice "
-        f"({interval((low, high))} %): one of them stalls in some slices, and the verdict on throughput is "
-        "about the typical slice",
+        compose(
+            "over all slices the throughput of {variant} against {baseline} on {workload} is "
+            "{size} than in the typical slice ({interval} %): one of them stalls in "
+            "some slices, and the verdict on throughput is about the typical slice",
+            variant=variant,
+            baseline=baseline,
+            workload=workload,
+            size=compose("{percent} % higher", percent=f"{excess:.1f}")
+            if excess > 0.0
+            else compose("{percent} % lower", percent=f"{-excess:.1f}"),
+            interval=interval((low, high)),
+        ),
         {"workload": workload, "excess_percent": excess, "interval_percent": [low, high]},
         variant,
-        fix='Look at the slices in measured.json; pairing = "trials" in [design] compares the totals',
+        fix=compose(
+            'Look at the slices in measured.json; pairing = "trials" in [design] compares the totals'
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from dbdyno.experiment.model import Experiment, OltpWorkload
 from dbdyno.explain.costs import Cost
 from dbdyno.finding import Finding
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose, join
 
 # Counters whose sum is the number of examined rows. PostgreSQL counts rows in table scans and entries in
 # index scans.
@@ -37,12 +38,16 @@ def examined_rows(
             if rows:
                 medians[variant.name] = median(rows)
         if medians:
-            listed = ", ".join(f"{name} {number:,.1f}" for name, number in medians.items())
+            listed = join(", ", (f"{name} {number:,.1f}" for name, number in medians.items()))
             yield Finding(
                 "P09",
                 "note",
-                f"rows examined for each transaction of {workload.title} under load, by the servers' "
-                f"counters (medians of the trials): {listed}",
+                compose(
+                    "rows examined for each transaction of {title} under load, by the servers' counters "
+                    "(medians of the trials): {listed}",
+                    title=workload.title,
+                    listed=listed,
+                ),
                 {"workload": workload.title, "examined": medians},
             )
 
@@ -76,15 +81,26 @@ def differing_plans(findings: Sequence[Finding], experiment: Experiment) -> Iter
             if name in others and others[name] != plan
         }
         if changed:
-            listed = "; ".join(
-                f"{name}: {plan} instead of {other}" for name, (other, plan) in changed.items()
+            listed = join(
+                "; ",
+                (
+                    compose("{name}: {plan} instead of {other}", name=name, plan=plan, other=other)
+                    for name, (other, plan) in changed.items()
+                ),
             )
             declared = list_differences(experiment, experiment.variant(subject))
             intended = any(key == "data.after" or key.startswith("workload") for key in declared)
             yield Finding(
                 "P08",
                 "note" if intended else "warn",
-                f"{subject} executes statements of {workload} by different plans than {baseline}: {listed}",
+                compose(
+                    "{subject} executes statements of {workload} by different plans than {baseline}: "
+                    "{listed}",
+                    subject=subject,
+                    workload=workload,
+                    baseline=baseline,
+                    listed=listed,
+                ),
                 {"workload": workload, "plans": changed},
                 subject,
             )

@@ -39,6 +39,7 @@ from dbdyno.store import Run, verdict
 from dbdyno.store.endings import Ending
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import StoppingRule
+from dbdyno.text import compose
 
 # Verdicts that answer the question of a comparison.
 WORDS = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verdict.MIXED)
@@ -173,7 +174,12 @@ def _note(comparison: Comparison) -> str:
     capacities, overall = comparison.capacities, comparison.judged.overall
     if capacities is None or overall is None or not is_unknown(overall):
         return ""
-    return f"{capacities.missed_text()} ({capacities.text()}), so give {capacities.rates_to_give()}"
+    return compose(
+        "{missed_text} ({text}), so give {rates_to_give}",
+        missed_text=capacities.missed_text(),
+        text=capacities.text(),
+        rates_to_give=capacities.rates_to_give(),
+    )
 
 
 def _progress(found: Iterable[ComparisonProgress]) -> Progress:

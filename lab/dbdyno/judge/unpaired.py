@@ -19,14 +19,17 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparable import common_points
 from dbdyno.judge.decision import scale, stopping
 from dbdyno.judge.effects import Assessment, assess
-from dbdyno.judge.wording import better, effect_text, finite, loads
+from dbdyno.judge.wording import effect_text, finite, loads, relation
 from dbdyno.stats.difference import Estimate, difference
 from dbdyno.stats.paired import ALPHA, Effect, Ratios
 from dbdyno.stats.signed_rank import percent
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.replication import UnpairedComparison, UnpairedEffect
+from dbdyno.text import compose, compose_count, join
 
-WEAKER = "Unpaired, and therefore weaker: nothing separates the change from the drift between the two runs"
+WEAKER = compose(
+    "Unpaired, and therefore weaker: nothing separates the change from the drift between the two runs"
+)
 # One of two runs: its experiment, and the figures of its trials.
 UnpairedSide = tuple[Experiment, MeasuredFile]
 
@@ -68,7 +71,9 @@ def _compare(first: UnpairedSide, second: UnpairedSide, title: str, alpha: float
         metric=metric,
         points=entries,
         curve=curve,
-        sentence=_sentence(curve, shown, metric, f"{title} {loads(points)}", assessed[0].blocks_needed),
+        sentence=_sentence(
+            curve, shown, metric, join(" ", (title, loads(points))), assessed[0].blocks_needed
+        ),
     )
 
 
@@ -129,17 +134,46 @@ def _verdict(
 
 def _sentence(curve: UnpairedEffect, shown: str | None, metric: str, where: str, needed: int) -> str:
     if shown is None:
-        return f"The second run and the first cannot be compared: one has no result, {where}. {WEAKER}."
+        return compose(
+            "The second run and the first cannot be compared: one has no result, {where}. {weaker}.",
+            where=where,
+            weaker=WEAKER,
+        )
     one, other = curve.blocks
-    blocks = f"{one} and {other} blocks" if one != other else f"{one} block{'' if one == 1 else 's'} each"
+    blocks = (
+        compose("{one} and {other} blocks", one=one, other=other)
+        if one != other
+        else compose_count(one, "{number} block each", "{number} blocks each")
+    )
     match curve.verdict:
         case "too-few-blocks":
-            text = f"Too few blocks for a verdict ({blocks}; {needed} are needed)"
-            return f"{text}: the second run against the first, {shown}, {where}. {WEAKER}."
+            text = compose(
+                "Too few blocks for a verdict ({blocks}; {needed} are needed)", blocks=blocks, needed=needed
+            )
+            return compose(
+                "{text}: the second run against the first, {shown}, {where}. {weaker}.",
+                text=text,
+                shown=shown,
+                where=where,
+                weaker=WEAKER,
+            )
         case "undecided":
-            return f"Undecided: the second run against the first, {shown}, {where}; {blocks}. {WEAKER}."
-    relation = better(metric, faster=curve.verdict == "faster")
-    return f"The second run {relation} the first: {shown}, {where}; {blocks}. {WEAKER}."
+            return compose(
+                "Undecided: the second run against the first, {shown}, {where}; {blocks}. {weaker}.",
+                shown=shown,
+                where=where,
+                blocks=blocks,
+                weaker=WEAKER,
+            )
+    second, first = compose("the second run"), compose("the first")
+    return compose(
+        "{relation}: {shown}, {where}; {blocks}. {weaker}.",
+        relation=relation(metric, second, first, faster=curve.verdict == "faster"),
+        shown=shown,
+        where=where,
+        blocks=blocks,
+        weaker=WEAKER,
+    )
 
 
 def _at(measured: MeasuredFile, title: str, at: dict[str, Any], metric: str) -> list[MeasuredTrial]:

@@ -42,9 +42,11 @@ from dbdyno.stats.paired import ALPHA
 from dbdyno.store import EXPLAINED, JUDGED, MEASURED, VERDICT, Run
 from dbdyno.store.endings import read_endings, read_resumptions
 from dbdyno.store.measured import MeasuredFile
+from dbdyno.store.texts import write_texts
 from dbdyno.store.verdict import Comparison as ComparisonEntry
 from dbdyno.store.verdict import Family, VerdictCode, VerdictFile
 from dbdyno.store.warmup_trial import is_warm_state_checked
+from dbdyno.text import compose, join
 
 # Verdicts that may be wrong; the others say nothing about the difference.
 _RESULTS: frozenset[VerdictCode] = frozenset({"faster", "slower", "equivalent", "mixed"})
@@ -102,6 +104,9 @@ def judge(run: Run) -> VerdictFile:
         verdict = verdict.model_copy(update={"gate": gate(verdict, max_loss_percent, sure)})
     measured.write(run.path / MEASURED)
     explanation.write(run.path / EXPLAINED)
+    # Before the verdict, without which the run is judged again.
+    failures = [trial.failure for trial in trials]
+    write_texts(run.path, verdict.model_dump(mode="json"), explanation.model_dump(mode="json"), failures)
     verdict.write(run.path / VERDICT)
     return verdict
 
@@ -184,23 +189,33 @@ def _family(experiment: Experiment, *, has_result: bool) -> Family:
     `has_result`: a verdict says something that may be wrong; otherwise the text does not give its chance.
     """
     sentences = family_size(experiment)
+    text: str
     if all(is_identical(experiment, variant) for variant in experiment.variants[1:]):
-        text = "Identical variants never get a direction."
+        text = compose("Identical variants never get a direction.")
     elif not has_result:
         text = ""
     elif sentences == 1:
-        text = f"The chance that this verdict is wrong is at most {ALPHA * 100:g} %."
+        text = compose("The chance that this verdict is wrong is at most {alpha:g} %.", alpha=ALPHA * 100)
     else:
-        text = f"The chance that any of these {sentences} verdicts is wrong is at most {ALPHA * 100:g} %."
+        text = compose(
+            "The chance that any of these {sentences} verdicts is wrong is at most {alpha:g} %.",
+            sentences=sentences,
+            alpha=ALPHA * 100,
+        )
     if text and has_result and (further := further_scales(experiment)):
-        text += f" {_further_text(further[0].family, experiment)}"
+        text = join(" ", (text, _further_text(further[0].family, experiment)))
     if len(experiment.factors) > 2:
-        text += " Interactions of three factors are not examined."
+        text += compose(" Interactions of three factors are not examined.")
     return Family(sentences=sentences, alpha=ALPHA, text=text)
 
 
 def _further_text(count: int, experiment: Experiment) -> str:
     """The error rate of the second family."""
     names = join_words([metric_text(metric) for metric in experiment.metrics[1:]])
-    any_of = "the verdict" if count == 1 else f"any of the {count} verdicts"
-    return f"The chance that {any_of} on {names} is wrong is at most {ALPHA * 100:g} % too."
+    any_of = compose("the verdict") if count == 1 else compose("any of the {count} verdicts", count=count)
+    return compose(
+        "The chance that {any_of} on {names} is wrong is at most {alpha:g} % too.",
+        any_of=any_of,
+        names=names,
+        alpha=ALPHA * 100,
+    )

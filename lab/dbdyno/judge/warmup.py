@@ -25,11 +25,13 @@ from statistics import fmean, median
 from dbdyno.change_text import is_ratio, times
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
+from dbdyno.judge.wording import join_words
 from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed, hodges_lehmann, percent
 from dbdyno.stats.steady import remaining
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose, join
 
 # Smaller changes, in percent, are not reported unless a delta is declared.
 CHANGE_MIN_PERCENT = 1.0
@@ -45,9 +47,9 @@ SHORT_TRIALS = 0.75
 WITHIN, LATE, EARLY = "within", "late", "early"
 PARTS = (WITHIN, LATE, EARLY)
 _FROM_TO = {
-    WITHIN: "from the first to the second half of the measurement",
-    LATE: "from the second half of the warm-up to the measurement",
-    EARLY: "from the first half of the warm-up to the measurement, without levelling off",
+    WITHIN: compose("from the first to the second half of the measurement"),
+    LATE: compose("from the second half of the warm-up to the measurement"),
+    EARLY: compose("from the first half of the warm-up to the measurement, without levelling off"),
 }
 
 Row = list[float]
@@ -96,11 +98,19 @@ def _shortened(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
         yield Finding(
             "R01",
             "note",
-            f"the warm-up cut shortened the measurement in {len(short)} of {len(lengths_s)} trials: "
-            f"{min(short.values()):.1f} of {planned_s:.1f} s count in the shortest",
+            compose(
+                "the warm-up cut shortened the measurement in {number} of {number_2} trials: "
+                "{values:.1f} of {planned_s:.1f} s count in the shortest",
+                number=len(short),
+                number_2=len(lengths_s),
+                values=min(short.values()),
+                planned_s=planned_s,
+            ),
             {"what": "cut", "window_s": {str(index): length for index, length in short.items()}},
-            fix="To measure for the whole duration, set warmup in [load] to more than "
-            f"{_edges(trials)[2]:g} s",
+            fix=compose(
+                "To measure for the whole duration, set warmup in [load] to more than {edges:g} s",
+                edges=_edges(trials)[2],
+            ),
         )
 
 
@@ -216,23 +226,43 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
     change_percent = percent(change.log_ratio)
     # JSON has no infinite numbers.
     interval = [percent(end) if math.isfinite(end) else None for end in change.interval]
-    on = f" on {workload}" if len(experiment.workloads) > 1 else ""
-    more = f" more than that of {change.baseline}" if change.baseline else ""
+    on = compose(" on {workload}", workload=workload) if len(experiment.workloads) > 1 else ""
+    more = compose(" more than that of {baseline}", baseline=change.baseline) if change.baseline else ""
     confidence = round(100.0 * (1.0 - change.alpha), 1)
-    verb = "rose" if change_percent > 0.0 else "fell"
     if is_ratio(change_percent):
-        change_text = f"{verb} to {times(change_percent)} times"
+        change_text = (
+            compose("rose to {times} times", times=times(change_percent))
+            if change_percent > 0
+            else compose("fell to {times} times", times=times(change_percent))
+        )
         low, high = ("unknown" if end is None else times(end) for end in interval)
     else:
-        change_text = f"{verb} by {abs(change_percent):.1f} %{more}"
+        change_text = join(
+            "",
+            (
+                compose("rose by {percent:.1f} %", percent=change_percent)
+                if change_percent > 0
+                else compose("fell by {percent:.1f} %", percent=-change_percent),
+                more,
+            ),
+        )
         # The end nearer to zero comes first.
         nearest_first = interval if change_percent > 0.0 else interval[::-1]
         low, high = ("unknown" if end is None else f"{abs(end):.1f}" for end in nearest_first)
     return Finding(
         "R01",
         "warn",
-        f"throughput of {change.variant}{on} still {change_text} {_FROM_TO[change.part]} "
-        f"({confidence:g} % CI {low} to {high}): its figures are not those of a warm server",
+        compose(
+            "throughput of {variant}{on} still {change_text} {from_to} ({confidence:g} % CI {low} to "
+            "{high}): its figures are not those of a warm server",
+            variant=change.variant,
+            on=on,
+            change_text=change_text,
+            from_to=_FROM_TO[change.part],
+            confidence=confidence,
+            low=low,
+            high=high,
+        ),
         {
             "variant": change.variant,
             "workload": workload,
@@ -251,8 +281,10 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
 def _longer_warmup(trials: Sequence[MeasuredTrial], experiment: Experiment) -> str:
     """The fix of the warning: a longer warm-up."""
     warmup_s = _edges(trials)[2]
-    automatic = "" if experiment.load.warmup_s is None else ', or warmup = "auto"'
-    return f"Set warmup in [load] to more than {warmup_s:g} s{automatic}"
+    automatic = "" if experiment.load.warmup_s is None else compose(', or warmup = "auto"')
+    return compose(
+        "Set warmup in [load] to more than {warmup_s:g} s{automatic}", warmup_s=warmup_s, automatic=automatic
+    )
 
 
 def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
@@ -264,24 +296,35 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
     comparisons = _comparisons(experiment)
     needed = blocks_needed(ALPHA / comparisons)
     is_short = load.warmup_s is not None and recorded_s < RECORDED_MIN_S
-    missing = [f"{needed} blocks or more"] if blocks < needed else []
-    missing += [f"trials of {RECORDED_MIN_S:g} s or more"] if is_short else []
+    missing = [compose("{needed} blocks or more", needed=needed)] if blocks < needed else []
+    missing += (
+        [compose("trials of {recorded_min_s:g} s or more", recorded_min_s=RECORDED_MIN_S)] if is_short else []
+    )
     if load.has_set_rate:
-        missing, why = [], "at a fixed rate throughput does not show whether a server is warm"
+        missing, why = [], compose("at a fixed rate throughput does not show whether a server is warm")
     elif is_short:
-        why = (
-            f"a warm-up of {warmup_s:g} s and a measurement of {load.duration_s:g} s are too short to show "
-            "whether the server was warm"
+        why = compose(
+            "a warm-up of {warmup_s:g} s and a measurement of {duration_s:g} s are too short to show "
+            "whether the server was warm",
+            warmup_s=warmup_s,
+            duration_s=load.duration_s,
         )
     elif blocks < needed:
-        for_comparisons = f" for {comparisons} comparisons" if comparisons > 1 else ""
-        why = f"the test for drift needs {needed} blocks{for_comparisons} and has {blocks}"
+        for_comparisons = (
+            compose(" for {comparisons} comparisons", comparisons=comparisons) if comparisons > 1 else ""
+        )
+        why = compose(
+            "the test for drift needs {needed} blocks{for_comparisons} and has {blocks}",
+            needed=needed,
+            for_comparisons=for_comparisons,
+            blocks=blocks,
+        )
     else:
         return
     yield Finding(
         "R01",
         "note",
-        f"warm state not checked: {why}",
+        compose("warm state not checked: {why}", why=why),
         {
             "what": "unchecked",
             "warmup_s": warmup_s,
@@ -308,8 +351,8 @@ def _blocks_tested(trials: Sequence[MeasuredTrial], experiment: Experiment) -> i
 def _fix(experiment: Experiment, missing: Sequence[str]) -> str:
     """The fix of that note: how to make the check possible; `missing` is what the blocks lack for it."""
     if experiment.load.warmup_s is not None and experiment.design.renews_data:
-        return (
-            'Set warmup = "auto" in [load]: dbdyno then measures in one extra trial per variant how long the '
-            "warm-up must be"
+        return compose(
+            'Set warmup = "auto" in [load]: dbdyno then measures in one extra trial per variant how '
+            "long the warm-up must be"
         )
-    return f"Use {', and '.join(missing)}" if missing else ""
+    return compose("Use {listed}", listed=join_words(missing)) if missing else ""

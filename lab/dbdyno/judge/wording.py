@@ -8,16 +8,19 @@ from collections.abc import Mapping, Sequence
 from dbdyno.change_text import is_ratio, ratio_decimals, times
 from dbdyno.experiment.metrics import CAPACITY, CPU, THROUGHPUT, metric_text
 from dbdyno.stats.paired import Bound, Effect
+from dbdyno.text import Text, compose, compose_count, join
 
 # Text for an infinite ratio: most trials of the baseline failed and count as 0.
-INFINITE = "infinitely higher"
+INFINITE = compose("infinitely higher")
 # Added to a verdict with a direction whose interval contains zero, which Holm's procedure makes possible.
-SIZE_UNSURE = (
+SIZE_UNSURE = compose(
     "the direction is sure by Holm's test, the size is not: the interval, which holds for all sentences "
     "together, reaches zero"
 )
 # The same for a gate whose interval contains the allowed loss.
-SIDE_SURE = "this is sure by Holm's test, though not by the interval, which holds for all sentences together"
+SIDE_SURE = compose(
+    "this is sure by Holm's test, though not by the interval, which holds for all sentences together"
+)
 # Maximum number of loads that are listed one by one; more are given as a range.
 LISTED_LOADS = 6
 # Maximum number of decimals.
@@ -31,47 +34,72 @@ def finite(value: float | None) -> float | None:
 
 def join_words(items: Sequence[str]) -> str:
     """Items as a list: a, b and c."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+    if len(items) == 1:
+        return items[0]
+    return compose("{items} and {last}", items=join(", ", items[:-1]), last=items[-1])
 
 
-def count(number: int, noun: str) -> str:
-    """A number with its noun: 1 block, 8 blocks."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def blocks_count(number: int) -> Text:
+    """1 block, 8 blocks."""
+    return compose_count(number, "{number} block", "{number} blocks")
 
 
-def blocks_text(number: int, planned: int) -> str:
+def trials_count(number: int) -> Text:
+    """1 trial, 8 trials."""
+    return compose_count(number, "{number} trial", "{number} trials")
+
+
+def connections_count(number: int) -> Text:
+    """1 connection, 8 connections."""
+    return compose_count(number, "{number} connection", "{number} connections")
+
+
+def blocks_text(number: int, planned: int) -> Text:
     """The number of blocks that count: 7 of 8 blocks, 8 blocks."""
-    return f"{number} of {planned} blocks" if number < planned else count(number, "block")
+    if number < planned:
+        return compose("{number} of {planned} blocks", number=number, planned=planned)
+    return blocks_count(number)
 
 
-def blocks_clause(number: int, blocks: tuple[int, int], at_most: int | None, detail: str = "") -> str:
+def blocks_clause(number: int, blocks: tuple[int, int], at_most: int | None, detail: str = "") -> Text:
     """The number of blocks that count, then `detail`. If the run could stop at any block, it says so.
 
     `blocks` are the finished and planned ones. `at_most` is None if their number was fixed before the run.
     """
     finished, planned = blocks
     if at_most is None:
-        return f"{blocks_text(number, planned)}{detail}"
-    missing = f"{number} of {finished} blocks count; " if number < finished else ""
-    return (
-        f"{missing}stopped after {finished} of at most {at_most} blocks{detail}; the interval allows for "
-        "every look"
+        return blocks_text(number, planned) + detail
+    stopped = compose(
+        "stopped after {finished} of at most {at_most} blocks{detail}; the interval allows for every look",
+        finished=finished,
+        at_most=at_most,
+        detail=detail,
+    )
+    if number == finished:
+        return stopped
+    return compose(
+        "{number} of {finished} blocks count; {stopped}", number=number, finished=finished, stopped=stopped
     )
 
 
 def blocks_of(number: int, blocks: tuple[int, int], at_most: int | None) -> str:
     """The number of blocks without the noun: 3 of 8, 7 of at most 20."""
-    if at_most is None:
-        return blocks_text(number, blocks[1]).rpartition(" ")[0]
-    return f"{number} of at most {at_most}"
+    if at_most is not None:
+        return compose("{number} of at most {at_most}", number=number, at_most=at_most)
+    _, planned = blocks
+    return (
+        compose("{number} of {planned}", number=number, planned=planned) if number < planned else str(number)
+    )
 
 
 def duration(seconds: float) -> str:
     """A rough duration: 50 s, 40 minutes, 3.5 hours."""
     if seconds < 90.0:
-        return f"{seconds:.0f} s"
+        return compose("{seconds:.0f} s", seconds=seconds)
     minutes = seconds / 60.0
-    return f"{minutes:.0f} minutes" if minutes < 120.0 else f"{minutes / 60.0:.2g} hours"
+    if minutes < 120.0:
+        return compose("{minutes:.0f} minutes", minutes=minutes)
+    return compose("{hours:.2g} hours", hours=minutes / 60.0)
 
 
 def signed(value: float, decimals: int = 1) -> str:
@@ -102,39 +130,62 @@ def _side(value: float, limit: float) -> int:
 def times_interval(ends: tuple[float, float]) -> str:
     """Both ends of an interval as ratios: 7.9 to 8.1 times."""
     low, high = (times(end, ratio_decimals(ends)) for end in ends)
-    return f"{low} to {high} times"
+    return compose("{low} to {high} times", low=low, high=high)
 
 
 def confidence(alpha: float) -> str:
     """The name of an interval with confidence 1 - alpha: 95 % interval, 98.3 % interval."""
-    return f"{round(100.0 * (1.0 - alpha), 1):g} % interval"
+    return compose("{percent:g} % interval", percent=round(100.0 * (1.0 - alpha), 1))
 
 
 def effect_text(
     metric: str, effect: Effect, delta_percent: float | None = None, *, average: bool = False
 ) -> str:
     """Metric, estimate and interval: throughput -9.3 % on average (95 % interval -9.8 to -8.8)."""
-    ends = effect.interval_percent
-    mean = " on average" if average else ""
     name = metric_text(metric)
+    mean = compose(" on average") if average else ""
     if has_no_estimate(effect):
-        return f"{name} {_between(effect, mean)}"
-    decimals = decimals_for((effect.effect_percent, *(ends or ())), delta_percent)
-    inside = ""
-    if ends and (effect.bound == Bound.EXACT or -100.0 < ends[0] < ends[1] < math.inf):
-        shown = times_interval(ends) if is_ratio(effect.effect_percent) else interval(ends, decimals)
-        inside = f" ({confidence(effect.alpha)} {shown})"
+        return compose("{metric} {change}", metric=name, change=_between(effect, mean))
+    if (size := size_text(effect, delta_percent, average=average)) is not None:
+        return compose("{metric} {size}", metric=name, size=size)
+    inside = _inside(effect, delta_percent)
     if effect.bound != Bound.EXACT:
-        return f"{_bounded(name, effect)}{mean}{inside}"
-    if is_ratio(effect.effect_percent):
-        return f"{times(effect.effect_percent)} times the {name}{mean}{inside}"
-    return f"{name} {signed(effect.effect_percent, decimals)} %{mean}{inside}"
+        return join("", (_bounded(name, effect), mean, inside))
+    ratio = times(effect.effect_percent)
+    return compose(
+        "{times} times the {metric}{mean}{inside}", times=ratio, metric=name, mean=mean, inside=inside
+    )
+
+
+def size_text(effect: Effect, delta_percent: float | None = None, *, average: bool = False) -> Text | None:
+    """Estimate and interval in percent, without the metric; None if the text is not in percent or a bound."""
+    if effect.bound != Bound.EXACT or has_no_estimate(effect) or is_ratio(effect.effect_percent):
+        return None
+    percent = signed(effect.effect_percent, _decimals(effect, delta_percent))
+    mean = compose(" on average") if average else ""
+    return compose(
+        "{percent} %{mean}{inside}", percent=percent, mean=mean, inside=_inside(effect, delta_percent)
+    )
+
+
+def _inside(effect: Effect, delta_percent: float | None) -> str:
+    """The interval of an effect in parentheses; "" without one."""
+    ends = effect.interval_percent
+    if not ends or not (effect.bound == Bound.EXACT or -100.0 < ends[0] < ends[1] < math.inf):
+        return ""
+    is_in_times = is_ratio(effect.effect_percent)
+    shown = times_interval(ends) if is_in_times else interval(ends, _decimals(effect, delta_percent))
+    return compose(" ({confidence} {interval})", confidence=confidence(effect.alpha), interval=shown)
+
+
+def _decimals(effect: Effect, delta_percent: float | None) -> int:
+    return decimals_for((effect.effect_percent, *(effect.interval_percent or ())), delta_percent)
 
 
 def interval(ends: tuple[float, float], decimals: int | None = None) -> str:
     """Both ends of an interval: -9.8 to -8.8."""
     digits = decimals_for(ends) if decimals is None else decimals
-    return f"{signed(ends[0], digits)} to {signed(ends[1], digits)}"
+    return compose("{low} to {high}", low=signed(ends[0], digits), high=signed(ends[1], digits))
 
 
 def is_unknown(effect: Effect) -> bool:
@@ -154,72 +205,112 @@ def _between(effect: Effect, mean: str = "") -> str:
     """The interval instead of an estimate: between -100.0 and -9.2 % (95 % interval)."""
     ends = effect.interval_percent
     if ends is None:
-        return f"unknown{mean}"
+        return compose("unknown") + mean
     if ends[0] == ends[1]:
-        return f"{INFINITE if effect.effect_percent > 0.0 else '-100 %'}{mean}"
+        return join("", (INFINITE if effect.effect_percent > 0.0 else "-100 %", mean))
     low, high = (signed(end, decimals_for(ends)) for end in ends)
-    between = _or_more(ends[0], low) if math.isinf(ends[1]) else f"between {low} and {high} %"
-    return f"{between}{mean} ({confidence(effect.alpha)})"
+    between = (
+        _or_more(ends[0], low)
+        if math.isinf(ends[1])
+        else compose("between {low} and {high} %", low=low, high=high)
+    )
+    return compose(
+        "{between}{mean} ({confidence})", between=between, mean=mean, confidence=confidence(effect.alpha)
+    )
 
 
-def _or_more(bound: float, text: str) -> str:
+def _or_more(bound: float, percent: str) -> Text:
     """A lower bound: +12.0 % or more, but above -7.0 %, since "-7.0 % or more" reads like a larger loss."""
-    return f"{text} % or more" if bound >= 0.0 else f"above {text} %"
+    if bound >= 0.0:
+        return compose("{percent} % or more", percent=percent)
+    return compose("above {percent} %", percent=percent)
 
 
-def _bounded(name: str, effect: Effect) -> str:
+def _bounded(name: str, effect: Effect) -> Text:
     """An effect of which only a lower or upper bound is known: throughput lower by at least 20.0 %."""
     known = effect.effect_percent
     if is_unknown(effect):
-        return f"{name} unknown"
+        return compose("{metric} unknown", metric=name)
+    if effect.bound == Bound.AT_LEAST and is_ratio(known):
+        return compose("{metric} at least {times} times", metric=name, times=times(known))
     if effect.bound == Bound.AT_LEAST:
-        return (
-            f"{name} {_or_more(known, signed(known))}"
-            if not is_ratio(known)
-            else f"{name} at least {times(known)} times"
-        )
-    share = f" ({times(known)} times or less)" if is_ratio(known) else ""
-    return (
-        f"{name} lower by at least {abs(known):.1f} %{share}"
-        if known < 0
-        else f"{name} {signed(known)} % or less"
-    )
+        return compose("{metric} {change}", metric=name, change=_or_more(known, signed(known)))
+    if known >= 0:
+        return compose("{metric} {percent} % or less", metric=name, percent=signed(known))
+    text = compose("{metric} lower by at least {percent:.1f} %", metric=name, percent=abs(known))
+    return text + compose(" ({times} times or less)", times=times(known)) if is_ratio(known) else text
 
 
 def change(effect: Effect) -> str:
     """The estimate without metric and interval: +25.0 %, 3.1 times."""
     known = effect.effect_percent
     if is_unknown(effect):
-        return "unknown"
-    if effect.bound == Bound.AT_LEAST:
-        return f"{times(known)} times or more" if is_ratio(known) else _or_more(known, signed(known))
-    if effect.bound == Bound.AT_MOST:
-        return f"{times(known)} times or less" if is_ratio(known) else f"{signed(known)} % or less"
-    if has_no_estimate(effect):
+        return compose("unknown")
+    if effect.bound == Bound.EXACT and has_no_estimate(effect):
         return _between(effect)
-    return f"{times(known)} times" if is_ratio(known) else f"{signed(known, decimals_for((known,)))} %"
+    if is_ratio(known):
+        ratio = times(known)
+        match effect.bound:
+            case Bound.AT_LEAST:
+                return compose("{times} times or more", times=ratio)
+            case Bound.AT_MOST:
+                return compose("{times} times or less", times=ratio)
+        return compose("{times} times", times=ratio)
+    match effect.bound:
+        case Bound.AT_LEAST:
+            return _or_more(known, signed(known))
+        case Bound.AT_MOST:
+            return compose("{percent} % or less", percent=signed(known))
+    return f"{signed(known, decimals_for((known,)))} %"
 
 
-def loads(points: Sequence[Mapping[str, float]]) -> str:
+def loads(points: Sequence[Mapping[str, float]]) -> Text:
     """Loads as text: at 10, 20 and 40 connections; at 8 loads from 1 to 128 connections."""
+    return compose("at {loads}", loads=_listed_loads(points))
+
+
+def each_load(points: Sequence[Mapping[str, float]]) -> Text:
+    """Several loads, each by itself: at each of 10, 20 and 40 connections."""
+    return compose("at each of {loads}", loads=_listed_loads(points))
+
+
+def _listed_loads(points: Sequence[Mapping[str, float]]) -> Text:
     values = [next(iter(point.values())) for point in points]
-    unit = "connections" if "connections" in points[0] else "transactions/s"
-    if unit == "connections" and values == [1]:
-        unit = "connection"
+    is_rate = "connections" not in points[0]
     if len(values) > LISTED_LOADS:
-        return f"at {len(values)} loads from {min(values):g} to {max(values):g} {unit}"
-    return f"at {join_words([f'{value:g}' for value in values])} {unit}"
+        ends = {"number": len(values), "low": min(values), "high": max(values)}
+        if is_rate:
+            return compose("{number} loads from {low:g} to {high:g} transactions/s", **ends)
+        return compose("{number} loads from {low:g} to {high:g} connections", **ends)
+    listed = join_words([f"{value:g}" for value in values])
+    if is_rate:
+        return compose("{listed} transactions/s", listed=listed)
+    if values == [1]:
+        return connections_count(1)
+    return compose("{listed} connections", listed=listed)
 
 
-def better(metric: str, *, faster: bool) -> str:
-    """The relation of two variants: "is faster than", "has a lower p95 latency than"."""
+def relation(metric: str, variant: str, baseline: str, *, faster: bool) -> Text:
+    """The relation of two variants: "b is faster than a", "b has a lower p95 latency than a"."""
+    names = {"variant": variant, "baseline": baseline}
     if metric == THROUGHPUT:
-        return f"is {'faster' if faster else 'slower'} than"
-    if metric == CAPACITY:
-        return f"has a {'higher' if faster else 'lower'} capacity than"
+        return (
+            compose("{variant} is faster than {baseline}", **names)
+            if faster
+            else compose("{variant} is slower than {baseline}", **names)
+        )
     if metric == CPU:
-        return f"needs {'less' if faster else 'more'} {metric_text(metric)} than"
-    return f"has a {'lower' if faster else 'higher'} {metric_text(metric)} than"
+        return (
+            compose("{variant} needs less {metric} than {baseline}", metric=metric_text(metric), **names)
+            if faster
+            else compose("{variant} needs more {metric} than {baseline}", metric=metric_text(metric), **names)
+        )
+    name = metric_text(metric)
+    return (
+        compose("{variant} has a lower {metric} than {baseline}", metric=name, **names)
+        if faster != (metric == CAPACITY)
+        else compose("{variant} has a higher {metric} than {baseline}", metric=name, **names)
+    )
 
 
 def excluded(effect: Effect) -> list[str]:
@@ -233,6 +324,13 @@ def excluded(effect: Effect) -> list[str]:
         return []
     low, high = (abs(end) for end in ends)
     if is_ratio(ends[0]) or is_ratio(ends[1]):
-        return [f"less than {times(ends[0])} times and more than {times(ends[1])} times are excluded"]
+        return [
+            compose(
+                "less than {low} times and more than {high} times are excluded",
+                low=times(ends[0]),
+                high=times(ends[1]),
+            )
+        ]
     farthest = max(low, high)
-    return [f"a difference of more than {farthest:.{decimals_for((farthest,))}f} % either way is excluded"]
+    shown = f"{farthest:.{decimals_for((farthest,))}f}"
+    return [compose("a difference of more than {percent} % either way is excluded", percent=shown)]

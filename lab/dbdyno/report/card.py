@@ -10,10 +10,12 @@ from typing import Any
 
 import altair as alt
 
+from dbdyno.languages import Say
 from dbdyno.report import formatting
 from dbdyno.report.chart import INK, MUTED, Chart
 from dbdyno.report.chart_parts import chart_of
 from dbdyno.report.model import Report
+from dbdyno.text import compose
 
 # Half of the size in pixels, because pictures have two pixels for each unit.
 WIDTH, HEIGHT = 600, 315
@@ -30,8 +32,10 @@ TONES = {
 LINE, LINES = 70, 4
 
 
-def card(report: Report) -> list[Chart]:
-    """The card of the first verdict; [] without one. Further verdicts are counted."""
+def card(report: Report, say: Say) -> list[Chart]:
+    """The card of the first verdict; [] without one. Further verdicts are counted. `say` translates, because
+    the length of a translation decides where lines break.
+    """
     sentences = report.verdict.sentences
     if not sentences or sentences[0][0].verdict == "unfinished":
         return []
@@ -40,12 +44,14 @@ def card(report: Report) -> list[Chart]:
     tone, soft = TONES[formatting.css_class(judged.verdict, factors)]
     estimate = formatting.estimate(judged)
     has_effect = estimate != formatting.MISSING and judged.verdict not in formatting.WITHOUT_EFFECT
-    text = judged.statement
+    text = say(judged.statement)
     if len(sentences) > 1:
-        text += f" (and {len(sentences) - 1} more verdicts)"
-    interval = (
-        f"{formatting.metric_name(judged.metric)}, {formatting.confidence(judged.confidence)} interval "
-        f"{formatting.interval(judged)}"
+        text += say(compose(" (and {number} more verdicts)", number=len(sentences) - 1))
+    interval = compose(
+        "{metric_name}, {confidence} interval {interval}",
+        metric_name=formatting.metric_name(judged.metric),
+        confidence=formatting.confidence(judged.confidence),
+        interval=formatting.interval(judged),
     )
     title = textwrap.shorten(report.experiment.question or report.experiment.name, 66, placeholder=" …")
     layers = [
@@ -56,7 +62,7 @@ def card(report: Report) -> list[Chart]:
         .mark_rect(color=tone)
         .encode(x=alt.value(0), x2=alt.value(9), y=alt.value(0), y2=alt.value(HEIGHT)),
         _text(title, 44, 15, MUTED),
-        _text(formatting.heading(entry).upper(), 86, 17, tone, bold=True),
+        _text(say(formatting.heading(entry)).upper(), 86, 17, tone, bold=True),
         *([_text(estimate, 142, 54, tone, bold=True), _text(interval, 172, 14, MUTED)] if has_effect else []),
         _text(textwrap.wrap(text, LINE, max_lines=LINES, placeholder=" …"), 208, 15, INK),
         _text("dbdyno", HEIGHT - 16, 12, MUTED),
@@ -64,7 +70,7 @@ def card(report: Report) -> list[Chart]:
     return [
         Chart(
             name="card",
-            title="Verdict",
+            title=compose("Verdict"),
             description=judged.statement,
             caption="",
             specification=alt.layer(*layers).properties(width=WIDTH, height=HEIGHT),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dbdyno.languages import Say
 from dbdyno.report.card import card
 from dbdyno.report.chart import Chart
 from dbdyno.report.chart_parts import loads_of
@@ -16,8 +17,10 @@ from dbdyno.report.time_chart import time_charts
 from dbdyno.store.measured import MeasuredTrial
 
 
-def all_charts(report: Report) -> list[Chart]:
-    """Every chart of the report; a workload without results has none."""
+def all_charts(report: Report, say: Say = str) -> list[Chart]:
+    """Every chart of the report; a workload without results has none. Rendering translates their texts, `say`
+    those whose length matters.
+    """
     charts: list[Chart] = []
     for number, comparison in enumerate(report.verdict.comparisons):
         charts += effect_charts(report, comparison, report.blocks[number], number)
@@ -36,7 +39,7 @@ def all_charts(report: Report) -> list[Chart]:
         charts += distribution_charts(report, workload, some_loads(results))
         if with_intervals := some_loads([trial for trial in results if trial.seconds]):
             charts += time_charts(report, workload, with_intervals)
-    return [*charts, *card(report)]
+    return [*charts, *card(report, say)]
 
 
 def some_loads(trials: Sequence[MeasuredTrial]) -> list[MeasuredTrial]:

@@ -9,6 +9,8 @@ from importlib import resources
 
 from markupsafe import Markup, escape
 
+from dbdyno.languages import Translator
+
 # A heading of a check: "## D01 The load generator keeps up".
 _SECTION = re.compile(r"^## ([PDRQ]\d\d) (.*)$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
@@ -25,22 +27,31 @@ class CheckText:
     paragraphs: tuple[Markup, ...]
 
 
-def check_texts(codes: Iterable[str]) -> list[CheckText]:
+def check_texts(codes: Iterable[str], say: Translator) -> list[CheckText]:
     """The explanations of these checks, by code; without those that the documentation does not have."""
+    needed = frozenset(codes)
+    return [
+        CheckText(code, _markup(say.pattern(title)), tuple(_markup(say.pattern(one)) for one in paragraphs))
+        for code, title, *paragraphs in documented_checks()
+        if code in needed
+    ]
+
+
+def documented_checks() -> list[tuple[str, ...]]:
+    """Code, title and paragraphs of every check in the documentation, in Markdown."""
     page = resources.files("dbdyno.report").joinpath("templates/checks.md").read_text(encoding="utf-8")
     _, *parts = _SECTION.split(page)
-    sections = {
-        code: (title, text) for code, title, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-    }
-    return [_text(code, *sections[code]) for code in sorted(set(codes)) if code in sections]
+    sections = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return sorted((code, title, *_paragraphs(section)) for code, title, section in sections)
 
 
-def _text(code: str, title: str, section: str) -> CheckText:
+def _paragraphs(section: str) -> list[str]:
+    """What the check examines, and how to fix what it reports."""
     paragraphs = [" ".join(one.split()) for one in section.split("\n\n") if one.strip()]
     # The first paragraph may end before a table, which the documentation alone has.
     first = paragraphs[0].removesuffix(":") + ("." if paragraphs[0].endswith(":") else "")
     fixes = [one for one in paragraphs[1:] if one.startswith("Fix:")]
-    return CheckText(code, _markup(title), tuple(map(_markup, [first, *fixes[:1]])))
+    return [first, *fixes[:1]]
 
 
 def _markup(text: str) -> Markup:

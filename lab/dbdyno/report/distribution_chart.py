@@ -13,6 +13,7 @@ from dbdyno.report.chart import HALF_WIDTH, HEIGHT, Chart
 from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of
 from dbdyno.report.model import Report
 from dbdyno.store.measured import DISTRIBUTION_PERCENTS, MeasuredTrial
+from dbdyno.text import compose, join
 
 # Percentiles with a label on the axis.
 LABELLED = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
@@ -24,7 +25,12 @@ def distribution_charts(report: Report, workload: str, trials: Sequence[Measured
         of_load = [trial for trial in trials if trial.point.value == load]
         if rows := _rows(of_load):
             at = formatting.load(*of_load[0].point)
-            yield _chart(report, f"{workload}, {at}", rows, f"distribution-{workload}-{number + 1}")
+            yield _chart(
+                report,
+                join(", ", (workload, at)),
+                rows,
+                f"distribution-{workload}-{number + 1}",
+            )
 
 
 def _rows(trials: Sequence[MeasuredTrial]) -> list[dict[str, Any]]:
@@ -60,9 +66,9 @@ def _chart(report: Report, where: str, rows: list[dict[str, Any]], name: str) ->
     last = max(row["x"] for row in rows)
     values = [_x(percent) for percent in LABELLED if _x(percent) <= last * 1.01]
     labels = "format(100 - 100 / datum.value, '~r') + ' %'"
-    axis = alt.Axis(values=values, labelExpr=labels, title="share of the transactions", grid=False)
+    axis = alt.Axis(values=values, labelExpr=labels, title=compose("share of the transactions"), grid=False)
     x = alt.X("x:Q", scale=alt.Scale(type="log", domain=[1.0, last], nice=False), axis=axis)
-    y_axis = alt.Axis(title="latency, milliseconds", format="~g", tickCount=5, minExtent=48)
+    y_axis = alt.Axis(title=compose("latency, milliseconds"), format="~g", tickCount=5, minExtent=48)
     scale = alt.Scale(type="log", nice=True)
     band = (
         chart_of(rows)
@@ -74,17 +80,27 @@ def _chart(report: Report, where: str, rows: list[dict[str, Any]], name: str) ->
         .mark_line(strokeWidth=2)
         .encode(x=x, y=alt.Y("ms:Q", scale=scale, axis=y_axis), color=color(report), strokeDash=dash(report))
     )
-    details = "; ".join(
-        f"{row['variant']} p{row['percent']:g}: {row['ms']:.3g} ms"
-        for row in rows
-        if row["percent"] in (50.0, 95.0, 99.0, 99.9)
+    details = join(
+        "; ",
+        (
+            compose(
+                "{variant} p{percent:g}: {ms:.3g} ms",
+                variant=row["variant"],
+                percent=row["percent"],
+                ms=row["ms"],
+            )
+            for row in rows
+            if row["percent"] in (50.0, 95.0, 99.0, 99.9)
+        ),
     )
     return Chart(
         name=name,
-        title=f"Latency distribution of {where}",
-        description=f"Latency by percentile. {details}.",
-        caption="Lines: medians of the blocks; areas: from the lowest to the highest block. "
-        "Both axes are logarithmic.",
+        title=compose("Latency distribution of {where}", where=where),
+        description=compose("Latency by percentile. {details}.", details=details),
+        caption=compose(
+            "Lines: medians of the blocks; areas: from the lowest to the highest block. Both axes "
+            "are logarithmic."
+        ),
         specification=layered([band, line], HALF_WIDTH, HEIGHT),
         width="half",
     )

@@ -19,6 +19,7 @@ from dbdyno.report.chart_parts import chart_of
 from dbdyno.report.model import Report
 from dbdyno.store.measured import ComparisonBlockEffects
 from dbdyno.store.verdict import Comparison, JudgedEffect
+from dbdyno.text import compose, join
 
 Row: TypeAlias = dict[str, Any]
 # Label, effect, and block -> change in percent.
@@ -69,18 +70,37 @@ def effect_charts(
         for change in changes.values()
         if change is not None
     ]
-    details = "; ".join(f"{row['label']}: {row['effect']}, {row['verdict']}" for row in rows)
-    unit = f"{metric} as a multiple of {baseline}'s" if axis.has_ratios else f"change of {metric}, %"
+    details = join(
+        "; ",
+        (
+            compose(
+                "{label}: {effect}, {verdict}", **{key: row[key] for key in ("label", "effect", "verdict")}
+            )
+            for row in rows
+        ),
+    )
+    unit = (
+        compose("{metric} as a multiple of {baseline}'s", metric=metric, baseline=baseline)
+        if axis.has_ratios
+        else compose("change of {metric}, %", metric=metric)
+    )
     left, right = _directions(comparison.curve.metric)
     plot = partial(_plot, rows, ticks, axis, delta, color=color)
     return [
         Chart(
             name=f"effect-{workload}-{number + 1}",
-            title=f"Effect of {variant} against {baseline} on {workload}",
-            description=f"Change of {metric} with its confidence interval. {details}.",
+            title=compose(
+                "Effect of {variant} against {baseline} on {workload}",
+                variant=variant,
+                baseline=baseline,
+                workload=workload,
+            ),
+            description=compose(
+                "Change of {metric} with its confidence interval. {details}.", metric=metric, details=details
+            ),
             caption=_caption(comparison, effects, rows),
-            specification=plot(x_title=f"← {left}{GAP}{unit}{GAP}{right} →", form=_WIDE),
-            narrow=plot(x_title=[unit, f"← {left}{GAP}{right} →"], form=_NARROW),
+            specification=plot(x_title=join("", ("← ", left, GAP, unit, GAP, right, " →")), form=_WIDE),
+            narrow=plot(x_title=[unit, join("", ("← ", left, GAP, right, " →"))], form=_NARROW),
         )
     ]
 
@@ -88,8 +108,9 @@ def effect_charts(
 def _directions(metric: str) -> tuple[str, str]:
     """What a variant at the left and at the right of the baseline is."""
     if metric == CPU:
-        return "less", "more"
-    return ("slower", "faster") if metric in HIGHER_IS_BETTER else ("faster", "slower")
+        return compose("less"), compose("more")
+    slower, faster = formatting.VERDICTS["slower"], formatting.VERDICTS["faster"]
+    return (slower, faster) if metric in HIGHER_IS_BETTER else (faster, slower)
 
 
 def _labelled_effects(comparison: Comparison, blocks: ComparisonBlockEffects) -> list[LabelledEffect]:
@@ -149,30 +170,43 @@ def _row(label: str, effect: JudgedEffect, axis: _Axis, color: str) -> Row:
 def _caption(comparison: Comparison, effects: Sequence[LabelledEffect], rows: Sequence[Row]) -> str:
     curve = comparison.curve
     points = comparison.points if comparison.capacity is None else [curve]
-    simultaneous = "simultaneous " if len(points) > 1 else ""
-    bars = (
-        f"bars: {simultaneous}{formatting.ci_heading(points)}; "
-        if any(row["low"] is not None for row in rows)
-        else ""
+    bars: str = (
+        compose("bars: simultaneous {ci}; ", ci=formatting.ci_heading(points))
+        if len(points) > 1
+        else compose("bars: {ci}; ", ci=formatting.ci_heading(points))
     )
-    parts = [f"Dots: estimates; {bars}ticks: individual blocks"]
+    if all(row["low"] is None for row in rows):
+        bars = ""
+    parts = [compose("Dots: estimates; {bars}ticks: individual blocks", bars=bars)]
     if len(points) > 1:
         confidence = (
-            "" if curve.confidence == points[0].confidence else f" ({formatting.ci_heading([curve])})"
+            ""
+            if curve.confidence == points[0].confidence
+            else compose(" ({ci})", ci=formatting.ci_heading([curve]))
         )
-        parts.append(f"diamond: {formatting.ALL_LOADS}{confidence}")
+        parts.append(
+            compose("diamond: {all_loads}{confidence}", all_loads=formatting.ALL_LOADS, confidence=confidence)
+        )
     if any(row["fill"] == PAPER and row["x"] is not None for row in rows):
-        parts.append("hollow: only a bound of the estimate is known")
+        parts.append(compose("hollow: only a bound of the estimate is known"))
     if any(row["left"] is not None or row["right"] is not None for row in rows):
-        parts.append("arrows: the interval extends beyond the axis")
+        parts.append(compose("arrows: the interval extends beyond the axis"))
     if curve.delta_percent is not None:
-        parts.append(f"grey zone: ±{curve.delta_percent:g} %, declared as equivalent")
-    text = f"{'; '.join(parts)}."
+        parts.append(
+            compose(
+                "grey zone: ±{delta_percent:g} %, declared as equivalent", delta_percent=curve.delta_percent
+            )
+        )
+    text = join("; ", parts) + "."
     per_load = [changes for label, _, changes in effects if label != formatting.ALL_LOADS]
     total = sum(len(changes) for changes in per_load)
     unknown = sum(change is None for changes in per_load for change in changes.values())
     if unknown:
-        text += f" {unknown} of {total} blocks have no tick: their ratio is unknown or infinite."
+        text += compose(
+            " {unknown} of {total} blocks have no tick: their ratio is unknown or infinite.",
+            unknown=unknown,
+            total=total,
+        )
     return text
 
 

@@ -20,49 +20,55 @@ from dbdyno.store.verdict import (
     Scaling,
     SecondLine,
 )
+from dbdyno.text import compose, join
 
 # Written by name because in most fonts they look like a hyphen.
 MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 # An interval of which neither end is known.
-UNKNOWN = "unknown"
+UNKNOWN = compose("unknown")
 
 # Code of a verdict in verdict.json -> text.
 VERDICTS = {
-    "not-comparable": "not comparable",
-    "unfinished": "unfinished",
-    "too-few-blocks": "too few blocks",
-    "mixed": "mixed",
-    "equivalent": "equivalent",
-    "faster": "faster",
-    "slower": "slower",
-    "undecided": "undecided",
+    "not-comparable": compose("not comparable"),
+    "unfinished": compose("unfinished"),
+    "too-few-blocks": compose("too few blocks"),
+    "mixed": compose("mixed"),
+    "equivalent": compose("equivalent"),
+    "faster": compose("faster"),
+    "slower": compose("slower"),
+    "undecided": compose("undecided"),
 }
 # Verdicts about the data, with which a change must not be emphasised.
 WITHOUT_EFFECT = ("not-comparable", "unfinished", "too-few-blocks")
 # Code of the verdict on the interaction of two factors -> text.
 INTERACTIONS = VERDICTS | {
-    "equivalent": "no interaction",
-    "faster": "interact",
-    "slower": "interact",
-    "undecided": "inconclusive",
+    "equivalent": compose("no interaction"),
+    "faster": compose("interact"),
+    "slower": compose("interact"),
+    "undecided": compose("inconclusive"),
 }
 # Severity of a finding -> text.
-SEVERITIES = {"stop": "stop", "warn": "warning", "note": "note"}
+SEVERITIES = {"stop": compose("stop"), "warn": compose("warning"), "note": compose("note")}
+# Direction of a second line -> text.
+_DIRECTIONS = {"better": compose("better"), "worse": compose("worse")}
 # Second line that is no metric of verdicts -> text.
 _SECOND_LINES = {
-    "errors_per_1000": "errors per 1,000 transactions",
-    "variation_percent": "variation between seconds",
+    "errors_per_1000": compose("errors per 1,000 transactions"),
+    "variation_percent": compose("variation between seconds"),
 }
 # A report has this sentence once if it compares latencies that throughput determines
 # (`Experiment.ties_latency`).
-TIED = (
-    "In a closed loop without think time, throughput determines the mean latency: it is the number of "
-    "connections divided by the throughput. To compare latencies at equal throughput, set a rate."
+TIED = compose(
+    "In a closed loop without think time, throughput determines the mean latency: it is the "
+    "number of connections divided by the throughput. To compare latencies at equal "
+    "throughput, set a rate."
 )
 # Title of the row with the mean effect over all loads.
-ALL_LOADS = "all loads combined"
+ALL_LOADS = compose("all loads combined")
 # Explains the column "change" of a table with medians.
-CHANGE_NOTE = "change: estimated from the ratio of variant to baseline in each block, not from the medians"
+CHANGE_NOTE = compose(
+    "change: estimated from the ratio of variant to baseline in each block, not from the medians"
+)
 
 
 def verdict(code: str | None, checks: Sequence[Finding] = ()) -> str:
@@ -94,7 +100,7 @@ def heading(result: Comparison | FactorEffect) -> str:
     """The heading above a verdict sentence."""
     if isinstance(result, FactorEffect):
         return factor_verdict(result)
-    return "identical variants" if result.identical else verdict(result.curve.verdict)
+    return compose("identical variants") if result.identical else verdict(result.curve.verdict)
 
 
 def rate(value: float | None) -> str:
@@ -164,7 +170,9 @@ def estimate(effect: Change) -> str:
         return MISSING
     sign = {"at-least": "≥ ", "at-most": "≤ "}.get(str(effect.bound), "")
     return (
-        f"{sign}{times(value)} times" if is_ratio(value) else f"{sign}{percent(value, _decimals(effect))} %"
+        compose("{sign}{times} times", sign=sign, times=times(value))
+        if is_ratio(value)
+        else f"{sign}{percent(value, _decimals(effect))} %"
     )
 
 
@@ -177,12 +185,15 @@ def interval(effect: Change, column_confidence: float | None = None) -> str:
         return MISSING
     known = [end for end in known_ends(ends) if end is not None]
     if known and effect.effect_percent is not None and is_ratio(effect.effect_percent):
-        text = f"{interval_text(ends, partial(times, decimals=ratio_decimals(known)))} times"
+        text: str = compose(
+            "{interval_text} times",
+            interval_text=interval_text(ends, partial(times, decimals=ratio_decimals(known))),
+        )
     else:
         text = interval_text(ends, partial(percent, decimals=_decimals(effect)))
     if not isinstance(effect, Effect) or column_confidence in (None, effect.confidence):
         return text
-    return f"{text} ({confidence(effect.confidence)})"
+    return join("", (text, f" ({confidence(effect.confidence)})"))
 
 
 def interval_text(ends: Sequence[float | None], shown: Callable[[float], str] = percent) -> str:
@@ -217,7 +228,9 @@ def confidence(share: float) -> str:
 
 def ci_heading(effects: Sequence[Effect | SecondLine]) -> str:
     """The heading of the column with the intervals of these effects: "95 % CI"."""
-    return f"{confidence(effects[0].confidence)} CI" if effects else "CI"
+    return (
+        compose("{confidence} CI", confidence=confidence(effects[0].confidence)) if effects else compose("CI")
+    )
 
 
 def factor_verdict(factor: FactorEffect, checks: Sequence[Finding] = ()) -> str:
@@ -236,7 +249,11 @@ def peak(scaling: Scaling) -> str:
         return MISSING
     low, high = scaling.levels
     if scaling.knee != "inside":
-        return f"below {low:,.0f}" if scaling.knee == "below" else f"not reached at {high:,.0f}"
+        return (
+            compose("below {low:,.0f}", low=low)
+            if scaling.knee == "below"
+            else compose("not reached at {high:,.0f}", high=high)
+        )
     text = f"{scaling.knee_connections:,.0f}"
     if scaling.knee_interval is None:
         return text
@@ -254,7 +271,11 @@ def plateau(scaling: Scaling) -> str:
     if ends is None:
         return MISSING
     low, high = ends
-    return f"at {low:,.10g}" if low == high else f"from {low:,.10g} to {high:,.10g}"
+    return (
+        compose("at {low:,.10g}", low=low)
+        if low == high
+        else compose("from {low:,.10g} to {high:,.10g}", low=low, high=high)
+    )
 
 
 def median(point: Point, variant: Literal["baseline", "variant"]) -> str:
@@ -295,17 +316,26 @@ def estimate_and_interval(effect: Change) -> str:
     """An effect in one line: "+3.0 % [+1.0, +5.0]"."""
     value, ends = estimate(effect), interval(effect)
     if value == MISSING:
-        return ends if ends in {MISSING, UNKNOWN} else f"{ends} %"
+        return ends if ends in {MISSING, UNKNOWN} else join("", (ends, " %"))
     if ends.startswith("["):
-        ends = ends.removesuffix(" times")
-    return value if ends == MISSING else f"{value} {ends}" if ends.startswith("[") else f"{value} (CI {ends})"
+        # The estimate has the unit.
+        ends = str(ends).removesuffix(" times")
+    if ends == MISSING:
+        return value
+    if ends.startswith("["):
+        return join(" ", (value, ends))
+    return compose("{estimate} (CI {ends})", estimate=value, ends=ends)
 
 
 def load(unit: str, value: float) -> str:
     """A load: "10 connections" or "500 transactions/s"."""
     if unit == "connections":
-        return f"{value:,.10g} connection{'' if value == 1 else 's'}"
-    return f"{value:,.10g} transactions/s"
+        return (
+            compose("{value:,.10g} connection", value=value)
+            if value == 1
+            else compose("{value:,.10g} connections", value=value)
+        )
+    return compose("{value:,.10g} transactions/s", value=value)
 
 
 def order_effect(comparison: Comparison, baseline: str) -> str:
@@ -317,10 +347,17 @@ def order_effect(comparison: Comparison, baseline: str) -> str:
     effect = effect_text(order.effect_percent, order.interval_percent)
     without = effect_text(order.crossover_percent, order.crossover_interval_percent)
     metric = metric_name(comparison.curve.metric)
-    return (
-        f"Order effect on {metric}: {effect} for the variant that ran later in a "
-        f"block (blocks with {baseline} first: {order.blocks[0]}, with {variant} first: {order.blocks[1]}). "
-        f"Effect of {variant} without the order effect: {without}."
+    return compose(
+        "Order effect on {metric}: {effect} for the variant that ran later in a block (blocks "
+        "with {baseline} first: {blocks}, with {variant} first: {blocks_2}). Effect of {variant} "
+        "without the order effect: {without}.",
+        metric=metric,
+        effect=effect,
+        baseline=baseline,
+        blocks=order.blocks[0],
+        variant=variant,
+        blocks_2=order.blocks[1],
+        without=without,
     )
 
 
@@ -362,7 +399,7 @@ def second_lines(comparison: Comparison) -> list[tuple[str, ...]]:
             metric_value(line.metric, line.variant),
             estimate(line),
             interval(line),
-            line.direction or MISSING,
+            _DIRECTIONS[line.direction] if line.direction else MISSING,
         )
         for line in comparison.second_lines or ()
     ]
@@ -374,5 +411,14 @@ def effect_text(estimate_percent: float, ends: tuple[float, float]) -> str:
     text = f"{percent(estimate_percent, decimals)} %"
     low, high = known_ends(ends)
     if low is None or high is None:
-        return f"{text} ({interval_text(ends, partial(percent, decimals=decimals))})"
-    return f"{text} ({percent(low, decimals)} to {percent(high, decimals)})"
+        return compose(
+            "{text} ({interval})",
+            text=text,
+            interval=interval_text(ends, partial(percent, decimals=decimals)),
+        )
+    return compose(
+        "{text} ({low} to {high})",
+        text=text,
+        low=percent(low, decimals),
+        high=percent(high, decimals),
+    )

@@ -14,6 +14,7 @@ from dbdyno.report.chart import HALF_WIDTH, HEIGHT, Chart
 from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of, shape
 from dbdyno.report.model import Report, value
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose, join
 
 # Horizontal distance between the marks of different variants at one load, as a share of the axis.
 VARIANT_DISTANCE = 0.03
@@ -29,9 +30,11 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
         if (y_value := _y(metric, t)) is not None
     ]
     middle_values = medians(report, trials, metric)
-    unit = "offered transactions/s" if report.is_open_loop else "connections"
+    unit = compose("offered transactions/s") if report.is_open_loop else compose("connections")
     name, promise = formatting.metric_name(metric), report.experiment.load.promise
-    title = "transactions/s" if metric == "throughput" else f"{name}, milliseconds"
+    title = (
+        compose("transactions/s") if metric == "throughput" else compose("{name}, milliseconds", name=name)
+    )
     x = alt.X(
         "x:Q",
         scale=load_scale(trials),
@@ -55,17 +58,31 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     ]
     if promise and metric == promise.metric:
         layers.append(chart_of([{"value": promise.limit_s * 1e3}]).mark_rule(strokeDash=[6, 3]).encode(y=y))
-    metric_name = "Throughput" if metric == "throughput" else name
-    details = "; ".join(
-        f"{m['variant']} at {m['load']:g}: {formatting.rate(m['value'])}"
-        for m in sorted(middle_values, key=lambda m: (m["variant"], m["load"]))
+    metric_name = compose("Throughput") if metric == "throughput" else name
+    details = join(
+        "; ",
+        (
+            compose(
+                "{variant} at {load:g}: {rate}",
+                variant=m["variant"],
+                load=m["load"],
+                rate=formatting.rate(m["value"]),
+            )
+            for m in sorted(middle_values, key=lambda m: (m["variant"], m["load"]))
+        ),
     )
     return Chart(
         name=f"{metric.removesuffix('_us').replace('_', '-')}-{workload}",
-        title=f"{metric_name} of {workload}",
-        description=f"{metric_name} ({title}) over {unit}, medians of the blocks. {details}.",
-        caption="Lines: medians of the blocks; marks: individual blocks."
-        + (f" Dashed: {promise.text()}." if promise and metric == promise.metric else "")
+        title=compose("{metric_name} of {workload}", metric_name=metric_name, workload=workload),
+        description=compose(
+            "{metric_name} ({title}) over {unit}, medians of the blocks. {details}.",
+            metric_name=metric_name,
+            title=title,
+            unit=unit,
+            details=details,
+        ),
+        caption=compose("Lines: medians of the blocks; marks: individual blocks.")
+        + (compose(" Dashed: {text}.", text=promise.text()) if promise and metric == promise.metric else "")
         + _failures(trials, metric),
         specification=layered(layers, HALF_WIDTH, HEIGHT),
         width="half",
@@ -102,8 +119,14 @@ def _failures(trials: Sequence[MeasuredTrial], metric: str) -> str:
     failed = sum(trial.figures is None for trial in trials)
     if not failed:
         return ""
-    consequence = "are shown as 0" if metric == "throughput" else "have no latency"
-    return f" {failed} of {len(trials)} trials failed because of their server and {consequence}."
+    numbers = {"failed": failed, "number": len(trials)}
+    if metric == "throughput":
+        return compose(
+            " {failed} of {number} trials failed because of their server and are shown as 0.", **numbers
+        )
+    return compose(
+        " {failed} of {number} trials failed because of their server and have no latency.", **numbers
+    )
 
 
 def _x(report: Report, trials: Sequence[MeasuredTrial], trial: MeasuredTrial) -> float:

@@ -9,16 +9,17 @@ from statistics import median
 from dbdyno.report import formatting
 from dbdyno.report.model import Report
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose
 
 # Column -> figure. Latencies are milliseconds.
 COLUMNS = {
-    "transactions/s": "throughput",
-    "mean ms": "latency_mean_us",
+    compose("transactions/s"): "throughput",
+    compose("mean ms"): "latency_mean_us",
     "p50 ms": "latency_p50_us",
     "p95 ms": "latency_p95_us",
     "p99 ms": "latency_p99_us",
     "p99.9 ms": "latency_p999_us",
-    "errors per 1,000": "errors_per_1000",
+    compose("errors per 1,000"): "errors_per_1000",
 }
 
 

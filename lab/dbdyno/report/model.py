@@ -15,22 +15,24 @@ from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import Shares, read_endings, read_resumptions, time_shares
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, PointChanges
 from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
+from dbdyno.store.texts import read_texts
 from dbdyno.store.trial import Session
 from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
 from dbdyno.store.warmup_trial import derived_warmup_s
 from dbdyno.store.workers import chosen_workers
+from dbdyno.text import compose, join
 
 # The columns of the table of costs per transaction: key in explained.json, and title.
 COST_COLUMNS = (
-    ("cpu_us", "CPU time"),
-    ("context_switches", "context switches"),
-    ("cpu_wait_us", "run-queue wait"),
-    ("disk_reads", "disk reads"),
-    ("read_calls", "read calls"),
-    ("read_kib", "read"),
-    ("disk_writes", "disk writes"),
-    ("write_calls", "write calls"),
-    ("write_kib", "written"),
+    ("cpu_us", compose("CPU time")),
+    ("context_switches", compose("context switches")),
+    ("cpu_wait_us", compose("run-queue wait")),
+    ("disk_reads", compose("disk reads")),
+    ("read_calls", compose("read calls")),
+    ("read_kib", compose("read")),
+    ("disk_writes", compose("disk writes")),
+    ("write_calls", compose("write calls")),
+    ("write_kib", compose("written")),
 )
 # Maximum number of shown findings of one check about one subject; the others are only counted.
 SIMILAR_MAX = 3
@@ -106,7 +108,12 @@ class Report:
         design, rule = self.experiment.design, self.verdict.stopping
         if design.stop is None or rule is None:
             return f"{design.blocks}"
-        return f"stopped after {rule.blocks} of at most {rule.blocks_at_most} ({design.stop_text})"
+        return compose(
+            "stopped after {blocks} of at most {blocks_at_most} ({stop_text})",
+            blocks=rule.blocks,
+            blocks_at_most=rule.blocks_at_most,
+            stop_text=design.stop_text,
+        )
 
     @property
     def skips_loads(self) -> bool:
@@ -116,7 +123,8 @@ class Report:
     @property
     def summary(self) -> str:
         """The verdicts without their caveats, for a preview of the page."""
-        return " ".join(judged.statement for judged, _ in self.verdict.sentences) or "One variant only."
+        sentences = [judged.statement for judged, _ in self.verdict.sentences]
+        return join(" ", sentences) if sentences else compose("One variant only.")
 
     @property
     def variants(self) -> list[str]:
@@ -185,6 +193,7 @@ class Report:
 
 def gather(run: Run) -> Report:
     """Read a judged run. Raises StoreProblem if the run was not judged or a file cannot be read."""
+    read_texts(run.path)
     judged = run.judge_files()
     if judged is None:
         raise StoreProblem(

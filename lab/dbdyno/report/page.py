@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib import resources
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,7 +16,9 @@ from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Design, Variant
 from dbdyno.experiment.slices import describe_slices
+from dbdyno.explain.formatting import PER
 from dbdyno.finding import FreeForm
+from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
 from dbdyno.report.check_texts import check_texts
@@ -22,20 +26,15 @@ from dbdyno.report.load_table import COLUMNS, load_rows
 from dbdyno.report.model import LOADS_MAX, Report
 from dbdyno.report.rendering import RenderedCharts, inline_svg
 from dbdyno.report.statement_table import statement_rows
+from dbdyno.text import compose, compose_count, compose_line, join
 
 
-def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts) -> str:
-    """The page as HTML. If charts are missing, the page says why.
+def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, language: str = ENGLISH) -> str:
+    """The page as HTML in a language of `languages()`. If charts are missing, the page says why.
 
     The template escapes all text except the SVG of the charts and the style sheet.
     """
-    environment = Environment(
-        loader=PackageLoader("dbdyno.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = environment_for(language)
     environment.globals.update(
         formatting=formatting,
         load_rows=load_rows,
@@ -51,24 +50,48 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts) -> s
         charts=[
             (chart, drawings)
             for chart in charts
-            if chart.in_page and (drawings := _drawings(chart, rendered))
+            if chart.in_page and (drawings := _drawings(chart, rendered, translator(language)))
         ],
         has_card="card" in rendered.by_name,
         contents=_contents(report),
-        check_texts=check_texts(check.code for check in report.checks),
+        check_texts=check_texts((check.code for check in report.checks), translator(language)),
         failure=rendered.failure,
         facts=facts(report.environment),
         design=design_rows(report),
         created_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
+        language=language,
+        say=translator(language),
     )
 
 
-def _drawings(chart: Chart, rendered: RenderedCharts) -> list[Markup]:
+def environment_for(language: str) -> Environment:
+    """The templates. Where one prints a text, it is said in the language; `_` composes a text."""
+    environment = Environment(
+        loader=PackageLoader("dbdyno.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=partial(_say, translator(language)),
+    )
+    environment.globals.update(_=compose_line, compose_count=compose_count, code=_code, PER=PER)
+    return environment
+
+
+def _code(text: str, css_class: str = "") -> Markup:
+    return Markup('<code class="{}">{}</code>').format(css_class, text)
+
+
+def _say(say: Translator, value: Any) -> Any:
+    return say.markup(value) if isinstance(value, str) else value
+
+
+def _drawings(chart: Chart, rendered: RenderedCharts, say: Translator) -> list[Markup]:
     """The drawing of a chart, and that for narrow screens if it has one; [] if it could not be rendered."""
     names = [chart.name, *([chart.narrow_name] if chart.narrow is not None else [])]
     return [
-        Markup(inline_svg(done.svg, chart, name))  # noqa: S704 — escaped by the chart library
+        Markup(inline_svg(done.svg, say(chart.description), name))  # noqa: S704 — escaped by the chart library
         for name in names
         if (done := rendered.by_name.get(name))
     ]
@@ -77,16 +100,16 @@ def _drawings(chart: Chart, rendered: RenderedCharts) -> list[Markup]:
 def _contents(report: Report) -> list[tuple[str, str]]:
     """The sections of the page: id and title."""
     sections = {
-        "results": "Results",
-        "findings": "Findings",
-        "why": "Why" if report.explained.costs else "",
-        "design": "Design",
-        "servers": "Servers",
-        "trials": "Trials",
-        "environment": "Environment",
-        "experiment": "Experiment file",
-        "checks": "Checks" if report.checks else "",
-        "glossary": "Glossary",
+        "results": compose("Results"),
+        "findings": compose("Findings"),
+        "why": compose("Why") if report.explained.costs else "",
+        "design": compose("Design"),
+        "servers": compose("Servers"),
+        "trials": compose("Trials"),
+        "environment": compose("Environment"),
+        "experiment": compose("Experiment file"),
+        "checks": compose("Checks") if report.checks else "",
+        "glossary": compose("Glossary"),
     }
     return [(name, title) for name, title in sections.items() if title]
 
@@ -113,69 +136,102 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
     """The experiment's design as rows of name and text."""
     experiment = report.experiment
     load, design, client = experiment.load, experiment.design, experiment.client
-    warmup = f"{report.warmup_s:g} s"
+    warmup: str = f"{report.warmup_s:g} s"
     if load.warmup_s is None:
-        warmup += " (auto), then the first part of each measurement is discarded (MSER-5)"
+        warmup += compose(" (auto), then the first part of each measurement is discarded (MSER-5)")
     if load.prewarm == "scan":
-        warmup += ", all tables and indexes read first"
-    rows = [
+        warmup += compose(", all tables and indexes read first")
+    rows: list[tuple[str, str]] = [
         (
-            "blocks",
-            f"{report.blocks_text}, each with every variant once at every load, variants in "
-            f"{_order(design)}, loads in {design.order} order",
+            compose("blocks"),
+            compose(
+                "{blocks_text}, each with every variant once at every load, variants in {order}, loads "
+                "in {loads} order",
+                blocks_text=report.blocks_text,
+                order=_order(design),
+                loads=_LOAD_ORDERS[design.order],
+            ),
         ),
-        ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}"),
-        *([("slices", describe_slices(experiment))] if design.pairing == "slices" else []),
-        ("data", f"{design.state}, per {design.state_per}"),
-        ("load", _load(report)),
-        ("transport", load.transport),
         (
-            "client",
-            f"CPUs {client.cpus or 'any'}, {report.workers} event loop{'' if report.workers == 1 else 's'}",
+            compose("one trial"),
+            compose("{duration_s:g} s measured, warm-up {warmup}", duration_s=load.duration_s, warmup=warmup),
+        ),
+        *([(compose("slices"), describe_slices(experiment))] if design.pairing == "slices" else []),
+        (
+            compose("data"),
+            compose("{state}, per {state_per}", state=design.state, state_per=design.state_per),
+        ),
+        (compose("load"), _load(report)),
+        (compose("transport"), load.transport),
+        (
+            compose("client"),
+            compose_count(
+                report.workers,
+                "CPUs {cpus}, {number} event loop",
+                "CPUs {cpus}, {number} event loops",
+                cpus=client.cpus or compose("any"),
+            ),
         ),
     ]
     if report.shares:
-        rows.append(("time", f"{format_duration(report.shares.total_s)}: {report.shares.text()}"))
+        total = format_duration(report.shares.total_s)
+        rows.append((compose("time"), join(": ", (total, report.shares.text()))))
     rows += [
-        (f"server {variant.name}", ", ".join(_server(report, variant))) for variant in experiment.variants
+        (compose("server {name}", name=variant.name), join(", ", _server(report, variant)))
+        for variant in experiment.variants
     ]
     for workload in experiment.workloads:
         texts = [experiment.workload_for(one, workload.title).data_text() for one in experiment.variants]
-        rows.append((f"workload {workload.title}", "; ".join(dict.fromkeys(texts))))
+        rows.append((compose("workload {title}", title=workload.title), join("; ", dict.fromkeys(texts))))
     differing = [(one.name, describe_differences(experiment, one)) for one in experiment.variants[1:]]
-    rows += [(f"what differs in {name}", "; ".join(texts)) for name, texts in differing if texts]
+    rows += [
+        (compose("what differs in {name}", name=name), join("; ", texts))
+        for name, texts in differing
+        if texts
+    ]
     return rows
+
+
+_LOAD_ORDERS = {"random": compose("random"), "given": compose("given")}
 
 
 def _order(design: Design) -> str:
     # Runs of older versions have no order seed; their order was not balanced.
     if design.order_seed is None:
-        return f"random order (seed {design.seed})"
-    return f"balanced random order (order seed {design.order_seed})"
+        return compose("random order (seed {seed})", seed=design.seed)
+    return compose("balanced random order (order seed {order_seed})", order_seed=design.order_seed)
 
 
 def _load(report: Report) -> str:
     load = report.experiment.load
-    text = "closed loop: each connection begins its next transaction when the last one has ended"
+    text = compose("closed loop: each connection begins its next transaction when the last one has ended")
     if load.is_open:
         busy = formatting.load("connections", load.connections[0])
-        text = f"open loop, {load.arrivals} arrivals, at most {busy} busy"
-        text += f", to find the capacity while {load.promise.text()}" if load.promise else ""
-    return f"{text}; {load.shape.text()}" if load.shape else text
+        text = compose(
+            "open loop, {arrivals} arrivals, at most {busy} busy", arrivals=load.arrivals, busy=busy
+        )
+        text += (
+            compose(", to find the capacity while {text}", text=load.promise.text()) if load.promise else ""
+        )
+    return join("; ", (text, load.shape.text())) if load.shape else text
 
 
 def _server(report: Report, variant: Variant) -> list[str]:
     """Product and version, the address of an existing server, and the CPUs of one that dbdyno starts."""
     product, location = _product(report, variant.name), variant.server.data_location
     if location is None:
-        return [product, f"CPUs {variant.server.cpus or 'any'}"]
+        return [product, compose("CPUs {cpus}", cpus=variant.server.cpus or compose("any"))]
     hosts, socket, database = location
     return [
         product,
-        f"existing server {socket or ' '.join(f'{h}:{p}' for h, p in hosts)}, database {database}",
+        compose(
+            "existing server {socket}, database {database}",
+            socket=socket or " ".join(f"{h}:{p}" for h, p in hosts),
+            database=database,
+        ),
     ]
 
 
 def _product(report: Report, variant: str) -> str:
     server = report.servers.get(variant)
-    return f"{server['product']} {server['version']}" if server else "no trial reached it"
+    return f"{server['product']} {server['version']}" if server else compose("no trial reached it")

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from dbdyno.languages import Translator
 from dbdyno.report.chart import Chart, apply_style
 
 # The child runs this file by its path, not as a module: importing the package would take half a second.
@@ -44,14 +45,18 @@ class RenderedCharts:
     failure: str = ""
 
 
-def render(charts: Sequence[Chart]) -> RenderedCharts:
-    """Render all charts in one child process. A failure of the child is in the result, not an exception."""
+def render(charts: Sequence[Chart], say: Translator) -> RenderedCharts:
+    """Render all charts in one child process, with their texts translated.
+
+    A failure of the child is in the result, not an exception.
+    """
     if not charts:
         return RenderedCharts()
     drawings = {chart.name: apply_style(chart.specification, chart.padding) for chart in charts}
     drawings |= {one.narrow_name: apply_style(one.narrow) for one in charts if one.narrow is not None}
     lines = [
-        json.dumps({"name": name, "specification": one.to_dict()}) + "\n" for name, one in drawings.items()
+        json.dumps({"name": name, "specification": say.inside(one.to_dict())}) + "\n"
+        for name, one in drawings.items()
     ]
     output, failure = _run("".join(lines).encode(), len(drawings))
     rendered: dict[str, RenderedChart] = {}
@@ -114,8 +119,8 @@ def _memory_limit() -> str:
     return f"; address space is limited to {limit / 2**30:.1f} GiB (ulimit -v) and it reserves more"
 
 
-def inline_svg(svg: str, chart: Chart, name: str) -> str:
-    """The drawing `name` of a chart for use inside the page: scalable, with a text description, and with ids
+def inline_svg(svg: str, description: str, name: str) -> str:
+    """The drawing `name` of a chart for use inside the page: scalable, with its description, and with ids
     unique in the page.
     """
     # The library numbers the clip paths of every chart from 0, so ids of different charts would collide.
@@ -124,5 +129,5 @@ def inline_svg(svg: str, chart: Chart, name: str) -> str:
     width = re.search(r'<svg[^>]*? width="([\d.]+)"', result)
     style = f"width:100%;max-width:{width.group(1)}px;height:auto" if width else "width:100%"
     result = re.sub(r'(<svg[^>]*?) width="[\d.]+" height="[\d.]+"', r"\1", result, count=1)
-    label = escape(chart.description, quote=True)
+    label = escape(description, quote=True)
     return result.replace("<svg", f'<svg role="img" aria-label="{label}" style="{style}"', 1)

@@ -16,6 +16,7 @@ from dbdyno.report.load_chart import axis_values, load_scale, medians
 from dbdyno.report.model import Report
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Scaling
+from dbdyno.text import compose, compose_count, join
 
 
 def scaling_chart(
@@ -42,10 +43,12 @@ def scaling_chart(
     x = alt.X(
         "x:Q",
         scale=scale,
-        axis=alt.Axis(values=axis_values(trials), format=",~f", title="connections", grid=False),
+        axis=alt.Axis(values=axis_values(trials), format=",~f", title=compose("connections"), grid=False),
     )
     y = alt.Y(
-        "value:Q", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(title="transactions/s", tickCount=6)
+        "value:Q",
+        scale=alt.Scale(zero=True, nice=True),
+        axis=alt.Axis(title=compose("transactions/s"), tickCount=6),
     )
     layers = [
         chart_of(medians(report, trials, "throughput", side_by_side=False))
@@ -62,43 +65,50 @@ def scaling_chart(
         marks = chart_of(peaks).mark_point(filled=True, size=170, shape="diamond", opacity=1)
         layers.append(marks.encode(x=x, y=y, color=color(report)))
     details = [
-        f"{entry.variant}: peak {formatting.peak(entry)}" for entry in fitted if entry.knee is not None
+        compose("{variant}: peak {peak}", variant=entry.variant, peak=formatting.peak(entry))
+        for entry in fitted
+        if entry.knee is not None
     ]
     details += [
-        f"{entry.variant}: within 2 % of the highest {formatting.plateau(entry)} "
-        f"connection{'' if entry.plateau == (1.0, 1.0) else 's'}"
+        compose_count(
+            1 if entry.plateau == (1.0, 1.0) else 2,
+            "{variant}: within 2 % of the highest {plateau} connection",
+            "{variant}: within 2 % of the highest {plateau} connections",
+            variant=entry.variant,
+            plateau=formatting.plateau(entry),
+        )
         for entry in flat
         if entry.plateau
     ]
     return Chart(
         name=f"scaling-{workload}",
-        title=f"How {workload} scales with connections",
-        description=f"{'; '.join(['Throughput over connections', *details])}.",
+        title=compose("How {workload} scales with connections", workload=workload),
+        description=join("; ", [compose("Throughput over connections"), *details]) + ".",
         caption=_caption(fitted, flat),
         specification=layered(layers, WIDTH - 60, HEIGHT + 40),
     )
 
 
 def _caption(fitted: Sequence[Scaling], flat: Sequence[Scaling]) -> str:
-    parts = ["Marks: medians of the blocks"]
+    parts = [compose("Marks: medians of the blocks")]
     if fitted:
-        parts.append("lines: the universal scalability law fitted to them")
+        parts.append(compose("lines: the universal scalability law fitted to them"))
     if any(entry.knee_connections is not None for entry in fitted):
         parts.append(
-            "diamonds: its peak, where throughput is highest; bars: 95 % CI of the peak, from the blocks"
+            compose(
+                "diamonds: its peak, where throughput is highest; bars: 95 % CI of the peak, from the blocks"
+            )
         )
-    text = f"{'; '.join(parts)}."
+    text = join("; ", parts) + "."
     misfits = [entry for entry in flat if entry.fit_error_percent is not None]
     if misfits:
-        text += f" The law does not fit {_names(misfits)}: no line and no peak"
-        text += (
-            "; bar: loads within 2 % of the highest throughput."
-            if any(entry.plateau for entry in misfits)
-            else "."
-        )
+        text += compose(" The law does not fit {names}: no line and no peak", names=_names(misfits))
+        is_flat = any(entry.plateau for entry in misfits)
+        text += compose("; bar: loads within 2 % of the highest throughput.") if is_flat else "."
     if with_failures := [entry for entry in flat if entry.fit_error_percent is None]:
-        text += (
-            f" The server failed in trials of {_names(with_failures)}, which count as 0: no line and no peak."
+        text += compose(
+            " The server failed in trials of {names}, which count as 0: no line and no peak.",
+            names=_names(with_failures),
         )
     return text
 

@@ -17,15 +17,18 @@ from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from dbdyno.languages import ENGLISH
 from dbdyno.report import formatting
-from dbdyno.report.writing import write
+from dbdyno.report.page import environment_for
+from dbdyno.report.writing import report_folder, write
 from dbdyno.store import VERDICT, Run, StoreProblem, files
 from dbdyno.store.listing import began, is_running, list_runs
 from dbdyno.store.run import run_order
+from dbdyno.store.texts import read_texts
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.text import compose
 
 # In an index.html that dbdyno wrote.
 MARK = b'<meta name="generator" content="dbdyno site">'
@@ -61,7 +64,9 @@ class Entry:
     link: str = ""
 
 
-def write_site(results: Path, out: Path, warn: Callable[[str], object]) -> tuple[Path, Sequence[Entry]]:
+def write_site(
+    results: Path, out: Path, warn: Callable[[str], object], language: str = ENGLISH
+) -> tuple[Path, Sequence[Entry]]:
     """Write the reports of all runs below `results`, and the index, to `out`; returns the index and its
     entries.
 
@@ -71,9 +76,9 @@ def write_site(results: Path, out: Path, warn: Callable[[str], object]) -> tuple
     """
     index = out / "index.html"
     _require_own(results, out, index)
-    entries = [_publish(path, out, warn) for path in list_runs(results)]
+    entries = [_publish(path, out, warn, language) for path in list_runs(results)]
     files.make_folder(out)
-    files.write(index, _page(entries).encode())
+    files.write(index, _page(entries, language).encode())
     return index, entries
 
 
@@ -93,27 +98,34 @@ def _require_own(results: Path, out: Path, index: Path) -> None:
             )
 
 
-def _publish(path: Path, out: Path, warn: Callable[[str], object]) -> Entry:
+def _publish(path: Path, out: Path, warn: Callable[[str], object], language: str) -> Entry:
     """The entry of a run, whose report is written."""
     time = began(path)
-    entry = Entry(path.parent.name, run_order(path)[0], "" if time is None else f"{time:%Y-%m-%d %H:%M} UTC")
+    entry = Entry(
+        path.parent.name,
+        run_order(path)[0],
+        "" if time is None else f"{time:%Y-%m-%d %H:%M} UTC",
+    )
     try:
-        return _published(Run.open(path), entry, out, warn)
+        return _published(Run.open(path), entry, out, warn, language)
     except StoreProblem as problem:
-        return replace(entry, state=f"cannot be read: {problem.text}")
+        return replace(entry, state=compose("cannot be read: {text}", text=problem.text))
 
 
-def _published(run: Run, entry: Entry, out: Path, warn: Callable[[str], object]) -> Entry:
+def _published(run: Run, entry: Entry, out: Path, warn: Callable[[str], object], language: str) -> Entry:
     with run.reading():
         entry = replace(entry, question=run.experiment().question)
         if is_running(run):
-            return replace(entry, state="running")
+            return replace(entry, state=compose("running"))
+        read_texts(run.path)
         judged = run.judge_files()
         if judged is None:
-            return replace(entry, state="unfinished: not judged")
+            return replace(entry, state=compose("unfinished: not judged"))
         if changed := run.changed_files():
-            return replace(entry, state=f"changed since it was measured: {', '.join(changed[:3])}")
-        _write_report(run, out / _folder(run), warn)
+            return replace(
+                entry, state=compose("changed since it was measured: {listed}", listed=", ".join(changed[:3]))
+            )
+        _write_report(run, out / _folder(run), warn, language)
         link = "/".join(quote(part, safe="") for part in (*_folder(run).parts, _PAGE))
         return replace(entry, results=_results(judged[0]), link=link)
 
@@ -122,23 +134,28 @@ def _folder(run: Run) -> Path:
     return Path("runs", run.path.parent.name, run.path.name)
 
 
-def _write_report(run: Run, folder: Path, warn: Callable[[str], object]) -> None:
+def _write_report(run: Run, folder: Path, warn: Callable[[str], object], language: str) -> None:
     """Copy the report of a run, which is rendered if it is older than its verdict."""
-    page = run.path / _PAGE
+    source = report_folder(run, language)
+    page = source / _PAGE
     with files.store_errors(page):
         is_current = page.is_file() and page.stat().st_mtime >= (run.path / VERDICT).stat().st_mtime
     if not is_current:
-        write(run, lambda reason: warn(f"the report of {run.path} lacks charts: {reason}"))
+        write(
+            run,
+            lambda reason: warn(f"the report of {run.path} lacks charts: {reason}"),
+            language,
+        )
     for name in (Path(_PAGE), _CARD):
-        if (run.path / name).is_file():
+        if (source / name).is_file():
             files.make_folder((folder / name).parent)
-            with files.open_regular(run.path / name) as file:
+            with files.open_regular(source / name) as file:
                 files.write(folder / name, file.read())
 
 
 def _results(verdict: VerdictFile) -> list[Result]:
     if not verdict.sentences:
-        return [Result("neutral", "", "", "One variant: no comparison.")]
+        return [Result("neutral", "", "", compose("One variant: no comparison."))]
     return [
         Result(
             formatting.css_class(judged.verdict, getattr(judged, "factors", ())),
@@ -150,18 +167,13 @@ def _results(verdict: VerdictFile) -> list[Result]:
     ]
 
 
-def _page(entries: Sequence[Entry]) -> str:
+def _page(entries: Sequence[Entry], language: str) -> str:
     """The index as HTML. The template escapes all text except the style sheet."""
-    environment = Environment(
-        loader=PackageLoader("dbdyno.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = environment_for(language)
     style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     return environment.get_template("site.html.j2").render(
         entries=entries,
+        language=language,
         mark=Markup(MARK.decode()),  # noqa: S704 — a constant.
         style=Markup(style),  # noqa: S704 — report.css
     )

@@ -14,6 +14,7 @@ from dbdyno.report.chart import HALF_WIDTH, MUTED, SHADE, Chart
 from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of
 from dbdyno.report.model import Report
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose
 
 HEIGHT = 190
 
@@ -30,9 +31,9 @@ def _chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], numbe
     starts = [trial.window.start_us / 1e6 for trial in trials if trial.window]
     start, end = statistics.median(starts) if starts else 0.0, max(row["s"] for row in rows)
     scale = alt.Scale(domain=[0, math.ceil(end)], nice=False)
-    axis = alt.Axis(title="seconds", grid=False, tickCount=6)
+    axis = alt.Axis(title=compose("seconds"), grid=False, tickCount=6)
     x = alt.X("s:Q", scale=scale, axis=axis)
-    y_axis = alt.Axis(title="transactions/s", tickCount=5, minExtent=48)
+    y_axis = alt.Axis(title=compose("transactions/s"), tickCount=5, minExtent=48)
     y_scale = alt.Scale(zero=True)
     band = (
         chart_of(rows)
@@ -53,17 +54,27 @@ def _chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], numbe
     )
     label = (
         chart_of([{"s": 0}])
-        .mark_text(align="left", baseline="top", dx=4, dy=4, color=MUTED, fontSize=11, text="warm-up")
+        .mark_text(
+            align="left", baseline="top", dx=4, dy=4, color=MUTED, fontSize=11, text=compose("warm-up")
+        )
         .encode(x=x, y=alt.value(0))
     )
     at = formatting.load(*trials[0].point)
-    warmup = "; shaded: warm-up, not counted" if start > 0 else ""
+    warmup = compose("; shaded: warm-up, not counted") if start > 0 else ""
     return Chart(
         name=f"seconds-{workload}-{number + 1}",
-        title=f"Throughput of {workload} over time, {at}",
-        description=f"Throughput in every second at {at}, the median over {blocks} blocks of each variant"
-        f"{' and their range' if blocks > 1 else ''}{warmup}.",
-        caption="Lines: medians of the blocks; areas: from the lowest to the highest block" + warmup + ".",
+        title=compose("Throughput of {workload} over time, {at}", workload=workload, at=at),
+        description=compose(
+            "Throughput in every second at {at}, the median over {blocks} blocks of each "
+            "variant{detail}{warmup}.",
+            at=at,
+            blocks=blocks,
+            detail=compose(" and their range") if blocks > 1 else "",
+            warmup=warmup,
+        ),
+        caption=compose("Lines: medians of the blocks; areas: from the lowest to the highest block")
+        + warmup
+        + ".",
         specification=layered([*([shade, label] if start > 0 else []), band, line], HALF_WIDTH, HEIGHT),
         width="half",
     )

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from dbdyno.languages import ENGLISH, translator
 from dbdyno.report.chart import Chart
+from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import Report, gather
 from dbdyno.report.page import page
 from dbdyno.report.rendering import RenderedCharts, render
-from dbdyno.report.tables import as_markdown
 from dbdyno.store import Run, files
 
 ImageFormat = Literal["svg", "png"]
@@ -20,54 +21,64 @@ class RenderingError(Exception):
     """Requested charts could not be rendered. The message is one line."""
 
 
-def write(run: Run, warn: Callable[[str], object] = lambda _text: None) -> Path:
+def write(run: Run, warn: Callable[[str], object] = lambda _text: None, language: str = ENGLISH) -> Path:
     """Write report.html, report.md, charts/*.svg and charts/*.png of a judged run; returns the page's path.
+
+    A report in another `language` than English is written into a folder with its code, such as ko.
 
     If charts cannot be rendered, the page says so, and `warn` gets the reason as one line.
     Raises StoreProblem if the run was not judged or a file cannot be written.
     """
     report = gather(run)
-    charts, rendered = _render(report)
-    content = page(report, charts, rendered)
-    path = run.path / "report.html"
+    folder = report_folder(run, language)
+    charts, rendered = _render(report, language)
+    content = page(report, charts, rendered, language)
+    path = folder / "report.html"
+    files.make_folder(folder)
     files.write(path, content.encode())
-    _write_charts(run, charts, rendered, ("svg", "png"))
+    _write_charts(folder, charts, rendered, ("svg", "png"))
     pictures = [chart for chart in charts if chart.in_page and chart.name in rendered.by_name]
-    files.write(run.path / "report.md", f"{as_markdown(report, pictures)}\n".encode())
+    files.write(folder / "report.md", f"{as_markdown(report, pictures, language)}\n".encode())
     if rendered.failure:
         warn(rendered.failure)
     return path
 
 
-def write_charts(run: Run, image_format: ImageFormat) -> list[Path]:
+def report_folder(run: Run, language: str) -> Path:
+    """The folder of the report in a language."""
+    return run.path if language == ENGLISH else run.path / language
+
+
+def write_charts(run: Run, image_format: ImageFormat, language: str = ENGLISH) -> list[Path]:
     """Write only the charts, as SVG or PNG; returns their paths.
 
     Raises RenderingError if a chart cannot be rendered; the others are written before. Raises StoreProblem if
     the run was not judged or a file cannot be written.
     """
-    charts, rendered = _render(gather(run))
-    paths = _write_charts(run, charts, rendered, (image_format,))
+    charts, rendered = _render(gather(run), language)
+    paths = _write_charts(report_folder(run, language), charts, rendered, (image_format,))
     if rendered.failure:
         raise RenderingError(rendered.failure)
     return paths
 
 
-def _render(report: Report) -> tuple[list[Chart], RenderedCharts]:
+def _render(report: Report, language: str) -> tuple[list[Chart], RenderedCharts]:
     """All charts, and the rendered ones. An error in the code of a chart must not prevent the page."""
     try:
         # Imported only here: importing Altair takes a quarter of a second.
         from dbdyno.report.charts import all_charts  # noqa: PLC0415
 
-        charts = all_charts(report)
-        return charts, render(charts)
+        say = translator(language)
+        charts = all_charts(report, say)
+        return charts, render(charts, say)
     except Exception as error:
         return [], RenderedCharts(failure=f"{type(error).__name__}: {error}")
 
 
 def _write_charts(
-    run: Run, charts: list[Chart], rendered: RenderedCharts, formats: tuple[ImageFormat, ...]
+    folder: Path, charts: list[Chart], rendered: RenderedCharts, formats: tuple[ImageFormat, ...]
 ) -> list[Path]:
-    folder = run.path / "charts"
+    folder = folder / "charts"
     files.make_folder(folder)
     paths: list[Path] = []
     for chart in charts:

@@ -14,10 +14,26 @@ from pydantic import Field
 
 from dbdyno.store.document import Document, DocumentPart, Why
 from dbdyno.store.run import Run
+from dbdyno.text import compose, join
 
 FILE = "endings.json"
 # Steps: measurements, warm-up (with the trials that determine it), trials that failed, and the rest.
 MEASURING, WARMUP, FAILED, OTHER = "measuring", "warm-up", "failed trials", "other"
+# Step -> its name as text.
+_NAMES = {
+    WARMUP: compose("warm-up"),
+    FAILED: compose("failed trials"),
+    OTHER: compose("other"),
+    "checking": compose("checking"),
+    "connecting": compose("connecting"),
+    "dropping the tables": compose("dropping the tables"),
+    "judging": compose("judging"),
+    "loading": compose("loading"),
+    "pilot": compose("pilot"),
+    "restoring": compose("restoring"),
+    "starting": compose("starting"),
+    "stopping": compose("stopping"),
+}
 # Steps with a smaller share of the time are shown as `OTHER`.
 SHARE_MIN = 0.005
 
@@ -108,9 +124,10 @@ class Shares:
         ]
         named = [WARMUP, *sorted(named, key=lambda name: -shares[name])]
         rest = 1.0 - self.measuring - sum(shares.get(name, 0.0) for name in named)
-        parts = [f"{name} {shares.get(name, 0.0) * 100:.0f} %" for name in named]
-        parts += [f"{OTHER} {rest * 100:.0f} %"] if rest >= SHARE_MIN else []
-        return ", ".join([f"{MEASURING} {self.measuring * 100:.0f} % of the time", *parts])
+        parts = [join(" ", (_NAMES.get(one, one), f"{shares.get(one, 0.0) * 100:.0f} %")) for one in named]
+        parts += [join(" ", (_NAMES[OTHER], f"{rest * 100:.0f} %"))] if rest >= SHARE_MIN else []
+        measured = compose("measuring {percent:.0f} % of the time", percent=self.measuring * 100)
+        return join(", ", [measured, *parts])
 
 
 def time_shares(calls: Sequence[Ending]) -> Shares | None:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from dbdyno.store.document import Document, DocumentPart, PointDict
 from dbdyno.store.verdict import Change
+from dbdyno.text import Composed
 
 Group = Literal["resource", "counter", "wait", "part"]
 Per = Literal["query", "transaction"]
@@ -19,7 +20,7 @@ class MeasuredChange(Change):
 
     key: str
     """Name of the measure."""
-    title: str
+    title: Composed
     """Name of the measure in the report's tables."""
     group: Group
     """resource: CPU or disk of the machine; counter, wait: of the server; part: a component of a
@@ -40,7 +41,7 @@ class MeasuredChange(Change):
     """p-value of the hypothesis "no change", adjusted for all measures of the comparison."""
     significant: bool
     """Whether there are enough blocks, the interval excludes zero, and the p-value is at most 0.05."""
-    sentence: str
+    sentence: Composed
     """The change as a sentence."""
 
 

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from dbdyno.store.document import Document, DocumentPart, Optional, PointDict
+from dbdyno.text import Composed
 
 # "server": the failure counts as throughput 0. "harness": dbdyno failed, so the trial does not count.
 # "not-run": the trial did not run.
@@ -185,7 +186,7 @@ class MeasuredTrial:
 
     planned: Annotated[ScheduleEntry, Field(alias="place")]
     """The trial as planned: block, variant, workload and load."""
-    failure: str | None
+    failure: Composed | None
     """Why there are no figures; null if there are figures."""
     failed_by: FailedBy | None = None
     """server: the failure counts as throughput 0; harness: dbdyno failed, so the trial does not count;

@@ -24,7 +24,7 @@ from dbdyno.experiment.schedule import Trial, schedule, trial_number
 from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.problem import ExitCode
-from dbdyno.store import digests, files
+from dbdyno.store import digests, files, texts
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.files import StoreProblem
 from dbdyno.store.measured import MeasuredFile
@@ -34,7 +34,9 @@ from dbdyno.store.verdict import VerdictFile
 # The rates that a probe has found for a promise.
 RATES = "rates.json"
 # Files that the package `judge` writes.
-JUDGED = VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
+VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
+# The files that the judge writes.
+JUDGED = (VERDICT, MEASURED, EXPLAINED, texts.FILE)
 
 
 def trial_folder(run_folder: Path, index: int) -> Path:
@@ -320,7 +322,8 @@ class Run:
         return True
 
     def findings(self) -> list[Finding]:
-        """The findings that the checks have reported so far."""
+        """The findings that the checks have reported so far. Raises StoreProblem."""
+        texts.read_texts(self.path)
         return FINDINGS.validate_python(files.read_json(self.path / "checks.json"))
 
     def add_findings(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -333,7 +336,9 @@ class Run:
                 identities.add(_identity(finding))
                 new.append(finding)
         if new:
-            files.write_json(self.path / "checks.json", FINDINGS.dump_python(known + new, mode="json"))
+            stored = FINDINGS.dump_python(known + new, mode="json")
+            texts.write_texts(self.path, stored)
+            files.write_json(self.path / "checks.json", stored)
         return new
 
     def verdict(self) -> VerdictFile | None:

@@ -18,6 +18,7 @@ from dbdyno.store.document import (
     SecondMetric,
     Why,
 )
+from dbdyno.text import Composed, compose_count, join
 
 VerdictCode = Literal[
     "not-comparable", "unfinished", "too-few-blocks", "mixed", "equivalent", "faster", "slower", "undecided"
@@ -33,7 +34,7 @@ class Family(DocumentPart):
     """Number of sentences."""
     alpha: float
     """The family-wise error rate: the chance that any of them is false."""
-    text: str
+    text: Composed
     """Number of sentences and error rate as a sentence, as the report shows it; without the error rate if no
     verdict has a direction, is mixed or equivalent."""
 
@@ -54,7 +55,9 @@ def caveats_text(caveats: Sequence[str]) -> str:
     """The end of a verdict sentence: its caveats; "" without any."""
     if not caveats:
         return ""
-    return f" {'Caveat' if len(caveats) == 1 else 'Caveats'}: {'; '.join(caveats)}."
+    return compose_count(
+        len(caveats), " Caveat: {caveats}.", " Caveats: {caveats}.", caveats=join("; ", caveats)
+    )
 
 
 class Effect(Change):
@@ -119,9 +122,11 @@ class CombinedEffect(JudgedEffect):
     p_value: float | None
     """p-value of the hypothesis "no difference", from the signed-rank test; null if the run is unfinished.
     With `stopping` it is the smallest level of the procedure at which a look excludes 0, or 1."""
-    sentence: str
+    sentence: Composed
     """The verdict as a sentence, with its caveats."""
-    caveats: Annotated[list[str], Field(exclude_if=lambda value: not value)] = Field(default_factory=list)
+    caveats: Annotated[list[Composed], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=list
+    )
     """The caveats of the sentence, one by one; absent without any."""
 
     @property
@@ -206,7 +211,7 @@ class HighestThroughput(Change):
     """Confidence level of the interval, which allows for the choice of the loads."""
     blocks: int
     """Number of blocks in which both variants have a result at these loads."""
-    sentence: str
+    sentence: Composed
     """All this as a sentence."""
 
 
@@ -260,9 +265,11 @@ class FactorEffect(Effect):
     """Title of the workload."""
     p_value: float | None
     """p-value of the hypothesis "no effect"; null if the run is unfinished."""
-    sentence: str
+    sentence: Composed
     """The verdict as a sentence, with its caveats."""
-    caveats: Annotated[list[str], Field(exclude_if=lambda value: not value)] = Field(default_factory=list)
+    caveats: Annotated[list[Composed], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=list
+    )
     """The caveats of the sentence, one by one; absent without any."""
 
     @property
@@ -338,7 +345,7 @@ class GatedComparison(DocumentPart):
     result: GateResult
     """worse: the whole interval over all loads is beyond the allowed loss; not-inferior: it is within, and no
     load is surely beyond; undecided: neither."""
-    sentence: str
+    sentence: Composed
     """The result as a sentence."""
 
 

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from dbdyno.experiment.base import Duration, Model
 from dbdyno.experiment.shapes.base import US, LoadShape, Share
+from dbdyno.text import compose
 
 
 class Ramp(Model, LoadShape):
@@ -29,7 +30,11 @@ class Ramp(Model, LoadShape):
 
     @override
     def text(self) -> str:
-        return f"a ramp from {self.from_percent:g} % over {self.duration_s:g} s"
+        return compose(
+            "a ramp from {percent:g} % over {duration_s:g} s",
+            percent=self.from_percent,
+            duration_s=self.duration_s,
+        )
 
     @override
     def plan(self, level: float, gaps: str | None) -> dict[str, Any]:

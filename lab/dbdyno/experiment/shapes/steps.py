@@ -10,6 +10,7 @@ from typing_extensions import override
 from dbdyno.experiment.base import Duration, Model
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.shapes.base import US, LoadShape, Share
+from dbdyno.text import compose
 
 
 class Step(Model):
@@ -44,7 +45,13 @@ class Steps(RootModel[Annotated[tuple[Step, ...], Field(max_length=LIMITS["steps
     @override
     def text(self) -> str:
         low, high = min(self.percents()), max(self.percents())
-        return f"{len(self.root)} steps between {low:g} % and {high:g} % over {self.length_s:g} s"
+        return compose(
+            "{number} steps between {low:g} % and {high:g} % over {length_s:g} s",
+            number=len(self.root),
+            low=low,
+            high=high,
+            length_s=self.length_s,
+        )
 
     @override
     def plan(self, level: float, gaps: str | None) -> dict[str, Any]:

@@ -1,0 +1,171 @@
+"""The report as Markdown, for a ticket or a release note."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote
+
+from dbdyno.languages import ENGLISH, Translator, translator
+from dbdyno.report import formatting
+from dbdyno.report.chart import Chart
+from dbdyno.report.load_table import COLUMNS, load_rows
+from dbdyno.report.model import Report
+from dbdyno.report.page import design_rows
+from dbdyno.store.verdict import Comparison, Effect
+from dbdyno.text import compose, join
+
+# Special characters of Markdown.
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#"})
+
+
+def as_markdown(report: Report, pictures: Sequence[Chart] = (), language: str = ENGLISH) -> str:
+    """Design, verdicts, a table for each comparison, and findings, in a language of `languages()`; it
+    mentions those of the `pictures` in the folder charts/ that show effects.
+    """
+    return "\n".join(_Writer(report, translator(language)).lines(pictures))
+
+
+class _Writer:
+    """Writes the lines of the document."""
+
+    def __init__(self, report: Report, say: Translator) -> None:
+        self._report, self._say = report, say
+
+    def lines(self, pictures: Sequence[Chart]) -> list[str]:
+        report, verdict = self._report, self._report.verdict
+        lines = [f"# {self._escaped(report.experiment.name)}", ""]
+        if report.experiment.question:
+            lines += [self._escaped(report.experiment.question), ""]
+        for judged, entry in verdict.sentences:
+            lines += [f"**{self._escaped(judged.sentence)}**", ""]
+            lines += self._list(formatting.further_sentences(entry))
+        for gated in verdict.gate.comparisons if verdict.gate else ():
+            lines += [self._escaped(gated.sentence), ""]
+        lines += [self._escaped(verdict.family.text), ""] if verdict.family.text else []
+        for chart in pictures:
+            if chart.name.startswith("effect-"):
+                lines += [f"![{self._escaped(chart.title)}](charts/{quote(chart.name)}.png)", ""]
+        for comparison in verdict.comparisons:
+            lines += [*self._comparison(comparison), "", *self._metrics(comparison)]
+            lines += self._second_lines(comparison)
+        if report.has_tied_latency:
+            lines += [self._escaped(formatting.TIED), ""]
+        for workload in report.workloads:
+            lines += self._loads(workload)
+        reasons = [
+            change.sentence for comparison in verdict.comparisons for change in report.changes(comparison)[:3]
+        ]
+        lines += [self._say(compose("Why:")), "", *self._list(reasons)] if reasons else []
+        lines += self._findings()
+        design = [join(": ", row) for row in design_rows(report)]
+        lines += [self._say(compose("Design:")), "", *self._list(design)]
+        run = compose("Run {run_id}, blocks: {blocks}.", run_id=report.run_id, blocks=report.blocks_text)
+        return [*lines, self._say(run)]
+
+    def _findings(self) -> list[str]:
+        if not self._report.checks:
+            return []
+        lines = [self._say(compose("Warnings:")), ""]
+        for check in self._report.checks:
+            text = check.summary
+            if check.override:
+                text = join("", (text, compose(" (overridden: {override})", override=check.override)))
+            lines.append(f"- {self._say(formatting.SEVERITIES[check.level])} {self._escaped(text)}")
+        return [*lines, ""]
+
+    def _comparison(self, comparison: Comparison) -> list[str]:
+        baseline, variant = self._report.verdict.baseline, comparison.variant
+        ci = formatting.ci_heading(comparison.points)
+        title = compose(
+            "{workload}, {metric}, medians of the blocks ({change_note}):",
+            workload=comparison.workload,
+            metric=formatting.metric_name(comparison.points[0].metric),
+            change_note=formatting.CHANGE_NOTE,
+        )
+        heading = (
+            compose("load"), baseline, variant, compose("change"), ci, compose("blocks"), compose("verdict"),
+        )  # fmt: skip
+        lines = [self._escaped(title), "", self._heading(heading), "|---|---:|---:|---:|---:|---:|---|"]
+        column = comparison.points[0].confidence
+        for point in comparison.points:
+            medians = formatting.median(point, "baseline"), formatting.median(point, "variant")
+            load = formatting.load(*next(iter(point.at.items())))
+            lines.append(self._row((load, *medians, *self._effect(point, column))))
+        if len(comparison.points) > 1:
+            row = (*formatting.combined(comparison), *self._effect(comparison.curve, column))
+            lines.append(self._row(row))
+        if comparison.order:
+            lines += ["", self._escaped(formatting.order_effect(comparison, baseline))]
+        return lines
+
+    def _loads(self, workload: str) -> list[str]:
+        rows = list(load_rows(self._report, workload))
+        if not rows:
+            return []
+        title = (
+            compose("{workload}, every variant at every load, medians of the blocks:", workload=workload)
+            if self._report.experiment.design.blocks > 1
+            else compose("{workload}, every variant at every load:", workload=workload)
+        )
+        heading = self._heading((compose("variant"), compose("load"), *COLUMNS))
+        lines = [self._escaped(title), "", heading, f"|---|---|{'---:|' * len(COLUMNS)}"]
+        for row in rows:
+            note = f" ({self._escaped(row.failure)})" if row.failure else ""
+            lines.append(self._row((self._escaped(row.variant), self._say(row.load) + note, *row.cells)))
+        return [*lines, ""]
+
+    def _metrics(self, comparison: Comparison) -> list[str]:
+        if not comparison.metrics:
+            return []
+        ci = formatting.ci_heading([one.curve for one in comparison.metrics])
+        heading = (
+            compose("metric"), compose("load"), self._report.verdict.baseline, comparison.variant,
+            compose("change"), ci, compose("blocks"), compose("verdict"),
+        )  # fmt: skip
+        return [
+            self._escaped(compose("Further metrics on {workload}:", workload=comparison.workload)),
+            "",
+            self._heading(heading),
+            "|---|---|---:|---:|---:|---:|---:|---|",
+            *(self._row(row) for row, _ in formatting.metric_rows(comparison, self._report.checks)),
+            "",
+        ]
+
+    def _second_lines(self, comparison: Comparison) -> list[str]:
+        if not comparison.second_lines:
+            return []
+        heading = (
+            compose("load"), compose("metric"), self._report.verdict.baseline, comparison.variant,
+            compose("change"), formatting.ci_heading(comparison.second_lines),
+            compose("{variant} is", variant=comparison.variant),
+        )  # fmt: skip
+        title = compose("Second lines on {workload} (lower is better):", workload=comparison.workload)
+        return [
+            self._escaped(title),
+            "",
+            self._heading(heading),
+            "|---|---|---:|---:|---:|---:|---|",
+            *(self._row(row) for row in formatting.second_lines(comparison)),
+            "",
+        ]
+
+    def _effect(self, effect: Effect, confidence: float) -> tuple[str, ...]:
+        """The last four columns of a row; `confidence` is the one in the heading."""
+        interval = formatting.interval(effect, confidence)
+        word = formatting.verdict(effect.verdict, self._report.checks)
+        return formatting.estimate(effect), interval, str(effect.blocks), word
+
+    def _list(self, items: Iterable[str]) -> list[str]:
+        lines = [f"- {self._escaped(item)}" for item in items]
+        return [*lines, ""] if lines else []
+
+    def _heading(self, cells: Iterable[str]) -> str:
+        return f"| {' | '.join(map(self._escaped, cells))} |"
+
+    def _row(self, cells: Iterable[str]) -> str:
+        """Cells without characters of Markdown."""
+        return " ".join(f"| {self._say(cell)}".rstrip() for cell in cells) + " |"
+
+    def _escaped(self, text: str) -> str:
+        """The text in the language, with Markdown's special characters escaped."""
+        return " ".join(self._say(text).split()).translate(_SPECIAL)

@@ -1,0 +1,130 @@
+"""Texts that can be said in another language: an English string that knows its pattern and its values.
+
+A text is composed in English, compared, stored and tested in English. Where a reader sees it,
+`dbdyno.languages` says it again from its pattern, with the values in their places. A value that is a text
+itself is translated too; any other value (a name, a number, a statement) stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from string import Formatter
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+
+class Text(str):
+    """An English text with the pattern and the values it was composed of."""
+
+    __slots__ = ("pattern", "plural", "values")
+
+    pattern: str
+    values: Mapping[str, Any]
+    # The pattern for other numbers than 1, for texts of `compose_count`; else None.
+    plural: str | None
+
+    def __new__(
+        cls, english: str, pattern: str, values: Mapping[str, Any], plural: str | None = None
+    ) -> Text:
+        """A text whose English form is known."""
+        made = super().__new__(cls, english)
+        made.pattern, made.values, made.plural = pattern, values, plural
+        return made
+
+    def __copy__(self) -> Text:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Text:
+        return self
+
+    def __add__(self, other: str) -> Text:
+        return join("", (self, other))
+
+    def __radd__(self, other: str) -> Text:
+        return join("", (other, self))
+
+
+# The texts of this process and of the runs it has read, by their English form: a text that was written to a
+# file comes back as a plain string.
+_KNOWN: dict[str, Text] = {}
+
+
+def compose(pattern: str, /, **values: Any) -> Text:
+    """A text from a pattern with named places, such as "{name} has no result", as of `str.format`.
+
+    The pattern is the key of the translation, so it must be a literal.
+    """
+    return _known(Text(pattern.format(**values), pattern, values))
+
+
+def compose_count(number: int, one: str, many: str, /, **values: Any) -> Text:
+    """A text whose pattern depends on a number, such as "{number} block" and "{number} blocks"."""
+    values = {"number": number, **values}
+    return _known(Text((one if number == 1 else many).format(**values), one, values, many))
+
+
+def mark(pattern: str) -> str:
+    """The pattern, which something else composes later: marks it for the catalogues of translations."""
+    return pattern
+
+
+def join(separator: str, parts: Iterable[str]) -> Text:
+    """Parts with a separator between them, which is not translated."""
+    listed = list(parts)
+    pattern = separator.replace("{", "{{").replace("}", "}}").join(f"{{p{i}}}" for i in range(len(listed)))
+    return _known(Text(separator.join(listed), pattern, {f"p{i}": part for i, part in enumerate(listed)}))
+
+
+def recall(text: str) -> str:
+    """The text whose English form this is; the string itself if none is known."""
+    return text if isinstance(text, Text) else _KNOWN.get(text, text)
+
+
+def compose_line(pattern: str, /, **values: Any) -> Text:
+    """`compose` for templates, where a pattern may have several lines: they become one."""
+    return compose(" ".join(pattern.split()), **values)
+
+
+def _known(text: Text) -> Text:
+    return _KNOWN.setdefault(str(text), text)
+
+
+# A field of a stored document that holds a composed text.
+Composed = Annotated[str, AfterValidator(recall)]
+
+
+# What a stored pattern may contain: names, and formats of numbers such as ",", "g", ".1f" and ",.0f".
+_FORMAT = re.compile(r"[+]?,?(\.\d)?[a-z%]?")
+
+
+def as_json(text: Text) -> list[Any]:
+    """Pattern, plural pattern or null, and values; a value that is a text is such a list."""
+    values = {
+        name: as_json(value)
+        if isinstance(value, Text)
+        else value
+        if isinstance(value, bool | int | float)
+        else str(value)
+        for name, value in text.values.items()
+    }
+    return [text.pattern, text.plural, values]
+
+
+def from_json(entry: Any) -> Text:
+    """The text that `as_json` has made. Raises ValueError if the entry is something else."""
+    match entry:
+        case [str(pattern), None | str() as plural, dict(values)]:
+            for one in (pattern, plural or ""):
+                for _, name, form, conversion in Formatter().parse(one):
+                    is_known = name is None or (name in values and not conversion)
+                    if not is_known or not _FORMAT.fullmatch(form or ""):
+                        raise ValueError(f"{one!r} is no pattern of these values")
+            read: dict[str, Any] = {
+                name: from_json(value) if isinstance(value, list) else value for name, value in values.items()
+            }
+            if plural is not None:
+                return compose_count(read.pop("number"), pattern, plural, **read)
+            return compose(pattern, **read)
+    raise ValueError("a text is a list of pattern, plural and values")
