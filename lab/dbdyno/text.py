@@ -29,9 +29,9 @@ class Text(str):
         cls, english: str, pattern: str, values: Mapping[str, Any], plural: str | None = None
     ) -> Text:
         """A text whose English form is known."""
-        made = super().__new__(cls, english)
-        made.pattern, made.values, made.plural = pattern, values, plural
-        return made
+        text = super().__new__(cls, english)
+        text.pattern, text.values, text.plural = pattern, values, plural
+        return text
 
     def __copy__(self) -> Text:
         return self
@@ -96,7 +96,7 @@ Composed = Annotated[str, AfterValidator(recall)]
 
 
 # What a stored pattern may contain: names, and formats of numbers such as ",", "g", ".1f" and ",.0f".
-_FORMAT = re.compile(r"[+]?,?(\.\d)?[a-z%]?")
+_FORMAT = re.compile(r"[+]?,?(\.\d\d?)?[a-z%]?")
 
 
 def as_json(text: Text) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.judge.findings import generator_delays
+from dbdyno.judge.load_generator import generator_delays
 from dbdyno.judge.recording import Recording, read
 from dbdyno.run.engine import Engine
 from dbdyno.servers.kinds.local import LocalServer

@@ -62,7 +62,7 @@ def test_the_limits_of_a_stop_must_allow_for_a_verdict() -> None:
     def findings(**stop: Any) -> list[str]:
         given = experiment()
         return [
-            f"{one.text} {one.fix}"
+            f"{one.message}"
             for one in found("P15", given.model_copy(update={"design": Design(stop=Stop(**stop))}))
         ]
 

@@ -12,7 +12,7 @@ from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged, make
 
 from dbdyno.experiment.model import Stop
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import findings
+from dbdyno.judge import load_generator
 from dbdyno.judge.evidence import gather, scheduled
 from dbdyno.judge.figures import merge_classes
 from dbdyno.store import files
@@ -584,7 +584,11 @@ def test_the_limits_of_the_generator_are_those_of_the_schema() -> None:
     schema = json.loads((ROOT / "schema" / "events.schema.json").read_text())
     properties = schema["$defs"]["Generator"]["properties"]
     limits = [properties[name]["x-limit"] for name in ("cpu", "lag_us_p99", "client_delay_us_p99")]
-    assert limits == [findings.GENERATOR_CPU, findings.GENERATOR_LAG_US, findings.CLIENT_DELAY]
+    assert limits == [
+        load_generator.GENERATOR_CPU,
+        load_generator.GENERATOR_LAG_US,
+        load_generator.CLIENT_DELAY,
+    ]
 
 
 def test_blocks_keep_their_order_if_the_clock_is_stepped_back(tmp_path: Path) -> None:

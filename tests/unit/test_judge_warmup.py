@@ -214,7 +214,7 @@ def test_what_was_not_checked_is_said(
     [
         (DECLARED_5, 8, "Use trials of 30 s or more"),
         (Plan(20, 20), 5, "Use 6 blocks or more"),
-        (DECLARED_5, 3, "Use 6 blocks or more, and trials of 30 s or more"),
+        (DECLARED_5, 3, "Use 6 blocks or more and trials of 30 s or more"),
     ],
 )
 def test_the_fix_names_what_is_missing(plan: Plan, blocks: int, fix: str) -> None:

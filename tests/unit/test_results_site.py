@@ -76,7 +76,7 @@ def test_a_report_that_is_older_than_its_verdict_is_rendered_again(
 ) -> None:
     run = finished(tmp_path / "results")
     rendered: list[Path] = []
-    monkeypatch.setattr(publishing, "write", lambda one, _warn: rendered.append(one.path))
+    monkeypatch.setattr(publishing, "write", lambda one, *_: rendered.append(one.path))
     index_of(tmp_path / "results", tmp_path / "out")
     assert rendered == []
     later = (run.path / "report.html").stat().st_mtime + 10

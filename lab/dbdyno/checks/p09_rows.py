@@ -148,6 +148,12 @@ def _findings(
             rows=executions.rows,
             expected=executions.statement.rows,
         )
+    yield from _scan_findings(context, workload, name, executions)
+
+
+def _scan_findings(
+    context: Context, workload: SqlWorkload, name: str, executions: _Executions
+) -> Iterator[Finding]:
     worst = max(
         (
             (examined, rows)
@@ -165,7 +171,7 @@ def _findings(
             compose(
                 "{what} made the server examine {worst:,} rows to return {worst_2:,}: the load would "
                 "mostly measure a scan",
-                what=what,
+                what=compose("statement {name} of {title}", name=name, title=workload.title),
                 worst=worst[0],
                 worst_2=worst[1],
             ),

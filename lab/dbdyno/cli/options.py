@@ -70,6 +70,9 @@ UndecidedAs = Annotated[
     typer.Option(help="With --max-loss: exit with 0 or 1 instead of 5."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the verdict alone.")]
+Language = Annotated[
+    str, typer.Option("--lang", metavar="CODE", envvar="DBDYNO_LANG", help="Language of the texts: en or ko.")
+]
 ResultFormat = Annotated[
     TextFormat, typer.Option("--format", help="Output format of the result: json is verdict.json.")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dbdyno.cli.options import RESULTS, AcceptChanges, AnyRun, MaxLoss, Results, UndecidedAs
+from dbdyno.cli.options import RESULTS, AcceptChanges, AnyRun, Language, MaxLoss, Results, UndecidedAs
 from dbdyno.commands.choices import Format
 
 
@@ -16,9 +16,10 @@ def report(  # noqa: PLR0917 — one parameter per option; typer passes them by 
     max_loss: MaxLoss = None,
     undecided: UndecidedAs = None,
     accept_changes: AcceptChanges = False,
+    language: Language = "en",
     results: Results = RESULTS,
 ) -> None:
     """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG."""
     from dbdyno.commands.report import report as work
 
-    work(run, results, format, max_loss, undecided, accept_changes=accept_changes)
+    work(run, results, format, max_loss, undecided, accept_changes=accept_changes, language=language)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dbdyno.problem import Problem
+
 
 class Format(StrEnum):
     """The output formats of `dbdyno report`."""
@@ -37,6 +39,18 @@ class Action(StrEnum):
 
     LIST = "list"
     DROP = "drop"
+
+
+def require_language(code: str) -> str:
+    """The code of a language. Raises Problem if there are no texts in it."""
+    # Imported here, because `--help` needs this module.
+    from dbdyno.languages import languages  # noqa: PLC0415
+
+    if code not in languages():
+        raise Problem(
+            f"there are no texts in the language {code!r}", f"Choose one of {', '.join(languages())}"
+        )
+    return code
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import typer
 
 from dbdyno import report as reporting
-from dbdyno.commands.choices import Format, Undecided
+from dbdyno.commands.choices import Format, Undecided, require_language
 from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.commands.gating import exit_code, parse_max_loss, require_max_loss
 from dbdyno.commands.stored_run import judge_if_needed, open_run
@@ -36,36 +36,39 @@ def report(
     undecided: Undecided | None,
     *,
     accept_changes: bool,
+    language: str,
 ) -> None:
     """Render a stored run; with a gate, exit with its code. Raises Problem."""
     limit = None if max_loss is None else parse_max_loss(max_loss)
     stored = open_run(results, run, accept_changes=accept_changes)
     with stored.reading():
-        _report(stored, output, limit, undecided)
+        _report(stored, output, limit, undecided, require_language(language))
 
 
-def _report(stored: Run, output: Format, limit: float | None, undecided: Undecided | None) -> None:
+def _report(
+    stored: Run, output: Format, limit: float | None, undecided: Undecided | None, language: str
+) -> None:
     experiment = stored.experiment()
     max_loss_percent = experiment.design.max_loss_percent if limit is None else limit
     require_max_loss(undecided, max_loss_percent)
     if max_loss_percent is not None:
         require_gate(experiment)
     judge_if_needed(stored)
-    _render(stored, output, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
+    _render(stored, output, language, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
     # The document on standard output must be whole before the gate's sentences.
     sys.stdout.flush()
     if max_loss_percent is not None:
         raise typer.Exit(_gate(stored, max_loss_percent, undecided))
 
 
-def _render(stored: Run, output: Format, not_rendered: int) -> None:
+def _render(stored: Run, output: Format, language: str, not_rendered: int) -> None:
     match output:
         case Format.HTML:
-            print(reporting.write(stored, warn_missing_charts))
+            print(reporting.write(stored, warn_missing_charts, language))
         case Format.SVG | Format.PNG:
-            _write_charts(stored, output, not_rendered)
+            _write_charts(stored, output, language, not_rendered)
         case Format.MD:
-            print(as_markdown(gather(stored)))
+            print(as_markdown(gather(stored), language=language))
         case Format.CSV:
             print(tables.as_csv(stored))
         case Format.JSON:
@@ -89,9 +92,9 @@ def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> 
     return exit_code(result, undecided)
 
 
-def _write_charts(stored: Run, image_format: Format, not_rendered: int) -> None:
+def _write_charts(stored: Run, image_format: Format, language: str, not_rendered: int) -> None:
     try:
-        for path in reporting.write_charts(stored, "svg" if image_format is Format.SVG else "png"):
+        for path in reporting.write_charts(stored, "svg" if image_format is Format.SVG else "png", language):
             print(path)
     except reporting.RenderingError as error:
         print(f"error: charts cannot be rendered: {error}", file=sys.stderr)

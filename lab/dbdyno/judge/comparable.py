@@ -264,9 +264,10 @@ def _circumstances(first: Side, second: Side) -> Iterator[str]:
         if versions[0] != versions[1]:
             yield _values(compose("the server"), versions, names)
         return
-    for name, version in first.servers.items():
-        if name in second.servers and version != second.servers[name]:
-            yield _values(compose("the server of {name}", name=name), (version, second.servers[name]), names)
+    for variant in first.servers:
+        values = first.servers[variant], second.servers.get(variant)
+        if values[1] is not None and values[0] != values[1]:
+            yield _values(compose("the server of {name}", name=variant), values, names)
 
 
 def _number(value: Any) -> float:

@@ -14,8 +14,8 @@ from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic, slices
 from dbdyno.judge.distribution import distribution, statements
 from dbdyno.judge.figures import PERCENTILES, figures, interval_events
-from dbdyno.judge.findings import generator_delays
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
+from dbdyno.judge.load_generator import generator_delays
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import drift, windows
 from dbdyno.server_record import ForeignRecord

@@ -64,7 +64,7 @@ from dbdyno.stats.verdict_rule import Circumstances, Verdict
 from dbdyno.store.document import Metric
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import FactorEffect
-from dbdyno.text import compose, join
+from dbdyno.text import Text, compose, join
 
 # Block -> the trial of one variant at one load.
 Blocks = Mapping[int, MeasuredTrial]
@@ -270,33 +270,7 @@ def _sentence(
             reason=_reason(one),
         )
     if verdict in (Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
-        metric = metric_text(metric_scale.metric) if len(one.contrast.factors) == 1 else compose("ratio")
-        value = (
-            compose("{metric} {change}", metric=metric, change=change(overall))
-            if overall
-            else compose("no result")
-        )
-        if verdict == Verdict.UNFINISHED:
-            number = blocks_text(counted, experiment.design.blocks)
-            return compose(
-                "Not finished ({number}): {contrast_text}, {value} so far, {where}",
-                number=number,
-                contrast_text=contrast_text,
-                value=value,
-                where=where,
-            )
-        numbers = compose(
-            "{blocks_of}; {blocks_needed} are needed",
-            blocks_of=blocks_of(counted, one.blocks, one.blocks_at_most),
-            blocks_needed=one.assessment.blocks_needed,
-        )
-        return compose(
-            "Too few blocks for a verdict ({numbers}): {contrast_text}, {value}, {where}",
-            numbers=numbers,
-            contrast_text=contrast_text,
-            value=value,
-            where=where,
-        )
+        return _without_verdict(one, overall, verdict, experiment, where)
     assert overall is not None, "every other verdict has an effect"
     if partners:
         parts = join("; ", (_at_each_level(one, partner, experiment) for partner in partners))
@@ -317,6 +291,40 @@ def _sentence(
         text = join("; ", [text, *excluded(overall)])
     is_unsure = verdict in (Verdict.FASTER, Verdict.SLOWER) and not overall.is_significant
     return join("; ", [text, blocks, *([SIZE_UNSURE] if is_unsure else [])])
+
+
+def _without_verdict(
+    one: _AssessedContrast, overall: Effect | None, verdict: Verdict, experiment: Experiment, where: str
+) -> Text:
+    """The sentence of a run that is not finished, or has too few blocks."""
+    counted, contrast_text = overall.blocks if overall else 0, _contrast_text(one.contrast)
+    metric = metric_text(scale(experiment).metric) if len(one.contrast.factors) == 1 else compose("ratio")
+    value = (
+        compose("{metric} {change}", metric=metric, change=change(overall))
+        if overall
+        else compose("no result")
+    )
+    if verdict == Verdict.UNFINISHED:
+        number = blocks_text(counted, experiment.design.blocks)
+        return compose(
+            "Not finished ({number}): {contrast_text}, {value} so far, {where}",
+            number=number,
+            contrast_text=contrast_text,
+            value=value,
+            where=where,
+        )
+    numbers = compose(
+        "{blocks_of}; {blocks_needed} are needed",
+        blocks_of=blocks_of(counted, one.blocks, one.blocks_at_most),
+        blocks_needed=one.assessment.blocks_needed,
+    )
+    return compose(
+        "Too few blocks for a verdict ({numbers}): {contrast_text}, {value}, {where}",
+        numbers=numbers,
+        contrast_text=contrast_text,
+        value=value,
+        where=where,
+    )
 
 
 def _reason(one: _AssessedContrast) -> str:

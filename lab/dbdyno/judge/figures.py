@@ -11,7 +11,7 @@ from dbdyno.experiment.metrics import LATENCY_MEAN
 from dbdyno.judge import slices
 from dbdyno.judge.recording import Recording
 from dbdyno.stats.histogram import Histogram, Percentile, merge, percentile
-from dbdyno.store.measured import BACKLOG_SHARE, Figures, Window
+from dbdyno.store.measured import BACKLOG_SHARE, Figures, MeasuredTrial, Window
 from dbdyno.store.records import Interval, Slice, Span
 
 MICROSECONDS = 1_000_000.0
@@ -201,3 +201,8 @@ def interval_events(recording: Recording) -> tuple[tuple[int, int, int], ...]:
     """Start, end (in microseconds) and transactions of every interval or slice."""
     parts = recording.slices or recording.intervals
     return tuple((i["start_us"], i["end_us"], i["events"]) for i in parts)
+
+
+def figures_of(trials: Iterable[MeasuredTrial]) -> list[tuple[int, Figures]]:
+    """Index and figures of the trials that have figures."""
+    return [(trial.index, trial.figures) for trial in trials if trial.figures is not None]

@@ -1,4 +1,4 @@
-"""Findings about the records of a run: D01, D03, D04 and D05 about trials, R03, R04, R05 and R07 about the
+"""Findings about the records of a run: D03, D04 and D05 about trials, R03, R04, R05 and R07 about the
 result.
 
 One finding covers all affected trials of a variant.
@@ -6,14 +6,11 @@ One finding covers all affected trials of a variant.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from dbdyno.experiment.schedule import trial_number
 from dbdyno.finding import Finding
-from dbdyno.judge.figures import OUTAGE_CLASSES, merge_classes
-from dbdyno.judge.recording import Recording
+from dbdyno.judge.figures import OUTAGE_CLASSES, figures_of, merge_classes
 from dbdyno.judge.wording import (
     change,
     connections_count,
@@ -23,20 +20,9 @@ from dbdyno.judge.wording import (
     trials_count,
 )
 from dbdyno.stats.paired import Effect
-from dbdyno.store.measured import Figures, MeasuredTrial
-from dbdyno.store.records import EngineWarning
+from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, join
 
-# D01: limits of the load generator, `x-limit` in schema/events.schema.json: CPU time per wall time of a
-# thread; delay of its wake-ups; delay of reading replies, as a share of the median latency.
-GENERATOR_CPU = 0.8
-GENERATOR_LAG_US = 1000
-CLIENT_DELAY = 0.1
-# D01: code of a warning about the load generator -> the beginning of the finding.
-_GENERATOR_PROBLEMS = {
-    "generator-late": compose("the load generator woke up late"),
-    "client-delay": compose("replies waited for the load generator"),
-}
 # D03 is a warning above ERRORS_PER_1000 errors per 1,000 transactions. It is one too if a variant has more
 # than ERRORS_RATIO times the errors of another one, and more than ERRORS_NOTEWORTHY.
 ERRORS_PER_1000 = 1.0
@@ -96,6 +82,11 @@ def completeness(
             {"not_run": not_run},
             fix=compose("Repeat the command with --resume to run them"),
         )
+    yield from _points_without_result(without, blocks)
+
+
+def _points_without_result(without: Sequence[MeasuredTrial], blocks: int) -> Iterator[Finding]:
+    """R04: loads at which a variant has no result in any of the `blocks`."""
     failed_points = Counter((t.variant, t.workload, t.point) for t in without)
     for (variant, workload, (unit, value)), number in failed_points.items():
         if number >= blocks:
@@ -292,101 +283,13 @@ def arithmetic(
         )
 
 
-def generator(by_variant: ByVariant) -> Iterator[Finding]:
-    """D01: variants for which the load generator was short of CPU time."""
-    for variant, trials in by_variant.items():
-        cpu = {index: f.generator_cpu for index, f in _figures(trials) if f.generator_cpu > GENERATOR_CPU}
-        if cpu:
-            yield Finding(
-                "D01",
-                "warn",
-                compose(
-                    "in {count} of {variant} the load generator used up to {values:.0f} % of a CPU per "
-                    "worker (limit {generator_cpu:.0f} %): the server may be faster than measured",
-                    count=trials_count(len(cpu)),
-                    variant=variant,
-                    values=max(cpu.values()) * 100,
-                    generator_cpu=GENERATOR_CPU * 100,
-                ),
-                {"cpu": {str(index): share for index, share in cpu.items()}},
-                variant,
-                fix=compose("Give the load generator more CPUs and workers ([client] cpus, workers)"),
-            )
-
-
-def generator_delays(recording: Recording) -> Iterator[EngineWarning]:
-    """D01: warnings about delays of the load generator in the measuring phase of one trial."""
-    totals = recording.phases.get("measure")
-    if not totals or not (generator := totals.get("generator")):
-        # An older engine, which wrote these warnings itself.
-        return
-    fix = compose("Keep a CPU free for the load generator, or give it more workers or another machine")
-    if generator["lag_us_p99"] > GENERATOR_LAG_US:
-        late = compose(
-            "1 % of its wake-ups came more than {lag_us_p99:.1f} ms late",
-            lag_us_p99=generator["lag_us_p99"] / 1000.0,
-        )
-        yield {
-            "code": "generator-late",
-            "text": compose(
-                "{late} (limit {generator_lag_us:g} ms)",
-                late=late,
-                generator_lag_us=GENERATOR_LAG_US / 1000.0,
-            ),
-            "hint": fix,
-        }
-    delay, latency = generator["client_delay_us_p99"], totals["percentiles_us"]
-    limit_us = CLIENT_DELAY * latency["p50"]["value_us"] if latency else math.inf
-    if delay is not None and delay > limit_us:
-        text = compose(
-            "it read 1 % of them {delay:.2f} ms or more after they arrived; the limit is "
-            "{client_delay:.0f} % of the median latency, here {limit_us:.2f} ms",
-            delay=delay / 1000.0,
-            client_delay=CLIENT_DELAY * 100,
-            limit_us=limit_us / 1000.0,
-        )
-        yield {"code": "client-delay", "text": text, "hint": fix}
-
-
-def generator_warnings(
-    warnings: Mapping[int, Sequence[EngineWarning]], measured: Sequence[MeasuredTrial]
-) -> Iterator[Finding]:
-    """D01: warnings about the load generator, one finding per code. `warnings` is by index of the trial."""
-    lags = {index: figures.generator_lag_us for index, figures in _figures(measured)}
-    by_code: dict[str, list[tuple[int, EngineWarning]]] = defaultdict(list)
-    for index, of_trial in warnings.items():
-        for warning in of_trial:
-            by_code[warning["code"]].append((index, warning))
-    for code, entries in by_code.items():
-        trials = sorted({index for index, _ in entries})
-        index, first = entries[0]
-        example = compose("trial {trial_number}", trial_number=trial_number(index))
-        where = (
-            compose("{count}, for example in {example}", count=trials_count(len(trials)), example=example)
-            if len(trials) > 1
-            else example
-        )
-        problem = _GENERATOR_PROBLEMS.get(code, compose("the load generator warned ({code})", code=code))
-        yield Finding(
-            "D01",
-            "warn",
-            compose("{problem} in {where}: {text}", problem=problem, where=where, text=first["text"]),
-            {
-                "warning": code,
-                "trials": trials,
-                "lag_us_p99": max((lags.get(index, 0.0) for index in trials), default=0.0),
-            },
-            fix=first["hint"],
-        )
-
-
 def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     """D03: errors per 1,000 transactions of one workload, including those after which the transaction was
     retried.
     """
     rates: dict[str, float] = {}
     codes: dict[str, dict[str, int]] = {}
-    figures = {variant: [f for _, f in _figures(trials)] for variant, trials in by_variant.items()}
+    figures = {variant: [f for _, f in figures_of(trials)] for variant, trials in by_variant.items()}
     classes = merge_classes(one.error_classes for of_variant in figures.values() for one in of_variant)
     for variant, of_variant in figures.items():
         events = sum(one.events for one in of_variant)
@@ -421,7 +324,7 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
     for variant, trials in by_variant.items():
         by_trial: dict[int, dict[str, int]] = {}
         outages: set[str] = set()
-        for index, figures in _figures(trials):
+        for index, figures in figures_of(trials):
             classes = figures.error_classes
             lost = {
                 code: number for code, number in figures.errors.items() if classes.get(code) in OUTAGE_CLASSES
@@ -464,7 +367,7 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
 def row_counts(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     """D04: statements that returned or changed an unexpected number of rows."""
     for variant, trials in by_variant.items():
-        figures = [one for _, one in _figures(trials)]
+        figures = [one for _, one in figures_of(trials)]
         mismatches = sum(one.row_count_mismatches for one in figures)
         statements = sum(one.statements for one in figures)
         if mismatches:
@@ -496,7 +399,7 @@ def overload(by_variant: ByVariant) -> Iterator[Finding]:
     lower bound.
     """
     for variant, trials in by_variant.items():
-        behind = {index: one for index, one in _figures(trials) if not one.keeps_up}
+        behind = {index: one for index, one in figures_of(trials) if not one.keeps_up}
         if not behind:
             continue
         dropped = sum(one.dropped for one in behind.values())
@@ -526,11 +429,6 @@ def overload(by_variant: ByVariant) -> Iterator[Finding]:
             variant,
             fix=compose("Offer a lower rate or allow more connections"),
         )
-
-
-def _figures(trials: Iterable[MeasuredTrial]) -> list[tuple[int, Figures]]:
-    """Index and figures of the trials that have figures."""
-    return [(trial.index, trial.figures) for trial in trials if trial.figures is not None]
 
 
 def _with_classes(codes: Sequence[str], classes: Mapping[str, str]) -> str:

@@ -27,7 +27,7 @@ from dbdyno.store.verdict import (
     Point,
     VerdictFile,
 )
-from dbdyno.text import compose, join
+from dbdyno.text import Text, compose, join
 
 # The results, from the one that decides first for the whole run to the one that decides last.
 _PRECEDENCE: tuple[GateResult, ...] = ("not-comparable", "worse", "undecided", "not-inferior")
@@ -204,10 +204,8 @@ def _sentence(
     *,
     identical: Comparison | None,
 ) -> str:
-    ends, allowed = (
-        _losses(comparison),
-        compose("the {max_loss_percent:g} % allowed", max_loss_percent=max_loss_percent),
-    )
+    ends = _losses(comparison)
+    allowed = compose("the {percent:g} % allowed", percent=max_loss_percent)
     where = compose(
         "{variant} against {baseline} on {workload}",
         variant=comparison.variant,
@@ -222,16 +220,7 @@ def _sentence(
             detail=compose("not judged") if word == "not-comparable" else compose("undecided"),
             reason=reason,
         )
-    confidence = f"{round(100.0 * comparison.curve.confidence, 1):g} %"
-    average = compose(" on average") if len(comparison.points) > 1 and comparison.capacity is None else ""
-    range_ = _range_text(comparison.curve.metric, ends, word, max_loss_percent)
-    text = compose(
-        "gate: {where}: {range}{average} ({confidence})",
-        where=where,
-        range=range_,
-        average=average,
-        confidence=confidence,
-    )
+    text = _loss_text(comparison, where, ends, word, max_loss_percent)
     if word in {"worse", "not-inferior"}:
         limited = (
             compose("{text}, more than {allowed}", text=text, allowed=allowed)
@@ -277,3 +266,19 @@ def _range_text(metric: str, ends: tuple[float, float], word: GateResult, max_lo
     if metric in HIGHER_IS_BETTER:
         return compose("loses {amount} of {metric_text}", amount=amount, metric_text=metric_text(metric))
     return compose("{metric_text} higher by {amount}", metric_text=metric_text(metric), amount=amount)
+
+
+def _loss_text(
+    comparison: Comparison, where: str, ends: tuple[float, float], word: GateResult, max_loss_percent: float
+) -> Text:
+    """What was compared, and the range of the loss."""
+    confidence = f"{round(100.0 * comparison.curve.confidence, 1):g} %"
+    average = compose(" on average") if len(comparison.points) > 1 and comparison.capacity is None else ""
+    range_ = _range_text(comparison.curve.metric, ends, word, max_loss_percent)
+    return compose(
+        "gate: {where}: {range}{average} ({confidence})",
+        where=where,
+        range=range_,
+        average=average,
+        confidence=confidence,
+    )

@@ -12,7 +12,16 @@ from dbdyno.experiment.family import family_size, is_factorial
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge import cost_changes, factorial, findings, scaling, sessions, statements, stopping
+from dbdyno.judge import (
+    cost_changes,
+    factorial,
+    findings,
+    load_generator,
+    scaling,
+    sessions,
+    statements,
+    stopping,
+)
 from dbdyno.judge.caveats import caveats
 from dbdyno.judge.changed_files import changed_files
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry, metric_entry
@@ -156,8 +165,8 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from few_beyond(trials, experiment)
     yield from few_rounds(trials, experiment)
     yield from reached_limit(trials, experiment)
-    yield from findings.generator(by_variant)
-    yield from findings.generator_warnings(evidence.warnings, trials)
+    yield from load_generator.generator(by_variant)
+    yield from load_generator.generator_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)
     for workload in experiment.workloads:
         of_workload = {

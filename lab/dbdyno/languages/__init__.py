@@ -80,3 +80,6 @@ def translator(language: str) -> Translator:
     path = resources.files("dbdyno.languages").joinpath(f"{language}.po")
     catalogue = polib.pofile(path.read_text(encoding="utf-8")).to_binary()
     return Translator(gettext.GNUTranslations(BytesIO(catalogue)))
+
+
+IN_ENGLISH = translator(ENGLISH)

@@ -7,6 +7,7 @@ checks' documentation. Needs Babel, which the tests install.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -23,7 +24,7 @@ _WIDTH = 110
 
 
 def patterns() -> dict[tuple[str, str], str]:
-    """Pattern and plural pattern ("" without one) -> a file in which they occur, in the order of the files."""
+    """Pattern and plural pattern ("" without one) -> a file with them, in the order of the files."""
     places: dict[tuple[str, str], str] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for key in _messages(path, "python"):
@@ -62,4 +63,4 @@ def update(path: Path) -> int:
 
 if __name__ == "__main__":
     for catalogue in sorted(PACKAGE.glob("languages/*.po")):
-        print(f"{catalogue.name}: {update(catalogue)} patterns without a translation")
+        sys.stdout.write(f"{catalogue.name}: {update(catalogue)} patterns without a translation\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.languages import Say
+from dbdyno.languages import IN_ENGLISH, Say
 from dbdyno.report.card import card
 from dbdyno.report.chart import Chart
 from dbdyno.report.chart_parts import loads_of
@@ -17,7 +17,7 @@ from dbdyno.report.time_chart import time_charts
 from dbdyno.store.measured import MeasuredTrial
 
 
-def all_charts(report: Report, say: Say = str) -> list[Chart]:
+def all_charts(report: Report, say: Say = IN_ENGLISH) -> list[Chart]:
     """Every chart of the report; a workload without results has none. Rendering translates their texts, `say`
     those whose length matters.
     """

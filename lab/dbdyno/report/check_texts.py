@@ -9,7 +9,7 @@ from importlib import resources
 
 from markupsafe import Markup, escape
 
-from dbdyno.languages import Translator
+from dbdyno.languages import IN_ENGLISH, Translator
 
 # A heading of a check: "## D01 The load generator keeps up".
 _SECTION = re.compile(r"^## ([PDRQ]\d\d) (.*)$", re.MULTILINE)
@@ -27,7 +27,7 @@ class CheckText:
     paragraphs: tuple[Markup, ...]
 
 
-def check_texts(codes: Iterable[str], say: Translator) -> list[CheckText]:
+def check_texts(codes: Iterable[str], say: Translator = IN_ENGLISH) -> list[CheckText]:
     """The explanations of these checks, by code; without those that the documentation does not have."""
     needed = frozenset(codes)
     return [

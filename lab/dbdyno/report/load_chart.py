@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -14,7 +14,7 @@ from dbdyno.report.chart import HALF_WIDTH, HEIGHT, Chart
 from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of, shape
 from dbdyno.report.model import Report, value
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.text import compose, join
+from dbdyno.text import Text, compose, join
 
 # Horizontal distance between the marks of different variants at one load, as a share of the axis.
 VARIANT_DISTANCE = 0.03
@@ -59,7 +59,27 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     if promise and metric == promise.metric:
         layers.append(chart_of([{"value": promise.limit_s * 1e3}]).mark_rule(strokeDash=[6, 3]).encode(y=y))
     metric_name = compose("Throughput") if metric == "throughput" else name
-    details = join(
+    return Chart(
+        name=f"{metric.removesuffix('_us').replace('_', '-')}-{workload}",
+        title=compose("{metric_name} of {workload}", metric_name=metric_name, workload=workload),
+        description=compose(
+            "{metric_name} ({title}) over {unit}, medians of the blocks. {details}.",
+            metric_name=metric_name,
+            title=title,
+            unit=unit,
+            details=_details(middle_values),
+        ),
+        caption=compose("Lines: medians of the blocks; marks: individual blocks.")
+        + (compose(" Dashed: {text}.", text=promise.text()) if promise and metric == promise.metric else "")
+        + _failures(trials, metric),
+        specification=layered(layers, HALF_WIDTH, HEIGHT),
+        width="half",
+    )
+
+
+def _details(middle_values: Sequence[Mapping[str, Any]]) -> Text:
+    """The medians as text."""
+    return join(
         "; ",
         (
             compose(
@@ -70,22 +90,6 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
             )
             for m in sorted(middle_values, key=lambda m: (m["variant"], m["load"]))
         ),
-    )
-    return Chart(
-        name=f"{metric.removesuffix('_us').replace('_', '-')}-{workload}",
-        title=compose("{metric_name} of {workload}", metric_name=metric_name, workload=workload),
-        description=compose(
-            "{metric_name} ({title}) over {unit}, medians of the blocks. {details}.",
-            metric_name=metric_name,
-            title=title,
-            unit=unit,
-            details=details,
-        ),
-        caption=compose("Lines: medians of the blocks; marks: individual blocks.")
-        + (compose(" Dashed: {text}.", text=promise.text()) if promise and metric == promise.metric else "")
-        + _failures(trials, metric),
-        specification=layered(layers, HALF_WIDTH, HEIGHT),
-        width="half",
     )
 
 

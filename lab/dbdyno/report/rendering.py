@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from dbdyno.languages import Translator
+from dbdyno.languages import IN_ENGLISH, Translator
 from dbdyno.report.chart import Chart, apply_style
 
 # The child runs this file by its path, not as a module: importing the package would take half a second.
@@ -45,7 +45,7 @@ class RenderedCharts:
     failure: str = ""
 
 
-def render(charts: Sequence[Chart], say: Translator) -> RenderedCharts:
+def render(charts: Sequence[Chart], say: Translator = IN_ENGLISH) -> RenderedCharts:
     """Render all charts in one child process, with their texts translated.
 
     A failure of the child is in the result, not an exception.

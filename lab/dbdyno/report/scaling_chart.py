@@ -16,7 +16,7 @@ from dbdyno.report.load_chart import axis_values, load_scale, medians
 from dbdyno.report.model import Report
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Scaling
-from dbdyno.text import compose, compose_count, join
+from dbdyno.text import Text, compose, compose_count, join
 
 
 def scaling_chart(
@@ -64,6 +64,17 @@ def scaling_chart(
     if peaks:
         marks = chart_of(peaks).mark_point(filled=True, size=170, shape="diamond", opacity=1)
         layers.append(marks.encode(x=x, y=y, color=color(report)))
+    return Chart(
+        name=f"scaling-{workload}",
+        title=compose("How {workload} scales with connections", workload=workload),
+        description=join("; ", [compose("Throughput over connections"), *_details(fitted, flat)]) + ".",
+        caption=_caption(fitted, flat),
+        specification=layered(layers, WIDTH - 60, HEIGHT + 40),
+    )
+
+
+def _details(fitted: Sequence[Scaling], flat: Sequence[Scaling]) -> list[Text]:
+    """The peak or the plateau of each variant as text."""
     details = [
         compose("{variant}: peak {peak}", variant=entry.variant, peak=formatting.peak(entry))
         for entry in fitted
@@ -80,13 +91,7 @@ def scaling_chart(
         for entry in flat
         if entry.plateau
     ]
-    return Chart(
-        name=f"scaling-{workload}",
-        title=compose("How {workload} scales with connections", workload=workload),
-        description=join("; ", [compose("Throughput over connections"), *details]) + ".",
-        caption=_caption(fitted, flat),
-        specification=layered(layers, WIDTH - 60, HEIGHT + 40),
-    )
+    return details
 
 
 def _caption(fitted: Sequence[Scaling], flat: Sequence[Scaling]) -> str:
