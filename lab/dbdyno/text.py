@@ -122,9 +122,12 @@ def from_json(entry: Any) -> Text:
                     if not is_known or not _FORMAT.fullmatch(form or ""):
                         raise ValueError(f"{one!r} is no pattern of these values")
             read: dict[str, Any] = {
-                name: from_json(value) if isinstance(value, list) else value for name, value in values.items()
+                name: value if isinstance(value, str | bool | int | float) else from_json(value)
+                for name, value in values.items()
             }
-            if plural is not None:
-                return compose_count(read.pop("number"), pattern, plural, **read)
-            return compose(pattern, **read)
+            if plural is None:
+                return compose(pattern, **read)
+            number = read.pop("number", None)
+            if type(number) is int:
+                return compose_count(number, pattern, plural, **read)
     raise ValueError("a text is a list of pattern, plural and values")

@@ -9,6 +9,7 @@ import typer
 from dbdyno.cli.options import (
     RESULTS,
     Assignments,
+    Language,
     MaxLoss,
     OptionalFile,
     Profile,
@@ -18,7 +19,7 @@ from dbdyno.cli.options import (
     ShareMachine,
     UndecidedAs,
 )
-from dbdyno.commands.choices import Output, TextFormat
+from dbdyno.commands.choices import Output, TextFormat, require_language
 
 # Without an experiment file.
 _A = Annotated[
@@ -82,6 +83,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
     share_machine: ShareMachine = False,
     quiet: Quiet = False,
+    language: Language = "en",
     result_format: ResultFormat = TextFormat.TEXT,
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
@@ -108,5 +110,5 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         undecided=undecided,
         no_report=no_report,
         share=share_machine,
-        output=Output(quiet=quiet, as_json=result_format is TextFormat.JSON),
+        output=Output(quiet, result_format is TextFormat.JSON, require_language(language)),
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dbdyno.cli.options import RESULTS, AcceptChanges, AnyRun, Quiet, ResultFormat, Results
-from dbdyno.commands.choices import Output, TextFormat
+from dbdyno.cli.options import RESULTS, AcceptChanges, AnyRun, Language, Quiet, ResultFormat, Results
+from dbdyno.commands.choices import Output, TextFormat, require_language
 
 
-def show(
+def show(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     run: AnyRun = None,
     results: Results = RESULTS,
     accept_changes: AcceptChanges = False,
     quiet: Quiet = False,
+    language: Language = "en",
     result_format: ResultFormat = TextFormat.TEXT,
 ) -> None:
     """Print the result of a stored run again."""
@@ -20,5 +21,5 @@ def show(
         run,
         results,
         accept_changes=accept_changes,
-        output=Output(quiet=quiet, as_json=result_format is TextFormat.JSON),
+        output=Output(quiet, result_format is TextFormat.JSON, require_language(language)),
     )

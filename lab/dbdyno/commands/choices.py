@@ -61,3 +61,5 @@ class Output:
     quiet: bool = False
     # verdict.json on standard output.
     as_json: bool = False
+    # The language of the result, of `dbdyno.languages`.
+    language: str = "en"

@@ -137,7 +137,7 @@ def _conclude(run: Run, experiment: Experiment, output: Output, *, no_report: bo
         verdict = judge.judge(run)
     comparison_output.show(run, experiment, output)
     if not no_report:
-        comparison_output.write_report(run, quiet=output.quiet)
+        comparison_output.write_report(run, output)
     elif not output.quiet:
         print(f"run: {run.path}", file=sys.stderr)
     return verdict

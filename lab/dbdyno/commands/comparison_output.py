@@ -18,6 +18,7 @@ from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.experiment.slices import describe_slices
 from dbdyno.finding import LEVELS, Finding
 from dbdyno.judge.wording import join_words
+from dbdyno.languages import IN_ENGLISH, Translator, translator
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
 from dbdyno.report.tables import as_json
@@ -26,6 +27,7 @@ from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
 from dbdyno.store import Run
 from dbdyno.store.run import JudgeFiles
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.text import compose, compose_count, join
 
 # Maximum number of significant cost changes printed per comparison.
 MAX_REASONS = 3
@@ -83,54 +85,55 @@ def show(run: Run, experiment: Experiment, output: Output = Output()) -> None:
     """Print the result of a judged run: on standard output, whose last lines are the verdict sentences, and
     then the findings on standard error.
     """
-    judged = run.judge_files()
+    judged, say = run.judge_files(), translator(output.language)
     assert judged is not None, "the caller has judged the run"
     if output.as_json:
         print(as_json(run), flush=True)
     else:
         if not output.quiet:
-            _show_result(judged, experiment)
-        _show_verdict(judged[0])
+            _show_result(judged, experiment, say)
+        _show_verdict(judged[0], say)
     if not output.quiet:
-        show_findings(judged[0])
+        show_findings(judged[0], say)
 
 
-def _show_result(judged: JudgeFiles, experiment: Experiment) -> None:
+def _show_result(judged: JudgeFiles, experiment: Experiment, say: Translator) -> None:
     """Everything above the verdict."""
     verdict, measured, explained = judged
     console = result_console()
     for workload in experiment.workloads:
-        for line in result_lines(measured, experiment, verdict, workload.title):
+        for line in result_lines(measured, experiment, verdict, workload.title, say):
             console.print(line, soft_wrap=True)
     if verdict.comparisons:
-        print_text(console, change_note(experiment), "dim")
+        print_text(console, say(change_note(experiment)), "dim")
     for comparison in explained.comparisons:
         changed = [one.sentence for one in comparison.measures if one.significant]
         for sentence in changed[:MAX_REASONS]:
-            print_text(console, f"why ({comparison.workload}): {sentence}", indent=2)
+            text = compose("why ({workload}): {sentence}", workload=comparison.workload, sentence=sentence)
+            print_text(console, say(text), indent=2)
     for name, texts in _differences(experiment, server=True):
-        print_text(console, f"what differs: {name}: {texts}", indent=2)
+        print_text(console, say(compose("what differs: {name}: {texts}", name=name, texts=texts)), indent=2)
     if verdict.family.text:
-        print_text(console, verdict.family.text)
+        print_text(console, say(verdict.family.text))
     for gated in verdict.gate.comparisons if verdict.gate else ():
-        print_text(console, gated.sentence)
+        print_text(console, say(gated.sentence))
     if experiment.ties_latency and any(map(is_latency, experiment.metrics)):
-        print_text(console, formatting.TIED)
+        print_text(console, say(formatting.TIED))
     for _, entry in verdict.sentences:
         for sentence in formatting.further_sentences(entry):
-            print_text(console, sentence)
+            print_text(console, say(sentence))
 
 
-def _show_verdict(verdict: VerdictFile) -> None:
+def _show_verdict(verdict: VerdictFile, say: Translator) -> None:
     """Print the verdict sentences of a judged run on standard output."""
     console = result_console()
     for one, _ in verdict.sentences:
-        print_text(console, one.sentence, "bold")
+        print_text(console, say(one.sentence), "bold")
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
 
 
-def show_findings(verdict: VerdictFile) -> None:
+def show_findings(verdict: VerdictFile, say: Translator = IN_ENGLISH) -> None:
     """Print the stops and warnings of a judged run, the warnings of a code together, and the number of notes,
     on standard error.
     """
@@ -144,20 +147,23 @@ def show_findings(verdict: VerdictFile) -> None:
         groups.setdefault((finding.level, finding.code, finding.override or "", own), []).append(finding)
     for alike in groups.values():
         first = alike[0]
-        count = f" (and {len(alike) - 1} more of this code in the report)" if len(alike) > 1 else ""
-        style = "bold red" if first.is_blocking else "yellow"
-        text = f"{formatting.SEVERITIES[first.level]} {first.summary}{count}"
-        print_text(console, text, style, indent=2)
+        text = join(" ", (formatting.SEVERITIES[first.level], first.summary))
+        if more := len(alike) - 1:
+            text += compose(" (and {number} more of this code in the report)", number=more)
+        print_text(console, say(text), "bold red" if first.is_blocking else "yellow", indent=2)
         if first.override:
-            print_text(console, f"  overridden: {first.override}", indent=2)
+            print_text(console, say(compose("  overridden: {reason}", reason=first.override)), indent=2)
     if notes := len(verdict.checks) - len(shown):
-        print_text(console, f"{notes} note{'s' if notes > 1 else ''} in the report")
+        text = compose_count(notes, "{number} note in the report", "{number} notes in the report")
+        print_text(console, say(text))
 
 
-def write_report(run: Run, *, quiet: bool = False) -> None:
-    """Write the report and print its path (not if `quiet`), or why there is none, on standard error."""
+def write_report(run: Run, output: Output = Output()) -> None:
+    """Write the report and print its path (not if `output` is quiet), or why there is none, on standard
+    error.
+    """
     try:
-        path = report.write(run, warn_missing_charts)
+        path = report.write(run, warn_missing_charts, output.language)
     except Problem as problem:
         print(f"error: no report: {problem.text}", file=sys.stderr)
     except Exception as error:
@@ -165,7 +171,7 @@ def write_report(run: Run, *, quiet: bool = False) -> None:
         why = f"no more {resource}" if resource else f"internal error, {type(error).__name__}"
         print(f"error: no report: {why}: {error}", file=sys.stderr)
     else:
-        if not quiet:
+        if not output.quiet:
             print(f"report: {path}", file=sys.stderr)
 
 
@@ -177,7 +183,7 @@ def warn_missing_charts(reason: str) -> None:
 def _differences(experiment: Experiment, *, server: bool) -> list[tuple[str, str]]:
     """Every variant that differs from the baseline, and what it has and the baseline has not."""
     return [
-        (variant.name, "; ".join(texts))
+        (variant.name, join("; ", texts))
         for variant in experiment.variants[1:]
         if (texts := describe_differences(experiment, variant, server=server))
     ]

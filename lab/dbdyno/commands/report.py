@@ -53,7 +53,7 @@ def _report(
     require_max_loss(undecided, max_loss_percent)
     if max_loss_percent is not None:
         require_gate(experiment)
-    judge_if_needed(stored)
+    judge_if_needed(stored, language)
     _render(stored, output, language, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
     # The document on standard output must be whole before the gate's sentences.
     sys.stdout.flush()

@@ -5,39 +5,46 @@ change from the baseline with its interval. At 80 columns it fits for any names 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
 from dbdyno.commands.text_table import GAP, Column, fit, heading, line
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
+from dbdyno.languages import Translator
 from dbdyno.report import formatting
 from dbdyno.report.load_table import median_text
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.verdict import Comparison, Effect, VerdictFile
+from dbdyno.text import compose, mark
 
-_BASELINE = " (baseline)"
+_BASELINE = mark("{name} (baseline)")
 
 
 def result_lines(
-    measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str
+    measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str, say: Translator
 ) -> Iterator[Text]:
-    """The lines of the table of one workload."""
+    """The lines of the table of one workload; `say` translates."""
     comparisons = {one.variant: one for one in verdict.comparisons if one.workload == workload}
     trials = [trial for trial in measured.trials if trial.workload == workload]
-    columns = _columns(experiment, comparisons)
+    columns = [replace(one, heading=say(one.heading)) for one in _columns(experiment, comparisons)]
     rows = {
-        variant.name: list(
-            _rows(
+        variant.name: [
+            _say(row, say)
+            for row in _rows(
                 [trial for trial in trials if trial.variant == variant.name],
                 experiment,
                 comparisons.get(variant.name),
                 verdict,
             )
-        )
+        ]
         for variant in experiment.variants
     }
-    last = {variant.name: _last_row(comparisons, variant.name, verdict) for variant in experiment.variants}
+    last = {
+        variant.name: _say(_last_row(comparisons, variant.name, verdict) or (), say)
+        for variant in experiment.variants
+    }
     fit(columns, [row for of_variant in rows.values() for row in of_variant])
     # The title of the last row may extend over the two columns that it does not fill.
     fit(columns[3:], [row[3:] for row in last.values() if row])
@@ -45,7 +52,8 @@ def result_lines(
         yield Text(workload, style="bold")
     yield Text(f" {heading(columns)}", style="dim")
     for name, of_variant in rows.items():
-        yield Text(f"{name}{'' if name in comparisons or not comparisons else _BASELINE}", style="bold")
+        is_baseline = bool(comparisons) and name not in comparisons
+        yield Text(say(compose(_BASELINE, name=name)) if is_baseline else name, style="bold")
         yield from (Text(f" {line(columns, row)}") for row in of_variant)
         if summary := last[name]:
             yield Text(f" {_wide(columns, summary)}")
@@ -55,17 +63,17 @@ def change_note(experiment: Experiment) -> str:
     """What the column "change" means."""
     note = formatting.CHANGE_NOTE
     if experiment.design.metrics:
-        return note.replace("change", f"change of {metric_text(experiment.metrics[0])}", 1)
+        return compose("{metric}: {note}", metric=metric_text(experiment.metrics[0]), note=note)
     return note
 
 
 def _columns(experiment: Experiment, comparisons: dict[str, Comparison]) -> list[Column]:
-    confidence = next((formatting.ci_heading(one.points) for one in comparisons.values()), "CI")
+    confidence = next((formatting.ci_heading(one.points) for one in comparisons.values()), compose("CI"))
     promise = experiment.load.promise
-    load = "rate/s" if experiment.load.is_open else "connections"
+    load = compose("rate/s") if experiment.load.is_open else compose("connections")
     percentile = f"{promise.percentile if promise else 'p95'} ms"
-    names = (load, "transactions/s", percentile, "change", confidence)
-    return [*(Column(name, right=True) for name in names), Column("verdict")]
+    names = (load, compose("transactions/s"), percentile, compose("change"), confidence)
+    return [*(Column(name, right=True) for name in names), Column(compose("verdict"))]
 
 
 def _rows(
@@ -113,7 +121,12 @@ def _wide(columns: Sequence[Column], row: Sequence[str]) -> str:
 
 
 def _effect(entry: Effect, default: Effect, judged: VerdictFile) -> tuple[str, str, str]:
-    """Change, interval and verdict; with ASCII hyphens as minus signs, for scripts that parse them."""
+    """Change, interval and verdict."""
     change, interval = formatting.estimate(entry), formatting.interval(entry, default.confidence)
     word = formatting.verdict(entry.verdict, judged.checks)
-    return change.replace(formatting.MINUS, "-"), interval.replace(formatting.MINUS, "-"), word
+    return change, interval, word
+
+
+def _say(row: Sequence[str], say: Translator) -> tuple[str, ...]:
+    """A row in the language, with ASCII hyphens as minus signs, for scripts that parse them."""
+    return tuple(say(cell).replace(formatting.MINUS, "-") for cell in row)

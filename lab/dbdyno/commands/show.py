@@ -15,7 +15,7 @@ def show(name: Path | None, results: Path, *, accept_changes: bool, output: Outp
     """Print the result of a run as `output` says. Raises Problem."""
     run = open_run(results, name, accept_changes=accept_changes)
     with run.reading():
-        judge_if_needed(run)
+        judge_if_needed(run, output.language)
         experiment = run.experiment()
         if output.quiet or output.as_json or len(experiment.variants) > 1:
             comparison_output.show(run, experiment, output)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.store import Run
+from dbdyno.languages import ENGLISH
+from dbdyno.store import Run, texts
 from dbdyno.store.listing import find_run
 
 
@@ -20,11 +21,14 @@ def open_run(results: Path, name: Path | None, *, accept_changes: bool) -> Run:
     return run
 
 
-def judge_if_needed(run: Run) -> None:
-    """Judge the run if it has no verdict of this version, or one about other files. Raises StoreProblem."""
+def judge_if_needed(run: Run, language: str = ENGLISH) -> None:
+    """Judge the run if it has no verdict of this version, one about other files, or for another language than
+    English one whose texts cannot be translated. Raises StoreProblem.
+    """
     judged = run.judge_files()
     was_changed = judged is not None and any(finding.code == "R16" for finding in judged[0].checks)
-    if judged is None or was_changed or run.changed_files():
+    is_english_only = language != ENGLISH and not (run.path / texts.FILE).exists()
+    if judged is None or was_changed or is_english_only or run.changed_files():
         # scipy takes a second to import.
         from dbdyno.judge import judge  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from dbdyno.text import compose, compose_count, join
 
 def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Finding]) -> str:
     """The sentence `result`, followed by the failures of servers, and then by the caveats."""
-    return join("; ", [result, *failures]) + "." + caveats_text(caveats(findings))
+    return join("", (join("; ", [result, *failures]), ".")) + caveats_text(caveats(findings))
 
 
 def caveats(findings: Sequence[Finding]) -> list[str]:

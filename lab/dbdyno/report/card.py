@@ -5,10 +5,10 @@ Its size is the one that previews of links show uncut: 1,200 x 630 pixels.
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import altair as alt
+from rich.cells import cell_len
 
 from dbdyno.languages import Say
 from dbdyno.report import formatting
@@ -28,7 +28,7 @@ TONES = {
     "not-comparable": ("#8c1d40", "#fae8ee"),
     "neutral": ("#4b5563", "#eef1f5"),
 }
-# Characters in a line of the sentence, and lines of it.
+# Cells in a line of the sentence, of which a wide letter takes two, and lines of it.
 LINE, LINES = 70, 4
 
 
@@ -53,7 +53,7 @@ def card(report: Report, say: Say) -> list[Chart]:
         confidence=formatting.confidence(judged.confidence),
         interval=formatting.interval(judged),
     )
-    title = textwrap.shorten(report.experiment.question or report.experiment.name, 66, placeholder=" …")
+    title = _first_line(report.experiment.question or report.experiment.name, 66)
     layers = [
         chart_of([{}])
         .mark_rect(color=soft, cornerRadius=0)
@@ -64,7 +64,7 @@ def card(report: Report, say: Say) -> list[Chart]:
         _text(title, 44, 15, MUTED),
         _text(say(formatting.heading(entry)).upper(), 86, 17, tone, bold=True),
         *([_text(estimate, 142, 54, tone, bold=True), _text(interval, 172, 14, MUTED)] if has_effect else []),
-        _text(textwrap.wrap(text, LINE, max_lines=LINES, placeholder=" …"), 208, 15, INK),
+        _text(_wrapped(text), 208, 15, INK),
         _text("dbdyno", HEIGHT - 16, 12, MUTED),
     ]
     return [
@@ -78,6 +78,23 @@ def card(report: Report, say: Say) -> list[Chart]:
             padding=0,
         )
     ]
+
+
+def _wrapped(text: str, width: int = LINE) -> list[str]:
+    """The text in lines of at most `width` cells; the last one says whether more follows."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".lstrip()
+        if cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines if len(lines) <= LINES else [*lines[: LINES - 1], f"{lines[LINES - 1]} …"]
+
+
+def _first_line(text: str, width: int) -> str:
+    line, *more = _wrapped(text, width)
+    return f"{line} …" if more else line
 
 
 def _text(text: str | list[str], y: int, size: int, color: str, *, bold: bool = False) -> Any:

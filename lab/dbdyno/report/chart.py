@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dbdyno.text import compose
+
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#a6761d")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "wedge")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4], [4, 1], [3, 5])
 # report.css replaces these colours in dark mode: change both together.
 INK, MUTED, GRID, SHADE, PAPER = "#1f2933", "#5f6b7a", "#e3e8ee", "#eef1f5", "#fffffe"
-FONT = "Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif"
+# A language with other letters translates it, its own fonts first.
+FONT = compose("Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif")
 
 WIDTH, HALF_WIDTH, HEIGHT = 900, 400, 240
 

@@ -15,7 +15,6 @@ from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import Shares, read_endings, read_resumptions, time_shares
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, PointChanges
 from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
-from dbdyno.store.texts import read_texts
 from dbdyno.store.trial import Session
 from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
 from dbdyno.store.warmup_trial import derived_warmup_s
@@ -193,7 +192,6 @@ class Report:
 
 def gather(run: Run) -> Report:
     """Read a judged run. Raises StoreProblem if the run was not judged or a file cannot be read."""
-    read_texts(run.path)
     judged = run.judge_files()
     if judged is None:
         raise StoreProblem(

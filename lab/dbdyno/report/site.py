@@ -26,7 +26,6 @@ from dbdyno.report.writing import report_folder, write
 from dbdyno.store import VERDICT, Run, StoreProblem, files
 from dbdyno.store.listing import began, is_running, list_runs
 from dbdyno.store.run import run_order
-from dbdyno.store.texts import read_texts
 from dbdyno.store.verdict import VerdictFile
 from dbdyno.text import compose
 
@@ -117,7 +116,6 @@ def _published(run: Run, entry: Entry, out: Path, warn: Callable[[str], object],
         entry = replace(entry, question=run.experiment().question)
         if is_running(run):
             return replace(entry, state=compose("running"))
-        read_texts(run.path)
         judged = run.judge_files()
         if judged is None:
             return replace(entry, state=compose("unfinished: not judged"))

@@ -348,9 +348,10 @@ class Run:
         return VerdictFile.read(self.path / VERDICT)
 
     def judge_files(self) -> JudgeFiles | None:
-        """verdict.json, measured.json and explained.json; None if one is missing or has an older schema.
-        Raises StoreProblem.
+        """verdict.json, measured.json and explained.json, with texts that can be translated; None if one is
+        missing or has an older schema. Raises StoreProblem.
         """
+        texts.read_texts(self.path)
         verdict, measured = self.verdict(), MeasuredFile.read(self.path / MEASURED)
         explained = ExplainedFile.read(self.path / EXPLAINED)
         if verdict is None or measured is None or explained is None:

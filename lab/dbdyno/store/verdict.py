@@ -18,7 +18,7 @@ from dbdyno.store.document import (
     SecondMetric,
     Why,
 )
-from dbdyno.text import Composed, compose_count, join
+from dbdyno.text import Composed, compose_count, join, recall
 
 VerdictCode = Literal[
     "not-comparable", "unfinished", "too-few-blocks", "mixed", "equivalent", "faster", "slower", "undecided"
@@ -132,7 +132,7 @@ class CombinedEffect(JudgedEffect):
     @property
     def statement(self) -> str:
         """The sentence without its caveats."""
-        return self.sentence.removesuffix(caveats_text(self.caveats))
+        return recall(self.sentence.removesuffix(caveats_text(self.caveats)))
 
 
 class OrderEffect(DocumentPart):
@@ -275,7 +275,7 @@ class FactorEffect(Effect):
     @property
     def statement(self) -> str:
         """The sentence without its caveats."""
-        return self.sentence.removesuffix(caveats_text(self.caveats))
+        return recall(self.sentence.removesuffix(caveats_text(self.caveats)))
 
 
 class Scaling(DocumentPart):
