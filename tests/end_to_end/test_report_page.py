@@ -12,8 +12,11 @@ from tests.end_to_end.browser import Watched, chromium, watch
 from tests.unit.stored_run import Making, make, verdict_of
 
 from dbdyno import judge, report
+from dbdyno.languages import languages, translator
 from dbdyno.report import formatting
+from dbdyno.report.writing import report_folder
 from dbdyno.store import Run
+from dbdyno.text import recall
 
 NAMES = ("one-thread-per-connection", "pool-of-threads")
 WIDTHS = (1440, 800, 390)
@@ -43,49 +46,54 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
     run = make(tmp_path_factory.mktemp("runs"), making)
     judge.judge(run)
-    report.write(run)
+    for language in languages():
+        report.write(run, language=language)
     return run
 
 
-def opened(browser: Browser, run: Run, width: int, scheme: Literal["light", "dark"] = "light") -> Watched:
+def opened(
+    browser: Browser, run: Run, width: int, scheme: Literal["light", "dark"] = "light", language: str = "en"
+) -> Watched:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     watched = watch(context.new_page())
-    watched.page.goto(page_url(run))
+    watched.page.goto(page_url(run, language))
     return watched
 
 
-def page_url(run: Run) -> str:
-    return (run.path / "report.html").resolve().as_uri()
+def page_url(run: Run, language: str = "en") -> str:
+    return (report_folder(run, language) / "report.html").resolve().as_uri()
 
 
+@pytest.mark.parametrize("language", languages())
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_page_fits_is_accessible_and_requests_nothing(
-    browser: Browser, run: Run, width: int, scheme: Literal["light", "dark"]
+    browser: Browser, run: Run, width: int, scheme: Literal["light", "dark"], language: str
 ) -> None:
-    watched = opened(browser, run, width, scheme)
-    assert watched.requests == [page_url(run)]
+    watched = opened(browser, run, width, scheme, language)
+    assert watched.requests == [page_url(run, language)]
     assert watched.console == []
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.violations() == []
     watched.page.context.close()
 
 
-def test_the_values_are_those_of_the_verdict_file(browser: Browser, run: Run) -> None:
-    page = opened(browser, run, 1440).page
+@pytest.mark.parametrize("language", languages())
+def test_the_values_are_those_of_the_verdict_file(browser: Browser, run: Run, language: str) -> None:
+    page, say = opened(browser, run, 1440, language=language).page, translator(language)
     (comparison,) = verdict_of(run)["comparisons"]
     curve = comparison["curve"]
     box = page.locator("#verdict .verdict")
-    assert box.locator(".word").inner_text().lower() == curve["verdict"]
+    assert box.locator(".word").inner_text().lower() == say(formatting.VERDICTS[curve["verdict"]])
     assert box.locator(".ratio").inner_text() == f"{formatting.percent(curve['effect_percent'])} %"
-    assert box.locator(".caveats li").all_inner_texts() == curve["caveats"]
+    assert box.locator(".caveats li").all_inner_texts() == [say(recall(one)) for one in curve["caveats"]]
     rows = page.locator("#results table.results").first.locator("tbody tr")
     for row, point in zip(rows.all(), comparison["points"], strict=False):
         cells = row.locator("td").all_inner_texts()
         assert cells[2] == f"{formatting.percent(point['effect_percent'])} %"
         low, high = point["interval_percent"]
         assert cells[3] == f"[{formatting.percent(low)}, {formatting.percent(high)}]"
-        assert cells[5] == point["verdict"]
+        assert cells[5] == say(formatting.VERDICTS[point["verdict"]])
     page.context.close()
 
 
