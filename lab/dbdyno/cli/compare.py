@@ -22,6 +22,12 @@ from dbdyno.cli.options import (
 from dbdyno.commands.choices import Output, TextFormat, require_language
 
 # Without an experiment file.
+_MaxTime = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="With design.stop: begin no block that would end after this time: 30m, 2h."
+    ),
+]
 _A = Annotated[
     str | None,
     typer.Option(
@@ -71,12 +77,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         str | None,
         typer.Option(metavar="N|+N", help="Run exactly N blocks; +N with --resume: N more blocks."),
     ] = None,
-    max_time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="With design.stop: begin no block that would end after this time: 30m, 2h."
-        ),
-    ] = None,
+    max_time: _MaxTime = None,
     assignments: Assignments = None,
     max_loss: MaxLoss = None,
     undecided: UndecidedAs = None,
