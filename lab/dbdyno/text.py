@@ -7,8 +7,10 @@ itself is translated too; any other value (a name, a number, a statement) stays 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
 from string import Formatter
 from typing import Annotated, Any
 
@@ -101,15 +103,28 @@ _FORMAT = re.compile(r"[+]?,?(\.\d\d?)?[a-z%]?")
 
 def as_json(text: Text) -> list[Any]:
     """Pattern, plural pattern or null, and values; a value that is a text is such a list."""
-    values = {
-        name: as_json(value)
-        if isinstance(value, Text)
-        else value
-        if isinstance(value, bool | int | float)
-        else str(value)
-        for name, value in text.values.items()
-    }
-    return [text.pattern, text.plural, values]
+    return [text.pattern, text.plural, {name: _value_json(value) for name, value in text.values.items()}]
+
+
+def _value_json(value: Any) -> Any:
+    match value:
+        case Text():
+            return as_json(value)
+        case Integral():
+            return int(value)
+        case Real():
+            # JSON has no infinity.
+            return float(value) if math.isfinite(value) else {"float": str(float(value))}
+    return str(value)
+
+
+def _value(entry: Any) -> Any:
+    match entry:
+        case str() | int() | float():
+            return entry
+        case {"float": str(text)} if len(entry) == 1:
+            return float(text)
+    return from_json(entry)
 
 
 def from_json(entry: Any) -> Text:
@@ -121,10 +136,7 @@ def from_json(entry: Any) -> Text:
                     is_known = name is None or (name in values and not conversion)
                     if not is_known or not _FORMAT.fullmatch(form or ""):
                         raise ValueError(f"{one!r} is no pattern of these values")
-            read: dict[str, Any] = {
-                name: value if isinstance(value, str | bool | int | float) else from_json(value)
-                for name, value in values.items()
-            }
+            read = {name: _value(value) for name, value in values.items()}
             if plural is None:
                 return compose(pattern, **read)
             number = read.pop("number", None)

@@ -118,7 +118,7 @@ def test_a_view_is_no_table(loaded: LocalServer) -> None:
     change(loaded, "RENAME TABLE sbtest1 TO sbtest9")
     change(loaded, "CREATE VIEW sbtest1 AS SELECT * FROM sbtest9")
     (finding,) = find("P02", Moment.READY, loaded, experiment())
-    assert finding.text.endswith("sbtest1: it is a view.")
+    assert finding.text.endswith("sbtest1: it is a view")
     change(loaded, "DROP VIEW sbtest1")
 
 

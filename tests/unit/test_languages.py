@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gettext
 import json
+import math
 import re
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
 from string import Formatter
 
+import numpy as np
 import polib
 import pytest
 from markupsafe import Markup
@@ -72,6 +74,13 @@ def test_every_pattern_has_a_translation_with_its_values(code: str) -> None:
         for translation in translations:
             assert names(translation) - {"number"} == names(one) - {"number"}, one
             assert names(translation) <= names(one) | names(many), one
+
+
+def test_every_pattern_can_be_stored() -> None:
+    """A format that `from_json` refuses would make a run unreadable."""
+    for one, many in patterns():
+        values = dict.fromkeys(names(one) | names(many), 1)
+        from_json([one, many or None, {**values, "number": 1}])
 
 
 def test_a_text_is_its_english_form_until_it_is_said() -> None:
@@ -169,9 +178,10 @@ def test_damaged_texts_are_named(tmp_path: Path) -> None:
 
 
 def test_a_text_survives_its_file() -> None:
-    made = compose("{a} and {b:.1f}", a=compose_count(2, "{number} block", "{number} blocks"), b=1.25)
-    again = from_json(json.loads(json.dumps(as_json(made))))
-    assert (again, again.pattern) == ("2 blocks and 1.2", "{a} and {b:.1f}")
+    a = compose_count(2, "{number} block", "{number} blocks")
+    made = compose("{a} and {b:.1f}, {c:,}, {d:g}", a=a, b=1.25, c=np.int64(1000), d=math.inf)
+    again = from_json(json.loads(json.dumps(as_json(made), allow_nan=False)))
+    assert (again, again.pattern) == ("2 blocks and 1.2, 1,000, inf", made.pattern)
     assert isinstance(again.values["a"], Text)
 
 

@@ -127,9 +127,9 @@ def _check_built_in(context: Context, server: Server, product: str, extra_port: 
         yield _note(
             context,
             compose(
-                "the load logs in as {user!r} and does not use extra_port, so {product}'s thread pool "
+                "the load logs in as {user} and does not use extra_port, so {product}'s thread pool "
                 "serves all its connections; no privilege exempts a user from it",
-                user=address.user,
+                user=repr(address.user),
                 product=product,
             ),
             user=address.user,

@@ -121,7 +121,7 @@ def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | 
         return reason, trial.failed_by or "harness"
     if not trial.is_done:
         return _reason(trial) or compose(
-            "its status is {status!r}", status=trial.meta["status"]
+            "its status is {status}", status=repr(trial.meta["status"])
         ), trial.failed_by or "harness"
     if "measure" not in recording.phases:
         return compose("the measurement never began"), "harness"
