@@ -39,6 +39,7 @@ COMMANDS = {
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
     "list": "List stored runs with their verdicts, the newest first.",
     "watch": "Follow a run in a terminal while it goes on.",
+    "ui": "Show runs in a browser; edit and start experiments.",
     "show": "Print the result of a stored run again.",
     "diff": "Say whether the effects of one run are in another one.",
     "replicate": "Repeat the comparison of a report here; say if it replicates.",

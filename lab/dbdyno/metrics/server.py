@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
-import re
 import socket
 import threading
 from collections.abc import Callable
@@ -12,14 +10,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
+from dbdyno.listening import Listener, listener
 from dbdyno.problem import Problem
-from dbdyno.store.files import StoreProblem, open_regular
+from dbdyno.store.files import StoreProblem
 from dbdyno.store.listing import find_run
 from dbdyno.store.live import RunFollower
 
 # Seconds that a client may take to send its request.
 TIMEOUT_S = 10.0
-TOKEN_BYTES_MAX = 4096
 
 
 def serve(
@@ -31,13 +29,7 @@ def serve(
     means its newest run at that time. Raises Problem if there is no such run, the address cannot be used, or
     prometheus_client is missing.
     """
-    host, port = _address(listen)
-    token = None if token_file is None else _token(token_file)
-    if token is None and not _is_loopback(host):
-        raise Problem(
-            f"{listen} is not a loopback address, so others could read the values",
-            "Listen on 127.0.0.1, or name a file with a token: --token-file FILE",
-        )
+    place = listener(listen, token_file, "read the values")
     if find_spec("prometheus_client") is None:
         raise Problem(
             "dbdyno metrics needs the Python package prometheus_client, which is not installed",
@@ -46,9 +38,8 @@ def serve(
     values = _Values(results, name)
     values.text()
     try:
-        with _Server((host, port), values, token) as server:
-            shown = f"[{host}]" if ":" in host else host
-            started(f"http://{shown}:{server.server_port}/metrics")
+        with _Server(place, values) as server:
+            started(f"http://{place.url_host}:{server.server_port}/metrics")
             server.serve_forever()
     except OSError as error:
         raise Problem(
@@ -80,11 +71,11 @@ class _Values:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], values: _Values, token: str | None) -> None:
-        if ":" in address[0]:
+    def __init__(self, place: Listener, values: _Values) -> None:
+        if ":" in place.host:
             self.address_family = socket.AF_INET6
-        self.values, self.token = values, token
-        super().__init__(address, _Handler)
+        self.values, self.place = values, place
+        super().__init__((place.host, place.port), _Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -93,8 +84,10 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "dbdyno", ""
 
     def do_GET(self) -> None:
-        expected, sent = self.server.token, self.headers.get("Authorization", "")
-        if expected is not None and not hmac.compare_digest(sent.encode(), f"Bearer {expected}".encode()):
+        expected, sent = self.server.place.token, self.headers.get("Authorization", "")
+        if not self.server.place.accepts_host(self.headers.get("Host", "")):
+            self._answer(403, b"the Host header does not name this server\n", {})
+        elif expected is not None and not hmac.compare_digest(sent.encode(), f"Bearer {expected}".encode()):
             self._answer(401, b"the token is missing or wrong\n", {"WWW-Authenticate": "Bearer"})
         elif self.path.partition("?")[0] != "/metrics":
             self._answer(404, b"see /metrics\n", {})
@@ -118,28 +111,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 — the library's name.
         """Requests are not logged: a scrape every few seconds would fill the terminal."""
-
-
-def _address(listen: str) -> tuple[str, int]:
-    match = re.fullmatch(r"(?:\[([0-9a-fA-F:]+)\]|([^:\[\]]+)):(\d{1,5})", listen)
-    if match is None or int(match[3]) > 65535:
-        raise Problem(f"--listen is {listen}; it must be ADDRESS:PORT", "For example --listen 127.0.0.1:9400")
-    return match[1] or match[2], int(match[3])
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _token(path: Path) -> str:
-    with open_regular(path) as file:
-        token = file.read(TOKEN_BYTES_MAX).decode(errors="replace").strip()
-    if not token.isascii() or len(token) < 16:
-        raise Problem(
-            f"the token in {path} has fewer than 16 ASCII characters",
-            "openssl rand -hex 32 prints a good one",
-        )
-    return token

@@ -9,17 +9,18 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.judge.live_latency import live_percentile_us
 from dbdyno.report import formatting
 from dbdyno.store.live import LiveRun, LiveTrial, Part
+from dbdyno.text import compose, join
 
 COLUMNS = (
-    "block",
-    "variant",
-    "load",
-    "transactions/s",
+    compose("block"),
+    compose("variant"),
+    compose("load"),
+    compose("transactions/s"),
     "p95 ms",
     "p99 ms",
-    "errors",
-    "CPUs",
-    "state",
+    compose("errors"),
+    compose("CPUs"),
+    compose("state"),
 )
 # Cells of all columns except the variant, with those between columns and a state such as "running".
 _OTHER_CELLS = 72
@@ -27,27 +28,46 @@ _OTHER_CELLS = 72
 DONE, WITH_FAILURES, TO_COME = "#", "!", "."
 # Why the last call of dbdyno ended.
 _ENDINGS = {
-    "sure": "every comparison is sure",
-    "blocks": "all blocks are measured",
-    "time": "the time is used up",
-    "interrupted": "it was interrupted; compare --resume continues it",
-    "check": "a check stopped it",
-    "failed": "it failed; compare --resume continues it",
+    "sure": compose("every comparison is sure"),
+    "blocks": compose("all blocks are measured"),
+    "time": compose("the time is used up"),
+    "interrupted": compose("it was interrupted; compare --resume continues it"),
+    "check": compose("a check stopped it"),
+    "failed": compose("it failed; compare --resume continues it"),
+}
+
+
+# What runs before the first trial, as `LiveRun.preparation` names it.
+_PREPARATIONS = {"pilot": compose("pilot"), "warm-up trials": compose("warm-up trials")}
+# Phases of a load and states of a trial.
+_WORDS = {
+    "warmup": compose("warm-up"),
+    "measure": compose("measurement"),
+    "running": compose("running"),
+    "done": compose("done"),
+    "interrupted": compose("interrupted"),
 }
 
 
 def state_line(now: LiveRun) -> str:
     """What the run does now, in one sentence."""
     if not now.is_running:
-        why = _ENDINGS[now.ending.why] if now.ending else "dbdyno was ended; compare --resume continues it"
+        why = (
+            _ENDINGS[now.ending.why]
+            if now.ending
+            else compose("dbdyno was ended; compare --resume continues it")
+        )
         if now.ending is None and now.verdict is not None:
-            why = "it is judged"
-        return f"ENDED: {why}"
+            why = compose("it is judged")
+        return compose("ENDED: {why}", why=why)
     if now.running:
-        return "RUNNING: " + "; ".join(map(_running_text, now.running))
+        return compose("RUNNING: {trials}", trials=join("; ", map(_running_text, now.running)))
     if now.preparation:
-        return f"RUNNING: {now.preparation}, before the first trial"
-    return "RUNNING: preparing servers and data"
+        return compose(
+            "RUNNING: {preparation}, before the first trial",
+            preparation=_PREPARATIONS.get(now.preparation, now.preparation),
+        )
+    return compose("RUNNING: preparing servers and data")
 
 
 def progress_lines(now: LiveRun, width: int) -> list[str]:
@@ -66,8 +86,13 @@ def progress_lines(now: LiveRun, width: int) -> list[str]:
 
 def interval_line(now: LiveRun) -> str:
     """The newest interval (a second) of each running trial; "" before the first one."""
-    parts = [f"{_prefix(now, one)}{_figures(one.parts[-1])}" for one in now.running if one.parts]
-    return "now     " + "; ".join(parts) if parts else ""
+    text = newest_text(now)
+    return f"now     {text}" if text else ""
+
+
+def newest_text(now: LiveRun) -> str:
+    """The figures of the newest interval of each running trial."""
+    return join("; ", (_prefix(now, one) + _figures(one.parts[-1]) for one in now.running if one.parts))
 
 
 def rows(now: LiveRun, experiment: Experiment, width: int) -> list[tuple[str, ...]]:
@@ -87,11 +112,11 @@ def verdict_lines(now: LiveRun, experiment: Experiment) -> list[str]:
     """The verdict sentences; why there are none if the run has ended without."""
     if now.verdict is not None:
         sentences = [effect.sentence for effect, _ in now.verdict.sentences]
-        return sentences or ["One variant: there is nothing to compare."]
+        return sentences or [compose("One variant: there is nothing to compare.")]
     if now.is_running:
         return []
     several = len(experiment.variants) > 1
-    return ["No verdict yet: dbdyno show computes it."] if several else []
+    return [compose("No verdict yet: dbdyno show computes it.")] if several else []
 
 
 def _prefix(now: LiveRun, one: LiveTrial) -> str:
@@ -100,21 +125,30 @@ def _prefix(now: LiveRun, one: LiveTrial) -> str:
 
 
 def _running_text(one: LiveTrial) -> str:
-    at = f"{trial_text(one.trial)}, {one.phase or 'connecting'}"
+    phase = _WORDS.get(one.phase, one.phase) if one.phase else compose("connecting")
+    at = join(", ", (trial_text(one.trial), phase))
     seconds = [part.end_us - part.start_us for part in one.parts if part.phase == one.phase]
-    return f"{at} {_seconds(sum(seconds))}" if seconds else at
+    return join(" ", (at, _seconds(sum(seconds)))) if seconds else at
 
 
 def trial_text(trial: Trial) -> str:
     """A trial's place: "block 2, variant, 16 connections"; blocks count from 1."""
-    repeats = "" if trial.repeats is None else f" (repeats block {trial.repeats + 1})"
-    return f"block {trial.block + 1}{repeats}, {trial.variant}, {_load(trial)}"
+    repeats = (
+        "" if trial.repeats is None else compose(" (repeats block {repeats})", repeats=trial.repeats + 1)
+    )
+    return compose(
+        "block {block}{repeats}, {variant}, {load}",
+        block=trial.block + 1,
+        repeats=repeats,
+        variant=trial.variant,
+        load=_load(trial),
+    )
 
 
 def _row(one: LiveTrial, room: int, *, several_workloads: bool) -> tuple[str, ...]:
     trial, part = one.trial, one.measured
     variant = f"{trial.variant}, {trial.workload}" if several_workloads else trial.variant
-    state = f"failed: {one.reason}" if one.state == "failed" else one.state
+    state = compose("failed: {reason}", reason=one.reason) if one.state == "failed" else _WORDS[one.state]
     figures = ("", "", "", "") if part is None else _cells(part)
     cpus = "" if one.server_cpus is None else f"{one.server_cpus:.2f}"
     return (str(trial.block + 1), _shortened(variant, room), _load(trial), *figures, cpus, state)
@@ -135,7 +169,13 @@ def _cells(part: Part) -> tuple[str, str, str, str]:
 
 def _figures(part: Part) -> str:
     rate, p95, p99, errors = _cells(part)
-    return f"{rate} transactions/s, p95 {p95} ms, p99 {p99} ms, {errors} errors"
+    return compose(
+        "{rate} transactions/s, p95 {p95} ms, p99 {p99} ms, {errors} errors",
+        rate=rate,
+        p95=p95,
+        p99=p99,
+        errors=errors,
+    )
 
 
 def _load(trial: Trial) -> str:

@@ -1,0 +1,43 @@
+"""`dbdyno ui`: stored runs and runs in progress in a browser."""
+
+from __future__ import annotations
+
+import contextlib
+import webbrowser
+from pathlib import Path
+
+from dbdyno.commands.choices import require_language
+from dbdyno.listening import listener
+from dbdyno.problem import Problem
+
+
+def ui(
+    results: Path, listen: str, token_file: Path | None, language: str, *, allow_run: bool, open_browser: bool
+) -> None:
+    """Serve the pages until interrupted; print the address. Raises Problem."""
+    require_language(language)
+    place = listener(
+        listen, token_file, "read the runs and start experiments" if allow_run else "read the runs"
+    )
+    try:
+        from dbdyno.ui.app import serve  # noqa: PLC0415 — an optional dependency.
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"nicegui", "fastapi", "uvicorn"}:
+            raise
+        raise Problem(
+            "dbdyno ui needs the Python package nicegui, which is not installed", "pip install 'dbdyno[ui]'"
+        ) from error
+    from dbdyno.ui.pages import Pages  # noqa: PLC0415 — after the error about the missing package.
+
+    def started(address: str) -> None:
+        print(address, flush=True)
+        if open_browser:
+            with contextlib.suppress(webbrowser.Error):
+                webbrowser.open(address)
+
+    try:
+        serve(Pages(results, language), Path(), place, started, allow_run=allow_run)
+    except OSError as error:
+        raise Problem(
+            f"cannot listen on {listen}: {error.strerror or error}", "Choose another port"
+        ) from error

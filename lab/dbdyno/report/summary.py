@@ -1,0 +1,94 @@
+"""A stored run in a few words and numbers, for lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.report import formatting
+from dbdyno.store import Run, StoreProblem
+from dbdyno.store.listing import began, is_running
+from dbdyno.store.run import run_order
+from dbdyno.store.verdict import CombinedEffect, Comparison, FactorEffect
+from dbdyno.text import compose, join
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A stored run in a few words and numbers."""
+
+    number: int
+    path: str
+    experiment: str
+    # ISO 8601 without a time zone, which is UTC; empty if the folder's name does not tell it.
+    began: str
+    # judged, not-judged, running or unreadable.
+    state: str
+    # Number of trials that have begun, and of planned ones.
+    trials: int = 0
+    planned: int = 0
+    # One per verdict sentence.
+    results: Sequence[dict[str, Any]] = ()
+    # The same as text, or why the run cannot be read.
+    text: str = ""
+    # A text for each of the results.
+    texts: Sequence[str] = ()
+
+
+def summarize(path: Path) -> Summary:
+    """The summary of the run in a folder, which may be unreadable."""
+    time = began(path)
+    known: dict[str, Any] = {
+        "number": run_order(path)[0],
+        "path": str(path),
+        "experiment": path.parent.name,
+        "began": "" if time is None else f"{time:%Y-%m-%dT%H:%M:%S}",
+    }
+    try:
+        run = Run.open(path)
+        trials, planned = run.trials_begun(), len(run.schedule())
+        verdict = None if is_running(run) else run.verdict()
+        if verdict is None:
+            state = "running" if is_running(run) else "not-judged"
+            text = compose("running") if state == "running" else compose("not judged")
+            return Summary(**known, state=state, trials=trials, planned=planned, text=text)
+    except StoreProblem as problem:
+        return Summary(**known, state="unreadable", text=compose("cannot be read: {text}", text=problem.text))
+    several = len({entry.workload for _, entry in verdict.sentences}) > 1
+    texts = [_text(entry, with_workload=several) for _, entry in verdict.sentences]
+    return Summary(
+        **known,
+        state="judged",
+        trials=trials,
+        planned=planned,
+        results=[_result(effect, entry) for effect, entry in verdict.sentences],
+        text=join("; ", texts) if texts else compose("one variant"),
+        texts=texts,
+    )
+
+
+def _result(effect: CombinedEffect | FactorEffect, entry: Comparison | FactorEffect) -> dict[str, Any]:
+    name = {"factors": entry.factors} if isinstance(entry, FactorEffect) else {"variant": entry.variant}
+    figures = {"effect_percent": effect.effect_percent, "interval_percent": effect.interval_percent}
+    return {
+        **name,
+        "workload": entry.workload,
+        "metric": effect.metric,
+        "verdict": effect.verdict,
+        **figures,
+        "sentence": effect.sentence,
+    }
+
+
+def _text(entry: Comparison | FactorEffect, *, with_workload: bool) -> str:
+    """A verdict in a few words: "b: faster +10.0 % [+8.0, +12.0]"."""
+    if isinstance(entry, FactorEffect):
+        name, word, effect = " x ".join(entry.factors), formatting.factor_verdict(entry), entry
+        shown = formatting.estimate_and_interval(effect)
+    else:
+        name, word = entry.variant, formatting.heading(entry)
+        shown = formatting.estimate_and_interval(entry.curve)
+    of = compose("{name} on {workload}", name=name, workload=entry.workload) if with_workload else name
+    return compose("{name}: {verdict} {effect}", name=of, verdict=word, effect=shown)

@@ -1,0 +1,307 @@
+"""The pages of `dbdyno ui`. No other file imports NiceGUI."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, PlainTextResponse, Response
+from nicegui import ui
+
+from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.languages import translator
+from dbdyno.listening import Listener
+from dbdyno.problem import Problem
+from dbdyno.store import StoreProblem
+from dbdyno.text import compose
+from dbdyno.ui import children
+from dbdyno.ui.guard import Guard
+from dbdyno.ui.pages import Pages
+
+# Seconds between two looks at a run in progress, and after the last key before a text is read.
+REFRESH_S, TYPING_S = 1.0, 0.4
+# Language of the texts -> that of the library's own words.
+_LANGUAGES: Mapping[str, Any] = {"ko": "ko-KR"}
+_EXAMPLE = """[experiment]
+name = "my-question"
+question = "Is b faster than a?"
+
+[[variant]]
+name = "a"
+server = { product = "mariadb" }
+
+[[variant]]
+name = "b"
+server = { product = "mariadb", variables = { innodb_flush_log_at_trx_commit = 2 } }
+
+[[workload]]
+name = "oltp_read_write"
+tables = 4
+table_size = 25000
+
+[load]
+connections = [1, 16]
+duration = "5s"
+"""
+
+
+class Site:
+    """The pages, and the comparisons that they have started."""
+
+    def __init__(self, pages: Pages, folder: Path, *, allow_run: bool) -> None:
+        self._pages, self._folder, self._allow_run = pages, folder, allow_run
+        self._say = translator(pages.language)
+        self._started: list[children.Comparison] = []
+        self._style = "\n".join(
+            resources.files(package).joinpath(name).read_text(encoding="utf-8")
+            for package, name in (("dbdyno.report", "templates/report.css"), ("dbdyno.ui", "ui.css"))
+        )
+
+    def add_to(self, application: FastAPI) -> None:
+        """Register the pages."""
+        ui.page("/", title="dbdyno")(self.runs)
+        ui.page("/run/{experiment}/{folder}", title="dbdyno")(self.run)
+        ui.page("/compare", title="dbdyno")(self.compare)
+        ui.page("/new", title="dbdyno")(self.new)
+        application.get("/report/{experiment}/{folder}")(self.report)
+
+    async def start(self, file: Path) -> children.Comparison:
+        """Start the comparison of an experiment file."""
+        comparison = children.Comparison(file, self._pages.results)
+        await comparison.start()
+        self._started.append(comparison)
+        return comparison
+
+    async def stop(self) -> None:
+        """Interrupt the comparisons that run, and wait until they have stopped their servers."""
+        for comparison in self._started:
+            comparison.stop()
+        for comparison in self._started:
+            await comparison.ended()
+
+    def _frame(self) -> ui.element:
+        """The parts that all pages have; returns the element for the rest."""
+        ui.add_head_html(f"<style>{self._style}</style>")
+        main = ui.element("div").classes("page")
+        with main, ui.element("nav").props(f'aria-label="{self._say(compose("Pages"))}"'):
+            ui.link(self._say(compose("Runs")), "/")
+            ui.link(self._say(compose("New experiment")), "/new")
+        return main
+
+    def runs(self) -> None:
+        """All runs, with a field for words that they must contain."""
+        with self._frame():
+            ui.html(f"<h1>{self._say(compose('Runs'))}</h1>", sanitize=False)
+            words = ui.input(self._say(compose("Words in experiment or result"))).classes("words")
+            content = ui.html(self._pages.runs(), sanitize=False)
+
+            async def refresh() -> None:
+                content.set_content(await asyncio.to_thread(self._pages.runs, words.value or ""))
+
+            words.on("update:model-value", refresh, throttle=TYPING_S, leading_events=False)
+
+    async def run(self, experiment: str, folder: str) -> None:
+        """One run; while it goes on, the page is written again every second."""
+        with self._frame():
+            try:
+                found = self._pages.find(experiment, folder)
+                content, is_running = await asyncio.to_thread(self._pages.run, found)
+            except StoreProblem as problem:
+                ui.html(self._pages.problem(problem.text), sanitize=False)
+                return
+            shown = ui.html(content, sanitize=False)
+
+            async def refresh() -> None:
+                nonlocal content
+                try:
+                    new, goes_on = await asyncio.to_thread(self._pages.run, found)
+                except StoreProblem as problem:
+                    new, goes_on = self._pages.problem(problem.text), False
+                if new != content:
+                    content = new
+                    shown.set_content(new)
+                if not goes_on:
+                    timer.deactivate()
+
+            timer = ui.timer(REFRESH_S, refresh, active=is_running)
+
+    async def compare(self, request: Request) -> None:
+        """Two runs next to each other."""
+        with self._frame():
+            names = request.query_params.getlist("run")
+            try:
+                if len(names) != 2:
+                    raise Problem(
+                        self._say(compose("choose two runs; {number} are chosen", number=len(names)))
+                    )
+                runs = [self._pages.find(*name.partition("/")[::2]) for name in names]
+                runs.sort(key=lambda one: one.path.name)
+                _, answer = await children.run_command("diff", *(str(one.path) for one in runs))
+                content = await asyncio.to_thread(self._pages.compare, runs, answer)
+            except Problem as problem:
+                content = self._pages.problem(problem.text)
+            ui.html(content, sanitize=False)
+
+    def new(self, like: str = "") -> None:
+        """An editor: all errors while typing, the cost on request, and a start if that is allowed."""
+        with self._frame():
+            _Editor(self, self._source(like)).show()
+
+    def _source(self, like: str) -> str:
+        if like:
+            try:
+                return self._pages.find(*like.partition("/")[::2]).source()
+            except StoreProblem:
+                pass
+        return _EXAMPLE
+
+    def report(self, experiment: str, folder: str) -> Response:
+        """The stored report of a run."""
+        try:
+            path = self._pages.report_path(self._pages.find(experiment, folder))
+        except StoreProblem as problem:
+            return PlainTextResponse(problem.text, status_code=404)
+        if path is None:
+            return PlainTextResponse("this run has no report: dbdyno report writes it", status_code=404)
+        return FileResponse(path, media_type="text/html")
+
+
+class _Editor:
+    """The page with the text of an experiment."""
+
+    def __init__(self, site: Site, source: str) -> None:
+        self._site, self._source, self._say = site, source, site._say
+
+    def show(self) -> None:
+        """Put the elements into the page."""
+        say = self._say
+        ui.html(f"<h1>{say(compose('New experiment'))}</h1>", sanitize=False)
+        self._text = ui.textarea(say(compose("Experiment file (TOML)")), value=self._source).classes("source")
+        self._text.props('outlined input-class="source-text" spellcheck=false')
+        self._errors = ui.html("", sanitize=False).props('role="status"')
+        with ui.element("div").classes("buttons"):
+            _button(say(compose("What does it cost?")), self._check)
+        self._cost = ui.html("", sanitize=False)
+        if self._site._allow_run:
+            with ui.element("div").classes("buttons"):
+                self._name = ui.input(say(compose("Save as")), value="my-question.toml")
+                _button(say(compose("Save and start")), self._start)
+        else:
+            off = say(compose("Starting is off: dbdyno ui --allow-run turns it on."))
+            ui.html(f'<p class="legend">{off}</p>', sanitize=False)
+        self._text.on("update:model-value", self._read, throttle=TYPING_S, leading_events=False)
+        self._read()
+
+    def _read(self) -> bool:
+        """Show all errors of the text; whether there is none."""
+        try:
+            children.read_text(self._text.value or "", self._site._folder)
+        except InvalidExperiment as problem:
+            self._errors.set_content(self._site._pages.render("errors.html.j2", errors=problem.errors))
+            return False
+        except Problem as problem:
+            self._errors.set_content(self._site._pages.problem(problem.text))
+            return False
+        self._errors.set_content(self._site._pages.render("errors.html.j2", errors=()))
+        return True
+
+    async def _check(self) -> None:
+        if not self._read():
+            return
+        self._print(self._say(compose("Checking …")))
+        _, output = await children.check(
+            self._text.value or "", self._site._folder, self._site._pages.results
+        )
+        self._print(output)
+
+    def _print(self, text: str) -> None:
+        self._cost.set_content(self._site._pages.render("output.html.j2", text=text))
+
+    async def _start(self) -> None:
+        if not self._site._allow_run or not self._read():
+            return
+        try:
+            name = self._name.value or ""
+            if re.fullmatch(children.NAME, name) is None:
+                raise Problem(f"{name!r} is no name of a file such as my-question.toml")
+            experiment = children.read_text(self._text.value or "", self._site._folder)
+            file = children.save(self._text.value or "", self._site._folder, name)
+        except Problem as problem:
+            self._print(problem.text)
+            return
+        before = _folders(self._site._pages.results / experiment.name)
+        comparison = await self._site.start(file)
+        stop = _button(self._say(compose("Stop")), comparison.stop)
+
+        def refresh() -> None:
+            new = _folders(self._site._pages.results / experiment.name) - before
+            link = next((f"/run/{quote(experiment.name)}/{quote(path.name)}" for path in sorted(new)), "")
+            content = self._site._pages.render(
+                "started.html.j2", link=link, text=comparison.output, code=comparison.exit_code
+            )
+            self._cost.set_content(content)
+            if comparison.exit_code is not None:
+                timer.deactivate()
+                stop.delete()
+
+        timer = ui.timer(REFRESH_S, refresh)
+
+
+def _button(text: str, action: Callable[[], Any]) -> ui.element:
+    with ui.element("button").classes("plain").props("type=button").on("click", action) as button:
+        ui.label(text)
+    return button
+
+
+def _folders(path: Path) -> set[Path]:
+    return {one.parent for one in path.glob("*/experiment.json")}
+
+
+def serve(
+    pages: Pages, folder: Path, place: Listener, started: Callable[[str], object], *, allow_run: bool
+) -> None:
+    """Serve the pages until the process is interrupted; `started` gets the address. Raises OSError."""
+    application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    site = Site(pages, folder, allow_run=allow_run)
+    site.add_to(application)
+    ui.run_with(
+        application,
+        title="dbdyno",
+        dark=None,
+        show_welcome_message=False,
+        tailwind=False,
+        language=_LANGUAGES.get(pages.language, "en-US"),
+    )
+    config = uvicorn.Config(
+        Guard(application, place), host=place.host, port=place.port, log_level="error", ws_max_size=1 << 22
+    )
+    server = _Server(config, lambda port: started(f"http://{place.url_host}:{port}/"))
+    asyncio.run(_serve(server, site))
+
+
+async def _serve(server: uvicorn.Server, site: Site) -> None:
+    try:
+        await server.serve()
+    finally:
+        await site.stop()
+
+
+class _Server(uvicorn.Server):
+    """Tells its address when it listens."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[int], object]) -> None:
+        super().__init__(config)
+        self._started = started
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        """See uvicorn."""
+        await super().startup(sockets)  # type: ignore[arg-type]
+        if self.started:
+            self._started(self.servers[0].sockets[0].getsockname()[1])

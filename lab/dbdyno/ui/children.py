@@ -1,0 +1,109 @@
+"""The commands of dbdyno that the pages run: as processes, whose output is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.reading import read_bytes
+from dbdyno.problem import Problem
+
+# Seconds that a check or a comparison of two runs may take.
+LIMIT_S = 120.0
+OUTPUT_BYTES_MAX = 1 << 20
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}\.toml"
+
+
+async def run_command(*arguments: str) -> tuple[int, str]:
+    """Exit code and output of a command that reads, such as `check`; it is ended after LIMIT_S seconds."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "dbdyno", *arguments,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), LIMIT_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return 4, f"dbdyno {arguments[0]} did not end within {LIMIT_S:g} s"
+    return process.returncode or 0, output[:OUTPUT_BYTES_MAX].decode(errors="replace")
+
+
+def read_text(source: str, folder: Path) -> Experiment:
+    """The experiment of a text. Raises Problem with all errors."""
+    return read_bytes(source.encode(), folder / "experiment.toml")
+
+
+async def check(source: str, folder: Path, results: Path) -> tuple[int, str]:
+    """What `dbdyno check` says of a text, whose relative paths begin at `folder`."""
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".dbdyno-ui-", suffix=".toml") as file:
+        file.write(source)
+        file.flush()
+        code, output = await run_command("check", file.name, "--results", str(results))
+        return code, output.replace(file.name, "the experiment")
+
+
+def save(source: str, folder: Path, name: str) -> Path:
+    """Write a new experiment file. Raises Problem if there is one with another content."""
+    path = folder / name
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(source)
+    except FileExistsError as error:
+        if path.read_text(encoding="utf-8", errors="replace") != source:
+            raise Problem(f"{path} exists, with another content", "Choose another name") from error
+    except OSError as error:
+        raise Problem(f"{path} cannot be written: {error.strerror}") from error
+    return path
+
+
+class Comparison:
+    """A `dbdyno compare` that this process has started."""
+
+    def __init__(self, file: Path, results: Path) -> None:
+        self.file = file
+        self._output: list[str] = []
+        self._command = [sys.executable, "-m", "dbdyno", "compare", str(file), "--results", str(results)]
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it; its output is read until it ends."""
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._reader = asyncio.create_task(self._read(self._process))
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            self._output = [*self._output[-199:], line.decode(errors="replace").rstrip("\n")]
+        await process.wait()
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return None if self._process is None else self._process.returncode
+
+    @property
+    def output(self) -> str:
+        """The last lines that it has printed."""
+        return "\n".join(self._output)
+
+    async def ended(self) -> None:
+        """Wait until it has ended."""
+        if self._process is not None:
+            await self._process.wait()
+
+    def stop(self) -> None:
+        """Interrupt it, as Ctrl-C does: finished trials stay, and --resume continues."""
+        if self._process is not None and self._process.returncode is None:
+            os.kill(self._process.pid, signal.SIGINT)

@@ -1,0 +1,150 @@
+"""The content of the pages as HTML, from the store."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader
+from markupsafe import Markup
+
+from dbdyno.report import formatting
+from dbdyno.report.model import gather
+from dbdyno.report.page import environment_for
+from dbdyno.report.summary import Summary, summarize
+from dbdyno.report.writing import report_folder
+from dbdyno.store import Run, StoreProblem
+from dbdyno.store.listing import is_running, list_runs
+from dbdyno.store.live import LiveRun, RunFollower
+from dbdyno.watch import view
+
+# Runs in a list; older ones are found by the filter.
+LISTED_MAX = 200
+# Seconds between two readings of a run, however many pages show it.
+READ_S = 0.9
+# The newest intervals in the drawing.
+POINTS_MAX = 120
+WIDTH, HEIGHT = 640, 120
+
+
+@dataclass
+class Pages:
+    """Reads the runs below a folder, and writes them as HTML in a language."""
+
+    results: Path
+    language: str = "en"
+    _followed: dict[Path, Followed] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.templates: Environment = environment_for(self.language)
+        self.templates.loader = ChoiceLoader([PackageLoader("dbdyno.ui"), PackageLoader("dbdyno.report")])
+        self.templates.globals.update(formatting=formatting, view=view, drawing=drawing)
+
+    def render(self, name: str, **values: Any) -> str:
+        """A template with these values."""
+        return self.templates.get_template(name).render(**values)
+
+    def runs(self, words: str = "") -> str:
+        """The newest runs whose experiment, state or result contains all words."""
+        found: list[Summary] = []
+        for path in list_runs(self.results):
+            one = summarize(path)
+            if all(
+                word in f"{one.number} {one.experiment} {one.state} {one.text}".lower()
+                for word in words.lower().split()
+            ):
+                found.append(one)
+            if len(found) > LISTED_MAX:
+                break
+        return self.render(
+            "runs.html.j2", runs=found[:LISTED_MAX], has_more=len(found) > LISTED_MAX, words=words
+        )
+
+    def find(self, experiment: str, folder: str) -> Run:
+        """The run in results/experiment/folder. Raises StoreProblem if it is none of the listed ones."""
+        for path in list_runs(
+            self.results, experiment if experiment.strip(".") and "/" not in experiment else "-"
+        ):
+            if path.name == folder:
+                return Run.open(path)
+        raise StoreProblem(f"there is no run {experiment}/{folder} below {self.results}")
+
+    def run(self, run: Run) -> tuple[str, bool]:
+        """A run's page, and whether the run goes on."""
+        with self._lock:
+            followed = self._followed.setdefault(run.path, Followed(run))
+        now = followed.now()
+        judged = None if now.is_running or run.judge_files() is None else gather(run)
+        content = self.render(
+            "run.html.j2",
+            run=run,
+            now=now,
+            experiment=run.experiment(),
+            report=judged,
+            report_link=self.report_path(run) is not None,
+            rows=view.rows(now, run.experiment(), 400)[:200],
+        )
+        return content, now.is_running
+
+    def report_path(self, run: Run) -> Path | None:
+        """The page of its report; None if it was not written."""
+        for language in (self.language, "en"):
+            path = report_folder(run, language) / "report.html"
+            if path.is_file():
+                return path
+        return None
+
+    def compare(self, runs: Sequence[Run], answer: str) -> str:
+        """Two runs next to each other, and what `dbdyno diff` says of them."""
+        shown = [(run, None if is_running(run) or run.judge_files() is None else gather(run)) for run in runs]
+        return self.render("compare.html.j2", runs=shown, answer=answer)
+
+    def problem(self, text: str) -> str:
+        """Why a page cannot be shown."""
+        return self.render("problem.html.j2", text=text)
+
+
+class Followed:
+    """A run that pages follow: it is read once for all of them."""
+
+    def __init__(self, run: Run) -> None:
+        self._follower, self._lock = RunFollower(run), threading.Lock()
+        self._now: LiveRun | None = None
+        self._read_at = 0.0
+
+    def now(self) -> LiveRun:
+        """The run, read again if the last time is too long ago. Raises StoreProblem."""
+        with self._lock:
+            if self._now is None or time.monotonic() - self._read_at > READ_S:
+                self._now, self._read_at = self._follower.read(), time.monotonic()
+            return self._now
+
+
+def drawing(now: LiveRun) -> Markup:
+    """The throughput of the running trials in every second, as a line each; empty without two seconds."""
+    series: Mapping[str, Sequence[float]] = {
+        one.trial.variant: [part.throughput for part in one.parts[-POINTS_MAX:]] for one in now.running
+    }
+    highest = max((value for values in series.values() for value in values), default=0.0)
+    if highest <= 0.0 or max(map(len, series.values())) < 2:
+        return Markup("")
+    place = partial(_place, highest=highest, count=max(map(len, series.values())))
+    lines = Markup("").join(
+        Markup('<polyline points="{}"/>').format(
+            " ".join(place(at, value) for at, value in enumerate(values))
+        )
+        for values in series.values()
+    )
+    return Markup('<svg class="live" role="img" aria-label="{}" viewBox="0 0 {} {}">{}</svg>').format(
+        f"{highest:,.0f}", WIDTH, HEIGHT, lines
+    )
+
+
+def _place(at: int, value: float, *, highest: float, count: int) -> str:
+    return f"{at * WIDTH / (count - 1):.1f},{HEIGHT - 4 - value / highest * (HEIGHT - 8):.1f}"
