@@ -32,10 +32,8 @@ class Listener:
         return f"[{self.host}]" if ":" in self.host else self.host
 
     def accepts_host(self, header: str) -> bool:
-        """Whether a Host header names this listener. Other addresses may have any name, since their clients
-        send a token.
-        """
-        if self.token is not None and not _is_loopback(self.host):
+        """Whether a Host header names this machine; any name will do if clients must send a token."""
+        if self.token is not None:
             return True
         name = re.fullmatch(r"(\[[0-9a-fA-F:]+\]|[^:\[\]]+)(?::\d{1,5})?", header)
         return name is not None and (name[1].strip("[]") == self.host or _is_loopback(name[1].strip("[]")))

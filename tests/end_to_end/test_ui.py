@@ -24,6 +24,7 @@ from dbdyno import judge, report
 from dbdyno.languages import translator
 from dbdyno.report import formatting
 from dbdyno.store import Run
+from dbdyno.ui.pages import Followed
 
 # Far above what a page or a step of a comparison takes, on a busy machine too.
 expect.set_options(timeout=120_000)
@@ -269,8 +270,6 @@ def test_another_address_needs_a_token(results: Path) -> None:
 
 def test_reading_waits_between_readings(results: Path) -> None:
     """However many pages show a run, it is read at most once a second."""
-    from dbdyno.ui.pages import Followed
-
     followed = Followed(runs_of(results)[0])
     first = followed.now()
     began = time.monotonic()

@@ -166,3 +166,14 @@ def test_a_port_in_use_and_a_missing_package_are_one_sentence(
     with pytest.raises(Problem, match="needs the Python package prometheus_client") as problem:
         metrics(run.path)
     assert problem.value.fix == "pip install 'dbdyno[metrics]'"
+
+
+def test_a_request_for_another_host_is_refused(tmp_path: Path) -> None:
+    """A page of another site whose name leads here must not read the values (DNS rebinding)."""
+    make(tmp_path, MAKING)
+    with serving("--results", str(tmp_path), "--listen", "127.0.0.1:0") as address:
+        assert fetch(address)
+        for host in ("rebound.example", "rebound.example:9400", ""):
+            with pytest.raises(urllib.error.HTTPError) as error:
+                urllib.request.urlopen(urllib.request.Request(address, headers={"Host": host}), timeout=30)
+            assert error.value.code == 403

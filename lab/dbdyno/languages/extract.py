@@ -29,7 +29,7 @@ def patterns() -> dict[tuple[str, str], str]:
     for path in sorted(PACKAGE.rglob("*.py")):
         for key in _messages(path, "python"):
             places.setdefault(key, str(path.relative_to(PACKAGE)))
-    for path in sorted(PACKAGE.glob("report/templates/*.j2")):
+    for path in sorted(PACKAGE.glob("*/templates/*.j2")):
         for key in _messages(path, "jinja2.ext:babel_extract"):
             places.setdefault(key, str(path.relative_to(PACKAGE)))
     for _code, *texts in documented_checks():
