@@ -111,8 +111,8 @@ class Site:
         """One run; while it goes on, the page is written again every second."""
         with self._frame():
             try:
-                found = self._pages.find(experiment, folder)
-                content, is_running = await asyncio.to_thread(self._pages.run, found)
+                stored = self._pages.find(experiment, folder)
+                content, is_running = await asyncio.to_thread(self._pages.run, stored)
             except StoreProblem as problem:
                 ui.html(self._pages.problem(problem.text), sanitize=False)
                 return
@@ -121,7 +121,7 @@ class Site:
             async def refresh() -> None:
                 nonlocal content
                 try:
-                    new, goes_on = await asyncio.to_thread(self._pages.run, found)
+                    new, goes_on = await asyncio.to_thread(self._pages.run, stored)
                 except StoreProblem as problem:
                     new, goes_on = self._pages.problem(problem.text), False
                 if new != content:
