@@ -52,26 +52,21 @@ class Pages:
 
     def runs(self, words: str = "") -> str:
         """The newest runs whose experiment, state or result contains all words."""
-        found: list[Summary] = []
+        shown: list[Summary] = []
         for path in list_runs(self.results):
             one = summarize(path)
-            if all(
-                word in f"{one.number} {one.experiment} {one.state} {one.text}".lower()
-                for word in words.lower().split()
-            ):
-                found.append(one)
-            if len(found) > LISTED_MAX:
+            text = f"{one.number} {one.experiment} {one.state} {one.text}".lower()
+            if all(word in text for word in words.lower().split()):
+                shown.append(one)
+            if len(shown) > LISTED_MAX:
                 break
-        return self.render(
-            "runs.html.j2", runs=found[:LISTED_MAX], has_more=len(found) > LISTED_MAX, words=words
-        )
+        has_more = len(shown) > LISTED_MAX
+        return self.render("runs.html.j2", runs=shown[:LISTED_MAX], has_more=has_more, words=words)
 
     def find(self, experiment: str, folder: str) -> Run:
         """The run in results/experiment/folder. Raises StoreProblem if it is none of the listed ones."""
-        for path in list_runs(
-            self.results, experiment if experiment.strip(".") and "/" not in experiment else "-"
-        ):
-            if path.name == folder:
+        for path in list_runs(self.results):
+            if (path.parent.name, path.name) == (experiment, folder):
                 return Run.open(path)
         raise StoreProblem(f"there is no run {experiment}/{folder} below {self.results}")
 
