@@ -11,6 +11,7 @@ from dbdyno.cli.options import (
     Assignments,
     Language,
     MaxLoss,
+    OpenReport,
     OptionalFile,
     Profile,
     Quiet,
@@ -83,6 +84,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     undecided: UndecidedAs = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
     share_machine: ShareMachine = False,
+    open_report: OpenReport = False,
     quiet: Quiet = False,
     language: Language = "en",
     result_format: ResultFormat = TextFormat.TEXT,
@@ -111,5 +113,5 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         undecided=undecided,
         no_report=no_report,
         share=share_machine,
-        output=Output(quiet, result_format is TextFormat.JSON, require_language(language)),
+        output=Output(quiet, result_format is TextFormat.JSON, require_language(language), open_report),
     )

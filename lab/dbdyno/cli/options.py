@@ -73,6 +73,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print the verdict alone.")
 Language = Annotated[
     str, typer.Option("--lang", metavar="CODE", envvar="DBDYNO_LANG", help="Language of the texts: en or ko.")
 ]
+OpenReport = Annotated[bool, typer.Option("--open", help="Open report.html in a browser.")]
 ResultFormat = Annotated[
     TextFormat, typer.Option("--format", help="Output format of the result: json is verdict.json.")
 ]

@@ -63,3 +63,5 @@ class Output:
     as_json: bool = False
     # The language of the result, of `dbdyno.languages`.
     language: str = "en"
+    # Open report.html in a browser.
+    opens_report: bool = False

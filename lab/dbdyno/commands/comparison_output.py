@@ -9,6 +9,7 @@ from rich.console import Console
 from dbdyno import report
 from dbdyno.commands.choices import Output
 from dbdyno.commands.console import SafeConsole, print_text, result_console
+from dbdyno.commands.opening import open_page
 from dbdyno.commands.plan import design_text
 from dbdyno.commands.resource_limits import exhausted_resource
 from dbdyno.commands.result_table import change_note, result_lines
@@ -173,6 +174,8 @@ def write_report(run: Run, output: Output = Output()) -> None:
     else:
         if not output.quiet:
             print(f"report: {path}", file=sys.stderr)
+        if output.opens_report:
+            open_page(path.resolve().as_uri())
 
 
 def warn_missing_charts(reason: str) -> None:

@@ -8,6 +8,7 @@ design.max_loss_percent in the experiment, the gate has the exit code, and its s
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -16,13 +17,29 @@ from dbdyno import report as reporting
 from dbdyno.commands.choices import Format, Undecided, require_language
 from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.commands.gating import exit_code, parse_max_loss, require_max_loss
+from dbdyno.commands.opening import open_page
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.judge.gate import gate, require_gate
 from dbdyno.problem import ExitCode
 from dbdyno.report import tables
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
+from dbdyno.report.writing import ImageFormat
 from dbdyno.store import Run
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is written, and where."""
+
+    format: Format
+    # A language of `dbdyno.languages`.
+    language: str = "en"
+    # Instead of the run's folder.
+    folder: Path | None = None
+    # Open the page in a browser.
+    opens: bool = False
+
 
 # Exit code if requested charts cannot be rendered; 4 with a gate, because 1 is one of its results.
 NOT_RENDERED = 1
@@ -31,44 +48,44 @@ NOT_RENDERED = 1
 def report(
     run: Path | None,
     results: Path,
-    output: Format,
+    target: Target,
     max_loss: str | None,
     undecided: Undecided | None,
     *,
     accept_changes: bool,
-    language: str,
 ) -> None:
     """Render a stored run; with a gate, exit with its code. Raises Problem."""
     limit = None if max_loss is None else parse_max_loss(max_loss)
     stored = open_run(results, run, accept_changes=accept_changes)
     with stored.reading():
-        _report(stored, output, limit, undecided, require_language(language))
+        _report(stored, target, limit, undecided)
 
 
-def _report(
-    stored: Run, output: Format, limit: float | None, undecided: Undecided | None, language: str
-) -> None:
+def _report(stored: Run, target: Target, limit: float | None, undecided: Undecided | None) -> None:
     experiment = stored.experiment()
     max_loss_percent = experiment.design.max_loss_percent if limit is None else limit
     require_max_loss(undecided, max_loss_percent)
     if max_loss_percent is not None:
         require_gate(experiment)
-    judge_if_needed(stored, language)
-    _render(stored, output, language, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
+    judge_if_needed(stored, require_language(target.language))
+    _render(stored, target, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
     # The document on standard output must be whole before the gate's sentences.
     sys.stdout.flush()
     if max_loss_percent is not None:
         raise typer.Exit(_gate(stored, max_loss_percent, undecided))
 
 
-def _render(stored: Run, output: Format, language: str, not_rendered: int) -> None:
-    match output:
+def _render(stored: Run, target: Target, not_rendered: int) -> None:
+    match target.format:
         case Format.HTML:
-            print(reporting.write(stored, warn_missing_charts, language))
+            path = reporting.write(stored, warn_missing_charts, target.language, target.folder)
+            print(path)
+            if target.opens:
+                open_page(path.resolve().as_uri())
         case Format.SVG | Format.PNG:
-            _write_charts(stored, output, language, not_rendered)
+            _write_charts(stored, target, not_rendered)
         case Format.MD:
-            print(as_markdown(gather(stored), language=language))
+            print(as_markdown(gather(stored), language=target.language))
         case Format.CSV:
             print(tables.as_csv(stored))
         case Format.JSON:
@@ -92,9 +109,10 @@ def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> 
     return exit_code(result, undecided)
 
 
-def _write_charts(stored: Run, image_format: Format, language: str, not_rendered: int) -> None:
+def _write_charts(stored: Run, target: Target, not_rendered: int) -> None:
     try:
-        for path in reporting.write_charts(stored, "svg" if image_format is Format.SVG else "png", language):
+        image_format: ImageFormat = "svg" if target.format is Format.SVG else "png"
+        for path in reporting.write_charts(stored, image_format, target.language, target.folder):
             print(path)
     except reporting.RenderingError as error:
         print(f"error: charts cannot be rendered: {error}", file=sys.stderr)

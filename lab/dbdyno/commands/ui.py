@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import webbrowser
 from pathlib import Path
 
 from dbdyno.commands.choices import require_language
+from dbdyno.commands.opening import open_page
 from dbdyno.listening import listener
 from dbdyno.problem import Problem
 
@@ -32,8 +31,7 @@ def ui(
     def started(address: str) -> None:
         print(address, flush=True)
         if open_browser:
-            with contextlib.suppress(webbrowser.Error):
-                webbrowser.open(address)
+            open_page(address)
 
     try:
         serve(Pages(results, language), Path(), place, started, allow_run=allow_run)

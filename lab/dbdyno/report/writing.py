@@ -21,16 +21,22 @@ class RenderingError(Exception):
     """Requested charts could not be rendered. The message is one line."""
 
 
-def write(run: Run, warn: Callable[[str], object] = lambda _text: None, language: str = ENGLISH) -> Path:
+def write(
+    run: Run,
+    warn: Callable[[str], object] = lambda _text: None,
+    language: str = ENGLISH,
+    folder: Path | None = None,
+) -> Path:
     """Write report.html, report.md, charts/*.svg and charts/*.png of a judged run; returns the page's path.
 
-    A report in another `language` than English is written into a folder with its code, such as ko.
+    A report in another `language` than English is written into a folder with its code, such as ko. Without a
+    `folder` all is below the run's.
 
     If charts cannot be rendered, the page says so, and `warn` gets the reason as one line.
     Raises StoreProblem if the run was not judged or a file cannot be written.
     """
     report = gather(run)
-    folder = report_folder(run, language)
+    folder = report_folder(run, language, folder)
     charts, rendered = _render(report, language)
     content = page(report, charts, rendered, language)
     path = folder / "report.html"
@@ -44,19 +50,22 @@ def write(run: Run, warn: Callable[[str], object] = lambda _text: None, language
     return path
 
 
-def report_folder(run: Run, language: str) -> Path:
+def report_folder(run: Run, language: str, folder: Path | None = None) -> Path:
     """The folder of the report in a language."""
-    return run.path if language == ENGLISH else run.path / language
+    base = folder or run.path
+    return base if language == ENGLISH else base / language
 
 
-def write_charts(run: Run, image_format: ImageFormat, language: str = ENGLISH) -> list[Path]:
+def write_charts(
+    run: Run, image_format: ImageFormat, language: str = ENGLISH, folder: Path | None = None
+) -> list[Path]:
     """Write only the charts, as SVG or PNG; returns their paths.
 
     Raises RenderingError if a chart cannot be rendered; the others are written before. Raises StoreProblem if
     the run was not judged or a file cannot be written.
     """
     charts, rendered = _render(gather(run), language)
-    paths = _write_charts(report_folder(run, language), charts, rendered, (image_format,))
+    paths = _write_charts(report_folder(run, language, folder), charts, rendered, (image_format,))
     if rendered.failure:
         raise RenderingError(rendered.failure)
     return paths
