@@ -27,6 +27,8 @@ from dbdyno.ui.pages import Pages
 
 # Seconds between two looks at a run in progress, and after the last key before a text is read.
 REFRESH_S, TYPING_S = 1.0, 0.4
+# Seconds that a page may take: two runs are compared by another process.
+PAGE_S = children.LIMIT_S + 30.0
 # Language of the texts -> that of the library's own words.
 _LANGUAGES: Mapping[str, Any] = {"ko": "ko-KR"}
 _EXAMPLE = """[experiment]
@@ -66,10 +68,10 @@ class Site:
 
     def add_to(self, application: FastAPI) -> None:
         """Register the pages."""
-        ui.page("/", title="dbdyno")(self.runs)
-        ui.page("/run/{experiment}/{folder}", title="dbdyno")(self.run)
-        ui.page("/compare", title="dbdyno")(self.compare)
-        ui.page("/new", title="dbdyno")(self.new)
+        ui.page("/", title="dbdyno", response_timeout=PAGE_S)(self.runs)
+        ui.page("/run/{experiment}/{folder}", title="dbdyno", response_timeout=PAGE_S)(self.run)
+        ui.page("/compare", title="dbdyno", response_timeout=PAGE_S)(self.compare)
+        ui.page("/new", title="dbdyno", response_timeout=PAGE_S)(self.new)
         application.get("/report/{experiment}/{folder}")(self.report)
 
     async def start(self, file: Path) -> children.Comparison:
