@@ -59,6 +59,7 @@ def compared(folder: Path, script: str, options: str, blocks: int) -> Run:
     return run
 
 
+@pytest.mark.long
 def test_a_script_of_sysbenchs_own_is_compared(results: Path) -> None:
     run = compared(results / "packaged", PACKAGED, "{ tables = 2, table_size = 500 }", blocks=6)
     plans, events = (

@@ -156,6 +156,7 @@ def test_a_server_stopped_while_its_tables_are_loaded_ends_the_run(product: str,
     assert left_running(results) == []
 
 
+@pytest.mark.long
 def test_a_server_stopped_while_its_tables_are_read_ends_the_trial(results: Path) -> None:
     text = LOADED.replace("PRODUCT", "mariadb").replace("500_000", "200_000")
     comparing = Comparing(results, text.replace("[load]", '[load]\nprewarm = "scan"\nwarmup = "0s"'))

@@ -194,6 +194,7 @@ def test_an_experiment_is_checked_started_and_followed(browser: Browser, tmp_pat
         page.context.close()
 
 
+@pytest.mark.long
 def test_a_started_experiment_can_be_stopped(browser: Browser, tmp_path: Path) -> None:
     with serving(tmp_path / "results", tmp_path, "--allow-run") as address:
         page = opened(browser, f"{address}/new").page

@@ -104,6 +104,7 @@ def check_trials(app: WatchApp, run: Run) -> None:
         assert float(figures["CPUs"]) > 0.0
 
 
+@pytest.mark.long
 def test_the_view_follows_a_run_to_its_verdict(tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
     run = run_of(tmp_path)
     asyncio.run(follow(run))
