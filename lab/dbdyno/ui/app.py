@@ -26,7 +26,7 @@ from dbdyno.ui.guard import Guard
 from dbdyno.ui.pages import Pages
 
 # Seconds between two looks at a run in progress, and after the last key before a text is read.
-REFRESH_S, TYPING_S = 1.0, 0.4
+REFRESH_S, TYPING_S = 2.0, 0.4
 # Seconds that a page may take: two runs are compared by another process.
 PAGE_S = children.LIMIT_S + 30.0
 # Language of the texts -> that of the library's own words.

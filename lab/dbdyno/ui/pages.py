@@ -26,7 +26,7 @@ from dbdyno.watch import view
 # Runs in a list; older ones are found by the filter.
 LISTED_MAX = 200
 # Seconds between two readings of a run, however many pages show it.
-READ_S = 0.9
+READ_S = 1.9
 # The newest intervals in the drawing.
 POINTS_MAX = 120
 WIDTH, HEIGHT = 640, 120

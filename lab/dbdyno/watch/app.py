@@ -13,8 +13,8 @@ from dbdyno.store import Run, StoreProblem
 from dbdyno.store.live import LiveRun, RunFollower
 from dbdyno.watch import view
 
-# Seconds between two readings of the run: the engine writes an interval a second.
-REFRESH_S = 1.0
+# Seconds between two readings of the run: the engine writes an interval a second, and reading takes CPU time.
+REFRESH_S = 2.0
 
 
 class WatchApp(App[None]):
