@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +107,29 @@ def test_a_stored_run_is_shown_and_judged_first(results: Path, capsys: pytest.Ca
     assert "transactions/s" in whole.out
     show(Path("2"), results=results, quiet=True)
     assert capsys.readouterr().out == f"{sentence}\n"
+
+
+def test_those_who_ask_whether_a_run_is_in_use_do_not_keep_others_from_it(tmp_path: Path) -> None:
+    """A list, a view and a monitoring system ask every second."""
+    run = make(tmp_path, Making(blocks=1))
+    run.release()
+    program = (
+        "import sys; from pathlib import Path; from dbdyno.store import Run; "
+        "from dbdyno.store.listing import is_running; run = Run.open(Path(sys.argv[1]))\n"
+        "print(flush=True)\n"
+        "while True: is_running(run)"
+    )
+    command = [sys.executable, "-c", program, str(run.path)]
+    asking = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        for process in asking:
+            assert process.stdout is not None
+            process.stdout.readline()
+        # Without further attempts about one in 250 is refused.
+        for _ in range(5000):
+            run.lock()
+            run.release()
+    finally:
+        for process in asking:
+            process.kill()
+            process.wait()

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,6 +36,8 @@ from dbdyno.store.verdict import VerdictFile
 RATES = "rates.json"
 # Files that the package `judge` writes.
 VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
+# How often, and how many seconds apart, a run is locked before it counts as used by another dbdyno.
+LOCK_ATTEMPTS, LOCK_PAUSE_S = 20, 0.01
 # The files that the judge writes.
 JUDGED = (VERDICT, MEASURED, EXPLAINED, texts.FILE)
 
@@ -157,13 +160,19 @@ class Run:
     def lock(self) -> None:
         """Lock the run against writes of other processes until this process ends. Raises StoreProblem."""
         descriptor = _open_folder(self.path)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(descriptor)
-            raise StoreProblem(
-                f"{self.path} is in use by another dbdyno", "Wait until it has ended"
-            ) from error
+        for attempt in range(LOCK_ATTEMPTS):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                # Another process may only ask (`is_running`), which takes the lock for some microseconds.
+                if attempt + 1 < LOCK_ATTEMPTS:
+                    time.sleep(LOCK_PAUSE_S)
+                    continue
+                os.close(descriptor)
+                raise StoreProblem(
+                    f"{self.path} is in use by another dbdyno", "Wait until it has ended"
+                ) from error
         self._lock = descriptor
 
     def release(self) -> None:
