@@ -1,7 +1,7 @@
-"""Texts that can be said in another language: an English string that knows its pattern and its values.
+"""Texts that can be translated: English strings that keep the pattern and the values they are made of.
 
 A text is composed in English, compared, stored and tested in English. Where a reader sees it,
-`dbdyno.languages` says it again from its pattern, with the values in their places. A value that is a text
+`dbdyno.languages` translates its pattern, and puts the values in their places. A value that is a text
 itself is translated too; any other value (a name, a number, a statement) stays as it is.
 """
 

@@ -80,20 +80,22 @@ def test_the_page_fits_is_accessible_and_requests_nothing(
 
 @pytest.mark.parametrize("language", languages())
 def test_the_values_are_those_of_the_verdict_file(browser: Browser, run: Run, language: str) -> None:
-    page, say = opened(browser, run, 1440, language=language).page, translator(language)
+    page, translate = opened(browser, run, 1440, language=language).page, translator(language)
     (comparison,) = verdict_of(run)["comparisons"]
     curve = comparison["curve"]
     box = page.locator("#verdict .verdict")
-    assert box.locator(".word").inner_text().lower() == say(formatting.VERDICTS[curve["verdict"]])
+    assert box.locator(".word").inner_text().lower() == translate(formatting.VERDICTS[curve["verdict"]])
     assert box.locator(".ratio").inner_text() == f"{formatting.percent(curve['effect_percent'])} %"
-    assert box.locator(".caveats li").all_inner_texts() == [say(recall(one)) for one in curve["caveats"]]
+    assert box.locator(".caveats li").all_inner_texts() == [
+        translate(recall(one)) for one in curve["caveats"]
+    ]
     rows = page.locator("#results table.results").first.locator("tbody tr")
     for row, point in zip(rows.all(), comparison["points"], strict=False):
         cells = row.locator("td").all_inner_texts()
         assert cells[2] == f"{formatting.percent(point['effect_percent'])} %"
         low, high = point["interval_percent"]
         assert cells[3] == f"[{formatting.percent(low)}, {formatting.percent(high)}]"
-        assert cells[5] == say(formatting.VERDICTS[point["verdict"]])
+        assert cells[5] == translate(formatting.VERDICTS[point["verdict"]])
     page.context.close()
 
 

@@ -24,7 +24,7 @@ from dbdyno import judge, report
 from dbdyno.languages import translator
 from dbdyno.report import formatting
 from dbdyno.store import Run
-from dbdyno.ui.pages import Followed
+from dbdyno.ui.pages import RunReader
 
 # Far above what a page or a step of a comparison takes, on a busy machine too.
 expect.set_options(timeout=120_000)
@@ -131,6 +131,13 @@ def test_values_are_those_of_the_store(browser: Browser, address: str, results: 
     assert page.locator(".verdict .sentence").inner_text() == comparison["curve"]["sentence"]
     page.get_by_role("link", name="Open the report").click()
     assert page.content().count("dbdyno report") >= 1
+    page.context.close()
+
+
+def test_a_new_experiment_begins_with_that_of_a_run(browser: Browser, address: str, results: Path) -> None:
+    page = opened(browser, address + paths(results)[1]).page
+    page.get_by_role("link", name="New experiment from this one").click()
+    expect(page.get_by_label("Experiment file (TOML)")).to_have_value(runs_of(results)[0].source())
     page.context.close()
 
 
@@ -271,7 +278,7 @@ def test_another_address_needs_a_token(results: Path) -> None:
 
 def test_reading_waits_between_readings(results: Path) -> None:
     """However many pages show a run, it is read at most once a second."""
-    followed = Followed(runs_of(results)[0])
+    followed = RunReader(runs_of(results)[0])
     first = followed.now()
     began = time.monotonic()
     while time.monotonic() - began < 0.5:

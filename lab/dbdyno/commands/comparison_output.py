@@ -86,55 +86,57 @@ def show(run: Run, experiment: Experiment, output: Output = Output()) -> None:
     """Print the result of a judged run: on standard output, whose last lines are the verdict sentences, and
     then the findings on standard error.
     """
-    judged, say = run.judge_files(), translator(output.language)
+    judged, translate = run.judge_files(), translator(output.language)
     assert judged is not None, "the caller has judged the run"
     if output.as_json:
         print(as_json(run), flush=True)
     else:
         if not output.quiet:
-            _show_result(judged, experiment, say)
-        _show_verdict(judged[0], say)
+            _show_result(judged, experiment, translate)
+        _show_verdict(judged[0], translate)
     if not output.quiet:
-        show_findings(judged[0], say)
+        show_findings(judged[0], translate)
 
 
-def _show_result(judged: JudgeFiles, experiment: Experiment, say: Translator) -> None:
+def _show_result(judged: JudgeFiles, experiment: Experiment, translate: Translator) -> None:
     """Everything above the verdict."""
     verdict, measured, explained = judged
     console = result_console()
     for workload in experiment.workloads:
-        for line in result_lines(measured, experiment, verdict, workload.title, say):
+        for line in result_lines(measured, experiment, verdict, workload.title, translate):
             console.print(line, soft_wrap=True)
     if verdict.comparisons:
-        print_text(console, say(change_note(experiment)), "dim")
+        print_text(console, translate(change_note(experiment)), "dim")
     for comparison in explained.comparisons:
         changed = [one.sentence for one in comparison.measures if one.significant]
         for sentence in changed[:MAX_REASONS]:
             text = compose("why ({workload}): {sentence}", workload=comparison.workload, sentence=sentence)
-            print_text(console, say(text), indent=2)
+            print_text(console, translate(text), indent=2)
     for name, texts in _differences(experiment, server=True):
-        print_text(console, say(compose("what differs: {name}: {texts}", name=name, texts=texts)), indent=2)
+        print_text(
+            console, translate(compose("what differs: {name}: {texts}", name=name, texts=texts)), indent=2
+        )
     if verdict.family.text:
-        print_text(console, say(verdict.family.text))
+        print_text(console, translate(verdict.family.text))
     for gated in verdict.gate.comparisons if verdict.gate else ():
-        print_text(console, say(gated.sentence))
+        print_text(console, translate(gated.sentence))
     if experiment.ties_latency and any(map(is_latency, experiment.metrics)):
-        print_text(console, say(formatting.TIED))
+        print_text(console, translate(formatting.TIED))
     for _, entry in verdict.sentences:
         for sentence in formatting.further_sentences(entry):
-            print_text(console, say(sentence))
+            print_text(console, translate(sentence))
 
 
-def _show_verdict(verdict: VerdictFile, say: Translator) -> None:
+def _show_verdict(verdict: VerdictFile, translate: Translator) -> None:
     """Print the verdict sentences of a judged run on standard output."""
     console = result_console()
     for one, _ in verdict.sentences:
-        print_text(console, say(one.sentence), "bold")
+        print_text(console, translate(one.sentence), "bold")
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
 
 
-def show_findings(verdict: VerdictFile, say: Translator = IN_ENGLISH) -> None:
+def show_findings(verdict: VerdictFile, translate: Translator = IN_ENGLISH) -> None:
     """Print the stops and warnings of a judged run, the warnings of a code together, and the number of notes,
     on standard error.
     """
@@ -151,12 +153,12 @@ def show_findings(verdict: VerdictFile, say: Translator = IN_ENGLISH) -> None:
         text = join(" ", (formatting.SEVERITIES[first.level], first.summary))
         if more := len(alike) - 1:
             text += compose(" (and {number} more of this code in the report)", number=more)
-        print_text(console, say(text), "bold red" if first.is_blocking else "yellow", indent=2)
+        print_text(console, translate(text), "bold red" if first.is_blocking else "yellow", indent=2)
         if first.override:
-            print_text(console, say(compose("  overridden: {reason}", reason=first.override)), indent=2)
+            print_text(console, translate(compose("  overridden: {reason}", reason=first.override)), indent=2)
     if notes := len(verdict.checks) - len(shown):
         text = compose_count(notes, "{number} note in the report", "{number} notes in the report")
-        print_text(console, say(text))
+        print_text(console, translate(text))
 
 
 def write_report(run: Run, output: Output = Output()) -> None:

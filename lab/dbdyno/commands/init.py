@@ -104,6 +104,17 @@ def _with_comments(document: Mapping[str, Any], head: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def example() -> str:
+    """An experiment for a start: a MariaDB against one with another setting."""
+    other = "mariadb:innodb_flush_log_at_trx_commit=2"
+    return _of_answers(OneLine("mariadb", [other], "oltp_read_write", "4,16", None, "10s"), "dbdyno ui")
+
+
+def _of_answers(options: OneLine, command: str) -> str:
+    head = f"# Written by {command}.\n{_KEYS}\n"
+    return _with_comments(make_document(options, [], Path(), command), head)
+
+
 def _ask() -> str:
     """The experiment of five questions on the terminal. Raises Problem without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -126,9 +137,7 @@ def _ask() -> str:
     workload = _answer("3. Which workload (oltp_read_write, oltp_read_only, FILE.sql, …)?", "oltp_read_write")
     connections = _answer("4. How many connections?", "4,16")
     time = _answer("5. How long is one measurement?", "10s")
-    options = OneLine(a, [b], workload, connections, None, time)
-    head = f"# Written by dbdyno init.\n{_KEYS}\n"
-    return _with_comments(make_document(options, [], Path(), "dbdyno init"), head)
+    return _of_answers(OneLine(a, [b], workload, connections, None, time), "dbdyno init")
 
 
 def _answer(question: str, default: str) -> str:

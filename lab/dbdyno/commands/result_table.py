@@ -23,15 +23,15 @@ _BASELINE = mark("{name} (baseline)")
 
 
 def result_lines(
-    measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str, say: Translator
+    measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str, translate: Translator
 ) -> Iterator[Text]:
     """The lines of the table of one workload; `say` translates."""
     comparisons = {one.variant: one for one in verdict.comparisons if one.workload == workload}
     trials = [trial for trial in measured.trials if trial.workload == workload]
-    columns = [replace(one, heading=say(one.heading)) for one in _columns(experiment, comparisons)]
+    columns = [replace(one, heading=translate(one.heading)) for one in _columns(experiment, comparisons)]
     rows = {
         variant.name: [
-            _say(row, say)
+            _translate(row, translate)
             for row in _rows(
                 [trial for trial in trials if trial.variant == variant.name],
                 experiment,
@@ -42,7 +42,7 @@ def result_lines(
         for variant in experiment.variants
     }
     last = {
-        variant.name: _say(_last_row(comparisons, variant.name, verdict) or (), say)
+        variant.name: _translate(_last_row(comparisons, variant.name, verdict) or (), translate)
         for variant in experiment.variants
     }
     fit(columns, [row for of_variant in rows.values() for row in of_variant])
@@ -53,7 +53,7 @@ def result_lines(
     yield Text(f" {heading(columns)}", style="dim")
     for name, of_variant in rows.items():
         is_baseline = bool(comparisons) and name not in comparisons
-        yield Text(say(compose(_BASELINE, name=name)) if is_baseline else name, style="bold")
+        yield Text(translate(compose(_BASELINE, name=name)) if is_baseline else name, style="bold")
         yield from (Text(f" {line(columns, row)}") for row in of_variant)
         if summary := last[name]:
             yield Text(f" {_wide(columns, summary)}")
@@ -127,6 +127,6 @@ def _effect(entry: Effect, default: Effect, judged: VerdictFile) -> tuple[str, s
     return change, interval, word
 
 
-def _say(row: Sequence[str], say: Translator) -> tuple[str, ...]:
+def _translate(row: Sequence[str], translate: Translator) -> tuple[str, ...]:
     """A row in the language, with ASCII hyphens as minus signs, for scripts that parse them."""
-    return tuple(say(cell).replace(formatting.MINUS, "-") for cell in row)
+    return tuple(translate(cell).replace(formatting.MINUS, "-") for cell in row)

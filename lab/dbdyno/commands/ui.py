@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.commands.choices import require_language
+from dbdyno.commands.init import example
 from dbdyno.commands.opening import open_page
 from dbdyno.listening import listener
 from dbdyno.problem import Problem
@@ -19,7 +20,7 @@ def ui(
         listen, token_file, "read the runs and start experiments" if allow_run else "read the runs"
     )
     try:
-        from dbdyno.ui.app import serve  # noqa: PLC0415 — an optional dependency.
+        from dbdyno.ui.app import Site, serve  # noqa: PLC0415 — an optional dependency.
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"nicegui", "fastapi", "uvicorn"}:
             raise
@@ -34,7 +35,7 @@ def ui(
             open_page(address)
 
     try:
-        serve(Pages(results, language), Path(), place, started, allow_run=allow_run)
+        serve(Site(Pages(results, language), Path(), example(), allow_run=allow_run), place, started)
     except OSError as error:
         raise Problem(
             f"cannot listen on {listen}: {error.strerror or error}", "Choose another port"

@@ -1,7 +1,8 @@
-"""Says texts in other languages.
+"""Translates texts.
 
 A language is one file here, such as ko.po: a gettext catalogue whose keys are the English patterns of
-`dbdyno.text`. What it lacks is said in English. scripts/catalogues adds new patterns to every catalogue.
+`dbdyno.text`. A pattern that it lacks stays English. `python -m dbdyno.languages.extract` adds new patterns
+to every catalogue.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from markupsafe import Markup, escape
 from dbdyno.text import Text
 
 ENGLISH = "en"
-Say = Callable[[str], str]
+Translate = Callable[[str], str]
 
 
 def languages() -> list[str]:
@@ -29,7 +30,7 @@ def languages() -> list[str]:
 
 
 class Translator:
-    """Says texts in one language; a string that is no text stays as it is."""
+    """Translates texts into one language; a string that is no text stays as it is."""
 
     def __init__(self, catalogue: gettext.NullTranslations) -> None:
         self._catalogue = catalogue

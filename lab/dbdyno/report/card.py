@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 from rich.cells import cell_len
 
-from dbdyno.languages import Say
+from dbdyno.languages import Translate
 from dbdyno.report import formatting
 from dbdyno.report.chart import INK, MUTED, Chart
 from dbdyno.report.chart_parts import chart_of
@@ -32,7 +32,7 @@ TONES = {
 LINE, LINES = 70, 4
 
 
-def card(report: Report, say: Say) -> list[Chart]:
+def card(report: Report, translate: Translate) -> list[Chart]:
     """The card of the first verdict; [] without one. Further verdicts are counted. `say` translates, because
     the length of a translation decides where lines break.
     """
@@ -44,9 +44,9 @@ def card(report: Report, say: Say) -> list[Chart]:
     tone, soft = TONES[formatting.css_class(judged.verdict, factors)]
     estimate = formatting.estimate(judged)
     has_effect = estimate != formatting.MISSING and judged.verdict not in formatting.WITHOUT_EFFECT
-    text = say(judged.statement)
+    text = translate(judged.statement)
     if len(sentences) > 1:
-        text += say(compose(" (and {number} more verdicts)", number=len(sentences) - 1))
+        text += translate(compose(" (and {number} more verdicts)", number=len(sentences) - 1))
     interval = compose(
         "{metric_name}, {confidence} interval {interval}",
         metric_name=formatting.metric_name(judged.metric),
@@ -62,7 +62,7 @@ def card(report: Report, say: Say) -> list[Chart]:
         .mark_rect(color=tone)
         .encode(x=alt.value(0), x2=alt.value(9), y=alt.value(0), y2=alt.value(HEIGHT)),
         _text(title, 44, 15, MUTED),
-        _text(say(formatting.heading(entry)).upper(), 86, 17, tone, bold=True),
+        _text(translate(formatting.heading(entry)).upper(), 86, 17, tone, bold=True),
         *([_text(estimate, 142, 54, tone, bold=True), _text(interval, 172, 14, MUTED)] if has_effect else []),
         _text(_wrapped(text), 208, 15, INK),
         _text("dbdyno", HEIGHT - 16, 12, MUTED),

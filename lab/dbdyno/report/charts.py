@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.languages import IN_ENGLISH, Say
+from dbdyno.languages import IN_ENGLISH, Translate
 from dbdyno.report.card import card
 from dbdyno.report.chart import Chart
 from dbdyno.report.chart_parts import loads_of
@@ -17,7 +17,7 @@ from dbdyno.report.time_chart import time_charts
 from dbdyno.store.measured import MeasuredTrial
 
 
-def all_charts(report: Report, say: Say = IN_ENGLISH) -> list[Chart]:
+def all_charts(report: Report, translate: Translate = IN_ENGLISH) -> list[Chart]:
     """Every chart of the report; a workload without results has none. Rendering translates their texts, `say`
     those whose length matters.
     """
@@ -39,7 +39,7 @@ def all_charts(report: Report, say: Say = IN_ENGLISH) -> list[Chart]:
         charts += distribution_charts(report, workload, some_loads(results))
         if with_intervals := some_loads([trial for trial in results if trial.seconds]):
             charts += time_charts(report, workload, with_intervals)
-    return [*charts, *card(report, say)]
+    return [*charts, *card(report, translate)]
 
 
 def some_loads(trials: Sequence[MeasuredTrial]) -> list[MeasuredTrial]:

@@ -27,11 +27,15 @@ class CheckText:
     paragraphs: tuple[Markup, ...]
 
 
-def check_texts(codes: Iterable[str], say: Translator = IN_ENGLISH) -> list[CheckText]:
+def check_texts(codes: Iterable[str], translate: Translator = IN_ENGLISH) -> list[CheckText]:
     """The explanations of these checks, by code; without those that the documentation does not have."""
     needed = frozenset(codes)
     return [
-        CheckText(code, _markup(say.pattern(title)), tuple(_markup(say.pattern(one)) for one in paragraphs))
+        CheckText(
+            code,
+            _markup(translate.pattern(title)),
+            tuple(_markup(translate.pattern(one)) for one in paragraphs),
+        )
         for code, title, *paragraphs in documented_checks()
         if code in needed
     ]

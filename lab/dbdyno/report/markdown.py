@@ -28,8 +28,8 @@ def as_markdown(report: Report, pictures: Sequence[Chart] = (), language: str = 
 class _Writer:
     """Writes the lines of the document."""
 
-    def __init__(self, report: Report, say: Translator) -> None:
-        self._report, self._say = report, say
+    def __init__(self, report: Report, translate: Translator) -> None:
+        self._report, self._translate = report, translate
 
     def lines(self, pictures: Sequence[Chart]) -> list[str]:
         report, verdict = self._report, self._report.verdict
@@ -55,22 +55,22 @@ class _Writer:
         reasons = [
             change.sentence for comparison in verdict.comparisons for change in report.changes(comparison)[:3]
         ]
-        lines += [self._say(compose("Why:")), "", *self._list(reasons)] if reasons else []
+        lines += [self._translate(compose("Why:")), "", *self._list(reasons)] if reasons else []
         lines += self._findings()
         design = [join(": ", row) for row in design_rows(report)]
-        lines += [self._say(compose("Design:")), "", *self._list(design)]
+        lines += [self._translate(compose("Design:")), "", *self._list(design)]
         run = compose("Run {run_id}, blocks: {blocks}.", run_id=report.run_id, blocks=report.blocks_text)
-        return [*lines, self._say(run)]
+        return [*lines, self._translate(run)]
 
     def _findings(self) -> list[str]:
         if not self._report.checks:
             return []
-        lines = [self._say(compose("Warnings:")), ""]
+        lines = [self._translate(compose("Warnings:")), ""]
         for check in self._report.checks:
             text = check.summary
             if check.override:
                 text = join("", (text, compose(" (overridden: {override})", override=check.override)))
-            lines.append(f"- {self._say(formatting.SEVERITIES[check.level])} {self._escaped(text)}")
+            lines.append(f"- {self._translate(formatting.SEVERITIES[check.level])} {self._escaped(text)}")
         return [*lines, ""]
 
     def _comparison(self, comparison: Comparison) -> list[str]:
@@ -111,7 +111,9 @@ class _Writer:
         lines = [self._escaped(title), "", heading, f"|---|---|{'---:|' * len(COLUMNS)}"]
         for row in rows:
             note = f" ({self._escaped(row.failure)})" if row.failure else ""
-            lines.append(self._row((self._escaped(row.variant), self._say(row.load) + note, *row.cells)))
+            lines.append(
+                self._row((self._escaped(row.variant), self._translate(row.load) + note, *row.cells))
+            )
         return [*lines, ""]
 
     def _metrics(self, comparison: Comparison) -> list[str]:
@@ -164,8 +166,8 @@ class _Writer:
 
     def _row(self, cells: Iterable[str]) -> str:
         """Cells without characters of Markdown."""
-        return " ".join(f"| {self._say(cell)}".rstrip() for cell in cells) + " |"
+        return " ".join(f"| {self._translate(cell)}".rstrip() for cell in cells) + " |"
 
     def _escaped(self, text: str) -> str:
         """The text in the language, with Markdown's special characters escaped."""
-        return " ".join(self._say(text).split()).translate(_SPECIAL)
+        return " ".join(self._translate(text).split()).translate(_SPECIAL)

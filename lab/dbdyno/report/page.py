@@ -61,19 +61,19 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
         created_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
         language=language,
-        say=translator(language),
+        translate=translator(language),
     )
 
 
 def environment_for(language: str) -> Environment:
-    """The templates. Where one prints a text, it is said in the language; `_` composes a text."""
+    """The templates: they translate each text that they print; `_` composes a text."""
     environment = Environment(
         loader=PackageLoader("dbdyno.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=partial(_say, translator(language)),
+        finalize=partial(_translate, translator(language)),
     )
     environment.globals.update(_=compose_line, compose_count=compose_count, code=_code, PER=PER)
     return environment
@@ -83,15 +83,15 @@ def _code(text: str, css_class: str = "") -> Markup:
     return Markup('<code class="{}">{}</code>').format(css_class, text)
 
 
-def _say(say: Translator, value: Any) -> Any:
-    return say.markup(value) if isinstance(value, str) else value
+def _translate(translate: Translator, value: Any) -> Any:
+    return translate.markup(value) if isinstance(value, str) else value
 
 
-def _drawings(chart: Chart, rendered: RenderedCharts, say: Translator) -> list[Markup]:
+def _drawings(chart: Chart, rendered: RenderedCharts, translate: Translator) -> list[Markup]:
     """The drawing of a chart, and that for narrow screens if it has one; [] if it could not be rendered."""
     names = [chart.name, *([chart.narrow_name] if chart.narrow is not None else [])]
     return [
-        Markup(inline_svg(done.svg, say(chart.description), name))  # noqa: S704 — escaped by the chart library
+        Markup(inline_svg(done.svg, translate(chart.description), name))  # noqa: S704 — escaped by the chart library
         for name in names
         if (done := rendered.by_name.get(name))
     ]

@@ -45,7 +45,7 @@ class RenderedCharts:
     failure: str = ""
 
 
-def render(charts: Sequence[Chart], say: Translator = IN_ENGLISH) -> RenderedCharts:
+def render(charts: Sequence[Chart], translate: Translator = IN_ENGLISH) -> RenderedCharts:
     """Render all charts in one child process, with their texts translated.
 
     A failure of the child is in the result, not an exception.
@@ -55,7 +55,7 @@ def render(charts: Sequence[Chart], say: Translator = IN_ENGLISH) -> RenderedCha
     drawings = {chart.name: apply_style(chart.specification, chart.padding) for chart in charts}
     drawings |= {one.narrow_name: apply_style(one.narrow) for one in charts if one.narrow is not None}
     lines = [
-        json.dumps({"name": name, "specification": say.inside(one.to_dict())}) + "\n"
+        json.dumps({"name": name, "specification": translate.inside(one.to_dict())}) + "\n"
         for name, one in drawings.items()
     ]
     output, failure = _run("".join(lines).encode(), len(drawings))

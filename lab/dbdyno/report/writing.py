@@ -77,9 +77,9 @@ def _render(report: Report, language: str) -> tuple[list[Chart], RenderedCharts]
         # Imported only here: importing Altair takes a quarter of a second.
         from dbdyno.report.charts import all_charts  # noqa: PLC0415
 
-        say = translator(language)
-        charts = all_charts(report, say)
-        return charts, render(charts, say)
+        translate = translator(language)
+        charts = all_charts(report, translate)
+        return charts, render(charts, translate)
     except Exception as error:
         return [], RenderedCharts(failure=f"{type(error).__name__}: {error}")
 

@@ -31,35 +31,16 @@ REFRESH_S, TYPING_S = 2.0, 0.4
 PAGE_S = children.LIMIT_S + 30.0
 # Language of the texts -> that of the library's own words.
 _LANGUAGES: Mapping[str, Any] = {"ko": "ko-KR"}
-_EXAMPLE = """[experiment]
-name = "my-question"
-question = "Is b faster than a?"
-
-[[variant]]
-name = "a"
-server = { product = "mariadb" }
-
-[[variant]]
-name = "b"
-server = { product = "mariadb", variables = { innodb_flush_log_at_trx_commit = 2 } }
-
-[[workload]]
-name = "oltp_read_write"
-tables = 4
-table_size = 25000
-
-[load]
-connections = [1, 16]
-duration = "5s"
-"""
 
 
 class Site:
     """The pages, and the comparisons that they have started."""
 
-    def __init__(self, pages: Pages, folder: Path, *, allow_run: bool) -> None:
-        self._pages, self._folder, self._allow_run = pages, folder, allow_run
-        self._say = translator(pages.language)
+    def __init__(self, pages: Pages, folder: Path, example: str, *, allow_run: bool) -> None:
+        """`folder` is where experiment files are saved, `example` the text of a new one."""
+        self.pages, self.folder, self.allow_run = pages, folder, allow_run
+        self.translate = translator(pages.language)
+        self._example = example
         self._started: list[children.Comparison] = []
         self._style = "\n".join(
             resources.files(package).joinpath(name).read_text(encoding="utf-8")
@@ -76,7 +57,7 @@ class Site:
 
     async def start(self, file: Path) -> children.Comparison:
         """Start the comparison of an experiment file."""
-        comparison = children.Comparison(file, self._pages.results)
+        comparison = children.Comparison(file, self.pages.results)
         await comparison.start()
         self._started.append(comparison)
         return comparison
@@ -86,46 +67,46 @@ class Site:
         for comparison in self._started:
             comparison.stop()
         for comparison in self._started:
-            await comparison.ended()
+            await comparison.wait()
 
     def _frame(self) -> ui.element:
         """The parts that all pages have; returns the element for the rest."""
         ui.add_head_html(f"<style>{self._style}</style>")
         main = ui.element("div").classes("page")
-        with main, ui.element("nav").props(f'aria-label="{self._say(compose("Pages"))}"'):
-            ui.link(self._say(compose("Runs")), "/")
-            ui.link(self._say(compose("New experiment")), "/new")
+        with main, ui.element("nav").props(f'aria-label="{self.translate(compose("Pages"))}"'):
+            ui.link(self.translate(compose("Runs")), "/")
+            ui.link(self.translate(compose("New experiment")), "/new")
         return main
 
     def runs(self) -> None:
         """All runs, with a field for words that they must contain."""
         with self._frame():
-            ui.html(f"<h1>{self._say(compose('Runs'))}</h1>", sanitize=False)
-            words = ui.input(self._say(compose("Words in experiment or result"))).classes("words")
-            content = ui.html(self._pages.runs(), sanitize=False)
+            ui.html(f"<h1>{self.translate(compose('Runs'))}</h1>", sanitize=False)
+            words = ui.input(self.translate(compose("Words in experiment or result"))).classes("words")
+            content = ui.html(self.pages.runs(), sanitize=False)
 
             async def refresh() -> None:
-                content.set_content(await asyncio.to_thread(self._pages.runs, words.value or ""))
+                content.set_content(await asyncio.to_thread(self.pages.runs, words.value or ""))
 
             words.on("update:model-value", refresh, throttle=TYPING_S, leading_events=False)
 
     async def run(self, experiment: str, folder: str) -> None:
-        """One run; while it goes on, the page is written again every second."""
+        """One run; while it goes on, the page is written again every REFRESH_S."""
         with self._frame():
             try:
-                stored = self._pages.find(experiment, folder)
-                content, is_running = await asyncio.to_thread(self._pages.run, stored)
+                stored = self.pages.find(experiment, folder)
+                content, is_running = await asyncio.to_thread(self.pages.run, stored)
             except StoreProblem as problem:
-                ui.html(self._pages.problem(problem.text), sanitize=False)
+                ui.html(self.pages.problem(problem.text), sanitize=False)
                 return
             shown = ui.html(content, sanitize=False)
 
             async def refresh() -> None:
                 nonlocal content
                 try:
-                    new, goes_on = await asyncio.to_thread(self._pages.run, stored)
+                    new, goes_on = await asyncio.to_thread(self.pages.run, stored)
                 except StoreProblem as problem:
-                    new, goes_on = self._pages.problem(problem.text), False
+                    new, goes_on = self.pages.problem(problem.text), False
                 if new != content:
                     content = new
                     shown.set_content(new)
@@ -141,14 +122,14 @@ class Site:
             try:
                 if len(names) != 2:
                     raise Problem(
-                        self._say(compose("choose two runs; {number} are chosen", number=len(names)))
+                        self.translate(compose("choose two runs; {number} are chosen", number=len(names)))
                     )
-                runs = [self._pages.find(*name.partition("/")[::2]) for name in names]
+                runs = [self.pages.find(*name.partition("/")[::2]) for name in names]
                 runs.sort(key=lambda one: one.path.name)
                 _, answer = await children.run_command("diff", *(str(one.path) for one in runs))
-                content = await asyncio.to_thread(self._pages.compare, runs, answer)
+                content = await asyncio.to_thread(self.pages.compare, runs, answer)
             except Problem as problem:
-                content = self._pages.problem(problem.text)
+                content = self.pages.problem(problem.text)
             ui.html(content, sanitize=False)
 
     def new(self, like: str = "") -> None:
@@ -159,15 +140,15 @@ class Site:
     def _source(self, like: str) -> str:
         if like:
             try:
-                return self._pages.find(*like.partition("/")[::2]).source()
+                return self.pages.find(*like.partition("/")[::2]).source()
             except StoreProblem:
                 pass
-        return _EXAMPLE
+        return self._example
 
     def report(self, experiment: str, folder: str) -> Response:
         """The stored report of a run."""
         try:
-            path = self._pages.report_path(self._pages.find(experiment, folder))
+            path = self.pages.report_path(self.pages.find(experiment, folder))
         except StoreProblem as problem:
             return PlainTextResponse(problem.text, status_code=404)
         if path is None:
@@ -179,24 +160,26 @@ class _Editor:
     """The page with the text of an experiment."""
 
     def __init__(self, site: Site, source: str) -> None:
-        self._site, self._source, self._say = site, source, site._say
+        self._site, self._source, self._translate = site, source, site.translate
 
     def show(self) -> None:
         """Put the elements into the page."""
-        say = self._say
-        ui.html(f"<h1>{say(compose('New experiment'))}</h1>", sanitize=False)
-        self._text = ui.textarea(say(compose("Experiment file (TOML)")), value=self._source).classes("source")
+        translate = self._translate
+        ui.html(f"<h1>{translate(compose('New experiment'))}</h1>", sanitize=False)
+        self._text = ui.textarea(translate(compose("Experiment file (TOML)")), value=self._source).classes(
+            "source"
+        )
         self._text.props('outlined input-class="source-text" spellcheck=false')
         self._errors = ui.html("", sanitize=False).props('role="status"')
         with ui.element("div").classes("buttons"):
-            _button(say(compose("What does it cost?")), self._check)
+            _button(translate(compose("What does it cost?")), self._check)
         self._cost = ui.html("", sanitize=False)
-        if self._site._allow_run:
+        if self._site.allow_run:
             with ui.element("div").classes("buttons"):
-                self._name = ui.input(say(compose("Save as")), value="my-question.toml")
-                _button(say(compose("Save and start")), self._start)
+                self._name = ui.input(translate(compose("Save as")), value="my-question.toml")
+                _button(translate(compose("Save and start")), self._start)
         else:
-            off = say(compose("Starting is off: dbdyno ui --allow-run turns it on."))
+            off = translate(compose("Starting is off: dbdyno ui --allow-run turns it on."))
             ui.html(f'<p class="legend">{off}</p>', sanitize=False)
         self._text.on("update:model-value", self._read, throttle=TYPING_S, leading_events=False)
         self._read()
@@ -204,48 +187,46 @@ class _Editor:
     def _read(self) -> bool:
         """Show all errors of the text; whether there is none."""
         try:
-            children.read_text(self._text.value or "", self._site._folder)
+            children.read_text(self._text.value or "", self._site.folder)
         except InvalidExperiment as problem:
-            self._errors.set_content(self._site._pages.render("errors.html.j2", errors=problem.errors))
+            self._errors.set_content(self._site.pages.render("errors.html.j2", errors=problem.errors))
             return False
         except Problem as problem:
-            self._errors.set_content(self._site._pages.problem(problem.text))
+            self._errors.set_content(self._site.pages.problem(problem.text))
             return False
-        self._errors.set_content(self._site._pages.render("errors.html.j2", errors=()))
+        self._errors.set_content(self._site.pages.render("errors.html.j2", errors=()))
         return True
 
     async def _check(self) -> None:
         if not self._read():
             return
-        self._print(self._say(compose("Checking …")))
-        _, output = await children.check(
-            self._text.value or "", self._site._folder, self._site._pages.results
-        )
+        self._print(self._translate(compose("Checking …")))
+        _, output = await children.check(self._text.value or "", self._site.folder, self._site.pages.results)
         self._print(output)
 
     def _print(self, text: str) -> None:
-        self._cost.set_content(self._site._pages.render("output.html.j2", text=text))
+        self._cost.set_content(self._site.pages.render("output.html.j2", text=text))
 
     async def _start(self) -> None:
-        if not self._site._allow_run or not self._read():
+        if not self._site.allow_run or not self._read():
             return
         try:
             name = self._name.value or ""
             if re.fullmatch(children.NAME, name) is None:
                 raise Problem(f"{name!r} is no name of a file such as my-question.toml")
-            experiment = children.read_text(self._text.value or "", self._site._folder)
-            file = children.save(self._text.value or "", self._site._folder, name)
+            experiment = children.read_text(self._text.value or "", self._site.folder)
+            file = children.save(self._text.value or "", self._site.folder, name)
         except Problem as problem:
             self._print(problem.text)
             return
-        before = _folders(self._site._pages.results / experiment.name)
+        before = _folders(self._site.pages.results / experiment.name)
         comparison = await self._site.start(file)
-        stop = _button(self._say(compose("Stop")), comparison.stop)
+        stop = _button(self._translate(compose("Stop")), comparison.stop)
 
         def refresh() -> None:
-            new = _folders(self._site._pages.results / experiment.name) - before
+            new = _folders(self._site.pages.results / experiment.name) - before
             link = next((f"/run/{quote(experiment.name)}/{quote(path.name)}" for path in sorted(new)), "")
-            content = self._site._pages.render(
+            content = self._site.pages.render(
                 "started.html.j2", link=link, text=comparison.output, code=comparison.exit_code
             )
             self._cost.set_content(content)
@@ -266,12 +247,9 @@ def _folders(path: Path) -> set[Path]:
     return {one.parent for one in path.glob("*/experiment.json")}
 
 
-def serve(
-    pages: Pages, folder: Path, place: Listener, started: Callable[[str], object], *, allow_run: bool
-) -> None:
+def serve(site: Site, place: Listener, started: Callable[[str], object]) -> None:
     """Serve the pages until the process is interrupted; `started` gets the address. Raises OSError."""
     application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    site = Site(pages, folder, allow_run=allow_run)
     site.add_to(application)
     ui.run_with(
         application,
@@ -279,7 +257,7 @@ def serve(
         dark=None,
         show_welcome_message=False,
         tailwind=False,
-        language=_LANGUAGES.get(pages.language, "en-US"),
+        language=_LANGUAGES.get(site.pages.language, "en-US"),
     )
     config = uvicorn.Config(
         Guard(application, place), host=place.host, port=place.port, log_level="error", ws_max_size=1 << 22
@@ -296,7 +274,7 @@ async def _serve(server: uvicorn.Server, site: Site) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Tells its address when it listens."""
+    """A server that calls `started` with its port as soon as it listens."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[int], object]) -> None:
         super().__init__(config)

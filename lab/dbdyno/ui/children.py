@@ -66,7 +66,6 @@ class Comparison:
     """A `dbdyno compare` that this process has started."""
 
     def __init__(self, file: Path, results: Path) -> None:
-        self.file = file
         self._output: list[str] = []
         self._command = [sys.executable, "-m", "dbdyno", "compare", str(file), "--results", str(results)]
         self._process: asyncio.subprocess.Process | None = None
@@ -98,7 +97,7 @@ class Comparison:
         """The last lines that it has printed."""
         return "\n".join(self._output)
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """Wait until it has ended."""
         if self._process is not None:
             await self._process.wait()

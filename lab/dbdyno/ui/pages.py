@@ -14,7 +14,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from dbdyno.report import formatting
-from dbdyno.report.model import gather
+from dbdyno.report.model import Report, gather
 from dbdyno.report.page import environment_for
 from dbdyno.report.summary import Summary, summarize
 from dbdyno.report.writing import report_folder
@@ -27,8 +27,10 @@ from dbdyno.watch import view
 LISTED_MAX = 200
 # Seconds between two readings of a run, however many pages show it.
 READ_S = 1.9
-# The newest intervals in the drawing.
-POINTS_MAX = 120
+# The newest trials in the table, and the newest intervals in the drawing.
+ROWS_MAX, POINTS_MAX = 200, 120
+# Room for a row of the table: no name of a variant is cut.
+WIDTH_CELLS = 400
 WIDTH, HEIGHT = 640, 120
 
 
@@ -38,7 +40,8 @@ class Pages:
 
     results: Path
     language: str = "en"
-    _followed: dict[Path, Followed] = field(default_factory=dict)
+    # The runs in progress that pages show.
+    _readers: dict[Path, RunReader] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -73,17 +76,19 @@ class Pages:
     def run(self, run: Run) -> tuple[str, bool]:
         """A run's page, and whether the run goes on."""
         with self._lock:
-            followed = self._followed.setdefault(run.path, Followed(run))
-        now = followed.now()
-        judged = None if now.is_running or run.judge_files() is None else gather(run)
+            reader = self._readers.setdefault(run.path, RunReader(run))
+        now, experiment = reader.now(), run.experiment()
+        if not now.is_running:
+            with self._lock:
+                self._readers.pop(run.path, None)
         content = self.render(
             "run.html.j2",
             run=run,
             now=now,
-            experiment=run.experiment(),
-            report=judged,
+            experiment=experiment,
+            report=_report(run, is_running=now.is_running),
             report_link=self.report_path(run) is not None,
-            rows=view.rows(now, run.experiment(), 400)[:200],
+            rows=view.rows(now, experiment, WIDTH_CELLS)[:ROWS_MAX],
         )
         return content, now.is_running
 
@@ -97,7 +102,7 @@ class Pages:
 
     def compare(self, runs: Sequence[Run], answer: str) -> str:
         """Two runs next to each other, and what `dbdyno diff` says of them."""
-        shown = [(run, None if is_running(run) or run.judge_files() is None else gather(run)) for run in runs]
+        shown = [(run, _report(run, is_running=is_running(run))) for run in runs]
         return self.render("compare.html.j2", runs=shown, answer=answer)
 
     def problem(self, text: str) -> str:
@@ -105,8 +110,13 @@ class Pages:
         return self.render("problem.html.j2", text=text)
 
 
-class Followed:
-    """A run that pages follow: it is read once for all of them."""
+def _report(run: Run, *, is_running: bool) -> Report | None:
+    """The content of the run's report; None before the run is judged."""
+    return None if is_running or run.judge_files() is None else gather(run)
+
+
+class RunReader:
+    """Reads a run in progress, once for all pages that show it."""
 
     def __init__(self, run: Run) -> None:
         self._follower, self._lock = RunFollower(run), threading.Lock()
