@@ -2,6 +2,9 @@
 
     python -m benchmarks.observers watch
     python -m benchmarks.observers ui
+    python -m benchmarks.observers none
+
+`none` is a process that does nothing: its effect is the error of the method.
 
 A private server has one long trial, which the view shows. The view, with the browser that has the page open,
 is stopped (SIGSTOP) and continued every few seconds; a pair is one such period with and one without it, in
@@ -75,12 +78,12 @@ class Period:
 def main() -> int:
     """Measure, or be the view."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("view", choices=("watch", "ui"))
+    parser.add_argument("view", choices=("watch", "ui", "none"))
     parser.add_argument("--pairs", type=int, default=100, help="of periods with and without the view")
     parser.add_argument("--be-view-of", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.be_view_of is not None:
-        return {"watch": _watch, "ui": _ui}[options.view](options.be_view_of)
+        return {"watch": _watch, "ui": _ui, "none": _none}[options.view](options.be_view_of)
     with tempfile.TemporaryDirectory() as name:
         ratios = _measure(Path(name), options.view, options.pairs)
     change = effect(Ratios(*[dict(enumerate(ratios))] * 2))
@@ -198,6 +201,13 @@ def _watch(folder: Path) -> int:
 
     os.environ["TERM"] = "xterm-256color"
     return pty.spawn([DBDYNO, "watch", "--results", str(folder / "results")], read)
+
+
+def _none(folder: Path) -> int:
+    """No view."""
+    (folder / "ready").touch()
+    time.sleep(24 * 3600)
+    return 0
 
 
 def _ui(folder: Path) -> int:

@@ -34,6 +34,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # Test processes run at the same time, so each has locks of its own.
 _RUNTIME = tempfile.TemporaryDirectory(prefix="dbdyno-test-runtime-")
 os.environ["XDG_RUNTIME_DIR"] = _RUNTIME.name
+# No version that somebody has installed here changes what a test starts.
+os.environ["DBDYNO_SERVERS"] = f"{_RUNTIME.name}/servers"
 
 # What a test's server needs no more of, so that many tests fit on a small machine.
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}

@@ -74,6 +74,7 @@ class ServerRecord(TypedDict, total=False):
     set_by_dbdyno: Mapping[str, str]
     variables: Mapping[str, str]
     origins: Mapping[str, str]
+    build: Mapping[str, str]
     data_bytes: int | None
     host: FreeForm
     status_before: Mapping[str, str]

@@ -144,12 +144,13 @@ def test_no_server_remains(done: tuple[Any, Run], results: Path) -> None:
 
 
 def test_a_finished_run_is_judged_again_and_not_measured_again(
-    comparing: Comparing, done: tuple[Any, Run]
+    comparing: Comparing, done: tuple[Any, Run], tmp_path: Path
 ) -> None:
     answer, run = done
     before = {path: path.stat().st_mtime_ns for path in (run.path / "trials").rglob("*")}
-    again = comparing.run("--resume")
+    again = comparing.run("--resume", "--output", str(tmp_path / "public"))
     assert again.returncode == 0, again.stderr
+    assert (tmp_path / "public" / "report.html").exists()
     # The caveats may name another test's server, which this call met and the first one did not.
     first, second = (one.stdout.splitlines()[-1].partition(" Caveat")[0] for one in (answer, again))
     assert first == second

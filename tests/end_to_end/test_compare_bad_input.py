@@ -34,6 +34,7 @@ def test_a_file_with_errors_lists_them_all(comparing: Comparing) -> None:
     refused(comparing.run(file=comparing.results / "nope.toml"), 2, "nope.toml", "No such file")
     refused(comparing.run("--profile", "quick"), 2, "no such profile")
     refused(comparing.run("--colour"), 2, "--colour")
+    refused(comparing.run("--no-report", "--open", "--output", "x"), 2, "--open and --output: --no-report")
 
 
 def test_an_unknown_variable_is_named_before_anything_is_loaded(comparing: Comparing) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.finding import Finding, FreeForm
 from dbdyno.servers.server import Description
+from dbdyno.servers.sources.release import has_version
 from dbdyno.text import compose, join
 
 # Facts that identify a server. Data directory, socket and port identify a server that dbdyno starts, since
@@ -227,7 +227,7 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
 def _version_findings(context: Context, description: Description) -> Iterator[Finding]:
     """A finding if the server does not have the declared version."""
     declared = context.variant.server.version if context.variant is not None else None
-    if declared is None or re.match(rf"{re.escape(declared.rstrip('.'))}(?![0-9])", description.version):
+    if declared is None or has_version(description.version, declared):
         return
     yield _stop(
         compose(

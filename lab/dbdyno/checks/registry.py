@@ -26,6 +26,7 @@ _MODULES = (
     "p17_difference_effect",
     "p19_memory",
     "p22_thread_pool",
+    "p23_builds",
 )
 
 ALL: tuple[Check, ...] = tuple(import_module(f"dbdyno.checks.{name}").CHECK for name in _MODULES)

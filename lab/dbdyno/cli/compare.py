@@ -15,6 +15,7 @@ from dbdyno.cli.options import (
     OptionalFile,
     Profile,
     Quiet,
+    ReportFolder,
     ResultFormat,
     Results,
     ShareMachine,
@@ -85,6 +86,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
     share_machine: ShareMachine = False,
     open_report: OpenReport = False,
+    report_folder: ReportFolder = None,
     quiet: Quiet = False,
     language: Language = "en",
     result_format: ResultFormat = TextFormat.TEXT,
@@ -94,6 +96,8 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     from dbdyno.commands.one_line import OneLine, choose_file
     from dbdyno.experiment.reading import read
 
+    as_json, language = result_format is TextFormat.JSON, require_language(language)
+    output = Output(quiet, as_json, language, open_report, not no_report, report_folder)
     count, more_blocks = parse_blocks(blocks, resume=resume)
     changes = [*(assignments or []), *design_changes(count, max_loss)]
     options = OneLine(a, b or (), workload, connections, rate, time, warmup, tables, table_size)
@@ -111,7 +115,6 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         more_blocks=more_blocks,
         max_time=max_time,
         undecided=undecided,
-        no_report=no_report,
         share=share_machine,
-        output=Output(quiet, result_format is TextFormat.JSON, require_language(language), open_report),
+        output=output,
     )

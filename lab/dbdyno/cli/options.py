@@ -73,6 +73,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print the verdict alone.")
 Language = Annotated[
     str, typer.Option("--lang", metavar="CODE", envvar="DBDYNO_LANG", help="Language of the texts: en or ko.")
 ]
+ReportFolder = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="DIR", help="Folder to write the report to (default: that of the run)."),
+]
 OpenReport = Annotated[bool, typer.Option("--open", help="Open report.html in a browser.")]
 ResultFormat = Annotated[
     TextFormat, typer.Option("--format", help="Output format of the result: json is verdict.json.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from dbdyno.problem import Problem
 
@@ -41,6 +42,15 @@ class Action(StrEnum):
     DROP = "drop"
 
 
+class ServersAction(StrEnum):
+    """What `dbdyno servers` does."""
+
+    LIST = "list"
+    INSTALL = "install"
+    REMOVE = "remove"
+    PATH = "path"
+
+
 def require_language(code: str) -> str:
     """The code of a language. Raises Problem if there are no texts in it."""
     # Imported here, because `--help` needs this module.
@@ -65,3 +75,12 @@ class Output:
     language: str = "en"
     # Open report.html in a browser.
     opens_report: bool = False
+    writes_report: bool = True
+    # Where the report is written; None: into the run's folder.
+    report_folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        options = {"--open": self.opens_report, "--output": self.report_folder is not None}
+        if not self.writes_report and any(options.values()):
+            wrong = " and ".join(name for name, is_given in options.items() if is_given)
+            raise Problem(f"{wrong}: --no-report was given too", "Leave out one of them")

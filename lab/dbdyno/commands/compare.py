@@ -72,7 +72,6 @@ def compare(
     more_blocks: int | None,
     max_time: str | None,
     undecided: Undecided | None,
-    no_report: bool,
     share: bool,
     output: Output,
 ) -> NoReturn:
@@ -85,7 +84,6 @@ def compare(
         more_blocks=more_blocks,
         max_time=max_time,
         undecided=undecided,
-        no_report=no_report,
         share=share,
         output=output,
     )
@@ -101,7 +99,6 @@ def measure(
     more_blocks: int | None,
     max_time: str | None,
     undecided: Undecided | None,
-    no_report: bool,
     share: bool,
     output: Output,
 ) -> tuple[Run, ExitCode]:
@@ -125,18 +122,18 @@ def measure(
         comparison_output.describe(console, experiment, source.profile, chosen_workers(run))
         if expected is not None:
             print_text(console, f"  plan      {summary(expected)}", indent=12)
-        show = partial(_conclude, run, experiment, output, no_report=no_report)
+        show = partial(_conclude, run, experiment, output)
         conclusion = _run(console, experiment, run, engine, limits=limits, conclude=show)
         verdict = show()
     return run, _exit_code(verdict, conclusion, undecided)
 
 
-def _conclude(run: Run, experiment: Experiment, output: Output, *, no_report: bool) -> VerdictFile:
+def _conclude(run: Run, experiment: Experiment, output: Output) -> VerdictFile:
     """Judge the run, print the result and write the report. Raises StoreProblem."""
     with files.store_errors(run.path):
         verdict = judge.judge(run)
     comparison_output.show(run, experiment, output)
-    if not no_report:
+    if output.writes_report:
         comparison_output.write_report(run, output)
     elif not output.quiet:
         print(f"run: {run.path}", file=sys.stderr)

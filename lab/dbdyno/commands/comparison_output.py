@@ -166,7 +166,7 @@ def write_report(run: Run, output: Output = Output()) -> None:
     error.
     """
     try:
-        path = report.write(run, warn_missing_charts, output.language)
+        path = report.write(run, warn_missing_charts, output.language, output.report_folder)
     except Problem as problem:
         print(f"error: no report: {problem.text}", file=sys.stderr)
     except Exception as error:

@@ -77,9 +77,8 @@ def replicate(page: Path, options: Options) -> None:
             more_blocks=None,
             max_time=None,
             undecided=None,
-            no_report=options.no_report,
             share=options.share,
-            output=Output(),
+            output=Output(writes_report=not options.no_report),
         )
     second = side(run, NAMES.second)
     show(replication(first, second, require_comparable(first, second), NAMES), options.output, NAMES)

@@ -209,7 +209,7 @@ class ServerSpec(Hooks):
     product: Product | None = None
     """Product of a private server, by default `mariadb`."""
     version: str | None = Field(default=None, min_length=1)
-    """The server's version must begin with this, as in `"9.7"`; otherwise the run stops (P03)."""
+    """Chooses an installed version, by how it begins, as in `"18"`; a server of another one is refused."""
     cpus: CpuList | None = None
     """CPUs to which the server is pinned, by default all except the load generator's."""
     variables: dict[str, VariableValue] = Field(default_factory=dict)

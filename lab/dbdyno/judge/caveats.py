@@ -179,6 +179,7 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "P17": compose("the variants may not differ in what this workload does"),
     "P19": compose("the memory or disk is unusual"),
     "P22": compose("the sessions of the variants differ"),
+    "P23": compose("the servers were built differently"),
     "R01": _warm_up,
     "R03": _contradictory,
     "R04": _missing,

@@ -254,6 +254,7 @@ def server_record(
         set_by_dbdyno=description.set_by_dbdyno,
         variables=description.variables,
         origins=description.origins,
+        build=description.build,
         data_bytes=description.data_bytes,
         host=description.host,
         status_before=before.status,

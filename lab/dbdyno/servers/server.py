@@ -107,6 +107,8 @@ class Description:
     units: Mapping[str, str] = field(default_factory=dict)
     # The source of each variable that differs from its default, such as a file, if the server reports it.
     origins: Mapping[str, str] = field(default_factory=dict)
+    # How the server was built, such as its compiler, as far as it says.
+    build: Mapping[str, str] = field(default_factory=dict)
     # Bytes of the load's database, indexes included; None if the server does not report it.
     data_bytes: int | None = None
     # Facts about the machine on which the server runs.

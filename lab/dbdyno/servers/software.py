@@ -8,6 +8,7 @@ from dbdyno.experiment.model import Variant
 from dbdyno.servers.kinds.docker import describe_software
 from dbdyno.servers.kinds.remote import variant_target
 from dbdyno.servers.products.declaration import PRODUCTS
+from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.servers.url import bracket_ipv6
 
 _VERSION = re.compile(r"\b\d+\.\d+(\.\d+)?")
@@ -27,7 +28,7 @@ def describe_server(variant: Variant) -> str:
     if spec.kind == "docker":
         text, place = describe_software(variant).partition(" ")[2], f"image {spec.image}"
     else:
-        binaries = product.binaries(spec.basedir)
+        binaries = product.binaries(programs_folder(spec))
         text, place = product.version(binaries), str(binaries.server)
     version = _VERSION.search(text)
     return f"{product.title} {version[0] if version else text} ({place})"

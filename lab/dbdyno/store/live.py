@@ -18,7 +18,7 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -190,13 +190,12 @@ class _TrialFolder:
         # A failed trial that is repeated begins again without trial.json.
         self._ended = None
         self._events.read()
-        parts = tuple(self._events.parts)
         return LiveTrial(
             trial,
             "running" if is_running else "interrupted",
             phase=self._events.phase,
-            parts=parts,
-            measured=_sum(parts),
+            parts=tuple(self._events.parts),
+            measured=self._events.measured.part(),
         )
 
     def _read_ended(self, trial: Trial) -> LiveTrial:
@@ -220,6 +219,7 @@ class _Events:
         self._inode = 0
         self._offset = 0
         self.parts: list[Part] = []
+        self.measured = _Sum()
         self.phase = ""
 
     def read(self) -> None:
@@ -236,7 +236,8 @@ class _Events:
             status = os.fstat(descriptor)
             if status.st_ino != self._inode or status.st_size < self._offset:
                 # Another attempt writes a new file.
-                self._inode, self._offset, self.parts, self.phase = status.st_ino, 0, [], ""
+                self._inode, self._offset = status.st_ino, 0
+                self.parts, self.measured, self.phase = [], _Sum(), ""
             file.seek(self._offset)
             while (line := file.readline(LINE_BYTES_MAX)).endswith(b"\n"):
                 self._offset += len(line)
@@ -249,7 +250,9 @@ class _Events:
             if kind == "phase":
                 self.phase = str(data["name"])
             elif kind in ("interval", "slice"):
-                self.parts.append(_part(data))
+                part = _part(data)
+                self.parts.append(part)
+                self.measured.add(part)
 
 
 def _records(lines: Iterable[bytes]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -276,26 +279,40 @@ def _part(span: Mapping[str, Any], percentiles_us: Mapping[str, float] | None = 
     )
 
 
-def _sum(parts: Sequence[Part]) -> Part | None:
-    """The measurement so far; None if it has not begun."""
-    measured = [part for part in parts if part.phase == "measure"]
-    if not measured:
-        return None
-    errors: Counter[str] = Counter()
-    latencies: Counter[int] = Counter()
-    for part in measured:
-        errors.update(part.errors)
+class _Sum:
+    """Adds up the parts of a measurement as they come: a long trial has thousands of them."""
+
+    def __init__(self) -> None:
+        self._start_us = self._end_us = self._counted_us = self._events = 0
+        self._errors: Counter[str] = Counter()
+        self._latencies: Counter[int] = Counter()
+
+    def add(self, part: Part) -> None:
+        """Add a part, unless it is one of another phase."""
+        if part.phase != "measure":
+            return
+        if not self._counted_us:
+            self._start_us = part.start_us
+        self._end_us = part.end_us
+        self._counted_us += part.counted_us
+        self._events += part.events
+        self._errors.update(part.errors)
         for bucket, count in part.latency_us:
-            latencies[bucket] += count
-    return Part(
-        phase="measure",
-        start_us=measured[0].start_us,
-        end_us=measured[-1].end_us,
-        counted_us=sum(part.counted_us for part in measured),
-        events=sum(part.events for part in measured),
-        errors=dict(errors),
-        latency_us=sorted(latencies.items()),
-    )
+            self._latencies[bucket] += count
+
+    def part(self) -> Part | None:
+        """The measurement so far; None if it has not begun."""
+        if not self._counted_us:
+            return None
+        return Part(
+            phase="measure",
+            start_us=self._start_us,
+            end_us=self._end_us,
+            counted_us=self._counted_us,
+            events=self._events,
+            errors=dict(self._errors),
+            latency_us=sorted(self._latencies.items()),
+        )
 
 
 def _lines(folder: Path) -> Iterator[bytes]:
@@ -329,7 +346,10 @@ def _measured_in_slices(folder: Path, meta: Mapping[str, Any]) -> Part | None:
     records = _records(line for line in _lines(folder) if not line.startswith(_SKIPPED))
     slices = (data for kind, data in records if kind == "slice")
     counted = (data for data in slices if data["slice"] >= meta["slices"]["warmup"])
-    return _sum([_part(data) for data in counted])
+    total = _Sum()
+    for data in counted:
+        total.add(_part(data))
+    return total.part()
 
 
 def _server_cpus(folder: Path) -> float | None:

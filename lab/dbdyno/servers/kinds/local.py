@@ -31,6 +31,7 @@ from dbdyno.servers.server import Address, Description, MachineProblem, ServerPr
 from dbdyno.servers.snapshots.copying import METHOD, copy_tree
 from dbdyno.servers.snapshots.slots import PrivateServer, Slot
 from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.servers.usage import Usage, host
 from dbdyno.servers.workspace import Workspace, socket_directory
 from dbdyno.waiting import waiting_for
@@ -92,7 +93,7 @@ class LocalServer(PrivateServer):
 
     def _find(self, workspace: Workspace) -> Binaries:
         """The server's programs."""
-        return self._product.binaries(workspace.reachable(self._spec.basedir))
+        return self._product.binaries(workspace.reachable(programs_folder(self._spec)))
 
     def _make_place(self, directory: Path, sockets: Path, port: int, admin_port: int) -> Place:
         return Place(directory, sockets / self._product.socket_name(port), port, admin_port)
@@ -364,6 +365,7 @@ class LocalServer(PrivateServer):
             variables=variables,
             units=self._product.units(self._running_admin()),
             origins=self._product.origins(self._running_admin()),
+            build=self._product.build(self._running_admin(), variables),
             data_bytes=self._product.data_bytes(self._running_admin(), DATABASE),
             host=this_machine(),
         )

@@ -217,9 +217,12 @@ class RemoteServer(Server):
         variables = self.variables()
         product = self._product(variables)
         origins: Mapping[str, str] = {}
-        # Some accounts may not read where settings come from.
+        build: Mapping[str, str] = {}
+        # Some accounts may not read where settings come from, or how the server was built.
         with suppress(ServerProblem):
             origins = product.origins(self._admin)
+        with suppress(ServerProblem):
+            build = product.build(self._admin, variables)
         return Description(
             product=product.name,
             version=product.server_version(variables),
@@ -229,6 +232,7 @@ class RemoteServer(Server):
             variables=variables,
             units=product.units(self._admin),
             origins=origins,
+            build=build,
             data_bytes=product.data_bytes(self._admin, self._target.database),
             host=self._host(variables),
         )

@@ -152,6 +152,14 @@ class MySQLFamily(Product):
         """The server's uuid, if the product has one; a restored copy has the uuid of its snapshot."""
         return {name: variables[name] for name in ("server_uuid",) if name in variables}
 
+    def build(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
+        """See `Product`; from the variables whose names begin with version_."""
+        return {
+            name: variables[f"version_{name}"]
+            for name in ("comment", "compile_machine", "compile_os", "malloc_library", "ssl_library")
+            if variables.get(f"version_{name}")
+        }
+
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
         """The sum of the table statistics, which ANALYZE updated after loading."""
         ((size,),) = admin.query(

@@ -43,7 +43,7 @@ _SUMMED_COUNTERS = {
 
 
 class PostgreSQL(Product):
-    """PostgreSQL 13 and later."""
+    """PostgreSQL 10 and later."""
 
     name = "postgresql"
     title = "PostgreSQL"
@@ -92,6 +92,10 @@ class PostgreSQL(Product):
         )
         # Both programs find their files relative to their real path.
         return Binaries(server.resolve(), install.resolve(), basedir, programs.loader_command(basedir))
+
+    def system_folders(self) -> Sequence[Path | None]:
+        """See `Product`; Debian has a folder for each version."""
+        return (None, *(Path("/", folder).parent for folder in _versions(Path("/"))))
 
     def socket_name(self, port: int) -> str:
         """PostgreSQL's clients take a folder and a port, and build this name themselves."""
@@ -179,7 +183,6 @@ class PostgreSQL(Product):
             f"--pgdata={place.data}",
             f"--username={ADMIN_USER}",
             "--auth=reject",
-            "--no-instructions",
             f"--encoding={options.get('server_encoding', 'UTF8')}",
             f"--lc-collate={options.get('lc_collate', 'C')}",
             f"--lc-ctype={options.get('lc_ctype', 'C')}",
@@ -278,6 +281,17 @@ class PostgreSQL(Product):
         """The system identifier; a restored copy has the one of its snapshot."""
         ((identifier,),) = admin.query("SELECT system_identifier::text FROM pg_control_system()")
         return {"system_identifier": str(identifier)}
+
+    def build(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
+        """See `Product`; from version() and the view pg_config."""
+        ((text,),) = admin.query("SELECT version()")
+        compiler = re.search(r"compiled by (.*?), \d+-bit", str(text))
+        build = {"compiler": compiler[1] if compiler else str(text)}
+        # A superuser may read the view.
+        ((may_read,),) = admin.query("SELECT has_function_privilege('pg_config()', 'execute')::int")
+        if int(may_read):
+            build |= admin.pairs("SELECT name, setting FROM pg_config WHERE name IN ('CFLAGS', 'CONFIGURE')")
+        return build
 
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
         """The size of the database's files."""

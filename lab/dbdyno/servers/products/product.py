@@ -154,6 +154,10 @@ class Product(ABC):
         missing.
         """
 
+    def system_folders(self) -> Sequence[Path | None]:
+        """The places of this machine's packages, for `binaries`; None: where programs usually are."""
+        return (None,)
+
     def version(self, binaries: Binaries) -> str:
         """The version line that the server's program prints. Raises ServerProblem.
 
@@ -258,6 +262,10 @@ class Product(ABC):
     @abstractmethod
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:
         """Values that identify the data permanently, if the product has any."""
+
+    def build(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002 — optional.
+        """How the server was built, as far as it says: its compiler, options and libraries, by name."""
+        return {}
 
     @abstractmethod
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:

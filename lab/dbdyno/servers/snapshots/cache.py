@@ -34,6 +34,7 @@ from dbdyno.servers.server import Server
 from dbdyno.servers.snapshots.cleaning import remove_unused
 from dbdyno.servers.snapshots.copying import METHOD, sync_tree, tree_bytes
 from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.servers.workspace import Lock, Workspace
 
 # Incremented when the content of snapshots changes.
@@ -176,7 +177,7 @@ def _software(variant: Variant) -> str:
     if variant.server.kind == "docker":
         return describe_software(variant)
     product = read_declaration(variant).product
-    return product.version(product.binaries(variant.server.basedir))
+    return product.version(product.binaries(programs_folder(variant.server)))
 
 
 def _key(inputs: Mapping[str, Any]) -> str:
@@ -187,7 +188,9 @@ def _loading_variant(variant: Variant) -> Variant:
     """The variant that loads the data: the same software and file format, without the variant's tuning."""
     declaration = read_declaration(variant)
     spec = variant.server
-    shared = {name: getattr(spec, name) for name in ("kind", "product", "basedir", "image", "network")}
+    shared = {
+        name: getattr(spec, name) for name in ("kind", "product", "version", "basedir", "image", "network")
+    }
     settings: Mapping[str, Any] = {**declaration.product.loading_options, **declaration.init_options()}
     return Variant(name="snapshot", server=ServerSpec(**shared, variables=dict(settings)))
 

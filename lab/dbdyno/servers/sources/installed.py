@@ -1,0 +1,234 @@
+"""The versions of servers that `dbdyno servers install` has put into the cache, and which one a variant uses.
+
+::
+
+    <cache>/<product>-<version>-<source>/release.json     where it comes from
+    <cache>/<product>-<version>-<source>/server/          its programs and their files
+    <cache>/<product>-<version>-<source>.unfinished/      an installation that goes on, or was interrupted
+    <cache>/<product>-<version>-<source>.lock             exclusive lock: it is installed or removed
+    <cache>/downloads/<product>-<version>-<source>/       the downloaded file, until it is unpacked
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dbdyno.experiment.server import ServerSpec
+from dbdyno.servers.products.declaration import PRODUCTS
+from dbdyno.servers.products.product import Product
+from dbdyno.servers.server import MachineProblem, ServerProblem
+from dbdyno.servers.snapshots.copying import tree_bytes
+from dbdyno.servers.sources import archives
+from dbdyno.servers.sources.address import download
+from dbdyno.servers.sources.catalogue import SOURCES
+from dbdyno.servers.sources.programs import FOLDERS
+from dbdyno.servers.sources.release import Release, has_version, newest
+from dbdyno.servers.sources.source import Report
+from dbdyno.servers.workspace import Lock
+
+# The folder of the cache, and a folder or an address that has the files of all sources.
+CACHE_VARIABLE = "DBDYNO_SERVERS"
+MIRROR_VARIABLE = "DBDYNO_SERVERS_MIRROR"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One installed version."""
+
+    folder: Path
+    release: Release
+
+    @property
+    def programs(self) -> Path:
+        """The folder for `basedir`."""
+        return self.folder / "server"
+
+    def bytes(self) -> int:
+        """The size of all its files."""
+        return tree_bytes(self.folder)
+
+
+def cache_folder() -> Path:
+    """The folder of the cache: the variable DBDYNO_SERVERS, or /var/cache for root, whose servers run as
+    another user, or the user's cache.
+    """
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen).absolute()
+    if os.geteuid() == 0:
+        return Path("/var/cache/dbdyno/servers")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dbdyno" / "servers"
+
+
+def list_installed() -> list[Installed]:
+    """All installed versions, in the order of `SOURCES`."""
+    complete = (path.parent for path in cache_folder().glob("*/release.json"))
+    listed = [one for path in complete if path.suffix != ".unfinished" and (one := _read(path)) is not None]
+    return sorted(listed, key=lambda one: list(SOURCES).index(one.release.source))
+
+
+def find_installed(product: str, version: str, source: str | None = None) -> Installed | None:
+    """The newest installed version that begins with `version`, from that source or from the first of
+    `SOURCES` that has one; or None.
+    """
+    by_release = {
+        one.release: one
+        for one in list_installed()
+        if one.release.product == product and source in (None, one.release.source)
+    }
+    release = newest(by_release, version)
+    return None if release is None else by_release[release]
+
+
+def programs_folder(spec: ServerSpec) -> Path | None:
+    """The folder of a private server's programs: `basedir`, or that of the installed server with the
+    declared version; None for the programs of this machine.
+
+    Raises ServerProblem if neither the cache nor this machine has the declared version.
+    """
+    if spec.basedir is not None or spec.version is None:
+        return spec.basedir
+    product = PRODUCTS[str(spec.product)]
+    if (installed := find_installed(product.name, spec.version)) is not None:
+        return installed.programs
+    present = []
+    for folder in product.system_folders():
+        try:
+            version = _program_version(product, folder)
+        except ServerProblem:
+            continue
+        if has_version(version, spec.version):
+            return folder
+        present.append(version)
+    machine = f"this machine has {', '.join(present)}" if present else "this machine has none"
+    raise ServerProblem(
+        f"{product.title} {spec.version} is not installed: {machine}",
+        f"dbdyno servers install {product.name} {spec.version}; or set server.basedir",
+    )
+
+
+def install(release: Release, report: Report) -> Installed:
+    """Download, verify and unpack a release, unless it is installed. An interrupted installation goes on
+    with what it has downloaded. Raises ServerProblem.
+    """
+    cache = cache_folder()
+    with _locked(cache, release.name, report):
+        if (present := _read(cache / release.name)) is not None:
+            if release.sha256 not in ("", present.release.sha256):
+                raise ServerProblem(
+                    f"{release.name} is installed from another file, {present.release.item}",
+                    f"remove it first: dbdyno servers remove {release.product} {release.version}",
+                )
+            return present
+        downloads, unfinished = cache / "downloads" / release.name, cache / f"{release.name}.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        try:
+            downloads.mkdir(parents=True, exist_ok=True)
+            unfinished.mkdir()
+            archive = _obtain(release, downloads, report)
+            report(f"unpacking {archive.name}")
+            _unpack(release, archive, unfinished)
+            (unfinished / "release.json").write_text(json.dumps(asdict(release), indent=1))
+            unfinished.chmod(0o755)
+            unfinished.rename(cache / release.name)
+            shutil.rmtree(downloads)
+        except OSError as error:
+            raise MachineProblem(
+                f"{release.name} cannot be installed into {cache}: {error.strerror or error}",
+                f"free some space, or choose another folder with {CACHE_VARIABLE}",
+            ) from error
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    installed = _read(cache / release.name)
+    assert installed is not None, "just installed"
+    return installed
+
+
+def remove(installed: Installed, report: Report) -> None:
+    """Remove an installed version."""
+    with _locked(installed.folder.parent, installed.folder.name, report):
+        shutil.rmtree(installed.folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked(cache: Path, name: str, report: Report) -> Iterator[None]:
+    try:
+        cache.mkdir(mode=0o755, parents=True, exist_ok=True)
+        lock = Lock(cache / f"{name}.lock")
+    except OSError as error:
+        raise MachineProblem(
+            f"the folder of servers {cache} cannot be written: {error.strerror}",
+            f"choose another with {CACHE_VARIABLE}",
+        ) from error
+    try:
+        if not lock.acquire(wait=False):
+            report(f"waiting for another dbdyno that installs {name}")
+            lock.acquire()
+        yield
+    finally:
+        lock.release()
+
+
+def _read(folder: Path) -> Installed | None:
+    try:
+        return Installed(folder, Release(**json.loads((folder / "release.json").read_text())))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _obtain(release: Release, folder: Path, report: Report) -> Path:
+    """The release's file, verified. Raises ServerProblem, and removes a wrong file."""
+    source = SOURCES[release.source]
+    archive = folder / source.file_name(release)
+    if not archive.exists():
+        mirror = os.environ.get(MIRROR_VARIABLE)
+        if mirror and release.source != "url":
+            download(f"{mirror.rstrip('/')}/{archive.name}", archive, report)
+        else:
+            archive = source.fetch(release, folder, report)
+    if release.sha256:
+        with archive.open("rb") as file:
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
+        if actual != release.sha256.lower():
+            archive.unlink()
+            raise ServerProblem(
+                f"{archive.name} is not the expected file: its SHA-256 is {actual}, not {release.sha256}",
+                "nothing was installed; download it again, and compare the sum with that of the vendor",
+            )
+    return archive
+
+
+def _unpack(release: Release, archive: Path, unfinished: Path) -> None:
+    product, unpacked = PRODUCTS[release.product], unfinished / "unpacked"
+    archives.unpack(archive, unpacked, FOLDERS)
+    names = product.programs[0]
+    programs = [path for name in names for folder in FOLDERS for path in unpacked.rglob(f"{folder}/{name}")]
+    if not programs:
+        raise ServerProblem(
+            f"{archive.name} contains no {names[0]}, so it is no {product.title} server",
+            "name the archive of a server for this machine",
+        )
+    # The shortest path: some archives contain a second, debug program below the first one's folder.
+    program = min(programs, key=lambda path: len(path.parts))
+    program.parent.parent.rename(unfinished / "server")
+    shutil.rmtree(unpacked, ignore_errors=True)
+    version = _program_version(product, unfinished / "server")
+    if not has_version(version, release.version):
+        raise ServerProblem(
+            f"{archive.name} contains {product.title} {version}, not {release.version}",
+            f"repeat the command with {version}",
+        )
+
+
+def _program_version(product: Product, folder: Path | None) -> str:
+    """The version of the programs in a folder, or of this machine's. Raises ServerProblem."""
+    text = product.version(product.binaries(folder))
+    match = re.search(r"\b\d+(\.\d+)+\b|\b\d+(?=(?:beta|rc|devel))", text)
+    return match[0] if match else text
