@@ -99,13 +99,13 @@ fuzz: rust-toolchain packages-fuzz ## fuzz the code that reads a server's bytes,
 audit: ## look up known vulnerabilities of all dependencies; needs the advisory databases on the internet
 	@scripts/audit --vulnerabilities
 
-docs: build ## generate the schemas and the tables of docs/experiment.md from the code
+docs: build ## generate the schemas and the tables of the documents from the code
 	@$(ENGINE) schema plan >schema/plan.schema.json
 	$(ENGINE) schema events >schema/events.schema.json
 	$(ENGINE) schema describe >schema/describe.schema.json
 	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
 	$(BIN)/python -m dbdyno.store.schemas schema
-	$(BIN)/python -m dbdyno.experiment.file_reference docs/experiment.md
+	$(BIN)/python -m dbdyno.experiment.file_reference docs/experiment.md docs/workloads.md
 
 docs-site: .stamps/lab $(if $(wildcard $(ENGINE)),,build) ## build the documentation as a site in site/; a dead link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build

@@ -35,7 +35,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     function of the current time is a warning. When the data are loaded, EXPLAIN runs with parameter values of
     the load. A full scan of a table of at least 1,000 rows is a warning; it is a stop if the statement does
     not aggregate and `rows` is at most a hundredth of the table's rows. A type conversion that prevents the
-    use of an index is a warning. A note lists every execution plan. For a script a note says that its
+    use of an index is a warning. A plan other than the statement's `access` is a warning too, and `access =
+    "scan"` expects a full scan. A note lists every execution plan. For a script a note says that its
     statements are unknown before the run.
     """
     workloads = context.workloads
@@ -187,8 +188,9 @@ def _plan_findings(
 ) -> Iterator[Finding]:
     assert planned.plan is not None, "the caller passes only statements with a plan"
     what = compose("statement {name} of {title}", name=planned.name, title=workload.title)
+    yield from _access_findings(context, workload, planned, what)
     for access in planned.plan.accesses:
-        if not access.is_full_scan or access.rows < SMALL_ROWS:
+        if not access.is_full_scan or access.rows < SMALL_ROWS or planned.statement.access == "scan":
             continue
         expected = planned.statement.rows
         few = expected is not None and access.rows > samples.SCAN_RATIO * max(expected, 1)
@@ -227,6 +229,26 @@ def _plan_findings(
             fix=compose("Give the parameter the column's type"),
             statement=planned.name,
         )
+
+
+def _access_findings(
+    context: Context, workload: SqlWorkload, planned: _StatementPlan, what: str
+) -> Iterator[Finding]:
+    """A finding if the plan is not the statement's `access`. Small tables are not checked."""
+    expected, plan = planned.statement.access, planned.plan
+    if expected is None or plan is None or max(workload.row_counts.values(), default=0) < SMALL_ROWS:
+        return
+    if any(access.is_as(expected) for access in plan.accesses):
+        return
+    text = compose(
+        "{what} has another plan than expected: {plan} (EXPLAIN), not {expected}",
+        what=what,
+        plan=plan.text(),
+        expected=expected,
+    )
+    fix = compose("The statement measures something else than its name says: change it, or its `access`")
+    evidence = {"statement": planned.name, "expected": expected}
+    yield samples.make_finding("P08", context, workload, "warn", text, fix=fix, **evidence)
 
 
 def _aggregates(sql: str, dialect: Dialect) -> bool:

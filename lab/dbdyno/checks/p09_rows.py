@@ -148,7 +148,8 @@ def _findings(
             rows=executions.rows,
             expected=executions.statement.rows,
         )
-    yield from _scan_findings(context, workload, name, executions)
+    if executions.statement.access != "scan":
+        yield from _scan_findings(context, workload, name, executions)
 
 
 def _scan_findings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,16 @@ class Access:
     rows: int
     # Whether the access reads every row of the table, or every entry of an index.
     is_full_scan: bool
+    # Whether it reads the index alone, which has all columns that the statement needs.
+    is_covering: bool = False
+
+    def is_as(self, expected: str) -> bool:
+        """Whether it is as a statement's `access` says: `scan`, or an index, which may be `,covering`."""
+        if expected == "scan":
+            return self.is_full_scan
+        index, _, covering = expected.partition(",")
+        names = ("PRIMARY", f"{self.table}_pkey") if index == "primary" else (index,)
+        return self.index in names and not self.is_full_scan and (self.is_covering or not covering)
 
     def text(self) -> Text:
         """Table, access method and index."""
@@ -77,7 +88,10 @@ def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
         # Skip derived tables (<derived2>) and rows of the plan without a table.
         if table is not None and method is not None and not str(table).startswith("<"):
             is_full_scan = str(method).upper() in ("ALL", "INDEX")
-            accesses.append(Access(str(table), str(method), key and str(key), int(rows or 0), is_full_scan))
+            # "Using index condition" is another thing.
+            is_covering = "Using index" in re.split(r";\s*", str(row[-1]))
+            index = key and str(key)
+            accesses.append(Access(str(table), str(method), index, int(rows or 0), is_full_scan, is_covering))
     warnings = admin.query("SHOW WARNINGS")
     unusable = [str(text) for *_, text in warnings if str(text).startswith(_UNUSABLE)]
     return Plan(tuple(accesses), tuple(dict.fromkeys(unusable)))
@@ -93,8 +107,11 @@ def _postgresql(admin: AdminConnection, sql: str) -> Plan:
             continue
         is_full_scan = node["Node Type"] == "Seq Scan"
         rows = _table_rows(admin, str(table)) if is_full_scan else int(node.get("Plan Rows", 0))
+        # A Bitmap Heap Scan has the index in a node below it.
+        below = (one["Index Name"] for one in iterate_nodes(node) if "Index Name" in one)
+        method = str(node["Node Type"])
         accesses.append(
-            Access(str(table), str(node["Node Type"]), node.get("Index Name"), rows, is_full_scan)
+            Access(str(table), method, next(below, None), rows, is_full_scan, method == "Index Only Scan")
         )
         if is_full_scan:
             conversions += list(_casts(str(table), str(node.get("Filter", ""))))

@@ -80,8 +80,8 @@ def make_finding(
 def parameter_values(workload: SqlWorkload, number: int) -> dict[str, Value]:
     """Sample `number`, from 0 to SAMPLE_COUNT - 1: values of all parameters except results of statements."""
     sample: dict[str, Value] = {}
-    for name in workload.parameters:
-        for value in _sample(workload.generator(name), number):
+    for name, generator in workload.plan_parameters().items():
+        for value in _sample(generator, number):
             sample[name] = value
     return sample
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "init": "Write an experiment file from questions, sysbench or a run.",
     "check": "Validate an experiment; say what it needs on this machine.",
     "plan": "Show what a comparison will cost and how precise it will be.",
+    "workloads": "List the bundled workloads, or print one.",
     "servers": "List, install or remove versions of servers.",
     "data": "List or drop the tables that dbdyno has left on a server.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",

@@ -55,6 +55,14 @@ def experiment_files(incomplete: str) -> list[str]:
     return [path for path in matching_files(incomplete, ".toml") if "experiment" in _tables(path)]
 
 
+def bundled_workloads(incomplete: str) -> list[str]:
+    """Candidates for the name of a bundled workload."""
+    from dbdyno.experiment import bundled
+    from dbdyno.experiment.oltp_name import DESCRIPTIONS
+
+    return [name for name in (*DESCRIPTIONS, *bundled.names()) if name.startswith(incomplete)]
+
+
 def profiles(context: typer.Context, incomplete: str) -> list[str]:
     """Candidates for --profile: the profiles of the experiment file that is already on the command line."""
     # While --profile has no value, typer leaves the arguments unassigned in `args`.

@@ -6,14 +6,14 @@ from typing import Annotated, get_args
 
 import typer
 
-from dbdyno.cli.completion import experiment_files, matching_files
+from dbdyno.cli.completion import bundled_workloads, experiment_files, matching_files
 from dbdyno.cli.options import RESULTS, PasswordFile, Profile, Results, ShareMachine
 from dbdyno.experiment.oltp_name import OltpName
 
 
 def _workloads(incomplete: str) -> list[str]:
     files = [*matching_files(incomplete, ".sql", ".lua"), *experiment_files(incomplete)]
-    return [*(name for name in get_args(OltpName) if name.startswith(incomplete)), *files]
+    return [*bundled_workloads(incomplete), *files]
 
 
 _What = Annotated[
@@ -21,8 +21,9 @@ _What = Annotated[
     typer.Argument(
         metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml",
         help=(
-            f"{', '.join(get_args(OltpName))}, your own SQL in FILE.sql, or a sysbench script in "
-            "FILE.lua, each of which needs --target; or FILE.toml, an experiment with one variant."
+            f"{', '.join(get_args(OltpName))}, another bundled workload (dbdyno workloads lists them), your "
+            "own SQL in FILE.sql, or a sysbench script in FILE.lua, each of which needs --target; or "
+            "FILE.toml, an experiment with one variant."
         ),
         show_default=False,
         autocompletion=_workloads,

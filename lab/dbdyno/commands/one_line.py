@@ -112,7 +112,8 @@ def _document(options: OneLine, errors: list[InputError]) -> dict[str, Any]:
     names = _names([text for _, text in typed])
     name = options.workload or "oltp_read_write"
     workload = workload_table(name, options.tables, options.table_size, lambda path: path)
-    title = Path(name).stem
+    # A bundled workload, or a pattern of some.
+    title = Path(name).stem if Path(name).suffix else name.replace("*", "all")
     return {
         "experiment": {"name": _short("-".join(_NOT_IN_NAMES.sub("-", one) for one in (title, *names)))},
         "workload": [workload],

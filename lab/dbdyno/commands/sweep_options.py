@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from dbdyno.checks.topology import is_this_machine
 from dbdyno.commands.option_document import as_toml, is_script, numbers, with_option_name, workload_table
-from dbdyno.experiment import overrides
+from dbdyno.experiment import bundled, overrides
 from dbdyno.experiment.abort import parse_abort_if
 from dbdyno.experiment.errors import InputError, InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpName
@@ -66,6 +66,9 @@ def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
             if error.key not in known
         ]
         raise InvalidExperiment("dbdyno run", errors) from None
+    if (count := len(checked.workloads)) > 1:
+        fix = f"Name one of them; dbdyno compare --a URL --workload '{options.workload}' measures all"
+        errors.append(InputError("WORKLOAD", options.workload, f"it selects {count} workloads", fix))
     if errors or target is None:
         raise InvalidExperiment("dbdyno run", errors)
     return checked, target, source
@@ -85,7 +88,7 @@ def _target(url: str, errors: list[InputError]) -> Target | None:
 
 
 def _build_document(options: SweepOptions, target: Target | None, errors: list[InputError]) -> dict[str, Any]:
-    known = options.workload in get_args(OltpName)
+    known = options.workload in (*get_args(OltpName), *bundled.names())
     local = target is not None and (
         target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.hosts_and_ports())
     )
@@ -108,7 +111,7 @@ def _build_document(options: SweepOptions, target: Target | None, errors: list[I
         except ValueError as error:
             errors.append(InputError("--abort-if", options.abort_if, str(error)))
     return {
-        "experiment": {"name": f"run-{title}" if title else "run"},
+        "experiment": {"name": f"run-{title.replace('/', '-')}" if title else "run"},
         "workload": [workload],
         "load": load,
         "design": {"blocks": 1, "state": "preserve", "order": "given"},

@@ -50,6 +50,50 @@ def parse(text: str, rows: Mapping[str, int]) -> Call:
     return value
 
 
+def replace_names(text: str, values: Mapping[str, int | float]) -> str:
+    """`text` with numbers in place of the names of `values`; names of functions and arguments stay. Text
+    that is no expression stays as it is.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    replacer = _NameReplacer(values)
+    replaced = replacer.visit(tree)
+    return ast.unparse(replaced) if replacer.count else text
+
+
+def parse_number(text: str, values: Mapping[str, int | float]) -> int | float | None:
+    """The number that an expression such as `100_000 * scale` has; None if it has none."""
+    try:
+        value = _value(ast.parse(replace_names(text, values).strip(), mode="eval").body, {})
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return value if isinstance(value, int | float) else None
+
+
+class _NameReplacer(ast.NodeTransformer):
+    """Replaces names by numbers, except names of functions."""
+
+    def __init__(self, values: Mapping[str, int | float]) -> None:
+        self._values = values
+        # How many names were replaced.
+        self.count = 0
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Leave the function's name."""
+        node.args = [self.visit(one) for one in node.args]
+        node.keywords = [self.visit(one) for one in node.keywords]
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Replace the name if it has a value."""
+        if node.id not in self._values:
+            return node
+        self.count += 1
+        return ast.Constant(self._values[node.id])
+
+
 def _value(node: ast.expr, rows: Mapping[str, int]) -> Any:
     """The value of an argument. Raises ValueError."""
     match node:

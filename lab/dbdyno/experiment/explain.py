@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from dbdyno.experiment import bundled, shapes
 from dbdyno.experiment import model as models
-from dbdyno.experiment import shapes
 from dbdyno.experiment.base import file_key, file_keys
 from dbdyno.experiment.errors import InputError, did_you_mean
 
@@ -151,8 +152,14 @@ def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
 
 def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> InputError:
     if location[0] == "workloads" and location[-1] == "name":
+        near = difflib.get_close_matches(str(value), bundled.names(), n=1)
         names = (*get_args(models.OltpName), "sql")
-        fix = f'Valid names: {", ".join(names)}. For a Lua script, set script = "FILE.lua" and omit name'
+        fix = (
+            f"Did you mean {near[0]}? dbdyno workloads lists all"
+            if near
+            else f"Valid names: {', '.join(names)}, and those that dbdyno workloads lists. "
+            'For a Lua script, set script = "FILE.lua" and omit name'
+        )
         return InputError(key, value, "there is no such workload", fix)
     model: Any = models.Experiment
     if location[0] == "workloads":

@@ -1,6 +1,7 @@
-"""Writes the tables of keys in docs/experiment.md: `python -m dbdyno.experiment.file_reference FILE`.
+"""Writes the generated tables of documents: `python -m dbdyno.experiment.file_reference FILE…`.
 
-A table stands between `<!-- keys of MODEL -->` and `<!-- end -->`; its facts are those of the model.
+A table of keys stands between `<!-- keys of MODEL -->` and `<!-- end -->`, and its facts are those of the
+model. The table of the bundled workloads follows `<!-- workloads -->`.
 """
 
 from __future__ import annotations
@@ -14,21 +15,34 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dbdyno.experiment import bundled
 from dbdyno.experiment.base import Model, file_key, file_keys
 from dbdyno.experiment.file_schema import Schema, file_schema
 from dbdyno.experiment.server import NEEDED, ONLY_FOR
 
 _MARKED = re.compile(r"(<!-- keys of (\w+) -->\n\n).*?(\n<!-- end -->\n)", re.DOTALL)
+_WORKLOADS = re.compile(r"(<!-- workloads -->\n\n).*?(\n<!-- end -->\n)", re.DOTALL)
 _PLURAL = {"whole number": "whole numbers", "number": "numbers", "table": "tables"}
 _TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
 
 def with_tables(text: str) -> str:
-    """A document with the tables of the models that it names."""
+    """A document with the tables of the models that it names, and of the workloads."""
+    text = _WORKLOADS.sub(lambda part: part[1] + _workloads() + part[2], text)
     named = {model.__name__: model for model in _models(Model)}
     shown = {name for _, name, _ in _MARKED.findall(text)}
     schema = file_schema()
     return _MARKED.sub(lambda part: part[1] + _table(named[part[2]], schema, shown) + part[3], text)
+
+
+def _workloads() -> str:
+    """The bundled workloads that are files, with their options and defaults."""
+    rows = [
+        f"| `{name}` | {bundled.description(name)} | "
+        f"{', '.join(f'`{key} = {one.default:_}`' for key, one in bundled.options(name).items())} |"
+        for name in bundled.names()
+    ]
+    return "\n".join(["| workload | what it does | options |", "|---|---|---|", *rows]) + "\n"
 
 
 def _models(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
@@ -145,5 +159,5 @@ def _at(reference: str, schema: Schema) -> Schema:
 
 
 if __name__ == "__main__":
-    document = Path(sys.argv[1])
-    document.write_text(with_tables(document.read_text()))
+    for document in map(Path, sys.argv[1:]):
+        document.write_text(with_tables(document.read_text()))

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
-from dbdyno.experiment import factors
+from dbdyno.experiment import bundled, factors
 from dbdyno.experiment.base import file_key
 from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.overrides import LISTED, SECTIONS
 from dbdyno.experiment.server import ONLY_FOR, ConnectionSettings
 from dbdyno.experiment.variant_reading import ELSEWHERE
@@ -28,6 +29,17 @@ _LIMITS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _CHOICES = ("anyOf", "oneOf", "allOf")
 # A key of a table that profiles may change in any way.
 _CHANGES = "x-changes"
+# Names of bundled workloads, and patterns and lists that select several.
+_NAME: Schema = {
+    "anyOf": [
+        {"enum": [*get_args(OltpName), *bundled.names()]},
+        {"type": "string", "pattern": r"/.*[*?\[]|[*?\[].*/"},
+    ]
+}
+_NAMES: Schema = {
+    "description": "Name of a bundled workload, a pattern such as `micro/*`, or a list of both.",
+    "anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1}],
+}
 _PROFILE = "With --profile NAME these values replace those of the same keys."
 
 
@@ -60,6 +72,7 @@ def file_schema() -> Schema:
         **_map(_map(_ref("Level")) | {"minProperties": 2, "propertyNames": {"pattern": level}}),
         "minProperties": 1,
     }
+    sections["workload"]["items"]["oneOf"].append(_ref("BundledWorkload"))
     sections = {"experiment": _ref("Experiment"), **sections}
     changes = _Changes({"properties": sections, "$defs": tables})
     sections["profile"] = {"description": _PROFILE, **_map(changes.profile())}
@@ -164,16 +177,32 @@ def _accept_short_forms(tables: dict[str, Schema]) -> None:
     sql["parameters"]["additionalProperties"] = {"anyOf": [{"type": "string"}, values]}
     # The keys of a table that are missing here may be in the .sql file.
     del tables["SqlTable"]["required"]
+    numbers = {
+        key: {"type": "number", "description": option.description}
+        for name in bundled.names()
+        for key, option in bundled.options(name).items()
+    }
+    keys = {key: value for key, value in sql.items() if key not in ("file", "options")}
+    tables["BundledWorkload"] = {
+        **tables["SqlWorkload"],
+        "description": "A bundled workload of dbdyno workloads, with its options.",
+        "properties": {**keys, **numbers, "name": _NAMES},
+    }
 
 
 def _workload(tables: Mapping[str, Schema]) -> Schema:
     """A workload: the keys of all kinds, which editors can show, and the rules of its kind."""
     is_sql = {"required": ["name"], "properties": {"name": {"const": "sql"}}}
+    is_oltp = {"properties": {"name": {"enum": list(get_args(OltpName))}}}
     return {
         **_table(_workload_keys(tables)),
         "if": {"required": ["script"]},
         "then": _ref("ScriptWorkload"),
-        "else": {"if": is_sql, "then": _ref("SqlWorkload"), "else": _ref("OltpWorkload")},
+        "else": {
+            "if": is_sql,
+            "then": _ref("SqlWorkload"),
+            "else": {"if": is_oltp, "then": _ref("OltpWorkload"), "else": _ref("BundledWorkload")},
+        },
     }
 
 
@@ -192,7 +221,7 @@ def _changed_workload(tables: Mapping[str, Schema], description: str) -> Schema:
 def _workload_keys(tables: Mapping[str, Schema]) -> dict[str, Schema]:
     """The keys of all kinds of workloads."""
     keys: dict[str, list[_Place]] = {}
-    for kind in ("OltpWorkload", "SqlWorkload", "ScriptWorkload"):
+    for kind in ("OltpWorkload", "SqlWorkload", "BundledWorkload", "ScriptWorkload"):
         for key, value in tables[kind]["properties"].items():
             places = keys.setdefault(key, [])
             if value not in [known for _, known in places]:

@@ -7,6 +7,7 @@ class and an entry of `PARAMETERS` or `COLUMNS`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
@@ -105,12 +106,52 @@ class Sequence(Generator):
     first: Integer = 1
     # The sequence restarts after this value. None: it never ends.
     last: Integer | None = None
+    # `random`: scattered evenly over the range, each number once before any comes again.
+    order: Literal["rising", "random"] = "rising"
 
     @model_validator(mode="after")
     def _check_order(self) -> Sequence:
+        if self.last is None and self.order == "random":
+            raise ValueError("order='random' needs a last number, as in sequence(1, rows(t), order='random')")
         if self.last is not None and self.last < self.first:
             raise ValueError(f"it goes from {self.first} to {self.last}: write the lower value first")
         return self
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`. Without an order it is rising."""
+        return {self.key: self.model_dump(exclude={"order"} if self.order == "rising" else set())}
+
+
+def _parse_range(value: Any) -> Any:
+    """Convert a call such as `uniform(1, 10)` to its generator."""
+    return _build_generator(value, _INTEGERS) if isinstance(value, Call) else value
+
+
+class ParameterList(Generator):
+    """A list of random integers, for `IN (:name)`; each of them is a parameter of the engine."""
+
+    count: int = Field(ge=1, le=LIMITS["parameters"])
+    values: Annotated[IntegerRange, BeforeValidator(_parse_range)]
+    # `distinct`: one value from each of `count` equal parts of the range, so that all of them differ.
+    pick: Literal["random", "distinct"] = "random"
+
+    @model_validator(mode="after")
+    def _check_distinct(self) -> ParameterList:
+        if self.pick == "random":
+            return self
+        if type(self.values) is not Uniform:
+            raise ValueError("pick='distinct' is for uniform(low, high)")
+        if self.values.high - self.values.low + 1 < self.count:
+            raise ValueError(f"its range has fewer than {self.count} values, so they cannot be distinct")
+        return self
+
+    def members(self) -> list[IntegerRange]:
+        """The generators of the list's values."""
+        if self.pick == "random":
+            return [self.values] * self.count
+        low, size = self.values.low, self.values.high - self.values.low + 1
+        bounds = [low + size * number // self.count for number in range(self.count + 1)]
+        return [Uniform(low=one, high=other - 1) for one, other in pairwise(bounds)]
 
 
 class OneOf(Generator):
@@ -156,11 +197,16 @@ class StatementResult(Generator):
 
 
 class RowSequence(Generator):
-    """`first`, `first + step`, and so on, in the order of the rows."""
+    """`first`, `first + step`, and so on, in the order of the rows; after `last` it continues at `first`."""
 
     key = "sequence"
     first: Integer = 1
     step: Integer = 1
+    last: Integer | None = None
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        return {self.key: self.model_dump(exclude_none=True)}
 
 
 class Decimal(Generator):
@@ -232,6 +278,7 @@ _INTEGERS: Mapping[str, type[Generator]] = {
 PARAMETERS: Mapping[str, type[Generator]] = {
     **_INTEGERS,
     "sequence": Sequence,
+    "list": ParameterList,
     "one_of": OneOf,
     "csv": Csv,
     "result": StatementResult,

@@ -6,6 +6,7 @@ Tables are merged key by key; everything else is replaced.
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -53,6 +54,12 @@ def parse_assignment(text: str) -> tuple[str, Any] | InputError:
         return key, value
 
 
+def is_workload_name(key: str) -> bool:
+    """Whether a change sets the name of workloads."""
+    match = _KEY.fullmatch(key)
+    return match is not None and (match["section"], match["rest"]) == ("workload", "name")
+
+
 def apply(document: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> list[InputError]:
     """Change `document` in place. Returns an error for each change that cannot be applied.
 
@@ -91,12 +98,17 @@ def _apply_one(document: dict[str, Any], key: str, value: Any) -> InputError | N
             )
         return _set_value(document.setdefault(section, {}), rest, key, value)
     known = [(entry, workload_title(entry)) for entry in _entries(document, section)]
-    entries = [entry for entry, title in known if name in (None, title)]
+    entries = [entry for entry, title in known if name is None or _is_selected(title, name)]
     if not entries:
         names = [title for _, title in known]
         return InputError(key, value, f"there is no {section} named {name}", did_you_mean(str(name), names))
     errors = [error for entry in entries if (error := _set_value(entry, rest, key, value))]
     return errors[0] if errors else None
+
+
+def _is_selected(title: str, name: str) -> bool:
+    """Whether a name in brackets means an entry: its title, or a pattern of bundled workloads."""
+    return name == title or ("/" in title and fnmatch.fnmatchcase(title, name))
 
 
 def _entries(document: Mapping[str, Any], section: str) -> list[dict[str, Any]]:

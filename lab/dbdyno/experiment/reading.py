@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dbdyno.experiment import (
+    bundled,
     combinations,
     factors,
     overrides,
@@ -72,8 +73,8 @@ def read_bytes(
     use_valid_sections(document, errors.invalid)
     profiles = document.pop("profile", {})
     errors.add(_unchosen_profile_errors(document, profiles, profile, path.parent))
-    errors.add(_apply_profile(document, profiles, profile))
-    errors.add(_apply_assignments(document, assignments))
+    changes, rejected = _chosen_changes(profiles, profile, assignments)
+    errors.add([*rejected, *_apply(document, changes)])
     return from_document(document, str(path), path.parent, errors)
 
 
@@ -86,6 +87,8 @@ def from_document(
     Paths are relative to `folder`. Raises InvalidExperiment with all errors.
     """
     errors = errors or Errors()
+    # The documents of options have had no profile, so that their patterns are expanded here.
+    errors.add(bundled.expand(document))
     of_values: list[InputError] = []
     resolved = _resolve(document, folder, of_values)
     experiment = _validate(resolved, of_values)
@@ -137,17 +140,33 @@ def _shape_errors(document: dict[str, Any]) -> Iterator[InputError]:
             yield InputError(section, table, "this must be a table", f"Write [{section}]")
 
 
-def _apply_profile(
-    document: dict[str, Any], profiles: Mapping[str, Any], profile: str | None
-) -> list[InputError]:
-    if profile is None:
-        return []
-    if profile not in profiles:
+def _chosen_changes(
+    profiles: Mapping[str, Any], profile: str | None, assignments: Iterable[str]
+) -> tuple[list[tuple[str, Any]], list[InputError]]:
+    """The changes of the chosen profile and of --set, in this order, and the errors."""
+    changes: list[tuple[str, Any]] = []
+    errors: list[InputError] = []
+    if profile is not None and profile not in profiles:
         known = ", ".join(sorted(profiles)) or "none"
-        return [InputError(f"--profile {profile}", None, f"the file has no such profile; it has: {known}")]
-    if not isinstance(profiles[profile], dict):
-        return []
-    return overrides.apply(document, overrides.flatten(profiles[profile]).items())
+        problem = f"the file has no such profile; it has: {known}"
+        errors.append(InputError(f"--profile {profile}", None, problem))
+    elif profile is not None and isinstance(profiles[profile], dict):
+        changes += overrides.flatten(profiles[profile]).items()
+    for parsed in map(overrides.parse_assignment, assignments):
+        if isinstance(parsed, InputError):
+            errors.append(parsed)
+        else:
+            changes.append(parsed)
+    return changes, errors
+
+
+def _apply(document: dict[str, Any], changes: Collection[tuple[str, Any]]) -> list[InputError]:
+    """Change `document` in place. Changes of names come first: a name may be a pattern, which selects the
+    workloads that the other changes name.
+    """
+    names = [one for one in changes if overrides.is_workload_name(one[0])]
+    errors = overrides.apply(document, names) + bundled.expand(document)
+    return errors + overrides.apply(document, [one for one in changes if one not in names])
 
 
 def _unchosen_profile_errors(
@@ -161,7 +180,7 @@ def _unchosen_profile_errors(
         elif name != chosen:
             flat = overrides.flatten(table)
             changed = copy.deepcopy(document)
-            errors = overrides.apply(changed, flat.items())
+            errors = _apply(changed, flat.items())
             validated: list[InputError] = []
             _validate(_resolve(changed, folder, validated), validated)
             errors += [
@@ -171,14 +190,6 @@ def _unchosen_profile_errors(
             ]
             for error in errors:
                 yield InputError(f"profile.{name}.{error.key}", error.value, error.problem, error.fix)
-
-
-def _apply_assignments(document: dict[str, Any], assignments: Iterable[str]) -> list[InputError]:
-    parsed = [overrides.parse_assignment(text) for text in assignments]
-    errors = [change for change in parsed if isinstance(change, InputError)]
-    return errors + overrides.apply(
-        document, [change for change in parsed if not isinstance(change, InputError)]
-    )
 
 
 def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
@@ -208,7 +219,7 @@ def _resolve_workload(
 ) -> dict[str, Any]:
     if script_reading.is_script(workload):
         return script_reading.resolve(workload, folder, errors)
-    if workload.get("name") == "sql":
+    if workload.get("name") in ("sql", *bundled.names()):
         return sql_reading.resolve(workload, folder, dialect, errors, changes)
     if workload.get("name") == "lua":
         fix = 'Write script = "FILE.lua" instead'

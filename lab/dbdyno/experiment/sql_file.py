@@ -2,8 +2,10 @@
 
 ::
 
+    -- @description Reads rows by their primary key.
+    -- @option rows = 1_000_000 Rows of the table
     -- @parameter id = uniform(1, rows(item))
-    -- @table item rows=1_000_000
+    -- @table item rows=rows
     -- @column id = sequence()
     -- @setup
     CREATE TABLE IF NOT EXISTS item (id INT PRIMARY KEY, c CHAR(60));
@@ -13,15 +15,21 @@
 
 Without any `@transaction` the file is a list of queries: each statement is a transaction, except that the
 statements from BEGIN to COMMIT together form one transaction.
+
+An option is a number with a default, which the experiment file may set. Its name has this number in arguments
+of generators and in the numbers of annotations, and in braces in statements: `LIMIT {page}`.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from dbdyno.experiment.calls import parse_number, replace_names
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.sql_text import (
@@ -37,40 +45,74 @@ FILE_BYTES_MAX = 16_000_000
 
 # Lists of statements in a workload; the annotation of this name begins one.
 SECTIONS = ("setup", "after", "prewarm", "cleanup", "session")
+# What `@only` names -> the dialect of its servers.
+_PRODUCTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
+_OPTION = re.compile(r"(?P<name>[a-z][a-z0-9_]*)\s*=\s*(?P<default>[0-9][0-9_.]*)(?:\s+(?P<description>.+))?")
+_IN_BRACES = re.compile(r"\{([a-z][a-z0-9_ +*-]*)\}")
 _BEGIN, _END = ("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END")
 
 
-def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[InputError]]:
-    """The keys of a `[[workload]]` in the file, and all errors in it, by line.
+@dataclass(frozen=True)
+class Option:
+    """A number that an experiment file may set."""
 
-    `name` is the file's name in error messages.
+    default: int | float
+    description: str
+
+    def problem(self, value: Any) -> str:
+        """What is wrong with a value; empty if it is valid."""
+        if isinstance(self.default, int):
+            is_valid = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            return "" if is_valid else "this must be a whole number, at least 1"
+        is_valid = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+        return "" if is_valid else "this must be a number above 0"
+
+
+@dataclass
+class SqlFile:
+    """The content of a file."""
+
+    # The keys of its `[[workload]]`.
+    keys: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Option] = field(default_factory=dict)
+    # All errors in it, by line, and those in the values of its options.
+    errors: list[InputError] = field(default_factory=list)
+
+
+def read(
+    text: str,
+    name: str,
+    dialect: Dialect,
+    values: Mapping[str, Any] | None = None,
+    include: Callable[[str], str] | None = None,
+) -> SqlFile:
+    """Read a file whose name in error messages is `name`.
+
+    `values` are those of its options; others are ignored. `include` returns the text of a file that it
+    includes, or raises OSError.
     """
-    try:
-        annotations, pieces = annotation_lines(text, dialect), split_statements(text, dialect)
-    except UnreadableSql as error:
-        return {}, [InputError(f"{name}:{error.line}", None, str(error), "Close it")]
-    reader = _Reader(name, dialect)
-    parts: list[tuple[int, str | StatementText]] = [*annotations, *((piece.line, piece) for piece in pieces)]
-    for line, part in sorted(parts, key=lambda one: one[0]):
-        if isinstance(part, StatementText):
-            reader.add_statement(part)
-        else:
-            reader.add_annotation(line, part)
-    inside = [line for line, _ in annotations if any(p.line <= line <= p.last_line for p in pieces)]
-    for line in inside:
-        reader.add_error(
-            line, "an annotation is inside a statement", "End the statement before it with a semicolon"
-        )
+    reader = _Reader(name, dialect, values or {}, include)
+    reader.read(text)
     return reader.finish()
 
 
 class _Reader:
     """Processes annotations and statements in the order of the file."""
 
-    def __init__(self, name: str, dialect: Dialect) -> None:
-        self._name, self._dialect = name, dialect
-        self.errors: list[InputError] = []
-        self._document: dict[str, Any] = {}
+    def __init__(
+        self,
+        name: str,
+        dialect: Dialect,
+        values: Mapping[str, Any],
+        include: Callable[[str], str] | None,
+    ) -> None:
+        self._name, self._dialect, self._include = name, dialect, include
+        self._file = SqlFile()
+        self._document = self._file.keys
+        self._given = values
+        # The values of the options that were declared so far.
+        self._values: dict[str, int | float] = {}
+        self._is_included = False
         # The list to which the next statement is added. None before the first annotation: each statement is a
         # transaction.
         self._current_list: list[Any] | None = None
@@ -79,6 +121,8 @@ class _Reader:
         self._table: dict[str, Any] | None = None
         # Settings of the next statement from its annotation.
         self._next_settings: dict[str, Any] = {}
+        # Whether the server is one of those for which the next statement is.
+        self._is_wanted = True
         self._in_transaction = False
         self._handlers: Mapping[str, Callable[[int, str], None]] = {
             "parameter": self._parameter_annotation,
@@ -86,40 +130,81 @@ class _Reader:
             "column": self._column_annotation,
             "transaction": self._transaction_annotation,
             "statement": self._statement_annotation,
-            "order": partial(self._option_annotation, "order"),
-            "statements": partial(self._option_annotation, "statements"),
+            "description": partial(self._key_annotation, "description"),
+            "option": self._option_annotation,
+            "include": self._include_annotation,
+            "only": self._only_annotation,
+            "order": partial(self._key_annotation, "order"),
+            "statements": partial(self._key_annotation, "statements"),
             **{section: partial(self._section_annotation, section) for section in SECTIONS},
         }
 
-    def add_error(self, line: int, problem: str, fix: str = "") -> None:
-        """Record an error on a line of the file."""
-        self.errors.append(InputError(f"{self._name}:{line}", None, problem, fix))
+    def read(self, text: str) -> None:
+        """Process the annotations and statements of a text."""
+        try:
+            annotations, pieces = annotation_lines(text, self._dialect), split_statements(text, self._dialect)
+        except UnreadableSql as error:
+            self._add_error(error.line, str(error), "Close it")
+            return
+        parts: list[tuple[int, str | StatementText]] = [
+            *annotations,
+            *((piece.line, piece) for piece in pieces),
+        ]
+        for line, part in sorted(parts, key=lambda one: one[0]):
+            if isinstance(part, StatementText):
+                self._add_statement(part)
+            else:
+                self._add_annotation(line, part)
+        for line in (line for line, _ in annotations if any(p.line <= line <= p.last_line for p in pieces)):
+            self._add_error(
+                line, "an annotation is inside a statement", "End the statement before it with a semicolon"
+            )
 
-    def add_annotation(self, line: int, text: str) -> None:
+    def _add_error(self, line: int, problem: str, fix: str = "") -> None:
+        """Record an error on a line of the file."""
+        self._file.errors.append(InputError(f"{self._name}:{line}", None, problem, fix))
+
+    def _add_annotation(self, line: int, text: str) -> None:
         """Process a line `-- @text`."""
         kind, _, rest = text.partition(" ")
         handler = self._handlers.get(kind)
         if handler is None:
-            self.add_error(line, f"there is no annotation @{kind}", did_you_mean(kind, self._handlers))
+            self._add_error(line, f"there is no annotation @{kind}", did_you_mean(kind, self._handlers))
         else:
             handler(line, rest.strip())
 
-    def add_statement(self, piece: StatementText) -> None:
+    def _add_statement(self, piece: StatementText) -> None:
         """Process the next statement."""
         if first_word(piece.sql, self._dialect) == "DELIMITER":
-            self.add_error(piece.line, "DELIMITER is a command of the mysql client", "Use plain statements")
+            self._add_error(piece.line, "DELIMITER is a command of the mysql client", "Use plain statements")
+        settings, is_wanted = self._next_settings, self._is_wanted
+        self._next_settings, self._is_wanted = {}, True
+        if not is_wanted:
+            return
+        piece = self._without_options(piece)
+        # The lines of another file would be those of this one in messages.
+        line = {} if self._is_included else {"line": piece.line}
         if self._current_list is None:
             self._ungrouped.append(piece)
         elif self._in_transaction:
-            self._current_list.append({"sql": piece.sql, "line": piece.line, **self._next_settings})
+            self._current_list.append({"sql": piece.sql, **line, **settings})
         else:
             self._current_list.append(piece.sql)
-        self._next_settings = {}
 
-    def finish(self) -> tuple[dict[str, Any], list[InputError]]:
-        """The keys of the workload, and the errors."""
+    def _without_options(self, piece: StatementText) -> StatementText:
+        """The statement with the numbers of options that it has in braces."""
+
+        def number(match: re.Match[str]) -> str:
+            value = parse_number(match[1], self._values)
+            return match[0] if value is None else str(value)
+
+        sql = _IN_BRACES.sub(number, piece.sql) if self._values else piece.sql
+        return StatementText(sql, piece.line, piece.last_line)
+
+    def finish(self) -> SqlFile:
+        """The content of all texts."""
         if self._ungrouped and self._transactions:
-            self.add_error(
+            self._add_error(
                 self._ungrouped[0].line,
                 "this statement is before the first @transaction and in no section",
                 "Write -- @setup or -- @transaction NAME before it",
@@ -127,20 +212,20 @@ class _Reader:
         transactions = self._transactions or list(_ungrouped_transactions(self._ungrouped, self._dialect))
         for transaction in self._transactions:
             if not transaction["statements"]:
-                self.add_error(
+                self._add_error(
                     transaction.pop("line"), "this transaction has no statements", "Add a statement"
                 )
             transaction.pop("line", None)
         if transactions:
             self._document["transactions"] = transactions
-        return self._document, self.errors
+        return self._file
 
     def _parameter_annotation(self, line: int, text: str) -> None:
         self._add_generator("parameters", self._document.setdefault("parameters", {}), line, text)
 
     def _column_annotation(self, line: int, text: str) -> None:
         if self._table is None:
-            self.add_error(line, "@column has no table", "Write -- @table NAME rows=N before it")
+            self._add_error(line, "@column has no table", "Write -- @table NAME rows=N before it")
         else:
             self._add_generator("columns", self._table["columns"], line, text)
 
@@ -148,30 +233,31 @@ class _Reader:
         name, equals, generator = (part.strip() for part in text.partition("="))
         if not name or not equals or not generator:
             example = f"Write -- @{what[:-1]} id = uniform(1, 1_000)"
-            self.add_error(line, "expected NAME = GENERATOR", example)
+            self._add_error(line, "expected NAME = GENERATOR", example)
             return
         if name in generators:
-            self.add_error(line, f"{name} already has a generator", "Remove one of them")
+            self._add_error(line, f"{name} already has a generator", "Remove one of them")
+        generator = replace_names(generator, self._values)
         try:
             # Row counts are known only at the end of the file; any number is valid here.
             rows = _AnyTable()
             column(name, generator, rows) if what == "columns" else parameter(generator, rows)
         except ValueError as error:
-            self.add_error(line, f"{name}: {error}")
+            self._add_error(line, f"{name}: {error}")
             return
         generators[name] = generator
 
     def _table_annotation(self, line: int, text: str) -> None:
         words, settings = self._parse_words(line, text, ("rows",))
         if len(words) != 1 or "rows" not in settings:
-            self.add_error(line, "a table needs a name and rows", "Write -- @table item rows=1_000_000")
+            self._add_error(line, "a table needs a name and rows", "Write -- @table item rows=1_000_000")
             return
         self._table = {"rows": settings["rows"], "columns": {}}
         self._document.setdefault("tables", {})[words[0]] = self._table
 
     def _section_annotation(self, name: str, line: int, text: str) -> None:
         if text:
-            self.add_error(
+            self._add_error(
                 line, f"@{name} must be alone on its line", "Put the statements on the lines below"
             )
         self._current_list, self._in_transaction = self._document.setdefault(name, []), False
@@ -179,21 +265,54 @@ class _Reader:
     def _transaction_annotation(self, line: int, text: str) -> None:
         words, settings = self._parse_words(line, text, ("weight", "name"))
         if len(words) > 1:
-            self.add_error(line, f"unexpected word {words[1]}", "Write -- @transaction NAME weight=9")
+            self._add_error(line, f"unexpected word {words[1]}", "Write -- @transaction NAME weight=9")
         entry: dict[str, Any] = {**({"name": words[0]} if words else {}), **settings, "statements": []}
         self._transactions.append({**entry, "line": line})
         self._current_list, self._in_transaction = self._transactions[-1]["statements"], True
 
     def _statement_annotation(self, line: int, text: str) -> None:
-        words, settings = self._parse_words(line, text, ("name", "rows", "mode", "draw", "repeat"))
+        known = ("name", "rows", "mode", "draw", "repeat", "access")
+        words, settings = self._parse_words(line, text, known)
         if words:
-            self.add_error(line, f"unexpected word {words[0]}", "Write -- @statement name=look rows=1")
+            self._add_error(line, f"unexpected word {words[0]}", "Write -- @statement name=look rows=1")
         if "draw" in settings:
             settings["draw"] = str(settings["draw"]).split(",")
         self._next_settings |= settings
 
-    def _option_annotation(self, key: str, _line: int, text: str) -> None:
+    def _key_annotation(self, key: str, _line: int, text: str) -> None:
         self._document[key] = text
+
+    def _option_annotation(self, line: int, text: str) -> None:
+        match = _OPTION.fullmatch(text)
+        default = parse_number(match["default"], {}) if match else None
+        if match is None or default is None:
+            fix = "Write -- @option rows = 1_000_000 Rows of the table"
+            self._add_error(line, "expected NAME = NUMBER DESCRIPTION", fix)
+            return
+        option = self._file.options[match["name"]] = Option(default, match["description"] or "")
+        value = self._given.get(match["name"], default)
+        if problem := option.problem(value):
+            self._file.errors.append(InputError(match["name"], value, problem))
+            value = default
+        self._values[match["name"]] = value
+
+    def _include_annotation(self, line: int, text: str) -> None:
+        if self._include is None or self._is_included:
+            self._add_error(line, "an included file cannot include another one", "Include both in the first")
+            return
+        try:
+            content = self._include(text)
+        except (OSError, UnicodeDecodeError) as error:
+            self._add_error(line, f"{text} cannot be read: {error}", "Give a path relative to this file")
+            return
+        name, self._name, self._is_included = self._name, text, True
+        self.read(content)
+        self._name, self._is_included, self._current_list, self._table = name, False, None, None
+
+    def _only_annotation(self, line: int, text: str) -> None:
+        if text not in _PRODUCTS:
+            self._add_error(line, f"there is no dialect {text}", did_you_mean(text, _PRODUCTS))
+        self._is_wanted = _PRODUCTS.get(text) == self._dialect
 
     def _parse_words(self, line: int, text: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
         """The words without `=`, and those with `=` as names and values; numbers become numbers."""
@@ -202,17 +321,22 @@ class _Reader:
         try:
             parts = shlex.split(text)
         except ValueError:
-            self.add_error(line, "a quotation mark is not closed", "Close it")
+            self._add_error(line, "a quotation mark is not closed", "Close it")
             return words, settings
         for part in parts:
             key, equals, value = part.partition("=")
             if not equals:
                 words.append(part)
             elif key not in known:
-                self.add_error(line, f"there is no setting {key}", did_you_mean(key, known))
+                self._add_error(line, f"there is no setting {key}", did_you_mean(key, known))
             else:
-                settings[key] = _number(value) if key in ("rows", "weight", "repeat") else value
+                settings[key] = self._number(value) if key in ("rows", "weight", "repeat") else value
         return words, settings
+
+    def _number(self, text: str) -> Any:
+        """The number that a text represents, or the text itself, which the model then rejects."""
+        number = parse_number(text, self._values)
+        return text if number is None else number
 
 
 class _AnyTable(dict[str, int]):
@@ -223,16 +347,6 @@ class _AnyTable(dict[str, int]):
 
     def __missing__(self, name: str) -> int:
         return 2**40
-
-
-def _number(text: str) -> Any:
-    """The number that a text represents, or the text itself, which the model then rejects."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _ungrouped_transactions(pieces: list[StatementText], dialect: Dialect) -> Iterator[dict[str, Any]]:

@@ -9,15 +9,19 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from dbdyno.experiment import bundled
+from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.calls import parse
-from dbdyno.experiment.errors import InputError
+from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.file_reading import read_file
-from dbdyno.experiment.generators import Generator, StatementResult
+from dbdyno.experiment.generators import Generator, ParameterList, StatementResult
+from dbdyno.experiment.script_reading import workload_title
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
 from dbdyno.experiment.sql_text import (
     Dialect,
@@ -26,7 +30,7 @@ from dbdyno.experiment.sql_text import (
     parameter_names,
     split_statements,
 )
-from dbdyno.experiment.sql_workload import DIALECTS, SqlStatement, SqlWorkload
+from dbdyno.experiment.sql_workload import DIALECTS, SqlStatement, SqlWorkload, member_names
 
 # The fix for a `?` without a parameter.
 _EXAMPLE = 'Write :name, and name = "uniform(1, 1_000_000)" under its parameters'
@@ -58,13 +62,13 @@ def resolve(
     Tables of the file and the workload are merged; lists are not, since their order would be ambiguous.
     `changes` are the keys that a variant sets: its list replaces the file's, and its file the list.
     """
-    place = f"workload[{workload.get('label', 'sql')}]"
-    merged = dict(workload)
+    place = f"workload[{workload_title(workload)}]"
+    merged = workload = _with_file(workload, place, errors)
     errors += _line_errors(place, workload.get("transactions"))
     if isinstance(path := workload.get("file"), str):
         absolute = (folder / Path(path).expanduser()).resolve()
-        content = _read_file(absolute, f"{place}.file", path, dialect, errors)
-        merged = _merge(content, workload, place, errors, changes)
+        content, own = _read_file(absolute, place, workload, dialect, errors)
+        merged = _merge(content, own, place, errors, changes)
         merged["file"] = str(absolute)
         # Paths in the file are relative to its folder.
         folder = absolute.parent
@@ -84,6 +88,34 @@ def resolve(
     return merged
 
 
+def _with_file(workload: dict[str, Any], place: str, errors: list[InputError]) -> dict[str, Any]:
+    """The workload; a bundled one as a SQL workload with its file, its name as its label, and its options in
+    a table.
+    """
+    name = workload.get("name")
+    if name not in bundled.names():
+        return dict(workload)
+    for key in ("file", "options"):
+        if key in workload:
+            fix = (
+                'Write name = "sql" for a file of your own' if key == "file" else "Write the options as keys"
+            )
+            errors.append(InputError(f"{place}.{key}", None, "a bundled workload has no such key", fix))
+    known = bundled.options(str(name))
+    others = workload.keys() - SqlWorkload.model_fields.keys() - known.keys()
+    for key in sorted(others):
+        fix = did_you_mean(key, [*known, *file_keys(SqlWorkload)])
+        errors.append(InputError(f"{place}.{key}", workload[key], "there is no such key", fix))
+    rest = {key: value for key, value in workload.items() if key not in {*others, *known, "options"}}
+    return {
+        "label": name,
+        **rest,
+        "name": "sql",
+        "file": str(bundled.path(str(name))),
+        "options": {key: workload[key] for key in known if key in workload},
+    }
+
+
 def _line_errors(place: str, transactions: Any) -> Iterator[InputError]:
     """Errors for the key `line`, which only statements of a .sql file have."""
     for table in transactions if isinstance(transactions, list) else ():
@@ -95,19 +127,36 @@ def _line_errors(place: str, transactions: Any) -> Iterator[InputError]:
 
 
 def _read_file(
-    path: Path, key: str, value: str, dialect: Dialect, errors: list[InputError]
-) -> dict[str, Any]:
+    path: Path, place: str, workload: dict[str, Any], dialect: Dialect, errors: list[InputError]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keys of a workload in its file, and the workload with its valid options."""
+    key, value = f"{place}.file", workload["file"]
+
+    def read_text(file: Path) -> str:
+        return read_file(file, FILE_BYTES_MAX).decode("utf-8-sig")
+
     try:
-        text = read_file(path, FILE_BYTES_MAX).decode("utf-8-sig")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         errors.append(InputError(key, value, f"it cannot be read: {why}", f"The path is {path}"))
-        return {}
-    document, file_errors = read(text, path.name, dialect)
-    errors += file_errors
-    if not file_errors and not document:
+        return {}, workload
+    values = options if isinstance(options := workload.get("options", {}), dict) else {}
+    content = read(text, path.name, dialect, values, lambda name: read_text(path.parent / name))
+    # The options of a bundled workload are keys.
+    section = place if bundled.has(path) else f"{place}.options"
+    errors += [
+        replace(one, key=f"{section}.{one.key}") if one.key in content.options else one
+        for one in content.errors
+    ]
+    for name in values.keys() - content.options.keys():
+        fix = did_you_mean(name, content.options)
+        errors.append(InputError(f"{section}.{name}", values[name], "the file has no such option", fix))
+    if not content.errors and not content.keys:
         errors.append(InputError(key, value, "it has no statements", "Add a statement"))
-    return document
+    wrong = {one.key for one in content.errors}
+    valid = {name: one for name, one in values.items() if name in content.options and name not in wrong}
+    return content.keys, {**workload, "options": valid} if values else workload
 
 
 def _merge(
@@ -248,7 +297,11 @@ class _Statements:
         weights = [transaction.weight for transaction in self._workload.transactions]
         if weights and not any(weights):
             yield InputError(f"{self._key}.transactions", None, "their weights are all 0", "Give one more")
-        for name in self._generators:
+        for name, generator in self._generators.items():
+            members = member_names(name, generator) if isinstance(generator, ParameterList) else []
+            for member in self._generators.keys() & set(members):
+                problem = f"a value of the list {name} has this name"
+                yield InputError(f"{self._key}.parameters.{member}", None, problem, "Rename the parameter")
             if not (name.isidentifier() and name.isascii()):
                 fix = "Use letters, digits and _, and no digit first"
                 yield InputError(

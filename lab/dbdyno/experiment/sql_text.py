@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -106,16 +106,28 @@ def annotation_lines(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
 
 def parameter_names(sql: str, dialect: Dialect) -> list[str]:
     """The names after colons, without duplicates, in order. Raises UnreadableSql."""
-    names: dict[str, None] = {}
-    read = tokenize(sql, dialect)
-    for token, following in pairwise(read):
+    return list(dict.fromkeys(name for _, name in _parameters(sql, dialect)))
+
+
+def replace_parameters(sql: str, replacements: Mapping[str, str], dialect: Dialect) -> str:
+    """The statement with other text in place of `:name`. Raises UnreadableSql."""
+    parts, end = [], 0
+    for start, name in _parameters(sql, dialect):
+        if name in replacements:
+            parts += [sql[end:start], replacements[name]]
+            end = start + 1 + len(name)
+    return "".join([*parts, sql[end:]])
+
+
+def _parameters(sql: str, dialect: Dialect) -> Iterator[tuple[int, str]]:
+    """Position of the colon, and name, of each parameter, in order."""
+    for token, following in pairwise(tokenize(sql, dialect)):
         if not is_kind(token, "COLON") or following.start != token.end + 1:
             continue
         name = sql[following.start : following.end + 1]
         before = sql[token.start - 1] if token.start else " "
         if name.isidentifier() and name.isascii() and not (before.isalnum() or before == "_"):
-            names[name] = None
-    return list(names)
+            yield token.start, name
 
 
 def count_placeholders(sql: str, dialect: Dialect) -> int:

@@ -9,9 +9,9 @@ from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import Model
-from dbdyno.experiment.generators import Generator, column, parameter
+from dbdyno.experiment.generators import Generator, ParameterList, column, parameter
 from dbdyno.experiment.limits import LIMITS
-from dbdyno.experiment.sql_text import Dialect, created_tables, table_names
+from dbdyno.experiment.sql_text import Dialect, created_tables, replace_parameters, table_names
 from dbdyno.experiment.workload import BaseWorkload
 from dbdyno.text import compose, compose_count
 
@@ -27,6 +27,8 @@ def _refuse_blank(sql: str) -> str:
 
 Sql = Annotated[str, Field(min_length=1, max_length=LIMITS["sql_bytes"]), AfterValidator(_refuse_blank)]
 Name = Annotated[str, Field(min_length=1, max_length=120)]
+# How a statement reads its table: all rows, or by an index, which may have all columns that it needs.
+ACCESS = r"^(scan|[A-Za-z_][A-Za-z0-9_]*(,covering)?)$"
 
 
 class SqlStatement(Model):
@@ -44,12 +46,14 @@ class SqlStatement(Model):
     """Parameters that get a new value just before this statement, not once per transaction."""
     repeat: int = Field(default=1, ge=1, le=100_000)
     """How often the statement is sent."""
+    access: str | None = Field(default=None, pattern=ACCESS)
+    """Plan that P08 expects of EXPLAIN: `scan`, an index or `primary`, with `,covering` if it suffices."""
     # Its line in the workload's .sql file.
     line: SkipJsonSchema[int | None] = Field(default=None, exclude=True)
 
     def plan(self) -> dict[str, Any]:
         """The statement of an engine plan."""
-        return self.model_dump(mode="json", exclude_none=True, exclude={"line"})
+        return self.model_dump(mode="json", exclude_none=True, exclude={"line", "access"})
 
 
 class SqlTransaction(Model):
@@ -95,6 +99,8 @@ class SqlWorkload(BaseWorkload):
     """Always `sql`."""
     file: str | None = Field(default=None, exclude=True)
     """A .sql file with the following keys; parameters and numbers of rows here replace those of the file."""
+    options: dict[str, int | float] = Field(default_factory=dict)
+    """Values of the options that the .sql file declares; those of a bundled workload are keys themselves."""
     parameters: dict[str, str] = Field(default_factory=dict)
     """For each `:name` in statements the source of its values: a generator, or a list of values."""
     transactions: tuple[SqlTransaction, ...] = ()
@@ -115,6 +121,8 @@ class SqlWorkload(BaseWorkload):
     """Statements that remove the data on servers that dbdyno does not start, by default DROP TABLE."""
     session: tuple[Sql, ...] = ()
     """Statements that every new connection sends first; they are not counted."""
+    description: str | None = Field(default=None, max_length=300)
+    """What the workload does, in one sentence."""
 
     @property
     def row_counts(self) -> dict[str, int]:
@@ -124,6 +132,17 @@ class SqlWorkload(BaseWorkload):
     def generator(self, name: str) -> Generator:
         """The generator of a parameter. Raises ValueError, whose text says what to write."""
         return parameter(self.parameters[name], self.row_counts)
+
+    def plan_parameters(self) -> dict[str, Generator]:
+        """The generators of an engine plan: every value of a list is a parameter. Raises ValueError."""
+        generators: dict[str, Generator] = {}
+        for name in self.parameters:
+            generator = self.generator(name)
+            if isinstance(generator, ParameterList):
+                generators |= dict(zip(member_names(name, generator), generator.members(), strict=True))
+            else:
+                generators[name] = generator
+        return generators
 
     def column(self, table: str, name: str) -> dict[str, Any]:
         """A generated column in an engine plan. Raises ValueError, whose text says what to write."""
@@ -207,8 +226,8 @@ class SqlWorkload(BaseWorkload):
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:
         """See `BaseWorkload`."""
         sql: dict[str, Any] = {
-            "parameters": {name: self.generator(name).plan() for name in self.parameters},
-            "transactions": [transaction.plan() for transaction in self.transactions],
+            "parameters": {name: generator.plan() for name, generator in self.plan_parameters().items()},
+            "transactions": self._transaction_plans(DIALECTS[protocol]),
             "order": self.order,
         }
         if self.replay is not None:
@@ -223,3 +242,24 @@ class SqlWorkload(BaseWorkload):
         if self.tables:
             sql["tables"] = self.table_plans()
         return {"name": self.name, "statements": self.statements, "sql": sql}
+
+    def _transaction_plans(self, dialect: Dialect) -> list[dict[str, Any]]:
+        """The transactions of an engine plan."""
+        plans = [transaction.plan() for transaction in self.transactions]
+        generators = {name: self.generator(name) for name in self.parameters}
+        lists = {
+            name: member_names(name, one)
+            for name, one in generators.items()
+            if isinstance(one, ParameterList)
+        }
+        if lists:
+            texts = {name: ", ".join(f":{one}" for one in members) for name, members in lists.items()}
+            for statement in (one for plan in plans for one in plan["statements"]):
+                statement["sql"] = replace_parameters(statement["sql"], texts, dialect)
+                statement["draw"] = [one for name in statement["draw"] for one in lists.get(name, [name])]
+        return plans
+
+
+def member_names(name: str, parameter_list: ParameterList) -> list[str]:
+    """The parameters of the engine that are the values of a list."""
+    return [f"{name}_{number}" for number in range(1, parameter_list.count + 1)]

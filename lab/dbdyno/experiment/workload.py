@@ -11,6 +11,8 @@ from dbdyno.experiment.base import Model
 
 # Names that are also used as file names.
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
+# Titles of workloads: names, which may have a group in front, as in `micro/scan`.
+TITLE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}(/[A-Za-z0-9][A-Za-z0-9._-]{0,79})?$"
 
 
 class BaseWorkload(Model):
@@ -18,7 +20,7 @@ class BaseWorkload(Model):
 
     # Each kind of workload restricts the type.
     name: str
-    label: str | None = Field(default=None, pattern=NAME)
+    label: str | None = Field(default=None, pattern=TITLE)
     """Name in results, by default the `name`; required if two workloads have the same `name`."""
     statements: Literal["prepared", "text"] = "prepared"
     """Send prepared statements, or statements as text."""

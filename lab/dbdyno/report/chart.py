@@ -41,6 +41,10 @@ class Chart:
     # The chart as drawn on screens below 600 px; None if it stays readable there.
     narrow: Any = None
 
+    def __post_init__(self) -> None:
+        # The name has the workload's title, which may have a slash.
+        object.__setattr__(self, "name", self.name.replace("/", "-"))
+
     @property
     def narrow_name(self) -> str:
         """The name of the narrow drawing."""

@@ -33,7 +33,8 @@ pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};
 pub use script::{ScriptOption, ScriptWorkload};
 pub use sql::{
-    CsvSource, LineOrder, ParameterSource, SqlStatement, SqlTransaction, SqlWorkload, TransactionOrder,
+    CsvSource, LineOrder, ParameterSource, SequenceOrder, SqlStatement, SqlTransaction, SqlWorkload,
+    TransactionOrder,
 };
 pub use sql_tables::{ColumnSource, GeneratedColumn, GeneratedTable, TextLength, TimeOrder};
 pub use statement_mode::StatementMode;

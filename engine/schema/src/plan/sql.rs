@@ -129,6 +129,9 @@ pub enum ParameterSource {
         /// Last number, after which the sequence restarts. Null: it never restarts.
         #[serde(default)]
         last: Option<i64>,
+        /// Order of the numbers.
+        #[serde(default)]
+        order: SequenceOrder,
     },
     /// A random element of a list.
     OneOf {
@@ -158,6 +161,17 @@ pub enum ParameterSource {
         #[serde(default = "once")]
         column: u32,
     },
+}
+
+/// In which order a sequence takes its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SequenceOrder {
+    /// From the first to the last.
+    #[default]
+    Rising,
+    /// Scattered evenly over the range; each number comes once before any comes again. Needs `last`.
+    Random,
 }
 
 /// Source of the lines of a CSV file.

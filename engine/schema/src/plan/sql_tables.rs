@@ -35,7 +35,7 @@ pub struct GeneratedColumn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ColumnSource {
-    /// An arithmetic sequence: row n gets `first` + (n - 1) × `step`.
+    /// An arithmetic sequence: row n gets `first` + (n - 1) × `step`. With `last` it continues at `first` after `last`.
     Sequence {
         /// Value of the first row.
         #[serde(default = "one")]
@@ -43,6 +43,10 @@ pub enum ColumnSource {
         /// Difference between two rows.
         #[serde(default = "one")]
         step: i64,
+        /// Largest value. Each of `first` to `last` comes once before any comes again if `step` has no common divisor
+        /// with their number: a large prime scatters them. Null: the sequence has no end.
+        #[serde(default)]
+        last: Option<i64>,
     },
     /// A random integer.
     Integer {

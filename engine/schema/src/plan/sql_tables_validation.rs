@@ -124,15 +124,22 @@ impl GeneratedTable {
     }
 }
 
+/// The problem of a sequence without end in a table of `rows` rows, if any.
+fn sequence_problem(first: i64, step: i64, rows: u64) -> Option<String> {
+    let last = i128::from(first) + i128::from(step) * i128::from(rows.max(1) - 1);
+    let fits = i64::try_from(last).is_ok();
+    (!fits).then(|| format!("ends at {last}; the values of a sequence must fit 64 bits"))
+}
+
 impl ColumnSource {
     fn problems(&self, key: &str, rows: u64, problems: &mut Vec<String>) {
         let mut add = |text: String| problems.push(format!("{key} {text}"));
         match self {
-            ColumnSource::Sequence { first, step } => {
-                let last = i128::from(*first) + i128::from(*step) * i128::from(rows.max(1) - 1);
-                if i64::try_from(last).is_err() {
-                    add(format!("ends at {last}; the values of a sequence must fit 64 bits"));
-                }
+            ColumnSource::Sequence { first, last: Some(last), .. } => {
+                range_problem(*first, *last).into_iter().for_each(add);
+            }
+            ColumnSource::Sequence { first, step, last: None } => {
+                sequence_problem(*first, *step, rows).into_iter().for_each(add);
             }
             ColumnSource::Integer { low, high, .. } => {
                 range_problem(*low, *high).into_iter().for_each(add);

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    LogFormat, ParameterSource, SqlStatement, SqlWorkload, StatementMode, TransactionOrder, Workload,
-    WorkloadName, limits,
+    LogFormat, ParameterSource, SequenceOrder, SqlStatement, SqlWorkload, StatementMode, TransactionOrder,
+    Workload, WorkloadName, limits,
 };
 use crate::placeholders::{Fragment, Quoting, fragments};
 
@@ -198,8 +198,11 @@ impl ParameterSource {
                 range_problem(*low, *high).into_iter().for_each(add);
                 problems.extend(distribution.problem(&format!("{key}.integer.distribution")));
             }
-            ParameterSource::Sequence { first, last: Some(last) } if last < first => {
+            ParameterSource::Sequence { first, last: Some(last), .. } if last < first => {
                 add(format!("goes from {first} to {last}; last must not be before first"));
+            }
+            ParameterSource::Sequence { last: None, order: SequenceOrder::Random, .. } => {
+                add("has a random order but no last number; set last".into());
             }
             ParameterSource::Sequence { .. } => {}
             ParameterSource::OneOf { values, weights } => {
@@ -291,6 +294,7 @@ mod tests {
                 "hot": {"integer": {"high": 9, "distribution": {"zipfian": {"exponent": -1.0}}}},
                 "1x": {"sequence": {"first": 2, "last": 1}},
                 "w": {"one_of": {"values": [], "weights": [1]}},
+                "scattered": {"sequence": {"order": "random"}},
                 "got": {"result": {"statement": "later", "column": 0}}
             },
             "session": [" "], "each": 0,
@@ -309,6 +313,7 @@ mod tests {
             "parameters.hot.integer.distribution.exponent is -1;",
             "parameters.1x is not a valid parameter name;",
             "parameters.1x goes from 2 to 1;",
+            "parameters.scattered has a random order but no last number;",
             "parameters.w has no values;",
             "parameters.w has 0 values and 1 weights;",
             "parameters.got has column 0;",
@@ -331,7 +336,7 @@ mod tests {
                 "{part}: {found:#?}"
             );
         }
-        assert_eq!(found.len(), 20, "{found:#?}");
+        assert_eq!(found.len(), 21, "{found:#?}");
     }
 
     #[test]

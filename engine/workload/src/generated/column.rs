@@ -22,10 +22,7 @@ pub(super) struct Column {
 
 #[derive(Clone, Debug)]
 enum Source {
-    Sequence {
-        first: i64,
-        step: i64,
-    },
+    Sequence(Sequence),
     /// Distribution of the offset from the minimum, and the minimum.
     Integer(Box<Keys>, i64),
     /// As `Integer`, in units of the last decimal place; the third field is the number of decimal places.
@@ -40,6 +37,15 @@ enum Source {
     /// The value of the referenced column in a random row of its table.
     Foreign(Box<Keys>, Arc<Column>),
     OneOf(Vec<Option<Literal>>, Option<Arc<[f64]>>),
+}
+
+/// An arithmetic sequence.
+#[derive(Clone, Copy, Debug)]
+struct Sequence {
+    first: i64,
+    step: i64,
+    /// Number of values after which it continues at the first; 0 if it has no end.
+    count: i128,
 }
 
 /// Times, counted in `unit`s since 1970-01-01.
@@ -81,15 +87,15 @@ impl Column {
     /// Appends the value in row `row`, counted from 1.
     #[inline]
     pub(super) fn write(&self, row: u64, out: &mut Vec<u8>, encoding: Encoding) {
-        if let (Source::Sequence { first, step }, 0.0) = (&self.source, self.nulls) {
-            return push_integer(out, first + step * (row - 1) as i64);
+        if let (Source::Sequence(sequence), 0.0) = (&self.source, self.nulls) {
+            return push_integer(out, sequence.at(row));
         }
         let mut rng = Rng::new(self.seed, &[row]);
         if self.nulls > 0.0 && rng.unit() < self.nulls {
             return encode::push_null(out, encoding);
         }
         match &self.source {
-            Source::Sequence { first, step } => push_integer(out, first + step * (row - 1) as i64),
+            Source::Sequence(sequence) => push_integer(out, sequence.at(row)),
             Source::Integer(keys, low) => push_integer(out, low.wrapping_add(keys.draw(&mut rng) as i64)),
             Source::Decimal(keys, low, scale) => push_decimal(out, low + keys.draw(&mut rng) as i64, *scale),
             Source::Time(times) => {
@@ -119,6 +125,18 @@ impl Column {
                 push_literal(out, encoding, values[index].as_ref());
             }
         }
+    }
+}
+
+impl Sequence {
+    /// The value in row `row`, counted from 1.
+    #[inline]
+    fn at(&self, row: u64) -> i64 {
+        if self.count == 0 {
+            return self.first + self.step * (row - 1) as i64;
+        }
+        let distance = i128::from(self.step) * i128::from(row - 1);
+        self.first + distance.rem_euclid(self.count) as i64
     }
 }
 
@@ -152,7 +170,10 @@ impl Source {
     fn new(source: &ColumnSource, rows: u64, parent: impl Fn(&str, &str) -> (Arc<Column>, u64)) -> Self {
         let from_zero = |distribution, span| Box::new(Keys::new(distribution, 0, span));
         match source {
-            ColumnSource::Sequence { first, step } => Source::Sequence { first: *first, step: *step },
+            ColumnSource::Sequence { first, step, last } => {
+                let count = last.map_or(0, |last| i128::from(last) - i128::from(*first) + 1);
+                Source::Sequence(Sequence { first: *first, step: *step, count })
+            }
             ColumnSource::Integer { low, high, distribution } => {
                 Source::Integer(from_zero(distribution, high.abs_diff(*low)), *low)
             }

@@ -128,6 +128,8 @@ fn choices_fit_their_weights() {
     assert_fits(&chosen, &expected.map(|(value, share)| (value.into(), share)));
     assert_eq!(column_values(3, json!({"constant": {"value": "a\tb"}})), ["a\\tb"; 3]);
     assert_eq!(column_values(4, json!({"sequence": {"first": 5, "step": -3}})), ["5", "2", "-1", "-4"]);
+    let cyclic = json!({"sequence": {"first": 2, "step": 2_147_483_647, "last": 6}});
+    assert_eq!(column_values(6, cyclic), ["2", "4", "6", "3", "5", "2"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dbdyno_random::Rng;
 use dbdyno_random::key::Keys;
-use dbdyno_schema::plan::{CsvSource, LineOrder, Literal, ParameterSource};
+use dbdyno_schema::plan::{CsvSource, LineOrder, Literal, ParameterSource, SequenceOrder};
 use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 
@@ -24,8 +24,9 @@ pub(super) struct Sources {
 enum Source {
     /// Distribution of the values, and an offset to add.
     Integer(Box<Keys>, i64),
-    /// First number, and the number of values after which the sequence restarts; 0 if it never restarts.
-    Sequence(i64, u64),
+    /// First number, the number of values after which the sequence restarts (0 if it never restarts), and the distance
+    /// between consecutive values, by which the sequence visits every value once.
+    Sequence(i64, u64, u64),
     /// Values, and their cumulative weights; `None` if all weights are equal.
     OneOf(Arc<[Value]>, Option<Arc<[f64]>>),
     /// The value in each line of a CSV file, and the number of the file.
@@ -81,11 +82,11 @@ impl Sources {
             Source::Integer(keys, offset) => {
                 values[number] = Value::Int(offset.wrapping_add(keys.draw(rng) as i64));
             }
-            Source::Sequence(first, count) => {
+            Source::Sequence(first, count, step) => {
                 let taken = &mut state.taken[number];
                 let nth = state.user.global.wrapping_add(taken.wrapping_mul(state.user.users));
                 *taken += 1;
-                let nth = if *count == 0 { nth } else { nth % count };
+                let nth = if *count == 0 { nth } else { scattered(nth % count, *count, *step) };
                 values[number] = Value::Int(first.wrapping_add(nth as i64));
             }
             Source::OneOf(all, weights) => {
@@ -150,8 +151,10 @@ impl Source {
                 let keys = Keys::new(distribution, 1, high.abs_diff(*low) + 1);
                 Source::Integer(Box::new(keys), low.wrapping_sub(1))
             }
-            ParameterSource::Sequence { first, last } => {
-                Source::Sequence(*first, last.map_or(0, |last| last.abs_diff(*first).saturating_add(1)))
+            ParameterSource::Sequence { first, last, order } => {
+                let count = last.map_or(0, |last| last.abs_diff(*first).saturating_add(1));
+                let step = if *order == SequenceOrder::Random { scattering_step(count) } else { 1 };
+                Source::Sequence(*first, count, step)
             }
             ParameterSource::OneOf { values, weights } => {
                 let values = literals(values);
@@ -160,6 +163,26 @@ impl Source {
             ParameterSource::Csv { .. } | ParameterSource::Result { .. } => Source::Result,
         }
     }
+}
+
+/// Value number `nth` of `count` values in steps of `step`.
+#[inline]
+fn scattered(nth: u64, count: u64, step: u64) -> u64 {
+    match nth.checked_mul(step) {
+        Some(product) => product % count,
+        None => (u128::from(nth) * u128::from(step) % u128::from(count)) as u64,
+    }
+}
+
+/// A step that visits each of `count` values once and scatters consecutive ones: the number next to `count` divided by the
+/// golden ratio that has no common divisor with `count`.
+fn scattering_step(count: u64) -> u64 {
+    let ideal = (count as f64 / 1.618_033_988_749_895) as u64;
+    (ideal.max(1)..).find(|step| common_divisor(*step, count) == 1).unwrap_or(1)
+}
+
+fn common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { common_divisor(other, one % other) }
 }
 
 /// Values of a list, all with the same type, because a parameter's type must not change between executions.
@@ -189,4 +212,34 @@ pub(crate) fn cumulative_weights(weights: &[f64]) -> Arc<[f64]> {
 pub(crate) fn draw_weighted(cumulative: &[f64], rng: &mut Rng) -> usize {
     let at = rng.unit() * cumulative.last().copied().unwrap_or(0.0);
     cumulative.partition_point(|&sum| sum <= at).min(cumulative.len() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_scattered_sequence_has_each_value_once() {
+        for count in [1, 2, 3, 4, 6, 97, 1000, 20_000, 65_536] {
+            let step = scattering_step(count);
+            let visited: HashSet<u64> = (0..count).map(|nth| scattered(nth, count, step)).collect();
+            assert_eq!(visited.len() as u64, count);
+            // The first hundred of many are in all tenths of the range.
+            if count >= 1000 {
+                let tenths: HashSet<u64> =
+                    (0..100).map(|nth| scattered(nth, count, step) * 10 / count).collect();
+                assert_eq!(tenths.len(), 10, "{count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_scattered_sequence_covers_the_largest_range() {
+        let count = 1 << 63;
+        let step = scattering_step(count);
+        assert_eq!(common_divisor(step, count), 1);
+        assert!(scattered(count - 1, count, step) < count);
+    }
 }

@@ -1,0 +1,6 @@
+-- @description Reads one row by its primary key.
+-- @include _tables.sql
+-- @parameter id = uniform(1, rows(micro))
+-- @transaction point-query
+-- @statement rows=1 access=primary
+SELECT c FROM micro WHERE id = :id;
