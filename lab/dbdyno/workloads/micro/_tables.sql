@@ -1,7 +1,7 @@
 -- The tables of all tests in micro. Equal tables are loaded once, whatever number of tests use them.
 --
 -- id is the primary key, 1 to the number of rows. k has an index and the same values, scattered: 2,147,483,647 is a
--- prime, so every value occurs in one row, and a look-up by k has an exact number of rows too. No test changes id or k.
+-- prime, so every value occurs in one row, and a lookup by k has an exact number of rows too. No test changes id or k.
 -- u has an index, n has none; updates change them. churn is empty at first, and only inserts use it.
 -- @option rows = 1_000_000 Rows of the table
 -- @table micro rows=rows
