@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 # Seconds after which a wait is reported, and then again after each interval.
 FIRST_S, AGAIN_S = 5.0, 60.0
 _CHECK_S = 1.0
+_LOG = logging.getLogger(__name__)
 
 
 class _Waits:
@@ -35,9 +37,11 @@ class _Waits:
                 self._thread.start()
         return number
 
-    def end(self, number: int) -> None:
+    def end(self, number: int) -> float:
+        """The seconds of the wait."""
         with self._lock:
-            del self._waits[number]
+            _, began, _ = self._waits.pop(number)
+        return time.monotonic() - began
 
     def _watch(self) -> None:
         while True:
@@ -61,13 +65,15 @@ def report_wait(what: str, since_s: float) -> None:
 
 
 @contextmanager
-def waiting_for(what: str) -> Iterator[None]:
-    """Report `what` if the context takes longer than `FIRST_S`."""
+def waiting_for(what: str, *, is_logged: bool = True) -> Iterator[None]:
+    """Report `what` if the context takes longer than `FIRST_S`, and log its end if it `is_logged`."""
     number = _WAITS.begin(what)
     try:
         yield
     finally:
-        _WAITS.end(number)
+        seconds = _WAITS.end(number)
+        if is_logged:
+            _LOG.debug("waited %.3f s for %s", seconds, what)
 
 
 @contextmanager

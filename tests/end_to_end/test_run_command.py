@@ -232,9 +232,13 @@ def test_the_password_is_nowhere(running: Running, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(secret + "\n")
     answer = running.run(
-        "oltp_point_select", "--connections", "1", "--password-file", str(file), *SHORT, password="wrong"
-    )
+        "oltp_point_select", "--connections", "1", "--password-file", str(file), *SHORT, "--verbose",
+        password="wrong",
+    )  # fmt: skip
     assert answer.returncode == 0, answer.stderr
+    # The most that a command prints.
+    assert re.search(r" s  waited \d\.\d{3} s for the server's answer to '", answer.stderr)
+    assert re.search(r"\d\.\d{3} s  started process \d+: \S*dbdyno-engine run\n", answer.stderr)
     file.unlink()
     told = [answer.stdout, answer.stderr, *map(str, running.command())]
     assert not any(secret in text for text in told)

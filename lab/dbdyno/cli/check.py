@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dbdyno.cli.options import RESULTS, Assignments, ExperimentFile, Profile, ShareMachine
+from dbdyno.cli.options import RESULTS, Assignments, ExperimentFile, Profile, ShareMachine, Verbose
 
 
 def check(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
@@ -24,6 +24,7 @@ def check(  # noqa: PLR0917 — one parameter per option; typer passes them by n
         ),
     ] = False,
     share_machine: ShareMachine = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Validate an experiment; say what it needs on this machine."""
     from dbdyno.experiment.reading import read

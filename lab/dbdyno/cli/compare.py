@@ -20,6 +20,7 @@ from dbdyno.cli.options import (
     Results,
     ShareMachine,
     UndecidedAs,
+    Verbose,
 )
 from dbdyno.commands.choices import Output, TextFormat, require_language
 
@@ -88,6 +89,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     open_report: OpenReport = False,
     report_folder: ReportFolder = None,
     quiet: Quiet = False,
+    _verbose: Verbose = False,
     language: Language = "en",
     result_format: ResultFormat = TextFormat.TEXT,
 ) -> None:

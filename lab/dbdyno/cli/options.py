@@ -10,6 +10,16 @@ import typer
 from dbdyno.cli.completion import experiment_files, profiles, stored_runs
 from dbdyno.commands.choices import TextFormat, Undecided
 
+
+def set_verbosity(option: typer.CallbackParam, value: bool) -> bool:
+    """The callback of --quiet and --verbose. Raises Problem if both are given."""
+    if value:
+        from dbdyno.commands.verbosity import set_verbosity as work
+
+        work(option.opts[0])
+    return value
+
+
 ExperimentFile = Annotated[
     Path,
     typer.Argument(
@@ -69,7 +79,13 @@ UndecidedAs = Annotated[
     Undecided | None,
     typer.Option(help="With --max-loss: exit with 0 or 1 instead of 5."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print the verdict alone.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print the verdict alone.", callback=set_verbosity)]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", help="Print every statement, process and check, with its time.", callback=set_verbosity
+    ),
+]
 Language = Annotated[
     str, typer.Option("--lang", metavar="CODE", envvar="DBDYNO_LANG", help="Language of the texts: en or ko.")
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dbdyno.cli.options import RESULTS, Assignments, ResultFormat, Results, ShareMachine
+from dbdyno.cli.options import RESULTS, Assignments, ResultFormat, Results, ShareMachine, Verbose
 from dbdyno.commands.choices import TextFormat
 
 
@@ -25,6 +25,7 @@ def replicate(  # noqa: PLR0917 — one parameter per option; typer passes them 
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
     share_machine: ShareMachine = False,
+    _verbose: Verbose = False,
     result_format: ResultFormat = TextFormat.TEXT,
 ) -> None:
     """Repeat the comparison of a report here; say if it replicates."""

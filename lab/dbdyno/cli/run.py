@@ -7,7 +7,15 @@ from typing import Annotated, get_args
 import typer
 
 from dbdyno.cli.completion import bundled_workloads, experiment_files, matching_files
-from dbdyno.cli.options import RESULTS, PasswordFile, Profile, Results, ShareMachine
+from dbdyno.cli.options import (
+    RESULTS,
+    PasswordFile,
+    Profile,
+    Results,
+    ShareMachine,
+    Verbose,
+    set_verbosity,
+)
 from dbdyno.experiment.oltp_name import OltpName
 
 
@@ -81,6 +89,10 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     results: Results = RESULTS,
     profile: Profile = None,
     share_machine: ShareMachine = False,
+    _quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print the table alone.", callback=set_verbosity)
+    ] = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Benchmark one server at several loads; print a table."""
     from dbdyno.commands.run import run as work

@@ -7,7 +7,6 @@ the loaded data stay in the cache for the next run.
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +16,7 @@ from dbdyno import checks
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import bytes_text
 from dbdyno.commands.sharing import only_measurement
+from dbdyno.commands.verbosity import announce
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding
@@ -70,7 +70,7 @@ def check(
 
 def _print_progress(value: progress.Progress) -> None:
     if isinstance(value, progress.Step | progress.ProblemOccurred):
-        print(value.text, file=sys.stderr, flush=True)
+        announce(value.text)
 
 
 def _print_findings(findings: list[Finding]) -> None:

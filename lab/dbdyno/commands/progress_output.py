@@ -15,6 +15,7 @@ from rich.text import Text
 
 from dbdyno.commands.console import print_text
 from dbdyno.commands.trial_table import TrialTable
+from dbdyno.commands.verbosity import announce, is_verbose
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
@@ -44,7 +45,7 @@ def show_progress(console: Console, experiment: Experiment) -> Iterator[progress
 
 
 def _listener(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
-    if not console.is_terminal or console.quiet:
+    if not console.is_terminal or console.quiet or is_verbose():
         yield _Plain(console, experiment).listen
         return
     # One line at every width: the text gets the cells that are left.
@@ -73,13 +74,6 @@ def _listener(console: Console, experiment: Experiment) -> Iterator[progress.Lis
 def point_text(point: Point) -> str:
     """A point as text, such as "20 connections" or "500/s"."""
     return formatting.load("connections", point.connections) if point.rate is None else f"{point.rate:g}/s"
-
-
-def show(console: Console, finding: Finding) -> None:
-    """Print a finding: level and code, then its text."""
-    print_text(console, f"{finding.level} {finding.summary}", STYLES[finding.level], indent=2)
-    if finding.override is not None:
-        print_text(console, f"  overridden: {finding.override}", "dim", indent=2)
 
 
 class _RemainingTime(ProgressColumn):
@@ -148,14 +142,20 @@ class _Plain:
         self._printed_tenths = tenths
 
     def _show_finding(self, finding: Finding) -> None:
-        """Print every stop, and the first warning and note of each code; the result has their number."""
+        """Print every stop, and the first warning and note of each code; the result has their number. With
+        --verbose print all.
+        """
         kind = finding.code, finding.level
-        if finding.level == "stop" or kind not in self._printed_findings:
+        if finding.level == "stop" or kind not in self._printed_findings or is_verbose():
             self._printed_findings.add(kind)
-            show(self._console, finding)
+            self._print(f"{finding.level} {finding.summary}", STYLES[finding.level])
+            if finding.override is not None:
+                self._print(f"  overridden: {finding.override}", "dim")
 
     def _begin_trial(self, trial: Trial) -> None:
-        """Print nothing: a trial's line is printed at its end."""
+        """Print nothing without --verbose: a trial's line is printed at its end."""
+        if is_verbose():
+            self._show_step(f"trial {self._completed + 1}/{self._trials}: {_trial_text(trial)}")
 
     def _end_trial(self, value: progress.TrialEnded) -> None:
         figures = f"failed: {value.reason}"
@@ -179,7 +179,10 @@ class _Plain:
         return f"; {format_duration(self._estimate.left_s())} left"
 
     def _print(self, text: str, style: str = "") -> None:
-        print_text(self._console, text, style, indent=2)
+        if is_verbose():
+            announce(text)
+        else:
+            print_text(self._console, text, style, indent=2)
 
 
 class _Live(_Plain):

@@ -22,6 +22,7 @@ from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as experiment_of
 from dbdyno.commands.sweep_table import header, row
+from dbdyno.commands.verbosity import announce
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.finding import Finding
@@ -130,7 +131,7 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
             if finding not in printed and finding.code != _TRIAL_FAILED:
                 _print_finding(finding)
                 is_stopped = is_stopped or finding.is_blocking
-    print(f"stored in {stored.path}", file=sys.stderr)
+    announce(f"stored in {stored.path}")
     if is_stopped or end.failed:
         points = f"{end.failed} point{'s' if end.failed > 1 else ''} failed"
         print_problem(Problem(points if end.failed else "aborted by a check", "See the messages above"))
@@ -152,9 +153,9 @@ class _PointTable:
         match value:
             case progress.Step():
                 self._printed_tenths = 0
-                print(value.text, file=sys.stderr, flush=True)
+                announce(value.text)
             case progress.ProblemOccurred():
-                print(value.text, file=sys.stderr, flush=True)
+                announce(value.text)
             case progress.Loading():
                 self._print_loading(value)
             case progress.TrialEnded():
@@ -168,7 +169,7 @@ class _PointTable:
     def _print_loading(self, value: progress.Loading) -> None:
         tenths = 10 * value.rows // max(1, value.rows_planned)
         if tenths > self._printed_tenths:
-            print(f"  {value.rows:,} of {value.rows_planned:,} rows", file=sys.stderr, flush=True)
+            announce(f"  {value.rows:,} of {value.rows_planned:,} rows")
         self._printed_tenths = tenths
 
     def _print_row(self, index: int) -> None:
@@ -183,6 +184,6 @@ def _print_finding(finding: Finding) -> None:
     # P15 concerns comparisons; a run of one variant has none.
     if finding.code == "P15":
         return
-    print(f"{finding.level} {finding.summary}", file=sys.stderr)
+    announce(f"{finding.level} {finding.summary}")
     if finding.override is not None:
-        print(f"  overridden: {finding.override}", file=sys.stderr)
+        announce(f"  overridden: {finding.override}")

@@ -6,6 +6,7 @@ it passes progress values to a listener, and writes findings and trials into the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from dbdyno.run.trial import run_trial, store_unrun_trial, unreachable_reason
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
 from dbdyno.store.workers import Step, read_workers, write_workers
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class Coordinator:
         """Run the checks of a moment and store their findings. Returns those that stop the experiment."""
         with self.times.step("checking"):
             findings = checks.run(moment, context, codes)
+        _LOG.debug("checks (%s), findings: %d", moment.value, len(findings))
         self.keep(findings)
         return checks.blocking_findings(findings)
 

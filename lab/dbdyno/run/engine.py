@@ -15,6 +15,7 @@ was killed.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import resource
@@ -50,6 +51,7 @@ LOADING_SILENCE_S_MAX = 3600.0
 SCRIPT_SILENCE_S_MAX = 24 * 3600.0
 # Maximum seconds for an engine to stop.
 STOP_S_MAX = 5.0
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,7 @@ class Engine:
             finally:
                 # This has no effect if the process has ended.
                 process.kill()
+        _LOG.debug("process %d ended with status %d", process.pid, process.returncode)
         return EngineResult(process.returncode, reader.hello, reader.end, reader.stderr)
 
 
@@ -236,6 +239,7 @@ class SlicedRun:
             if self._process.poll() is None:
                 _stop(self._process, self._reader)
             self._process.kill()
+        _LOG.debug("process %d ended with status %d", self._process.pid, self._process.returncode)
 
     def __enter__(self) -> Self:
         return self
@@ -266,7 +270,7 @@ class SlicedRun:
 
 def _start(binary: Path, command: Command, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [binary, command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -278,6 +282,8 @@ def _start(binary: Path, command: Command, environment: Mapping[str, str] | None
         raise EngineProblem(
             f"the load engine {binary} does not start: {error}", "Run make build again"
         ) from error
+    _LOG.debug("started process %d: %s %s", process.pid, binary, command)
+    return process
 
 
 @dataclass(frozen=True)
@@ -388,7 +394,9 @@ class _Reader:
             selector.register(process.stderr, selectors.EVENT_READ)
             while selector.get_map():
                 remaining_s = deadline - time.monotonic()
-                with waiting_for(f"the load generator to {goal if self.hello else 'start'}"):
+                what = f"the load generator to {goal if self.hello else 'start'}"
+                # Its records end a wait every second.
+                with waiting_for(what, is_logged=self.hello is None):
                     ready = self._select(selector, min(remaining_s, limits.silence_s))
                 if not ready:
                     exceeded = f"did not {goal} within {limits.total_s:.0f} s"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import logging
 import os
 import shutil
 import signal
@@ -27,6 +28,8 @@ import psutil
 
 from dbdyno.servers.kinds import process
 from dbdyno.servers.server import PASSWORD_VARIABLE, ServerProblem
+
+_LOG = logging.getLogger(__name__)
 
 # How many bytes dbdyno stores of a command's output: the last ones.
 OUTPUT_BYTES = 1_000_000
@@ -118,6 +121,8 @@ class RunningCommand:
                 raise _start_failure(argv[0], error) from error
             # `_result` closes the two files.
             stack.pop_all()
+        # The arguments may contain what only the experiment should.
+        _LOG.debug("started process %d: %s", self._process.pid, argv[0])
 
     def wait(self, timeout_s: float) -> CommandResult:
         """Wait until the command ends; after `timeout_s`, end it."""
@@ -184,6 +189,7 @@ class RunningCommand:
 
     def _result(self, status: int | None) -> CommandResult:
         seconds = time.monotonic() - self._began
+        _LOG.debug("process %d ended with status %s after %.3f s", self._process.pid, status, seconds)
         return CommandResult(self._argv, status, seconds, _text(self._output), _text(self._errors))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import socket
 import time
 from abc import ABC, abstractmethod
@@ -24,6 +25,11 @@ from dbdyno.waiting import waiting_for
 CONNECT_TIMEOUT_S, SILENT_CONNECT_TIMEOUT_S = LOGIN_TIMEOUTS_S
 # Statements with a longer limit are watched for a server that has stopped.
 WATCHED_FROM_S = 30.0
+# A password or its hash, and what follows it in a statement.
+_PASSWORD = re.compile(
+    r"(\bIDENTIFIED\b.*?\b(?:BY|AS)|\w*PASSWORD(?:\s+FOR\s+\S+)?\s*(?:=|\(|(?=['\"$]))).*",
+    re.IGNORECASE | re.DOTALL,
+)
 # Maximum seconds for a statement, such as counting the rows of a large table; None for no limit.
 _answer_timeout_s: ContextVar[float | None] = ContextVar("answer_timeout_s", default=600.0)
 
@@ -221,6 +227,6 @@ class AdminConnection(ABC):
 
 
 def shorten_statement(sql: str, length: int = 100) -> str:
-    """A statement for a message: on one line, truncated to `length` characters."""
-    line = " ".join(sql.split())
+    """A statement for a message: on one line, without a password, truncated to `length` characters."""
+    line = " ".join(_PASSWORD.sub(r"\1 …", sql).split())
     return line if len(line) <= length else line[: length - 1] + "…"

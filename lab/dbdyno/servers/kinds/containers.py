@@ -8,9 +8,11 @@ however dbdyno ends.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import secrets
+import shlex
 import signal
 import subprocess
 import sys
@@ -27,6 +29,7 @@ LABEL = "org.dbdyno.server"
 # Maximum seconds for an answer of the Docker engine, which may be slow under load.
 ANSWER_S = 120
 POLL_S = 0.05
+_LOG = logging.getLogger(__name__)
 
 _GUARDIAN = """
 import sys, time
@@ -175,6 +178,7 @@ class Engine:
             except BaseException:
                 started.remove()
                 raise
+        _LOG.debug("started container %s of %s: %s", create["name"], options.image.name, shlex.join(command))
         return started
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import time
@@ -47,6 +49,8 @@ class Child(Protocol):
 # How long a signal may stop a server that starts, in seconds, and how often dbdyno looks.
 STOPPED_S_MAX = 10.0
 _CHECK_S = 0.5
+
+_LOG = logging.getLogger(__name__)
 
 # `prctl` option from <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
@@ -153,13 +157,13 @@ def start(
             f"it has {format_cpus(online_cpus())}",
             "choose CPUs of this machine",
         )
-    program = arguments[0]
+    program, text = arguments[0], shlex.join(arguments)
     if installs:
         arguments = [*_AS_GROUP, *arguments]
     prepare = _before_exec(os.getpid(), requested, signal.SIGTERM if installs else signal.SIGKILL)
     try:
         with output.open("ab") as file:
-            return subprocess.Popen(
+            child = subprocess.Popen(
                 list(arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
@@ -177,6 +181,8 @@ def start(
             f"{format_cpus(_CPUS_AT_START)}",
             "choose server.cpus among those",
         ) from error
+    _LOG.debug("started process %d on CPUs %s: %s", child.pid, format_cpus(requested), text)
+    return child
 
 
 def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
@@ -241,7 +247,9 @@ def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: fl
             ) from error
     finally:
         kill_group(process)
-    return time.monotonic() - began
+    seconds = time.monotonic() - began
+    _LOG.debug("process %d ended within %.3f s", process.pid, seconds)
+    return seconds
 
 
 def kill_group(leader: Child) -> None:

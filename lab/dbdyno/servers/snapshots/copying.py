@@ -8,7 +8,9 @@ and never shares blocks between files, while `copy_file_range` may.
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +22,7 @@ METHOD = "full copy, synced, dropped from the page cache"
 CHUNK_BYTES = 64 * 1024 * 1024
 # Files that are synced at the same time share the commits of the file system's journal.
 SYNCING_THREADS = 8
+_LOG = logging.getLogger(__name__)
 
 
 def tree_bytes(directory: Path) -> int:
@@ -29,6 +32,7 @@ def tree_bytes(directory: Path) -> int:
 
 def copy_tree(source: Path, target: Path, user: ServerUser) -> int:
     """Copy a directory into `target`, which must not exist; returns the bytes written. Raises OSError."""
+    began = time.monotonic()
     target.mkdir(mode=0o700)
     written, copies = 0, list[Path]()
     for path in sorted(source.rglob("*")):
@@ -46,6 +50,8 @@ def copy_tree(source: Path, target: Path, user: ServerUser) -> int:
         user.own(directory)
     _sync_directory(target)
     user.own(target)
+    seconds = time.monotonic() - began
+    _LOG.debug("copied %.1f MiB from %s to %s in %.3f s", written / 2**20, source, target, seconds)
     return written
 
 
