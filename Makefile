@@ -69,7 +69,7 @@ test-long: build packages-servers packages-peers mysql ## run tests too long for
 	$(BIN)/python -m benchmarks.soak --minutes 1 --connections 3000 --kill 1%
 	$(BIN)/python -m benchmarks.soak --minutes 1 --connections 10000 --target null
 
-bench: build packages-servers packages-peers mysql ## compare dbdyno with sysbench and the slap clients
+bench: build packages-servers packages-peers packages-browser mysql ## compare dbdyno with sysbench and the slap clients
 	@cargo build --quiet --release --locked --package dbdyno-bare-loop
 	$(BIN)/python benchmarks/engine/ceiling.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine --output benchmarks/results.md
@@ -79,6 +79,7 @@ bench: build packages-servers packages-peers mysql ## compare dbdyno with sysben
 	$(BIN)/python benchmarks/engine/slices.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine/workers.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python -m benchmarks.page
 	$(BIN)/python benchmarks/slap.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/generated.py --output benchmarks/results.md

@@ -190,6 +190,17 @@ def judged(folder: Path, making: Making | None = None) -> dict[str, Any]:
     return verdict_of(run) | {"path": run.path}
 
 
+def make_large(folder: Path) -> Run:
+    """A judged run of 10 loads, 3 workloads and 20 blocks."""
+    workloads = tuple(
+        OltpWorkload(name=name) for name in ("oltp_read_write", "oltp_read_only", "oltp_point_select")
+    )
+    connections = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+    run = make(folder, Making(blocks=20, connections=connections, workloads=workloads))
+    judge(run)
+    return run
+
+
 def verdict_of(run: Run) -> dict[str, Any]:
     """verdict.json as other programs read it."""
     verdict: dict[str, Any] = files.read_json(run.path / VERDICT)

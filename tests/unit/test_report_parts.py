@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from tests.unit.judged_run import Judged
 from tests.unit.pages import Page, joined, page_of, undrawn
-from tests.unit.stored_run import Making, make, verdict_of
+from tests.unit.stored_run import Making, make, make_large, verdict_of
 
 from dbdyno import judge
-from dbdyno.experiment.model import OltpWorkload
 from dbdyno.report import charts
 from dbdyno.report.check_texts import check_texts
 from dbdyno.report.model import gather
@@ -65,12 +64,7 @@ def test_the_card_has_word_change_and_sentence(tmp_path: Path) -> None:
 
 def test_a_large_report_stays_small(tmp_path: Path) -> None:
     """10 loads, 3 workloads, 20 blocks: no more than 2 MB, and charts of single loads for 4 of them."""
-    workloads = tuple(
-        OltpWorkload(name=name) for name in ("oltp_read_write", "oltp_read_only", "oltp_point_select")
-    )
-    connections = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-    run = make(tmp_path, Making(blocks=20, connections=connections, workloads=workloads))
-    judge.judge(run)
+    run = make_large(tmp_path)
     page = page_of(run)
     assert (run.path / "report.html").stat().st_size < PAGE_BYTES_MAX
     figures = [value for tag, name, value in page.attributes if (tag, name) == ("figure", "id")]
