@@ -6,17 +6,26 @@
 
 `none` is a process that does nothing: its effect is the error of the method.
 
-A private server has one long trial, which the view shows. The view, with the browser that has the page open,
-is stopped (SIGSTOP) and continued every few seconds; a pair is one such period with and one without it, in
-random order. The effect is that of the pairs' throughput ratios, by the signed-rank test. Pairs of a few
-seconds are needed because the machine's speed drifts by more than 2 % within a minute.
+A private server on all CPUs has one long trial, which the view shows. The view, with the browser that has the
+page open, is stopped (SIGSTOP) and continued every two seconds; a pair is one such period with and one
+without it, in random order. The periods are that short because the machine's speed drifts by more than 2 %
+within a minute. Three figures, the last two by the signed-rank test of the pairs' ratios:
 
-The exit code is 0 if a loss of more than 2 % is excluded, 1 if the loss is surely larger, 5 if neither.
+- the CPU time that the view takes, as a share of all CPUs: what the server cannot have;
+- the CPU time of server and load generator per transaction: what the view costs in caches and switches;
+- the throughput.
+
+The first two limit the loss: throughput is the CPU time that is left, divided by that of a transaction. They
+vary less than the throughput, which also has the noise of everything else that runs.
+
+The exit code is 0 if a loss of more than 2 % is excluded by the throughput or by that limit, 1 if the loss is
+surely larger, 5 if neither.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import pty
@@ -34,14 +43,14 @@ from pathlib import Path
 import psutil
 
 from dbdyno.stats.paired import Ratios, effect
-from dbdyno.store import Run
 from dbdyno.store.listing import find_run
 
 ROOT = Path(__file__).resolve().parents[1]
 DBDYNO = str(Path(sys.executable).with_name("dbdyno"))
 MAX_LOSS_PERCENT = 2.0
-# A view reads the run every two seconds, so a period contains two or three readings.
-PERIOD_S = 6.0
+# A view reads the run every two seconds, and at once when it continues, so a period contains one or two
+# readings. Whole seconds, because the load generator counts transactions by seconds.
+PERIOD_S = 2.0
 # Seconds that a view may take until it shows the run.
 READY_S = 60.0
 EXPERIMENT = """
@@ -67,40 +76,85 @@ name = "server"
 
 
 @dataclass(frozen=True)
-class Period:
-    """A time in which the view went on or was stopped, in seconds of the Unix clock."""
+class Reading:
+    """The CPU time that processes have used until an instant, in seconds."""
 
-    begin_s: float
-    end_s: float
+    at_s: float
+    # Server and load generator.
+    load_s: float
+    # The view, with its browser.
+    view_s: float
+
+
+@dataclass(frozen=True)
+class Period:
+    """A time in which the view went on or was stopped."""
+
+    begin: Reading
+    end: Reading
     is_open: bool
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return self.end.at_s - self.begin.at_s
+
+    @property
+    def view_s(self) -> float:
+        """CPU time of the view."""
+        return self.end.view_s - self.begin.view_s
+
+    @property
+    def load_s(self) -> float:
+        """CPU time of server and load generator."""
+        return self.end.load_s - self.begin.load_s
 
 
 def main() -> int:
     """Measure, or be the view."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("view", choices=("watch", "ui", "none"))
-    parser.add_argument("--pairs", type=int, default=100, help="of periods with and without the view")
+    parser.add_argument("--pairs", type=int, default=200, help="of periods with and without the view")
     parser.add_argument("--be-view-of", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.be_view_of is not None:
         return {"watch": _watch, "ui": _ui, "none": _none}[options.view](options.be_view_of)
     with tempfile.TemporaryDirectory() as name:
-        ratios = _measure(Path(name), options.view, options.pairs)
-    change = effect(Ratios(*[dict(enumerate(ratios))] * 2))
-    if change is None or change.interval_percent is None:
-        sys.exit("too few pairs for an interval: at least 6 are needed")
-    low, high = change.interval_percent
-    change_text = f"{change.effect_percent:+.2f} % (95 % interval {low:+.2f} to {high:+.2f})"
+        periods, transactions = _measure(Path(name), options.view, options.pairs)
+    opened = [one for one in periods if one.is_open]
+    share = sum(one.view_s for one in opened) / sum(one.seconds for one in opened) / (os.cpu_count() or 1)
+    per_s = [n / period.seconds for n, period in zip(transactions, periods, strict=True)]
+    cost = [period.load_s / n for n, period in zip(transactions, periods, strict=True)]
+    cost_change, cost_text = _change(periods, cost)
+    (low, high), text = _change(periods, per_s)
+    limit = 100.0 * (1.0 - (1.0 - share) / (1.0 + cost_change[1] / 100.0))
     print(
-        f"{options.view}: throughput {change_text} while it is open, {change.blocks} pairs of {PERIOD_S:g} s"
+        f"{options.view}, {len(opened)} pairs of {PERIOD_S:g} s\n"
+        f"  CPU time of the view: {100 * share:.2f} % of {os.cpu_count()} CPUs\n"
+        f"  CPU time per transaction: {cost_text}\n"
+        f"  so the loss is at most {limit:.2f} % (95 %)\n"
+        f"  throughput: {text}"
     )
-    if low > -MAX_LOSS_PERCENT:
+    if low > -MAX_LOSS_PERCENT or limit < MAX_LOSS_PERCENT:
         return 0
     return 1 if high < -MAX_LOSS_PERCENT else 5
 
 
-def _measure(folder: Path, view: str, pairs: int) -> list[float]:
-    """Log ratio of the throughput with the view to that without it, per pair."""
+def _change(periods: Sequence[Period], values: Sequence[float]) -> tuple[tuple[float, float], str]:
+    """The change of a value while the view is open: its 95 % interval in percent, and its text."""
+    ratios = [
+        math.log(first / second) * (1 if period.is_open else -1)
+        for period, first, second in zip(periods[::2], values[::2], values[1::2], strict=True)
+    ]
+    change = effect(Ratios(*[dict(enumerate(ratios))] * 2))
+    if change is None or change.interval_percent is None:
+        sys.exit("too few pairs for an interval: at least 6 are needed")
+    low, high = change.interval_percent
+    return (low, high), f"{change.effect_percent:+.2f} % (95 % interval {low:+.2f} to {high:+.2f})"
+
+
+def _measure(folder: Path, view: str, pairs: int) -> tuple[list[Period], list[int]]:
+    """The periods, and the transactions of each."""
     file, results = folder / "observers.toml", folder / "results"
     # The view starts within the trial.
     file.write_text(EXPERIMENT.format(seconds=READY_S + 2 * pairs * PERIOD_S))
@@ -108,15 +162,40 @@ def _measure(folder: Path, view: str, pairs: int) -> list[float]:
     with (folder / "run.log").open("wb") as log:
         run = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        _wait_for(lambda: any(results.glob("observers/*/trials/*/events.jsonl*")), run, folder / "run.log")
+        _wait_for(lambda: _begin_s(results) is not None, run, folder / "run.log")
+        begin_s = _begin_s(results)
+        assert begin_s is not None, "the trial has begun"
         with _open_view(folder, view) as process:
-            periods = list(_alternate(process, pairs))
+            periods = list(_alternate(psutil.Process(run.pid), process, begin_s, pairs))
         run.wait()
     finally:
         if run.poll() is None:
             run.send_signal(signal.SIGINT)
             run.wait()
-    return _ratios(_seconds(find_run(results, None)), periods)
+    (trial,) = find_run(results, None).trials()
+    seconds = [
+        (begin_s + part["start_us"] / 1e6, begin_s + part["end_us"] / 1e6, int(part["events"]))
+        for part in (record["data"] for record in trial.records() if record["type"] == "interval")
+    ]
+    return periods, [_transactions(seconds, period) for period in periods]
+
+
+def _begin_s(results: Path) -> float | None:
+    """The begin of the trial on the Unix clock; None before it."""
+    for path in results.glob("observers/*/trials/*/events.jsonl"):
+        for line in path.read_text().splitlines(keepends=True):
+            # The last line may be incomplete.
+            record = json.loads(line) if line.endswith("\n") else {"type": None}
+            if record["type"] == "phase":
+                return float(record["data"]["at_unix_us"] - record["data"]["at_us"]) / 1e6
+    return None
+
+
+def _transactions(seconds: Sequence[tuple[float, float, int]], period: Period) -> int:
+    """Those of the intervals of a period, whose ends are theirs but for the delay of a wake-up."""
+    return sum(
+        count for begin, end, count in seconds if period.begin.at_s <= (begin + end) / 2 <= period.end.at_s
+    )
 
 
 def _wait_for(is_done: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
@@ -153,41 +232,31 @@ def _family(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _alternate(process: psutil.Process, pairs: int) -> Iterator[Period]:
-    """Let the view go on and stop it, in random order within each pair."""
+def _alternate(run: psutil.Process, view: psutil.Process, begin_s: float, pairs: int) -> Iterator[Period]:
+    """Let the view go on and stop it, in random order within each pair. Periods begin at the end of one of
+    the load generator's intervals, which are whole seconds from the begin of the trial.
+    """
+    load = run.children(recursive=True)
+    due_s = begin_s + math.ceil(time.time() - begin_s) + 1.0
+    time.sleep(max(0.0, due_s - time.time()))
     for _ in range(pairs):
         for is_open in random.sample((True, False), 2):
-            for one in _family(process):
+            for one in _family(view):
                 one.resume() if is_open else one.suspend()
-            begin = time.time()
-            time.sleep(PERIOD_S)
-            yield Period(begin, time.time(), is_open)
+            begin = Reading(time.time(), _cpu_s(load), _cpu_s(_family(view)))
+            due_s += PERIOD_S
+            time.sleep(max(0.0, due_s - time.time()))
+            yield Period(begin, Reading(time.time(), _cpu_s(load), _cpu_s(_family(view))), is_open)
 
 
-def _seconds(run: Run) -> list[tuple[float, float, int]]:
-    """Begin and end of every measured interval on the Unix clock, and its transactions."""
-    records = [record for trial in run.trials() for record in trial.records()]
-    zero = next(
-        (record["data"]["at_unix_us"] - record["data"]["at_us"]) / 1e6
-        for record in records
-        if record["type"] == "phase"
-    )
-    return [
-        (zero + part["start_us"] / 1e6, zero + part["end_us"] / 1e6, part["events"])
-        for part in (record["data"] for record in records if record["type"] == "interval")
-    ]
-
-
-def _ratios(seconds: Sequence[tuple[float, float, int]], periods: Sequence[Period]) -> list[float]:
-    """One per pair, of the intervals that lie within its periods."""
-    throughput = []
-    for period in periods:
-        parts = [one for one in seconds if period.begin_s <= one[0] and one[1] <= period.end_s]
-        throughput.append(sum(one[2] for one in parts) / sum(one[1] - one[0] for one in parts))
-    return [
-        math.log(first / second) * (1 if period.is_open else -1)
-        for period, first, second in zip(periods[::2], throughput[::2], throughput[1::2], strict=True)
-    ]
+def _cpu_s(processes: Sequence[psutil.Process]) -> float:
+    """CPU time of the threads that run, which the kernel counts in nanoseconds (proc(5), schedstat)."""
+    total_ns = 0
+    for process in processes:
+        for file in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
+            with suppress(OSError):
+                total_ns += int(file.read_text().split()[0])
+    return total_ns / 1e9
 
 
 def _watch(folder: Path) -> int:
