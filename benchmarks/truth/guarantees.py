@@ -12,7 +12,18 @@ from scipy import stats
 
 from dbdyno.experiment.model import Experiment, Factor
 
-from . import capacity, everything, highest, metrics, replication, second_lines, slices, stopping, warmup
+from . import (
+    capacity,
+    everything,
+    highest,
+    metrics,
+    replication,
+    second_lines,
+    slices,
+    stopping,
+    suites,
+    warmup,
+)
 from .row import Promise, Row, Sample
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
@@ -70,6 +81,7 @@ def promises() -> list[Promise]:
         *(Promise(partial(_in_slices, effect), cost=2) for effect in (0.0, math.log(0.9))),
         *capacity.promises(),
         *highest.promises(),
+        *suites.promises(),
         *replication.promises(),
     ]
 

@@ -89,6 +89,8 @@ class Making:
     # With it, `blocks` is ignored.
     stop: Stop | None = None
     max_loss_percent: float | None = None
+    state_per: Literal["block", "group", "trial"] = "group"
+    error_rate: Literal["family-wise", "false-discovery"] = "family-wise"
     metrics: tuple[str, ...] = ()
     order_seed: int | None = None
     product: Literal["mariadb", "postgresql"] = "mariadb"
@@ -132,6 +134,8 @@ def experiment(making: Making) -> Experiment:
             metrics=making.metrics,
             delta_percent=making.delta_percent,
             max_loss_percent=making.max_loss_percent,
+            error_rate=making.error_rate,
+            state_per=making.state_per,
             order_seed=making.order_seed,
             stop=making.stop,
         ),

@@ -139,12 +139,22 @@ def test_six_blocks_are_enough_for_any_number_of_loads(connections: tuple[int, .
     assert found("P15", experiment(blocks=6, connections=connections)) == []
 
 
-def test_every_workload_and_every_contrast_has_its_sentence() -> None:
-    reads = OltpWorkload(name="oltp_read_only", tables=5)
+def test_six_blocks_are_enough_for_any_number_of_workloads() -> None:
+    reads = (OltpWorkload(name="oltp_read_only", label=f"test-{number}") for number in range(30))
     two = experiment(blocks=6)
-    two = two.model_copy(update={"workloads": (*two.workloads, reads)})
-    (finding,) = found("P15", two)
+    assert found("P15", two.model_copy(update={"workloads": (*two.workloads, *reads)})) == []
+
+
+def test_the_variants_of_a_suite_divide_the_error_rate() -> None:
+    reads = OltpWorkload(name="oltp_read_only", tables=5)
+    three = experiment(blocks=6, variables=({"x": 1}, {"x": 2}, {"x": 3}))
+    three = three.model_copy(update={"workloads": (*three.workloads, reads)})
+    (finding,) = [one for one in found("P15", three) if "blocks_needed" in one.evidence]
     assert (finding.evidence["sentences"], finding.evidence["blocks_needed"]) == (2, 7)
+    assert "for each of 2 variants" in finding.message
+
+
+def test_every_contrast_has_its_sentence() -> None:
     # Two factors of three levels and one of two: 2 + 2 + 1 main effects and 4 + 2 + 2 interactions.
     factors = tuple(
         Factor(name=name, levels=tuple("abc"[:count])) for name, count in (("x", 3), ("y", 3), ("z", 2))

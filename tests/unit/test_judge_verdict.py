@@ -120,8 +120,22 @@ COMPARISON = _object(
     points={"type": "array", "items": POINT},
     curve=CURVE,
 )
+SUITE = _object(
+    variant={"type": "string"},
+    tests={"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+    costs={
+        "type": "array",
+        "items": _object(
+            key={"enum": ["cpu_us", "context_switches", "write_kib"]},
+            title={"type": "string"},
+            confidence=SHARE,
+            tests={"type": "array"},
+        ),
+    },
+    sentence={"type": "string"},
+)
 SCHEMA = _object(
-    {"scaling": {"type": "array"}},
+    {"scaling": {"type": "array"}, "suites": {"type": "array", "items": SUITE}},
     schema={"const": 2},
     experiment={"type": "string"},
     baseline={"type": "string"},
@@ -481,10 +495,12 @@ class TestFamily:
             "The chance that any of these 4 verdicts is wrong is at most 5 %."
         )
         for comparison in verdict["comparisons"]:
-            for entry in (comparison["curve"], *comparison["points"]):
+            # The two variants share 5 %; the intervals over all loads of the two workloads hold together.
+            assert comparison["curve"]["confidence"] == pytest.approx(1.0 - 0.05 / 2)
+            assert "97.5 % interval" in comparison["curve"]["sentence"]
+            # The single loads of each workload have an equal part.
+            for entry in comparison["points"]:
                 assert entry["confidence"] == pytest.approx(1.0 - 0.05 / 4)
-            # 1.25 % is named as what the interval is.
-            assert "98.8 % interval" in comparison["curve"]["sentence"]
 
     def test_the_interval_of_a_sentence_has_the_level_of_its_share(self, tmp_path: Path) -> None:
         speed = against_1000(lambda t: 900 + t.block**2)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Point, Variant
-from dbdyno.experiment.schedule import Trial, engine_seed, schedule
+from dbdyno.experiment.schedule import Trial, engine_seed, schedule, workloads_by_start
 from dbdyno.experiment.server import ServerSpec, State
 
 
@@ -150,3 +150,21 @@ def test_variants_that_change_one_database_one_after_the_other_meet_different_ke
     assert len(seeds(*shared)) == 2
     assert len(seeds(*shared, state="reset")) == 1
     assert len(seeds("mysql://a@db1/shop", "mysql://a@db2/shop")) == 1
+
+
+def test_workloads_on_the_same_tables_share_a_start() -> None:
+    reads = [OltpWorkload(name=name) for name in ("oltp_read_only", "oltp_point_select")]
+    other = OltpWorkload(name="oltp_read_write", table_size=5)
+    one = experiment(state_per="block").model_copy(update={"workloads": (*reads, other)})
+    assert workloads_by_start(one) == [("oltp_read_only", "oltp_point_select"), ("oltp_read_write",)]
+    groups = [list(group) for _, group in itertools.groupby(schedule(one), lambda trial: trial.group)]
+    assert len(groups) == one.design.blocks * len(one.variants) * 2
+    of_block = [[(t.workload, t.point) for t in group] for group in groups if group[0].block == 0]
+    assert {frozenset(title for title, _ in group) for group in of_block} == {
+        frozenset(titles) for titles in workloads_by_start(one)
+    }
+    # The variants of a block have the same order.
+    assert len({tuple(group) for group in of_block}) == 2
+    assert len({trial.slot for group in groups for trial in group if trial.variant == "a"}) > 1
+    for group in groups:
+        assert len({(trial.variant, trial.slot) for trial in group}) == 1

@@ -78,7 +78,7 @@ class Results:
     @property
     def sentences(self) -> list[str]:
         """The verdict sentences, in the order of the experiment file."""
-        return [judged.sentence for judged, _ in self._verdict.sentences]
+        return self._verdict.headlines
 
     @cached_property
     def trials(self) -> pd.DataFrame:

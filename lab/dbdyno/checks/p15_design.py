@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.differences import is_identical, list_differences
 from dbdyno.experiment.durations import format_duration
-from dbdyno.experiment.family import family_size
+from dbdyno.experiment.family import allows_false_discoveries, error_shares, family_size
 from dbdyno.experiment.metrics import CPU
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.slices import load_s
@@ -28,9 +28,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     benchmark attributed to the thread pool what another version with about twenty changed defaults caused.
 
     Rule: the smallest possible p-value, 2 / 2^blocks, must not exceed 0.05 / K, where K is the number of
-    verdict sentences (all comparisons of a run, or all main effects and interactions): 6 blocks for one
-    sentence, 7 for three, 8 for six. With `design.stop`, `max_blocks` and `max_time` must allow for the first
-    look that can give a verdict (8 blocks for one sentence, 9 for two). The order is balanced exactly only if
+    compared variants, whose workloads are tested jointly, or of all main effects and interactions: 6 blocks
+    for K = 1, 7 for three, 8 for six. With `design.stop`, `max_blocks` and `max_time` must allow for the
+    first look that can give a verdict (8 blocks for K = 1, 9 for two). The order is balanced exactly only if
     the number of blocks is a multiple of the number of variants. Points in a fixed order run in the state
     that earlier points left. A promised percentile of latency needs at least 30 transactions beyond it in
     each trial. With a single variant nothing is compared. Several declared differences between a variant and
@@ -75,7 +75,7 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
         return
     blocks, sentences, variants = (
         experiment.design.blocks,
-        family_size(experiment),
+        _sharing(experiment),
         len(experiment.variants),
     )
     stop, needed = experiment.design.stop, verdict_test(experiment).blocks_needed
@@ -85,7 +85,7 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
         yield from _stop_findings(experiment, stop, sentences, needed)
         return
     if blocks < needed:
-        share = f"{100 * ALPHA / sentences:.2g} %"
+        share = f"{100 * ALPHA / error_shares(experiment):.2g} %"
         single = (
             compose("every variant runs once, so drift looks like a difference")
             if blocks == 1
@@ -95,11 +95,13 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
                 value=100 * 2 / 2**blocks,
             )
         )
-        among = (
-            ""
-            if sentences == 1
-            else compose(" for each of {sentences} verdict sentences", sentences=sentences)
-        )
+        among = ""
+        if allows_false_discoveries(experiment):
+            among = compose(" for the first of {sentences} verdict sentences", sentences=sentences)
+        elif sentences > 1 and len(experiment.workloads) > 1:
+            among = compose(" for each of {sentences} variants", sentences=sentences)
+        elif sentences > 1:
+            among = compose(" for each of {sentences} verdict sentences", sentences=sentences)
         yield _warn(
             compose_count(
                 blocks,
@@ -129,12 +131,19 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
         )
 
 
+def _sharing(experiment: Experiment) -> int:
+    """Number of variants or verdict sentences that share the error rate."""
+    if allows_false_discoveries(experiment):
+        return family_size(experiment)
+    return int(error_shares(experiment))
+
+
 def _further_findings(experiment: Experiment) -> Iterator[Finding]:
     """A note if the blocks are enough for the first metric, but not for the further ones."""
     blocks, names = experiment.design.blocks, experiment.metrics[1:]
     needed = verdict_test(experiment, names[0]).blocks_needed if names else 0
     if blocks < needed:
-        sentences = family_size(experiment) * len(names)
+        sentences = _sharing(experiment) * len(names)
         key = "max_blocks" if experiment.design.stop else "blocks"
         yield Finding(
             code="P15",

@@ -13,6 +13,7 @@ from dbdyno.commands.opening import open_page
 from dbdyno.commands.plan import design_text
 from dbdyno.commands.resource_limits import exhausted_resource
 from dbdyno.commands.result_table import change_note, result_lines
+from dbdyno.commands.suite_table import suite_lines
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
@@ -100,11 +101,32 @@ def show(run: Run, experiment: Experiment, output: Output = Output()) -> None:
 
 def _show_result(judged: JudgeFiles, experiment: Experiment, translate: Translator) -> None:
     """Everything above the verdict."""
-    verdict, measured, explained = judged
+    verdict, measured, _ = judged
     console = result_console()
-    for workload in experiment.workloads:
-        for line in result_lines(measured, experiment, verdict, workload.title, translate):
+    if verdict.is_summed_up:
+        for line in suite_lines(verdict, translate):
             console.print(line, soft_wrap=True)
+    else:
+        for workload in experiment.workloads:
+            for line in result_lines(measured, experiment, verdict, workload.title, translate):
+                console.print(line, soft_wrap=True)
+        _show_reasons(judged, experiment, translate)
+    if verdict.family.text:
+        print_text(console, translate(verdict.family.text))
+    for gated in verdict.gate.comparisons if verdict.gate else ():
+        print_text(console, translate(gated.sentence))
+    if experiment.ties_latency and any(map(is_latency, experiment.metrics)):
+        print_text(console, translate(formatting.TIED))
+    if not verdict.is_summed_up:
+        for _, entry in verdict.sentences:
+            for sentence in formatting.further_sentences(entry):
+                print_text(console, translate(sentence))
+
+
+def _show_reasons(judged: JudgeFiles, experiment: Experiment, translate: Translator) -> None:
+    """What the column "change" means, why the variants differ, and in what."""
+    verdict, _, explained = judged
+    console = result_console()
     if verdict.comparisons:
         print_text(console, translate(change_note(experiment)), "dim")
     for comparison in explained.comparisons:
@@ -116,22 +138,13 @@ def _show_result(judged: JudgeFiles, experiment: Experiment, translate: Translat
         print_text(
             console, translate(compose("what differs: {name}: {texts}", name=name, texts=texts)), indent=2
         )
-    if verdict.family.text:
-        print_text(console, translate(verdict.family.text))
-    for gated in verdict.gate.comparisons if verdict.gate else ():
-        print_text(console, translate(gated.sentence))
-    if experiment.ties_latency and any(map(is_latency, experiment.metrics)):
-        print_text(console, translate(formatting.TIED))
-    for _, entry in verdict.sentences:
-        for sentence in formatting.further_sentences(entry):
-            print_text(console, translate(sentence))
 
 
 def _show_verdict(verdict: VerdictFile, translate: Translator) -> None:
     """Print the verdict sentences of a judged run on standard output."""
     console = result_console()
-    for one, _ in verdict.sentences:
-        print_text(console, translate(one.sentence), "bold")
+    for sentence in verdict.headlines:
+        print_text(console, translate(sentence), "bold")
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
 

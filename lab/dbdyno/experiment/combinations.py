@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dbdyno.experiment import slices, sql_reading
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.family import has_verdict, is_factorial
+from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
 from dbdyno.experiment.overrides import CODES
 from dbdyno.experiment.script_reading import workload_title
@@ -48,6 +48,29 @@ def _comparison_errors(experiment: Experiment) -> Iterator[InputError]:
         elif not has_verdict(experiment):
             problem = "no variant differs from the baseline, so there is no loss to limit"
             yield InputError("design.max_loss_percent", None, problem, "Leave it out, or change a variant")
+
+
+def _error_rate_errors(experiment: Experiment) -> Iterator[InputError]:
+    """What a false discovery rate cannot be combined with: it is known only when all p-values are."""
+    design, rate = experiment.design, experiment.design.error_rate
+    if not allows_false_discoveries(experiment):
+        return
+    conflicts = {
+        "factors have a family-wise error rate": is_factorial(experiment),
+        "with design.stop a verdict may come after any block": design.stop is not None,
+        "the gate of max_loss has a family-wise error rate": design.max_loss_percent is not None,
+        "single loads have a family-wise error rate": len(experiment.load.points()) > 1
+        and experiment.load.promise is None,
+    }
+    fixes = (
+        "Leave it out",
+        "Write blocks = 20",
+        "Leave it out",
+        "Write one number of connections or one rate",
+    )
+    for (problem, is_conflict), fix in zip(conflicts.items(), fixes, strict=True):
+        if is_conflict:
+            yield InputError("design.error_rate", rate, problem, fix)
 
 
 def _promise_errors(experiment: Experiment) -> Iterator[InputError]:
@@ -170,6 +193,14 @@ def _ineffective_keys(variant: Variant, load: Load, place: str) -> Iterator[Inpu
         yield InputError(f"{place}.session.zstd_level", session.zstd_level, problem, "Leave it out")
 
 
+def _state_per_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Data that are not renewed have no start that several workloads could share."""
+    design = experiment.design
+    if design.state_per == "block" and not design.renews_data:
+        problem = f"state = {design.state!r} keeps the data of each workload apart"
+        yield InputError("design.state_per", "block", problem, 'Set state = "restore" or "reset"')
+
+
 def _state_errors(experiment: Experiment) -> Iterator[InputError]:
     """Errors of servers that do not support `state`."""
     state = experiment.design.state
@@ -228,10 +259,12 @@ def _duplicate_errors(section: str, names: list[str]) -> Iterator[InputError]:
 # What finds the errors of the combination of values, and the sections whose values it combines.
 FINDERS: tuple[tuple[Callable[[Experiment], Iterable[InputError]], tuple[str, ...]], ...] = (
     (_comparison_errors, ("design", "variant", "workload", "load")),
+    (_error_rate_errors, ("design", "variant", "load")),
     (slices.find_errors, ("design", "variant", "workload", "load")),
     (_promise_errors, ("load", "variant", "workload", "design")),
     (_metric_errors, ("design", "load", "variant")),
     (_state_errors, ("design", "variant", "workload")),
+    (_state_per_errors, ("design",)),
     (_statement_errors, ("workload", "variant")),
     (_all_variant_errors, ("variant", "workload", "load", "design")),
 )

@@ -1,6 +1,7 @@
 """The family of verdict sentences of a run, about comparisons of variants or about contrasts of factors.
 
-The number of sentences must be known before the run, because they share the family-wise error rate.
+The number of sentences must be known before the run, because they share the family-wise error rate. The
+workloads of one variant share their part of it by one joint test; the variants divide it.
 """
 
 from __future__ import annotations
@@ -59,10 +60,33 @@ def has_verdict(experiment: Experiment) -> bool:
     return any(not is_identical(experiment, variant) for variant in experiment.variants[1:])
 
 
+def different_variants(experiment: Experiment) -> int:
+    """Number of variants that are compared with the baseline and differ from it."""
+    return sum(not is_identical(experiment, variant) for variant in experiment.variants[1:])
+
+
+def allows_false_discoveries(experiment: Experiment) -> bool:
+    """Whether the false discovery rate of the verdicts is limited, not their family-wise error rate."""
+    return experiment.design.error_rate == "false-discovery"
+
+
+def error_shares(experiment: Experiment) -> float:
+    """The number by which the error rate is divided for one verdict; at least 1.
+
+    The family-wise error rate has an equal part for each variant, whose workloads are tested jointly, or for
+    each sentence about factors. The part of a false discovery rate is that of an only effect with a direction
+    among m: m (1 + 1/2 + ... + 1/m), see `stats.false_discoveries`.
+    """
+    if allows_false_discoveries(experiment):
+        tests = family_size(experiment)
+        return tests * sum(1.0 / number for number in range(1, tests + 1))
+    return family_size(experiment) if is_factorial(experiment) else max(1, different_variants(experiment))
+
+
 def family_size(experiment: Experiment) -> int:
     """Number of verdict sentences that share the family-wise error rate; at least 1."""
     if is_factorial(experiment):
         sentences = sum(1 for order in (1, 2) for _ in contrasts(experiment.factors, order))
     else:
-        sentences = sum(not is_identical(experiment, variant) for variant in experiment.variants[1:])
+        sentences = different_variants(experiment)
     return max(1, sentences * len(experiment.workloads))

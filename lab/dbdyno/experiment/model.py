@@ -96,8 +96,10 @@ class Design(Model):
     """Length of a slice: by default 250ms for workloads that read, else 1s, more with many connections."""
     state: State = "restore"
     """What happens to the data before each group."""
-    state_per: Literal["group", "trial"] = "group"
-    """Renew the data for each group (one server start for all points of a block) or for each trial."""
+    state_per: Literal["block", "group", "trial"] = "group"
+    """Start the server with fresh data for each group (a workload's points in a block), for each trial, or
+    once in a block for all workloads that load equal tables.
+    """
     order: Literal["random", "given"] = "random"
     """Order of the points in a block: random, or as listed in `[load]`."""
     # Part of the key of the cached snapshot.
@@ -115,6 +117,8 @@ class Design(Model):
     # The reader inserts the twin as the second variant.
     twin: bool = False
     """Run the baseline twice in each block: a difference within that of the twins has no direction."""
+    error_rate: Literal["family-wise", "false-discovery"] = "family-wise"
+    """What is at most 5 %: the chance of any wrong verdict, or the expected share of wrong ones."""
     max_loss_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
     """The largest loss by the first metric, such as a rise of p95, that `compare` lets pass: `--max-loss`."""
 

@@ -16,6 +16,7 @@ Experiments, ch. 4; Jones & Kenward 2014, Design and Analysis of Cross-Over Tria
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -159,18 +160,36 @@ def _groups(
 ) -> Iterator[list[tuple[str, str, Point, int]]]:
     """One block's groups in running order."""
     seed = experiment.design.effective_order_seed
-    for workload in _shuffle(list(orders), seed, "workload", block):
-        order = orders[workload]
-        by_name = {_name(point): point for point in experiment.load.points()}
-        points = list(by_name.values())
-        if experiment.design.order == "random":
-            points = [by_name[name] for name in _shuffle(list(by_name), seed, "point", block, workload)]
+    sets = {titles[0]: titles for titles in workloads_by_start(experiment)}
+    for first in _shuffle(list(sets), seed, "workload", block):
+        order = orders[first]
+        loads = []
+        for workload in _shuffle(list(sets[first]), seed, "workload", block):
+            by_name = {_name(point): point for point in experiment.load.points()}
+            names = list(by_name)
+            if experiment.design.order == "random":
+                names = _shuffle(names, seed, "point", block, workload)
+            loads += [(workload, by_name[name]) for name in names]
         # With fresh data per trial every trial starts its server, so the variants of one point run in
         # succession.
-        parts = [[point] for point in points] if experiment.design.state_per == "trial" else [points]
+        parts = [[load] for load in loads] if experiment.design.state_per == "trial" else [loads]
         for part in parts:
             for variant in order.orders[block]:
-                yield [(variant, workload, point, order.slot(block, variant)) for point in part]
+                slot = order.slot(block, variant)
+                yield [(variant, workload, point, slot) for workload, point in part]
+
+
+def workloads_by_start(experiment: Experiment) -> list[tuple[str, ...]]:
+    """The titles of the workloads, those together that run on one start of a variant's server in a block:
+    with `state_per = "block"` all that load the same tables.
+    """
+    if experiment.design.state_per != "block":
+        return [(one.title,) for one in experiment.workloads]
+    sets: dict[str, list[str]] = {}
+    for one in experiment.workloads:
+        data = [experiment.workload_for(variant, one.title).data() for variant in experiment.variants]
+        sets.setdefault(json.dumps([type(one).__name__, data], sort_keys=True), []).append(one.title)
+    return [tuple(titles) for titles in sets.values()]
 
 
 def balanced_orders(names: Sequence[str], blocks: int, *label: int | str) -> list[list[str]]:

@@ -33,13 +33,20 @@ class Scale:
     metric: Metric
     # None if the experiment declares no zone of equivalence; the verdict is then never "equivalent".
     delta_percent: float | None
-    # Number of sentences that share the family-wise error rate.
-    family: int
+    # The number by which the error rate is divided, see `experiment.family.error_shares`.
+    family: float
+    # Number of tests (workloads) of a variant that share one part.
+    tests: int = 1
 
     @property
     def alpha(self) -> float:
-        """Significance level of each interval."""
+        """Significance level of the intervals of one variant, which are simultaneous over its tests."""
         return ALPHA / self.family
+
+    @property
+    def alpha_of_test(self) -> float:
+        """Significance level for what is tested in each of these tests alone."""
+        return self.alpha / self.tests
 
     @property
     def higher_is_faster(self) -> bool:
@@ -238,7 +245,7 @@ def _entry(
         baseline=_median(pairs.baseline, scale.metric),
         variant=_median(pairs.variant, scale.metric),
         **change(effect),
-        confidence=1.0 - comparison.judged.assessment.alpha,
+        confidence=1.0 - comparison.judged.assessment.alpha_of_loads,
         noise_floor_percent=None,
         delta_percent=scale.delta_percent,
         blocks=effect.blocks if effect else 0,

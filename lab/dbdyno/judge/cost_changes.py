@@ -185,6 +185,27 @@ def _changes(pairs: _Pairs) -> list[MeasuredChange]:
     return sorted(changes, key=_rank)
 
 
+def cost_ratios(
+    key: str,
+    variant: str,
+    trials: Sequence[MeasuredTrial],
+    costs: TrialCosts,
+    experiment: Experiment,
+) -> dict[str, Ratios]:
+    """Workload -> the log ratios of one cost per block, means over the loads; without the workloads in which
+    the counter grew too little.
+    """
+    ratios = {}
+    for workload in experiment.workloads:
+        of_workload = [trial for trial in trials if trial.workload == workload.title]
+        pairs = _pairs(of_workload, costs, experiment, variant, "transaction")
+        if key in pairs.testable_keys():
+            at_loads = zip(*(pairs.log_ratios(key, load) for load in pairs.loads), strict=True)
+            by_block = dict(zip(pairs.blocks, map(fmean, at_loads), strict=True))
+            ratios[workload.title] = Ratios(by_block, by_block)
+    return ratios
+
+
 def _significant_at(pairs: _Pairs) -> Iterator[PointChanges]:
     """The significant changes at each load, ranked; nothing if there is only one load.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno.experiment.differences import describe_differences, is_identical
-from dbdyno.experiment.family import family_size, is_factorial
+from dbdyno.experiment.family import allows_false_discoveries, error_shares, is_factorial
 from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.finding import Finding
 from dbdyno.judge.capacity import capacities
@@ -21,13 +21,15 @@ from dbdyno.judge.effects import (
     Judged,
     Stopping,
     assess,
+    assess_jointly,
     judge_family,
     judge_identical,
     overall_looks,
 )
 from dbdyno.judge.order_effect import order_effect
+from dbdyno.stats.false_discoveries import discoveries
 from dbdyno.stats.family import blocks_for_verdict, verdicts_share
-from dbdyno.stats.paired import ALPHA, Effect
+from dbdyno.stats.paired import ALPHA, Effect, Ratios
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import Circumstances
 from dbdyno.store.measured import MeasuredTrial
@@ -41,22 +43,32 @@ REASONS = 2
 
 def scale(experiment: Experiment) -> Scale:
     """The metric and limits of an experiment's verdicts."""
-    return Scale(experiment.metrics[0], experiment.design.delta_percent, family_size(experiment))
+    shares, tests = error_shares(experiment), tests_per_variant(experiment)
+    return Scale(experiment.metrics[0], experiment.design.delta_percent, shares, tests)
+
+
+def tests_per_variant(experiment: Experiment) -> int:
+    """Number of tests (workloads) of a variant that are judged jointly.
+
+    Contrasts of factors are not, nor are verdicts whose false discovery rate is limited.
+    """
+    is_separate = is_factorial(experiment) or allows_false_discoveries(experiment)
+    return 1 if is_separate else len(experiment.workloads)
 
 
 def further_scales(experiment: Experiment) -> list[Scale]:
     """Those of the further metrics of `design.metrics`, which share a second family-wise error rate."""
     further = experiment.metrics[1:]
-    size = family_size(experiment) * len(further)
-    return [Scale(metric, experiment.design.delta_percent, size) for metric in further]
+    size, tests = error_shares(experiment) * len(further), tests_per_variant(experiment)
+    return [Scale(metric, experiment.design.delta_percent, size, tests) for metric in further]
 
 
-def stopping(experiment: Experiment, family: int = 1) -> Stopping | None:
+def stopping(experiment: Experiment, family: float = 1) -> Stopping | None:
     """What the statistics of `family` tests with a common error rate need; None for fixed blocks."""
     stop = experiment.design.stop
     if stop is None:
         return None
-    return Stopping(None if stop.top_up else stop.max_blocks, family, stop.max_blocks)
+    return Stopping(None if stop.top_up else stop.max_blocks, int(family), stop.max_blocks)
 
 
 def share_of_verdicts(experiment: Experiment, metric: str | None = None) -> float:
@@ -67,7 +79,7 @@ def share_of_verdicts(experiment: Experiment, metric: str | None = None) -> floa
     if is_factorial(experiment) or metric not in (None, experiment.metrics[0]):
         return 1.0
     design = experiment.design
-    return verdicts_share(family_size(experiment), None if design.stop else design.blocks)
+    return verdicts_share(error_shares(experiment), None if design.stop else design.blocks)
 
 
 @dataclass(frozen=True)
@@ -86,7 +98,7 @@ class VerdictTest:
 def verdict_test(experiment: Experiment, metric: str | None = None) -> VerdictTest:
     """The test of the verdicts by a metric, by default the first."""
     further = metric in experiment.metrics[1:]
-    family = family_size(experiment) * (len(experiment.metrics) - 1 if further else 1)
+    family = error_shares(experiment) * (len(experiment.metrics) - 1 if further else 1)
     loads = 1 if experiment.load.promise else len(experiment.load.points())
     share, alpha = share_of_verdicts(experiment, metric), ALPHA / family
     stop = stopping(experiment, family)
@@ -129,6 +141,11 @@ def _compare(
         for workload in experiment.workloads
         for one in scales
     ]
+    share = share_of_verdicts(experiment, scales[0].metric)
+    if allows_false_discoveries(experiment):
+        _assess_for_discoveries(pending, share)
+    else:
+        _assess(pending, experiment)
     identical = [one for one in pending if one.is_identical]
     family = [one for one in pending if not one.is_identical]
     if is_factorial(experiment):
@@ -137,12 +154,42 @@ def _compare(
         identical, family = pending, []
     judged = {id(one): judge_identical(one.assessment, one.conditions()) for one in identical}
     floors = _NoiseFloors(identical, judged) if not is_factorial(experiment) else _NoiseFloors((), {})
-    judged_family = judge_family(
-        [(one.assessment, one.conditions(floors)) for one in family],
-        ALPHA * share_of_verdicts(experiment, scales[0].metric),
-    )
-    judged |= {id(one): result for one, result in zip(family, judged_family, strict=True)}
+    if allows_false_discoveries(experiment):
+        families = [([one], share * one.assessment.alpha) for one in family]
+    else:
+        families = [(family, share * ALPHA)]
+    for members, alpha in families:
+        results = judge_family([(one.assessment, one.conditions(floors)) for one in members], alpha)
+        judged |= {id(one): result for one, result in zip(members, results, strict=True)}
     return [one.comparison(judged[id(one)], floors) for one in pending]
+
+
+def _assess(pending: Sequence[_Pending], experiment: Experiment) -> None:
+    """Compute the effects of all comparisons; those of one variant by one metric together."""
+    groups: dict[tuple[str, str], list[_Pending]] = {}
+    for one in pending:
+        groups.setdefault((one.variant.name, one.scale.metric), []).append(one)
+    for group in groups.values():
+        first = group[0]
+        is_alone = first.is_identical or is_factorial(experiment)
+        assessments = assess_jointly(
+            [one.ratios() for one in group],
+            ALPHA if is_alone else first.scale.alpha,
+            stopping(experiment, 1 if is_alone else first.scale.family),
+            1.0 if is_alone else share_of_verdicts(experiment, first.scale.metric),
+        )
+        for one, assessment in zip(group, assessments, strict=True):
+            one.assessment = assessment
+
+
+def _assess_for_discoveries(pending: Sequence[_Pending], share: float) -> None:
+    """Compute the effects of all comparisons at the level at which their false discovery rate is limited."""
+    for one in pending:
+        one.assessment = assess(one.ratios(), ALPHA if one.is_identical else one.scale.alpha, share=share)
+    family = [one for one in pending if not one.is_identical]
+    count = discoveries([one.p_value for one in family], share * ALPHA)
+    for one in family:
+        one.assessment = assess(one.ratios(), one.scale.alpha * max(1, count), share=share)
 
 
 class _NoiseFloors:
@@ -194,32 +241,44 @@ class _Pending:
         self.limit_percent = scale.limit_percent(allowed) if is_first and allowed is not None else None
         self.pairs = tuple(pair(self.trials, p.as_dict(), *self.names[:2]) for p in experiment.load.points())
         self.capacities = capacities(self.trials, experiment.load, *self.names[:2])
-        is_alone = self.is_identical or is_factorial(experiment)
-        self.assessment: Assessment = assess(
-            [self.capacities.ratios()]
-            if self.capacities
-            else [p.ratios(self.scale.metric) for p in self.pairs],
-            ALPHA if is_alone else self.scale.alpha,
-            stopping(experiment, 1 if is_alone else scale.family),
-            1.0 if is_alone else share_of_verdicts(experiment, scale.metric),
-        )
+        # Computed by `_assess`, with those of the variant's other workloads.
+        self.assessment: Assessment
         relevant = relevant_to(self.names, findings)
         self.stops = stops(relevant)
         self.is_disturbed = is_disturbed(relevant)
+
+    def ratios(self) -> Sequence[Ratios]:
+        """The log ratios at each load; with a promise, those of the capacities."""
+        if self.capacities:
+            return [self.capacities.ratios()]
+        return [pairs.ratios(self.scale.metric) for pairs in self.pairs]
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What forbids a verdict."""
+        return Circumstances(
+            is_stopped=bool(self.stops),
+            is_unfinished=is_unfinished(self.trials),
+            is_disturbed=self.is_disturbed,
+        )
+
+    @property
+    def p_value(self) -> float:
+        """P-value of the effect over all loads; 1 if there can be no verdict."""
+        overall, circumstances = self.assessment.overall, self.circumstances
+        is_known = overall is not None and not circumstances.is_stopped and not circumstances.is_unfinished
+        return overall.p_value if overall is not None and is_known else 1.0
 
     def conditions(self, floors: _NoiseFloors | None = None) -> Conditions:
         """All inputs of the verdict other than the effects."""
         return Conditions(
             higher_is_faster=self.scale.higher_is_faster,
-            circumstances=Circumstances(
-                is_stopped=bool(self.stops),
-                is_unfinished=is_unfinished(self.trials),
-                is_disturbed=self.is_disturbed,
-            ),
+            circumstances=self.circumstances,
             delta_percent=self.scale.delta_percent,
             load_floors=floors.per_load(self.floor_key) if floors else (),
             floor_percent=floors.overall(self.floor_key) if floors else None,
             limit_percent=self.limit_percent,
+            group=f"{self.variant.name} {self.scale.metric}" if self.scale.tests > 1 else None,
         )
 
     def comparison(self, judged: Judged, floors: _NoiseFloors) -> Comparison:

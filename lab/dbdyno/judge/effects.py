@@ -43,6 +43,15 @@ class Assessment:
     blocks_needed: int
     # The looks at the effect over all loads; None if the number of blocks was fixed before the run.
     looks: Looks | None = None
+    # The log ratios over all loads of all tests (workloads) of the variant, whose intervals are simultaneous,
+    # and the place of this test among them.
+    tests: tuple[Ratios, ...] = ()
+    place: int = 0
+
+    @property
+    def alpha_of_loads(self) -> float:
+        """Significance level of the intervals at single loads: several tests share that of the variant."""
+        return self.alpha if len(self.load_effects) == 1 else self.alpha / max(1, len(self.tests))
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,8 @@ class Conditions:
     floor_percent: float | None = None
     # The change of the metric that the gate allows; None without a gate.
     limit_percent: float | None = None
+    # The variant whose tests (workloads) are one group of the family; None for a group of its own.
+    group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,39 +115,81 @@ def overall_looks(stopping: Stopping, loads: int, share: float) -> Looks:
 def assess(
     ratios: Sequence[Ratios], alpha: float, stopping: Stopping | None = None, share: float = 1.0
 ) -> Assessment:
-    """The effects of one comparison or contrast; `alpha` is its share of the family-wise error rate.
+    """The effects of one comparison or contrast, from the ratios at each load; see `assess_jointly`."""
+    (assessment,) = assess_jointly([ratios], alpha, stopping, share)
+    return assessment
 
-    The tests of its verdict have the level `share` x `alpha`. With `stopping`, the effects allow for a look
-    after every block.
+
+def assess_jointly(
+    tests: Sequence[Sequence[Ratios]], alpha: float, stopping: Stopping | None = None, share: float = 1.0
+) -> list[Assessment]:
+    """The effects of one variant in each test (workload), from the ratios at each load.
+
+    `alpha` is its share of the family-wise error rate. The intervals over all loads of all tests are
+    simultaneous; the single loads of each test have an equal part of alpha. The tests of the verdict have
+    the level `share` x `alpha`. With `stopping`, the effects allow for a look after every block.
     """
-    looks = of_loads = separate = None
+    over_loads = tuple(mean_ratios(ratios) for ratios in tests)
+    looks = [overall_looks(stopping, len(ratios), share) if stopping else None for ratios in tests]
+    separate = Looks(stopping.last, planned=stopping.planned, share=share) if stopping else None
+    # All tests of an experiment have the same loads.
+    overall = _simultaneous(over_loads, alpha, looks[0])
+    alone = _simultaneous(over_loads, share * alpha, separate) if len(tests) > 1 else overall
+    return [
+        _assess_test(
+            ratios,
+            Assessment(
+                ratios=tuple(ratios),
+                overall_ratios=over_loads[place],
+                load_effects=(overall[place],),
+                overall=overall[place],
+                separate_effects=(alone[place],),
+                alpha=alpha,
+                level=share * alpha,
+                blocks_needed=blocks_for_verdict(alpha, len(ratios), share, looks[place]),
+                looks=looks[place],
+                tests=over_loads,
+                place=place,
+            ),
+            stopping,
+            share,
+        )
+        for place, ratios in enumerate(tests)
+    ]
+
+
+def _simultaneous(rows: Sequence[Ratios], alpha: float, looks: Looks | None) -> Sequence[Effect | None]:
+    return joint_effects(rows, alpha, looks) if len(rows) > 1 else (effect(rows[0], alpha, looks),)
+
+
+def _assess_test(
+    ratios: Sequence[Ratios], one: Assessment, stopping: Stopping | None, share: float
+) -> Assessment:
+    """The assessment with the effects at single loads, and without intervals if the blocks are too few."""
+    count = len(one.tests)
+    of_loads = separate = None
     if stopping is not None:
-        last, planned = stopping.last, stopping.planned
-        looks = overall_looks(stopping, len(ratios), share)
-        of_loads = Looks(last, load_levels(share), planned, share)
-        separate = Looks(last, planned=planned, share=share)
-    overall_ratios = mean_ratios(ratios)
-    overall = effect(overall_ratios, alpha, looks)
-    load_effects = joint_effects(ratios, alpha, of_loads) if len(ratios) > 1 else (overall,)
-    needed = blocks_for_verdict(alpha, len(ratios), share, looks)
-    if len(overall_ratios.lows) < needed:
-        load_effects = tuple(one and replace(one, interval_percent=None) for one in load_effects)
-        overall = overall and replace(overall, interval_percent=None)
-    return Assessment(
-        ratios=tuple(ratios),
-        overall_ratios=overall_ratios,
-        load_effects=load_effects,
-        overall=overall,
-        separate_effects=tuple(effect(one, share * alpha, separate) for one in ratios),
-        alpha=alpha,
-        level=share * alpha,
-        blocks_needed=needed,
-        looks=looks,
+        of_loads = Looks(stopping.last, load_levels(share), stopping.planned, share)
+        separate = Looks(stopping.last, planned=stopping.planned, share=share)
+    if len(ratios) > 1:
+        one = replace(one, load_effects=joint_effects(ratios, one.alpha / count, of_loads))
+    if count == 1 or len(ratios) > 1:
+        alone = tuple(effect(each, one.level / count, separate) for each in ratios)
+        one = replace(one, separate_effects=alone)
+    if len(one.overall_ratios.lows) >= one.blocks_needed:
+        return one
+    return replace(
+        one,
+        load_effects=tuple(each and replace(each, interval_percent=None) for each in one.load_effects),
+        overall=one.overall and replace(one.overall, interval_percent=None),
     )
 
 
 def judge_family(family: Sequence[tuple[Assessment, Conditions]], alpha: float) -> list[Judged]:
-    """The verdicts of all members of `family`, which share the family-wise error rate, in the same order."""
+    """The verdicts of all members of `family`, which share the family-wise error rate, in the same order.
+
+    Members whose conditions name the same group have been assessed together.
+    """
     significant = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
     return [
         replace(
@@ -156,11 +209,16 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
     overall = assessment.overall
     blocks = None if assessment.looks else overall.blocks if overall else 0
     limit = conditions.limit_percent
+    group = conditions.group
     if overall is None or conditions.circumstances.is_stopped or conditions.circumstances.is_unfinished:
         none = None if limit is None else 1.0
-        return ComparisonTests(p_value=1.0, blocks=blocks, loads=[None] * len(effects), gate=none)
+        return ComparisonTests(1.0, blocks, loads=[None] * len(effects), gate=none, group=group)
     of_limit = None
-    if limit is not None:
+    if limit is not None and len(assessment.tests) > 1:
+        shifted = [one.against(limit) for one in assessment.tests]
+        place = assessment.place
+        of_limit = joint_effects(shifted, assessment.alpha, assessment.looks, only=place)[place]
+    elif limit is not None:
         of_limit = effect(assessment.overall_ratios.against(limit), assessment.alpha, assessment.looks)
     return ComparisonTests(
         overall.p_value,
@@ -168,6 +226,7 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
         [one.p_value if one else None for one in effects],
         of_limit.p_value if of_limit else None,
         has_open_equivalence=not _is_equivalence_decided(assessment, conditions.delta_percent),
+        group=group,
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-from dbdyno.experiment.family import has_verdict, is_factorial
+from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
@@ -45,6 +45,11 @@ def require_gate(experiment: Experiment) -> None:
         raise Problem(
             "--max-loss judges variants, but the experiment compares factors",
             "Leave out --max-loss, or write a file with two variants",
+        )
+    if allows_false_discoveries(experiment):
+        raise Problem(
+            "--max-loss needs a family-wise error rate, but the experiment limits the false discovery rate",
+            'Leave out --max-loss, or error_rate = "false-discovery" in [design]',
         )
     if not has_verdict(experiment):
         raise Problem(

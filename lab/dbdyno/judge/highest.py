@@ -44,7 +44,7 @@ def highest_throughput(comparison: Comparison, experiment: Experiment) -> Highes
     effect = highest_effect(
         [[log_ratios(base.baseline, other.variant, THROUGHPUT) for other in loads] for base in loads],
         (baseline, variant),
-        ALPHA if comparison.is_identical else comparison.scale.alpha,
+        ALPHA if comparison.is_identical else comparison.scale.alpha_of_test,
         Looks(stop.last, planned=stop.planned) if stop else None,
     )
     if effect is None or not all(one.throughput for one in highest):

@@ -29,9 +29,14 @@ REPORTED_MIN_PERCENT = 1.0
 
 
 def order_effect(
-    ratios: Ratios, trials: Sequence[MeasuredTrial], baseline: str, variant: str
+    ratios: Ratios,
+    trials: Sequence[MeasuredTrial],
+    baseline: str,
+    variant: str,
+    alpha: float = ALPHA,
 ) -> OrderEffect | None:
-    """The order effect in one comparison; `trials` are the trials of its workload.
+    """The order effect in one comparison, or in several that run in the same order; `trials` are the trials
+    of their workloads, and `alpha` is the significance level of the intervals.
 
     None if only a bound of some ratio is known, or if blocks are too few.
     """
@@ -44,8 +49,8 @@ def order_effect(
         return None
     later = [r for block, r in ratios.lows.items() if first[block, baseline] < first[block, variant]]
     earlier = [r for block, r in ratios.lows.items() if first[block, baseline] > first[block, variant]]
-    position = shift(later, earlier, ALPHA)
-    crossover = shift(later, [-ratio for ratio in earlier], ALPHA)
+    position = shift(later, earlier, alpha)
+    crossover = shift(later, [-ratio for ratio in earlier], alpha)
     if position is None or crossover is None:
         return None
     effect, ends = _halved(position)

@@ -127,7 +127,7 @@ def _with_direction(
     effect = line.effect
     if comparison.is_identical:
         return line
-    if not is_within(effect.p_value, share * comparison.scale.alpha):
+    if not is_within(effect.p_value, share * comparison.scale.alpha_of_test):
         return replace(line, effect=effect.with_zero())
     floor = floors.get((comparison.workload, line.load, line.metric), 0.0)
     is_sure = effect.is_significant and abs(effect.effect_percent) > floor
@@ -151,7 +151,7 @@ def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str])
                 shown = _errors_per_1000 if metric == "errors_per_1000" else value
                 medians = [median(map(shown, trials.values())) for trials in (pairs.baseline, pairs.variant)]
                 rows.append((load, metric, _log_ratios(pairs, value), medians[0], medians[1]))
-    alpha = ALPHA if comparison.is_identical else comparison.scale.alpha
+    alpha = ALPHA if comparison.is_identical else comparison.scale.alpha_of_test
     effects = joint_effects([ratios for _, _, ratios, _, _ in rows], alpha, looks)
     return [
         Line(load, comparison.pairs[load].at, metric, effect, baseline, variant)

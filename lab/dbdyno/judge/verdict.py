@@ -5,12 +5,14 @@ The judge reads only files, so a run can be judged again later, on another machi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from dbdyno.experiment.differences import is_identical
-from dbdyno.experiment.family import family_size, is_factorial
+from dbdyno.experiment.family import allows_false_discoveries, family_size, is_factorial
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import workloads_by_start
 from dbdyno.finding import Finding
 from dbdyno.judge import (
     cost_changes,
@@ -38,19 +40,20 @@ from dbdyno.judge.few_beyond import few_beyond
 from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate
 from dbdyno.judge.highest import highest_throughput
-from dbdyno.judge.order_effect import order_findings
+from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.judge.reached_limit import reached_limit
 from dbdyno.judge.resumptions import resumptions
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import metric_sentence, sentence
 from dbdyno.judge.slice_rounds import few_rounds
 from dbdyno.judge.slice_totals import totals_findings
+from dbdyno.judge.suite import suites
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.wording import join_words
-from dbdyno.stats.paired import ALPHA
+from dbdyno.stats.paired import ALPHA, mean_ratios
 from dbdyno.store import EXPLAINED, JUDGED, MEASURED, VERDICT, Run
 from dbdyno.store.endings import read_endings, read_resumptions
-from dbdyno.store.measured import MeasuredFile
+from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.texts import write_texts
 from dbdyno.store.verdict import Comparison as ComparisonEntry
 from dbdyno.store.verdict import Family, VerdictCode, VerdictFile
@@ -84,7 +87,8 @@ def judge(run: Run) -> VerdictFile:
     )
     comparisons = compare_all(evidence.trials, experiment, all_findings)
     further = compare_further(evidence.trials, experiment, all_findings)
-    all_findings += with_overrides(_comparison_findings(comparisons, further), experiment)
+    of_comparisons = _comparison_findings(comparisons, further, evidence.trials, experiment)
+    all_findings += with_overrides(of_comparisons, experiment)
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.index)
     measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
     entries = _entries(comparisons, further, experiment, all_findings, evidence.block_s)
@@ -104,6 +108,7 @@ def judge(run: Run) -> VerdictFile:
         family=_family(experiment, has_result=not verdicts.isdisjoint(_RESULTS)),
         comparisons=entries,
         stopping=stopping.rule(evidence.trials, experiment, read_endings(run), state),
+        suites=suites(comparisons, evidence.trials, evidence.costs, experiment) or None,
         scaling=scaling_entries or None,
         factors=factors,
         checks=all_findings,
@@ -180,12 +185,37 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
         yield from findings.overload(by_variant)
 
 
+def _order_findings(
+    comparisons: Sequence[Comparison], trials: Sequence[MeasuredTrial], experiment: Experiment
+) -> Iterator[Finding]:
+    """R10 for each variant. Workloads that run on one start of the server have one order, so their mean is
+    tested; a variant's other workloads share the significance level.
+    """
+    sets = workloads_by_start(experiment)
+    by_key = {(one.variant, one.workload): one for one in comparisons}
+    for variant, titles in itertools.product(experiment.variants[1:], sets):
+        tests = [by_key[variant.name, title] for title in titles]
+        first, order = tests[0], tests[0].order
+        if len(experiment.workloads) > 1 and order is not None:
+            ratios = mean_ratios([one.judged.assessment.overall_ratios for one in tests])
+            of_tests = [trial for trial in trials if trial.workload in titles]
+            order = order_effect(ratios, of_tests, first.baseline, first.variant, ALPHA / len(sets))
+        where = first.workload
+        if len(tests) > 1:
+            where = compose("average of {number} tests", number=len(tests))
+        names = first.baseline, first.variant, where
+        yield from order_findings(order, names, first.scale.metric, first.scale.delta_percent)
+
+
 def _comparison_findings(
-    comparisons: Sequence[Comparison], further: Sequence[Sequence[Comparison]]
+    comparisons: Sequence[Comparison],
+    further: Sequence[Sequence[Comparison]],
+    trials: Sequence[MeasuredTrial],
+    experiment: Experiment,
 ) -> Iterator[Finding]:
     """The findings about comparisons; `further` are those by the further metrics."""
+    yield from _order_findings(comparisons, trials, experiment)
     for one, of_metrics in zip(comparisons, further, strict=True):
-        yield from order_findings(one.order, one.names, one.scale.metric, one.scale.delta_percent)
         for each in (one, *of_metrics):
             yield from totals_findings(each, ALPHA / len(comparisons))
         if one.is_identical:
@@ -203,6 +233,13 @@ def _family(experiment: Experiment, *, has_result: bool) -> Family:
         text = compose("Identical variants never get a direction.")
     elif not has_result:
         text = ""
+    elif allows_false_discoveries(experiment):
+        text = compose(
+            "Of the verdicts with a direction, at most {alpha:g} % are expected to be wrong (false discovery "
+            "rate of {sentences} verdicts).",
+            alpha=ALPHA * 100,
+            sentences=sentences,
+        )
     elif sentences == 1:
         text = compose("The chance that this verdict is wrong is at most {alpha:g} %.", alpha=ALPHA * 100)
     else:
@@ -212,7 +249,7 @@ def _family(experiment: Experiment, *, has_result: bool) -> Family:
             alpha=ALPHA * 100,
         )
     if text and has_result and (further := further_scales(experiment)):
-        text = join(" ", (text, _further_text(further[0].family, experiment)))
+        text = join(" ", (text, _further_text(sentences * len(further), experiment)))
     if len(experiment.factors) > 2:
         text += compose(" Interactions of three factors are not examined.")
     return Family(sentences=sentences, alpha=ALPHA, text=text)

@@ -43,9 +43,14 @@ def card(report: Report, translate: Translate) -> list[Chart]:
     factors = getattr(judged, "factors", ())
     tone, soft = TONES[formatting.css_class(judged.verdict, factors)]
     estimate = formatting.estimate(judged)
-    has_effect = estimate != formatting.MISSING and judged.verdict not in formatting.WITHOUT_EFFECT
-    text = translate(judged.statement)
-    if len(sentences) > 1:
+    has_effect = (
+        estimate != formatting.MISSING
+        and judged.verdict not in formatting.WITHOUT_EFFECT
+        and not report.verdict.is_summed_up
+    )
+    suites = report.verdict.suites or []
+    text = translate(suites[0].sentence if report.verdict.is_summed_up else judged.statement)
+    if len(sentences) > 1 and not report.verdict.is_summed_up:
         text += translate(compose(" (and {number} more verdicts)", number=len(sentences) - 1))
     interval = compose(
         "{metric_name}, {confidence} interval {interval}",

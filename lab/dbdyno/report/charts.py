@@ -18,9 +18,13 @@ from dbdyno.store.measured import MeasuredTrial
 
 
 def all_charts(report: Report, translate: Translate = IN_ENGLISH) -> list[Chart]:
-    """Every chart of the report; a workload without results has none. Rendering translates their texts, `say`
-    those whose length matters.
+    """Every chart of the report; of a suite only the card, and a workload without results has none.
+
+    Rendering translates their texts, `translate` those whose length matters.
     """
+    if report.verdict.is_summed_up:
+        # Hundreds of charts of single tests would say less than the tables of the suite.
+        return card(report, translate)
     charts: list[Chart] = []
     for number, comparison in enumerate(report.verdict.comparisons):
         charts += effect_charts(report, comparison, report.blocks[number], number)

@@ -11,6 +11,7 @@ from dbdyno.report.chart import Chart
 from dbdyno.report.load_table import COLUMNS, load_rows
 from dbdyno.report.model import Report
 from dbdyno.report.page import design_rows
+from dbdyno.report.suite_table import SuiteTable, suite_tables
 from dbdyno.store.verdict import Comparison, Effect
 from dbdyno.text import compose, join
 
@@ -36,6 +37,10 @@ class _Writer:
         lines = [f"# {self._escaped(report.experiment.name)}", ""]
         if report.experiment.question:
             lines += [self._escaped(report.experiment.question), ""]
+        for suite in verdict.suites or ():
+            lines += [f"**{self._escaped(suite.sentence)}**", ""]
+        for table in suite_tables(verdict):
+            lines += self._suite(table)
         for judged, entry in verdict.sentences:
             lines += [f"**{self._escaped(judged.sentence)}**", ""]
             lines += self._list(formatting.further_sentences(entry))
@@ -61,6 +66,14 @@ class _Writer:
         lines += [self._translate(compose("Design:")), "", *self._list(design)]
         run = compose("Run {run_id}, blocks: {blocks}.", run_id=report.run_id, blocks=report.blocks_text)
         return [*lines, self._translate(run)]
+
+    def _suite(self, table: SuiteTable) -> list[str]:
+        heading = [self._translate(compose("test")), *table.variants]
+        lines = [f"{self._escaped(table.title)}:", "", self._row(heading), self._row(["---"] * len(heading))]
+        for test, cells in table.rows:
+            texts = [" ".join(filter(None, (one.estimate, one.interval, one.word))) for one in cells]
+            lines.append(self._row([self._escaped(test), *map(self._escaped, texts)]))
+        return [*lines, ""]
 
     def _findings(self) -> list[str]:
         if not self._report.checks:

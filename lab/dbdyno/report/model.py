@@ -123,6 +123,8 @@ class Report:
     def summary(self) -> str:
         """The verdicts without their caveats, for a preview of the page."""
         sentences = [judged.statement for judged, _ in self.verdict.sentences]
+        if self.verdict.suites:
+            sentences = self.verdict.headlines
         return join(" ", sentences) if sentences else compose("One variant only.")
 
     @property

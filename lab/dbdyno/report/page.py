@@ -26,6 +26,7 @@ from dbdyno.report.load_table import COLUMNS, load_rows
 from dbdyno.report.model import LOADS_MAX, Report
 from dbdyno.report.rendering import RenderedCharts, inline_svg
 from dbdyno.report.statement_table import statement_rows
+from dbdyno.report.suite_table import suite_tables
 from dbdyno.text import compose, compose_count, compose_line, join
 
 
@@ -40,6 +41,7 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
         load_rows=load_rows,
         load_columns=COLUMNS,
         statement_rows=statement_rows,
+        suite_tables=suite_tables,
         loads_max=LOADS_MAX,
     )
     style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")

@@ -154,6 +154,8 @@ def _write_report(run: Run, folder: Path, warn: Callable[[str], object], languag
 def _results(verdict: VerdictFile) -> list[Result]:
     if not verdict.sentences:
         return [Result("neutral", "", "", compose("One variant: no comparison."))]
+    if verdict.is_summed_up:
+        return [Result("neutral", "", "", sentence) for sentence in verdict.headlines]
     return [
         Result(
             formatting.css_class(judged.verdict, getattr(judged, "factors", ())),

@@ -58,6 +58,8 @@ def summarize(path: Path) -> Summary:
         return Summary(**known, state="unreadable", text=compose("cannot be read: {text}", text=problem.text))
     several = len({entry.workload for _, entry in verdict.sentences}) > 1
     texts = [_text(entry, with_workload=several) for _, entry in verdict.sentences]
+    if verdict.is_summed_up:
+        texts = verdict.headlines
     return Summary(
         **known,
         state="judged",

@@ -370,6 +370,7 @@ class _Comparison:
                 if isinstance(started, StartFailure):
                     reasons = self._coordinator.fail_trials(trials, server, started)
                 else:
+                    servers.check_workloads(trials, started)
                     reasons = self._coordinator.run_trials(trials, server, started)
             self._add_groups(trials, waiting_groups)
         following = [servers.of(later[0]) for later in waiting_groups]

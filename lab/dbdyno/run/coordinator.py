@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
@@ -192,7 +192,11 @@ class Coordinator:
                 reasons.append(reason)
                 server_failure = server_failure or unreachable_reason(server)
         if not server_failure:
-            self.check_after_group(trials[-1], context, codes)
+            of_group = {trial.workload for trial in trials}
+            # The tables of a group are common to its workloads: one that changes their rows decides.
+            changing = (one for one in self.experiment.workloads if one.changes_row_count)
+            workload = next((one for one in changing if one.title in of_group), context.workload)
+            self.check_after_group(trials[-1], replace(context, workload=workload), codes)
         return reasons
 
     def fail_trials(self, trials: Sequence[Trial], server: Server, failure: StartFailure) -> list[str]:

@@ -5,7 +5,8 @@ groups with its data, in its slot.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
@@ -120,10 +121,20 @@ class GroupServers:
                 server.stop(clean=False)
             return failure
 
+    def check_workloads(self, trials: Sequence[Trial], context: Context) -> None:
+        """Check a group's workloads that the server has not yet had, other than that of `context`, which was
+        checked at the start. Raises Stopped.
+        """
+        assert context.variant is not None, "a group has a variant"
+        assert context.description is not None, "a server is described when it has started"
+        for title in dict.fromkeys(trial.workload for trial in trials):
+            if (context.variant.name, title) not in self._first_descriptions:
+                workload = self._experiment.workload_for(context.variant, title)
+                self._require_ready(replace(context, workload=workload), title, context.description)
+
     def _start(self, server: Server, trial: Trial) -> Context:
         variant = self._experiment.variant(trial.variant)
         workload = self._experiment.workload_for(variant, trial.workload)
-        key = (variant.name, workload.title)
         slot = self._slots.assign(self._slot(trial), server)
         self._data.prepare_group(server, workload, variant)
         with self._coordinator.times.step("starting"):
@@ -133,14 +144,17 @@ class GroupServers:
             variant=variant,
             server=server,
             description=description,
-            first_description=self._first_descriptions.get(key),
             slot=slot,
-            peers={
-                name: first for (name, on), first in self._first_descriptions.items() if on == workload.title
-            },
             workload=workload,
         )
-        self._first_descriptions.setdefault(key, description)
+        return self._require_ready(context, workload.title, description)
+
+    def _require_ready(self, context: Context, title: str, description: Description) -> Context:
+        """The context with the first descriptions of the servers with this workload, after its checks."""
+        first, key = self._first_descriptions, (context.subject, title)
+        peers = {name: one for (name, on), one in first.items() if on == title}
+        context = replace(context, first_description=first.get(key), peers=peers)
+        first.setdefault(key, description)
         self._coordinator.require(Moment.READY, context)
         return context
 

@@ -1,7 +1,10 @@
 """Decides which effects of a run are significant, so that the family-wise error rate is at most alpha (5 %).
 
-Each of K comparisons has a budget, at first alpha / K. Within a comparison the effect over all loads is
-tested first, then those at single loads, at these significance levels:
+Several tests (workloads) of one variant are one comparison here: their p-values over all loads are adjusted
+for each other by a joint test, so each may use the whole part of the budget for that effect, and each has an
+equal part of the budget for its single loads. Each of K comparisons has a budget, at first alpha / K. Within
+a comparison the effect over all loads is tested first, then those at single loads, at these significance
+levels:
 
 ::
 
@@ -23,6 +26,7 @@ comparisons does not matter (the graphical procedures of Bretz et al. 2009, Stat
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -54,6 +58,8 @@ class ComparisonTests:
     gate: float | None = None
     # Whether it is open if the effects are within the zone of equivalence.
     has_open_equivalence: bool = False
+    # Members of the family with an equal group are tested jointly; None: a group of its own.
+    group: str | None = None
 
 
 @dataclass
@@ -70,22 +76,27 @@ class SignificantEffects:
 
 def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[SignificantEffects]:
     """Decide which effects are significant; one result per comparison, in the order of `family`."""
-    share = alpha / max(1, len(family))
+    groups = [tests.group or f"{index}" for index, tests in enumerate(family)]
+    sizes = Counter(groups)
+    share = alpha / max(1, len(sizes))
     results = [SignificantEffects(loads=[False] * len(tests.loads)) for tests in family]
-    # Number of comparisons that have passed their budget on.
+    # Number of groups that have passed their budget on.
     finished, is_new = 0, True
-    while is_new and finished < len(family):
-        # Budget of each comparison that still has tests left.
-        budget = alpha / (len(family) - finished)
-        for tests, found in zip(family, results, strict=True):
+    while is_new and finished < len(sizes):
+        # Budget of each group that still has tests left.
+        budget = alpha / (len(sizes) - finished)
+        for tests, group, found in zip(family, groups, results, strict=True):
             limit = _overall_budget(tests, budget)
             found.overall |= is_within(tests.p_value, limit)
             found.gate |= is_within(tests.gate, limit)
             is_decided = found.overall and (found.gate or tests.gate is None)
-            limit = share if is_decided else share - _overall_budget(tests, share)
+            # What a joint test has used does not return when one of its effects is significant.
+            returns = is_decided and sizes[group] == 1
+            limit = (share if returns else share - _overall_budget(tests, share)) / sizes[group]
             found.loads = [is_within(p, limit) for p in tests.loads]
             found.is_complete = is_decided and all(found.loads) and not tests.has_open_equivalence
-        complete = sum(result.is_complete for result in results)
+        open_groups = {group for group, one in zip(groups, results, strict=True) if not one.is_complete}
+        complete = len(sizes) - len(open_groups)
         is_new, finished = complete > finished, complete
     return results
 
@@ -106,7 +117,7 @@ def _overall_budget(tests: ComparisonTests, budget: float) -> float:
     return part if tests.loads and has_enough_blocks else budget
 
 
-def verdicts_share(comparisons: int, blocks: int | None) -> float:
+def verdicts_share(comparisons: float, blocks: int | None) -> float:
     """The share of alpha for the verdicts. It is 1 if these `blocks` are too few to reach a smaller level;
     None if the run may stop after any block.
     """

@@ -24,6 +24,9 @@ VerdictCode = Literal[
     "not-comparable", "unfinished", "too-few-blocks", "mixed", "equivalent", "faster", "slower", "undecided"
 ]  # fmt: skip
 
+# Above this number of tests, short outputs show the sentence of a suite instead of one per test.
+SENTENCES_MAX = 3
+
 GateResult = Literal["not-inferior", "worse", "undecided", "not-comparable"]
 
 
@@ -335,6 +338,48 @@ class StoppingRule(DocumentPart):
     """The chance of a wrong verdict at the looks up to n blocks, without and with a limit on the blocks."""
 
 
+CostKey = Literal["cpu_us", "context_switches", "write_kib"]
+
+
+class SuiteCell(Change):
+    """The change of a cost in one test of a suite."""
+
+    workload: str
+    """Title of the test."""
+    direction: Literal["more", "less"] | None
+    """Whether the variant surely costs more or less; null if that is not sure."""
+
+
+class SuiteCost(DocumentPart):
+    """One cost of a transaction in all tests of a suite."""
+
+    key: CostKey
+    """The cost, as in explained.json."""
+    title: Composed
+    """Its name in texts."""
+    confidence: float
+    """Confidence level of the intervals, which are simultaneous over the tests."""
+    tests: list[SuiteCell]
+    """One per test in which the server counted enough."""
+
+    def workloads(self, direction: Literal["more", "less"]) -> list[str]:
+        """The tests in which the variant surely costs more, or less."""
+        return [one.workload for one in self.tests if one.direction == direction]
+
+
+class Suite(DocumentPart):
+    """One variant against the baseline over all tests (workloads) of the experiment."""
+
+    variant: str
+    """Name of the variant."""
+    tests: dict[VerdictCode, list[str]]
+    """Verdict -> the tests that have it, in the order of the file."""
+    costs: list[SuiteCost]
+    """The costs of a transaction. The chance that any direction in these lists is wrong is 5 %."""
+    sentence: Composed
+    """The result as a sentence."""
+
+
 class GatedComparison(DocumentPart):
     """The gate's result for one comparison."""
 
@@ -382,10 +427,23 @@ class VerdictFile(Document):
     """Present if the experiment allows a loss (design.max_loss_percent, --max-loss)."""
     scaling: Optional[list[Scaling]] = None
     """Present for closed loops with at least four loads."""
+    suites: Optional[list[Suite]] = None
+    """Present with several workloads: one for each variant but the baseline; absent with factors."""
     factors: Optional[list[FactorEffect]] = None
     """Present for factorial experiments: main effects, then interactions."""
     checks: list[Finding]
     """All findings: first those of the checks before and during the run, then those about its results."""
+
+    @property
+    def is_summed_up(self) -> bool:
+        """Whether the sentences of the suites replace those of its many tests where there is little room."""
+        return len({one.workload for one in self.comparisons}) > SENTENCES_MAX and bool(self.suites)
+
+    @property
+    def headlines(self) -> list[str]:
+        """The sentences that sum up the run: those of the comparisons or factors, and of the suites."""
+        of_suites = [suite.sentence for suite in self.suites or ()]
+        return of_suites if self.is_summed_up else [one.sentence for one, _ in self.sentences] + of_suites
 
     @property
     def sentences(self) -> Sequence[tuple[CombinedEffect | FactorEffect, Comparison | FactorEffect]]:

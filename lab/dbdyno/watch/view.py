@@ -111,7 +111,7 @@ def finding_lines(now: LiveRun) -> list[str]:
 def verdict_lines(now: LiveRun, experiment: Experiment) -> list[str]:
     """The verdict sentences; why there are none if the run has ended without."""
     if now.verdict is not None:
-        sentences = [effect.sentence for effect, _ in now.verdict.sentences]
+        sentences = now.verdict.headlines
         return sentences or [compose("One variant: there is nothing to compare.")]
     if now.is_running:
         return []

@@ -1,0 +1,141 @@
+"""Simulates suites: many tests (workloads), judged as one family per variant; by the real judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dbdyno.experiment.model import Experiment, OltpWorkload
+from dbdyno.judge.decision import compare_all
+from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.store.measured import MeasuredTrial
+
+from .row import Promise, Row, Sample
+from .simulation import Random, World, experiment, simulate, with_values
+
+TESTS = 30
+# Of so many tests the variant b has this effect, in percent.
+PLANTED, EFFECT_PERCENT = 5, 10.0
+_DIRECTIONS = (Verdict.FASTER, Verdict.SLOWER, Verdict.MIXED)
+
+
+def suite(*, variants: int = 2, blocks: int, loads: int = 1, tests: int = TESTS) -> Experiment:
+    """An experiment with that many tests."""
+    workloads = tuple(OltpWorkload(name="oltp_point_select", label=f"test-{n:02}") for n in range(tests))
+    return experiment(variants=variants, blocks=blocks, loads=loads).model_copy(
+        update={"workloads": workloads}
+    )
+
+
+def _planted(trials: Sequence[MeasuredTrial], affected: Sequence[str]) -> list[MeasuredTrial]:
+    """The trials, in which the variant b is faster in some tests."""
+    factor = 1.0 + EFFECT_PERCENT / 100.0
+    return [
+        replace(
+            trial,
+            figures=with_values(trial.figures, throughput=trial.figures.throughput * factor),
+        )
+        if trial.figures and trial.variant == "b" and trial.workload in affected
+        else trial
+        for trial in trials
+    ]
+
+
+def false_share(of: Experiment, world: World, count: int, seed: int) -> float:
+    """The share of suites of equal tests in which any test has a word for a difference."""
+    random = np.random.default_rng(seed)
+    return sum(_has_word(simulate(of, world, random), of) for _ in range(count)) / count
+
+
+def _has_word(trials: Sequence[MeasuredTrial], of: Experiment) -> bool:
+    return any(
+        word in _DIRECTIONS
+        for one in compare_all(trials, of, [])
+        for word in (one.judged.verdict, *one.judged.load_verdicts)
+    )
+
+
+def planted(of: Experiment, world: World, random: Random) -> tuple[float, bool]:
+    """The share of the planted effects that one suite finds, and whether any other test has a word, or a
+    planted effect the wrong one.
+    """
+    names = [workload.title for workload in of.workloads]
+    affected = [str(name) for name in random.choice(names, PLANTED, replace=False)]
+    comparisons = compare_all(_planted(simulate(of, world, random), affected), of, [])
+    words = {one.workload: one.judged.verdict for one in comparisons}
+    found = sum(words[name] is Verdict.FASTER for name in affected)
+    wrong = any(
+        word in _DIRECTIONS and (name not in affected or word is not Verdict.FASTER)
+        for name, word in words.items()
+    )
+    return found / PLANTED, wrong
+
+
+def promises() -> list[Promise]:
+    """The promises about suites."""
+    made = []
+    for noise in (0.03, 0.05):
+        for blocks in (8, 12):
+            of, world = suite(blocks=blocks), World(sd=noise)
+            made.append(
+                _false_words(f"30 equal tests, noise of {noise:.0%} a trial, {blocks} blocks", of, world)
+            )
+    skewed = World(noise="skewed", sd=0.05)
+    made.append(_false_words("30 equal tests, skewed noise, 6 blocks", suite(blocks=6), skewed))
+    three = suite(variants=3, blocks=8)
+    made.append(_false_words("3 equal variants, 30 tests, 8 blocks", three, World(sd=0.03)))
+    two_loads = suite(blocks=8, loads=2, tests=10)
+    made.append(_false_words("10 equal tests at 2 loads, 8 blocks", two_loads, World(sd=0.03)))
+    powers = (_power(noise, blocks) for noise in (0.03, 0.05) for blocks in (8, 12))
+    return [*made, *powers, Promise(_false_discoveries, cost=8)]
+
+
+def _false_discoveries(sample: Sample) -> list[Row]:
+    """The expected share of wrong verdicts among those with a direction."""
+    of = suite(blocks=16)
+    of = of.model_copy(update={"design": of.design.model_copy(update={"error_rate": "false-discovery"})})
+    rows = []
+    for effects in (0, 15):
+        random = np.random.default_rng(sample.seed(25))
+        shares = [_share_of_wrong(of, World(sd=0.03), random, effects) for _ in range(sample.count)]
+        text = f"false discovery rate, {effects} effects of 10 % among 30 tests, 16 blocks: wrong verdicts"
+        rows.append(Row(text, sample.count, math.fsum(shares) / sample.count, 0.05))
+    return rows
+
+
+def _share_of_wrong(of: Experiment, world: World, random: Random, effects: int) -> float:
+    names = [workload.title for workload in of.workloads][:effects]
+    comparisons = compare_all(_planted(simulate(of, world, random), names), of, [])
+    words = {one.workload: one.judged.verdict for one in comparisons if one.judged.verdict in _DIRECTIONS}
+    wrong = sum(name not in names or word is not Verdict.FASTER for name, word in words.items())
+    return wrong / max(1, len(words))
+
+
+def _false_words(text: str, of: Experiment, world: World) -> Promise:
+    def measure(sample: Sample) -> list[Row]:
+        share = false_share(of, world, sample.count, sample.seed(23))
+        return [Row(f"{text}: any wrong verdict", sample.count, share, 0.05)]
+
+    return Promise(measure, cost=8)
+
+
+def _power(noise: float, blocks: int) -> Promise:
+    of, world = suite(blocks=blocks), World(sd=noise)
+    text = f"5 effects of 10 % among 30 tests, noise of {noise:.0%} a trial, {blocks} blocks"
+    # Only this one is promised; the others say what to expect.
+    limit = 0.9 if (noise, blocks) == (0.03, 12) else 0.0
+
+    def measure(sample: Sample) -> list[Row]:
+        random = np.random.default_rng(sample.seed(24))
+        results = [planted(of, world, random) for _ in range(sample.count)]
+        found = math.fsum(share for share, _ in results) / sample.count
+        wrong = sum(is_wrong for _, is_wrong in results) / sample.count
+        return [
+            Row(f"{text}: share of the effects found", sample.count, found, limit, at_most=False),
+            Row(f"{text}: any wrong verdict", sample.count, wrong, 0.05),
+        ]
+
+    return Promise(measure, cost=8)
