@@ -1,0 +1,61 @@
+"""A suite whose tests share one start of the server in each block, on a real server."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+from tests.end_to_end.comparing import Comparing, left_running
+
+EXPERIMENT = """
+[experiment]
+name = "suite"
+[[workload]]
+name = "micro/point-query"
+rows = 1_000
+[[workload]]
+name = "micro/update-index"
+rows = 1_000
+[[workload]]
+name = "micro/delete"
+rows = 1_000
+[[workload]]
+name = "oltp_point_select"
+table_size = 1_000
+[load]
+connections = [2]
+duration = "500ms"
+warmup = "100ms"
+[design]
+blocks = 2
+state_per = "block"
+repeat_disturbed = false
+[[variant]]
+name = "every-commit"
+[[variant]]
+name = "every-second"
+server.variables.innodb_flush_log_at_trx_commit = 0
+"""
+
+
+def test_the_tests_on_equal_tables_share_a_start(results: Path) -> None:
+    comparing = Comparing(results, EXPERIMENT)
+    answer = comparing.run()
+    assert answer.returncode == 0, answer.stderr
+    run = comparing.newest()
+    trials = run.trials()
+    assert len(trials) == 2 * 2 * 4
+    groups = [list(group) for _, group in itertools.groupby(trials, lambda trial: trial.meta["group"])]
+    micro = ["micro/delete", "micro/point-query", "micro/update-index"]
+    found = sorted(sorted(trial.meta["workload"] for trial in group) for group in groups)
+    assert found == [micro] * 4 + [["oltp_point_select"]] * 4
+    servers = [{trial.server["identity"]["start_unix_us"] for trial in group} for group in groups]
+    assert all(len(one) == 1 for one in servers)
+    assert len(set.union(*servers)) == len(groups)
+    verdict = json.loads((run.path / "verdict.json").read_text())
+    (suite,) = verdict["suites"]
+    assert len(suite["tests"]["too-few-blocks"]) == 4
+    # The terminal shows the suite, not four sentences.
+    assert answer.stdout.strip().splitlines()[-1].startswith("every-second against every-commit over 4 tests")
+    assert not left_running(results)
