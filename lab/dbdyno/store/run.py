@@ -443,9 +443,11 @@ def _planned_trial(trial: Trial) -> dict[str, Any]:
     return {**schedule_entry(trial), **({} if trial.repeats is None else {"repeats": trial.repeats})}
 
 
-def _identity(finding: Finding) -> tuple[str, str, str]:
-    # A finding can recur in another group with other figures, such as a process id or a count.
-    return finding.code, finding.subject, re.sub(r"\d+", "#", finding.text)
+def _identity(finding: Finding) -> tuple[str, str, str, str]:
+    # A finding can recur in another group with other figures, such as a process id or a count. The titles of
+    # two workloads may differ only in a number.
+    workload = str(finding.evidence.get("workload", ""))
+    return finding.code, finding.subject, workload, re.sub(r"\d+", "#", finding.text)
 
 
 def _suggest_run(path: Path) -> str:

@@ -1,4 +1,6 @@
 -- @description Reads one row by its primary key.
+--
+-- Keys: uniform.
 -- @include _tables.sql
 -- @parameter id = uniform(1, rows(micro))
 -- @transaction point-query

@@ -1,4 +1,6 @@
 -- @description Updates an indexed column of one row, found by its primary key.
+--
+-- Keys: uniform. u is part of one secondary index.
 -- @include _tables.sql
 -- @parameter id = uniform(1, rows(micro))
 -- @transaction update-index

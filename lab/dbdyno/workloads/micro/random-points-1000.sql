@@ -1,0 +1,8 @@
+-- @description Reads 1,000 rows by their primary keys, in one statement.
+--
+-- Keys: uniform; each is from another thousandth of the table, so that all differ and the number of rows is exact.
+-- @include _tables.sql
+-- @parameter ids = list(1000, uniform(1, rows(micro)), pick='distinct')
+-- @transaction random-points
+-- @statement rows=1000 access=primary
+SELECT id, k, c, pad FROM micro WHERE id IN (:ids);

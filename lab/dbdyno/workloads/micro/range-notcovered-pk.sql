@@ -1,0 +1,8 @@
+-- @description Reads 100 rows with consecutive primary keys and sums a column of them.
+--
+-- Keys: the begin of the range is uniform. The sum is one row, so that sending rows costs nothing.
+-- @include _tables.sql
+-- @parameter low = uniform(1, rows(micro) - 99)
+-- @transaction range-notcovered-pk
+-- @statement rows=1 access=primary
+SELECT SUM(LENGTH(c)) FROM micro WHERE id BETWEEN :low AND :low + 99;

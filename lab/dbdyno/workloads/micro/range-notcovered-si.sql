@@ -1,0 +1,8 @@
+-- @description Reads 100 rows with consecutive values of a secondary index, which are scattered over the table.
+--
+-- Keys: the begin of the range is uniform. The sum is one row, so that sending rows costs nothing.
+-- @include _tables.sql
+-- @parameter low = uniform(1, rows(micro) - 99)
+-- @transaction range-notcovered-si
+-- @statement rows=1 access=micro_k
+SELECT SUM(LENGTH(c)) FROM micro WHERE k BETWEEN :low AND :low + 99;

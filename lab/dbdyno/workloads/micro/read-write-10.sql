@@ -1,0 +1,30 @@
+-- @description The reads of read-only-10, two updates, and a row deleted and inserted again, in one transaction.
+--
+-- Keys: uniform; the replaced rows in a scattered order in which each occurs once before any occurs again.
+-- @include _tables.sql
+-- @parameter id = uniform(1, rows(micro))
+-- @parameter low = uniform(1, rows(micro) - 9)
+-- @parameter replaced = sequence(1, rows(micro), order='random')
+-- @transaction read-write
+BEGIN;
+-- @statement name=point rows=1 repeat=10 draw=id access=primary
+SELECT c FROM micro WHERE id = :id;
+-- @statement name=range rows=10 access=primary
+SELECT c FROM micro WHERE id BETWEEN :low AND :low + 9;
+-- @statement name=sum rows=1 draw=low access=primary
+SELECT SUM(k) FROM micro WHERE id BETWEEN :low AND :low + 9;
+-- @statement name=order rows=10 draw=low access=primary
+SELECT c FROM micro WHERE id BETWEEN :low AND :low + 9 ORDER BY c;
+-- @statement name=distinct rows=10 draw=low access=primary
+SELECT DISTINCT c FROM micro WHERE id BETWEEN :low AND :low + 9 ORDER BY c;
+-- @statement name=update-index rows=1 draw=id access=primary
+UPDATE micro SET u = u + 1 WHERE id = :id;
+-- @statement name=update-nonindex rows=1 draw=id access=primary
+UPDATE micro SET n = n + 1 WHERE id = :id;
+-- @statement name=delete rows=1 access=primary
+DELETE FROM micro WHERE id = :replaced;
+-- @statement name=insert-again rows=1
+INSERT INTO micro (id, k, u, n, c, pad) VALUES (:replaced, 1 + MOD(2147483647 * (:replaced - 1), {rows}), 1, 0,
+  CONCAT('a row that was deleted and inserted again, whose texts are as long as those of the loaded rows, with its id: .', :replaced),
+  'an inserted row: 60 characters in this column ..............');
+COMMIT;

@@ -1,0 +1,106 @@
+"""The bundled workloads on the three products: expected row counts, plans, and data that all share."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.comparing import Comparing
+from tests.end_to_end.mysql_server import MySQLServer
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.workspace import Workspace
+from dbdyno.store import Run
+
+ROWS = 20_000
+# One of each kind: points, long IN list, secondary index, scan, a changed row, a replaced row.
+OFTEN = ("point-query", "random-points-1000", "range-notcovered-si", "scan", "update-index", "delete")
+EXPERIMENT = """
+[experiment]
+name = "bundled"
+[[workload]]
+name = NAMES
+rows = ROWS
+[load]
+connections = [4]
+duration = "500ms"
+warmup = "100ms"
+[design]
+blocks = 1
+state = "preserve"
+pairing = "trials"
+repeat_disturbed = false
+[client]
+workers = 1
+"""
+
+
+# Transactions that update random rows while others replace rows: now and then one finds its row deleted.
+MAY_CONFLICT = ("micro/read-write-10", "micro/read-write-100", "micro/write-only")
+
+
+@pytest.fixture(scope="module")
+def postgresql(workspace: Workspace) -> Iterator[LocalServer]:
+    spec = Variant(name="bundled workloads", server=ServerSpec(product="postgresql"))
+    with closing(LocalServer(spec, workspace, None)) as server:
+        server.start()
+        yield server
+
+
+def compare_on(
+    servers: Mapping[str, LocalServer | MySQLServer], text: str, results: Path, folder: Path
+) -> Run:
+    """The run of an experiment on servers that run already: their data are kept from trial to trial."""
+    for name, server in servers.items():
+        address, secret = server.address(), folder / name
+        secret.write_text(address.password)
+        url = f"{address.protocol}://{address.user}@{address.host}:{address.port}/{address.database}"
+        text += f'[[variant]]\nname = "{name}"\n[variant.server]\nkind = "remote"\nurl = "{url}"\n'
+        text += f'password_file = "{secret}"\n'
+    comparing = Comparing(results, text)
+    answer = comparing.run("--no-report", "--share-machine")
+    assert answer.returncode == 0, answer.stderr
+    return comparing.newest()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param([f"micro/{name}" for name in OFTEN], id="six"),
+        pytest.param(["micro/*"], id="all", marks=pytest.mark.long),
+    ],
+)
+def test_micro_runs_on_three_products_with_the_expected_rows_and_plans(  # noqa: PLR0917 — fixtures, by name.
+    names: list[str],
+    results: Path,
+    tmp_path: Path,
+    mariadb: LocalServer,
+    mysql: MySQLServer,
+    postgresql: LocalServer,
+) -> None:
+    servers: dict[str, LocalServer | MySQLServer]
+    servers = {"mariadb": mariadb, "mysql": mysql, "postgresql": postgresql}
+    text = EXPERIMENT.replace("NAMES", json.dumps(names)).replace("ROWS", str(ROWS))
+    run = compare_on(servers, text, results, tmp_path)
+    titles = [workload.title for workload in run.experiment().workloads]
+    assert len(titles) == (len(names) if len(names) > 1 else 28)
+    trials = [(trial.workload, trial.variant) for trial in run.schedule()]
+    assert sorted(trials) == sorted(itertools.product(titles, servers))
+    found = [*run.findings(), *(run.verdict() or pytest.fail("no verdict")).checks]
+    # EXPLAIN was read for each, and shows what the files state.
+    plans = {(one.subject, one.evidence["workload"]) for one in found if one.code == "P08"}
+    with_plan = [title for title in titles if title not in ("micro/insert", "micro/select-1")]
+    assert set(itertools.product(servers, with_plan)) <= plans
+    codes = ("P02", "P08", "P09", "D04")
+    wrong = [f"{one.subject}: {one.text}" for one in found if one.code in codes and one.level != "note"]
+    assert wrong == []
+    assert {one.evidence["workload"] for one in found if one.code == "D04"} <= set(MAY_CONFLICT)
+    for server in servers.values():
+        assert server.query("SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'micro'") == [
+            (0,)
+        ]
