@@ -17,7 +17,6 @@ from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 
-ROWS = 20_000
 # One of each kind: points, long IN list, secondary index, scan, a changed row, a replaced row.
 OFTEN = ("point-query", "random-points-1000", "range-notcovered-si", "scan", "update-index", "delete")
 EXPERIMENT = """
@@ -69,14 +68,16 @@ def compare_on(
 
 
 @pytest.mark.parametrize(
-    "names",
+    ("names", "rows"),
     [
-        pytest.param([f"micro/{name}" for name in OFTEN], id="six"),
-        pytest.param(["micro/*"], id="all", marks=pytest.mark.long),
+        pytest.param([f"micro/{name}" for name in OFTEN], 20_000, id="six"),
+        # In a small table PostgreSQL reads a range of 10,000 rows without the index.
+        pytest.param(["micro/*"], 200_000, id="all", marks=pytest.mark.long),
     ],
 )
 def test_micro_runs_on_three_products_with_the_expected_rows_and_plans(  # noqa: PLR0917 — fixtures, by name.
     names: list[str],
+    rows: int,
     results: Path,
     tmp_path: Path,
     mariadb: LocalServer,
@@ -85,21 +86,25 @@ def test_micro_runs_on_three_products_with_the_expected_rows_and_plans(  # noqa:
 ) -> None:
     servers: dict[str, LocalServer | MySQLServer]
     servers = {"mariadb": mariadb, "mysql": mysql, "postgresql": postgresql}
-    text = EXPERIMENT.replace("NAMES", json.dumps(names)).replace("ROWS", str(ROWS))
+    text = EXPERIMENT.replace("NAMES", json.dumps(names)).replace("ROWS", str(rows))
     run = compare_on(servers, text, results, tmp_path)
     titles = [workload.title for workload in run.experiment().workloads]
     assert len(titles) == (len(names) if len(names) > 1 else 28)
     trials = [(trial.workload, trial.variant) for trial in run.schedule()]
     assert sorted(trials) == sorted(itertools.product(titles, servers))
-    found = [*run.findings(), *(run.verdict() or pytest.fail("no verdict")).checks]
+    found = run.findings()
     # EXPLAIN was read for each, and shows what the files state.
     plans = {(one.subject, one.evidence["workload"]) for one in found if one.code == "P08"}
     with_plan = [title for title in titles if title not in ("micro/insert", "micro/select-1")]
     assert set(itertools.product(servers, with_plan)) <= plans
-    codes = ("P02", "P08", "P09", "D04")
+    codes = ("P02", "P08", "P09")
     wrong = [f"{one.subject}: {one.text}" for one in found if one.code in codes and one.level != "note"]
-    assert wrong == []
-    assert {one.evidence["workload"] for one in found if one.code == "D04"} <= set(MAY_CONFLICT)
+    assert not wrong, "\n".join(wrong)
+    verdict = run.verdict()
+    assert verdict is not None
+    unexpected = [one for one in verdict.checks if one.code == "D04"]
+    assert all(one.level == "note" for one in unexpected)
+    assert {one.evidence["workload"] for one in unexpected} <= set(MAY_CONFLICT)
     for server in servers.values():
         assert server.query("SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'micro'") == [
             (0,)

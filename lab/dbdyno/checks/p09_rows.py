@@ -51,8 +51,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     stop, in one execution a warning. A statement that the server refuses is a stop too. A
     note lists the rows that the server examined per execution by its own counters (Handler_read_* of the
     session; the scans of PostgreSQL's EXPLAIN ANALYZE). If an execution examines at least 1,000 rows, and
-    more than 100 per row returned, that is a warning, unless the statement states its `access`. Writing statements are not executed: D04 counts their
-    rows under load.
+    more than 100 per row returned, that is a warning, unless the statement states its `access`. Writing
+    statements are not executed: D04 counts their rows under load.
     """
     assert moment is Moment.READY, "P09 is registered for READY only"
     workloads = context.workloads

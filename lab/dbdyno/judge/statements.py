@@ -9,6 +9,7 @@ from statistics import median
 
 from dbdyno.experiment.differences import list_differences
 from dbdyno.experiment.model import Experiment, OltpWorkload
+from dbdyno.experiment.sql_reading import protocol_of
 from dbdyno.explain.costs import Cost
 from dbdyno.finding import Finding
 from dbdyno.store.measured import MeasuredTrial
@@ -68,7 +69,7 @@ def differing_plans(findings: Sequence[Finding], experiment: Experiment) -> Iter
         if one.code == "P08" and "plans" in one.evidence
     }
     baseline = experiment.variants[0].name
-    products = {variant.name: variant.server.product for variant in experiment.variants}
+    products = {one.name: (one.server.product, protocol_of(one.server)) for one in experiment.variants}
     for (subject, workload), own_plans in by_variant.items():
         others = by_variant.get((baseline, workload), {})
         # Different products have different names for the same plan, so only variants of one product are
