@@ -108,6 +108,32 @@ def test_parquet_files_have_the_frames(results: Results, tmp_path: Path) -> None
         pd.testing.assert_frame_equal(pd.read_parquet(path), getattr(results, path.stem), check_dtype=False)
 
 
+def test_parquet_has_every_trial(tmp_path: Path) -> None:
+    """Those that failed, that did not run, and those whose block was repeated, too."""
+    making = Making(
+        blocks=3,
+        repeated=(1,),
+        failed=lambda trial: "crashed" if trial.index == 3 else None,
+        absent=lambda trial: trial.index == 5,
+    )
+    run = make(tmp_path, making)
+    judge.judge(run)
+    run.release()
+    command = [sys.executable, "-m", "dbdyno", "report", str(run.path), "--format", "parquet"]
+    subprocess.run([*command, "--output", str(tmp_path / "out")], check=True, capture_output=True)
+    trials = pd.read_parquet(tmp_path / "out/parquet/trials.parquet").set_index("trial")
+    planned = run.schedule()
+    assert len(planned) == 4 * 2 * 3
+    for trial in planned:
+        row = trials.loc[trial.index + 1]
+        place = (trial.block + 1, trial.variant, trial.workload, trial.point.connections)
+        assert tuple(row[["block", "variant", "workload", "connections"]]) == place
+    repeated = [trial.index + 1 for trial in planned if trial.block == 1]
+    assert list(trials.index[trials["status"] == "failed"]) == [4, *repeated]
+    assert list(trials.index[trials["status"] == "not-run"]) == [6]
+    assert trials["throughput"].notna().sum() == len(planned) - len(repeated) - 1
+
+
 def test_a_run_that_was_changed_or_not_judged_is_refused(results: Results, tmp_path: Path) -> None:
     folder = tmp_path / results.path.name
     shutil.copytree(results.path, folder)

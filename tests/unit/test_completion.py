@@ -80,6 +80,7 @@ def in_bash(folder: Path, *words: str) -> list[str]:
         (["run", "x.toml", "--table"], ["--tables", "--table-size"]),
         (["report", ""], ["results/flush/20261122T200000"]),
         (["report", ".", "--format", "m"], ["md"]),
+        (["report", ".", "--format", "b"], ["bencher", "benchstat"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
     ],
 )  # fmt: skip

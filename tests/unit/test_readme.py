@@ -100,7 +100,7 @@ def test_the_output_of_compare_is_that_of_the_code(
 
 
 def test_the_formats_are_those_of_the_command() -> None:
-    (formats,) = found(r"renders a saved run as ([A-Za-z, ]+) \|")
+    formats = ", ".join(found(r"renders a saved run as ([A-Za-z, ]+), or for \[([A-Za-z, ]+)\]"))
     short = {"markdown": "md"}
     names = {short.get(name.lower(), name.lower()) for name in re.split(r", | or ", formats)}
     assert names == set(Format)

@@ -35,10 +35,9 @@ def trial_rows(run: Run, measured: MeasuredFile) -> Iterator[Row]:
     """A row per planned trial."""
     for trial in measured.trials:
         figures = trial.figures
-        failed = "not-run" if trial.failed_by == "not-run" else "failed"
         yield {
             **_place_of(run, trial),
-            "status": "done" if trial.failure is None else failed,
+            "status": trial.status,
             "failure": trial.failure,
             "failed_by": None if trial.failed_by == "not-run" else trial.failed_by,
             "throughput": trial.value("throughput") if trial.is_result else None,

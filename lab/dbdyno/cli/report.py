@@ -34,7 +34,7 @@ def report(  # noqa: PLR0917 — one parameter per option; typer passes them by 
     open_report: OpenReport = False,
     results: Results = RESULTS,
 ) -> None:
-    """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG."""
+    """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG, or in a format of another program."""
     from dbdyno.commands.report import Target
     from dbdyno.commands.report import report as work
 

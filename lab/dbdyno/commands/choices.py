@@ -19,6 +19,10 @@ class Format(StrEnum):
     CSV = "csv"
     JSON = "json"
     PARQUET = "parquet"
+    BENCHER = "bencher"
+    BENCHSTAT = "benchstat"
+    OPENMETRICS = "openmetrics"
+    OTAVA = "otava"
 
 
 class TextFormat(StrEnum):

@@ -1,7 +1,7 @@
 """`dbdyno report RUN`: renders a stored run as a page, as charts, or as text for other programs.
 
-If the run has no verdict, or one of an older dbdyno, it is judged first. md, csv and json go to standard
-output; html, svg and png are files in the run's folder, and their paths are printed. With --max-loss, or with
+If the run has no verdict, or one of an older dbdyno, it is judged first. html, svg, png and parquet are files
+in the run's folder, and their paths are printed; the others go to standard output. With --max-loss, or with
 design.max_loss_percent in the experiment, the gate has the exit code, and its sentences go to standard error.
 """
 
@@ -19,6 +19,7 @@ from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.commands.gating import exit_code, parse_max_loss, require_max_loss
 from dbdyno.commands.opening import open_page
 from dbdyno.commands.stored_run import judge_if_needed, open_run
+from dbdyno.exports import WRITERS
 from dbdyno.judge.gate import gate, require_gate
 from dbdyno.problem import ExitCode
 from dbdyno.report import tables
@@ -93,8 +94,10 @@ def _render(stored: Run, target: Target, not_rendered: int) -> None:
         case Format.PARQUET:
             from dbdyno.analysis import Results  # noqa: PLC0415 — reads histograms, which no other format needs.
 
-            for path in Results(stored).write_parquet(stored.path / "parquet"):
+            for path in Results(stored).write_parquet((target.folder or stored.path) / "parquet"):
                 print(path)
+        case other:
+            print(WRITERS[other](stored))
 
 
 def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> ExitCode:

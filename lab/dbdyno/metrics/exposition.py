@@ -1,9 +1,12 @@
-"""A run in progress as OpenMetrics text. No other file imports prometheus_client (extra `metrics`)."""
+"""A run in progress as OpenMetrics text, and the names that the text of its results shares with it.
+
+Only this file and exports/openmetrics.py import prometheus_client (extra `metrics`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
@@ -13,11 +16,13 @@ from prometheus_client.registry import CollectorRegistry
 from dbdyno.stats.histogram import merge, percentile
 from dbdyno.store import Run
 from dbdyno.store.live import LiveRun, LiveTrial
+from dbdyno.store.measured import Point
 from dbdyno.store.run import run_order
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 QUANTILES = (0.5, 0.95, 0.99)
-_LABELS = ("variant", "workload", "point")
+# Of every value of a variant, a workload and a load.
+LABELS = ("variant", "workload", "point")
 
 Family = CounterMetricFamily | GaugeMetricFamily | InfoMetricFamily
 
@@ -28,8 +33,14 @@ def exposition(run: Run, live: LiveRun) -> bytes:
     Values of trials are those of the running ones. Their gauges are of the last interval that has ended, and
     their counters of the trial so far; a counter begins again at 0 with each trial.
     """
+    running = GaugeMetricFamily("dbdyno_running", "1 while a dbdyno writes to the run", int(live.is_running))
+    return as_text((run_info(run), running, *_progress(live), *_trials(live.running)))
+
+
+def as_text(families: Iterable[Family]) -> bytes:
+    """The metric families as OpenMetrics text."""
     registry = CollectorRegistry()
-    registry.register(_Collector(run, live))
+    registry.register(_Collector(families))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text
 
@@ -37,22 +48,19 @@ def exposition(run: Run, live: LiveRun) -> bytes:
 # The registry compares collectors by identity.
 @dataclass(eq=False)
 class _Collector:
-    run: Run
-    live: LiveRun
+    families: Iterable[Family]
 
-    def collect(self) -> Iterator[Family]:
+    def collect(self) -> Iterable[Family]:
         """The metric families, which the library asks for."""
-        names = {"experiment": self.run.path.parent.name, "run": self.run.path.name}
-        yield InfoMetricFamily(
-            "dbdyno_run",
-            "The run whose values these are",
-            value={**names, "number": str(run_order(self.run.path)[0])},
-        )
-        yield GaugeMetricFamily(
-            "dbdyno_running", "1 while a dbdyno writes to the run", int(self.live.is_running)
-        )
-        yield from _progress(self.live)
-        yield from _trials(self.live.running)
+        return self.families
+
+
+def run_info(run: Run, timestamp: float | None = None) -> Family:
+    """The names of a run."""
+    info = InfoMetricFamily("dbdyno_run", "The run whose values these are")
+    names = {"experiment": run.path.parent.name, "run": run.path.name}
+    info.add_metric((), {**names, "number": str(run_order(run.path)[0])}, timestamp)
+    return info
 
 
 def _progress(live: LiveRun) -> Iterator[Family]:
@@ -69,22 +77,22 @@ def _progress(live: LiveRun) -> Iterator[Family]:
 
 
 def _trials(running: tuple[LiveTrial, ...]) -> Iterator[Family]:
-    connections = GaugeMetricFamily("dbdyno_connections", "Connections of the load", labels=_LABELS)
+    connections = GaugeMetricFamily("dbdyno_connections", "Connections of the load", labels=LABELS)
     throughput = GaugeMetricFamily(
         "dbdyno_throughput_transactions_per_second",
         "Throughput in the last interval",
-        labels=(*_LABELS, "phase"),
+        labels=(*LABELS, "phase"),
     )
     latency = GaugeMetricFamily(
         "dbdyno_latency_seconds",
         "Latency of the transactions that ended in the last interval",
-        labels=(*_LABELS, "phase", "quantile"),
+        labels=(*LABELS, "phase", "quantile"),
     )
     transactions = CounterMetricFamily(
-        "dbdyno_transactions", "Transactions of the trial, with its warm-up", labels=_LABELS
+        "dbdyno_transactions", "Transactions of the trial, with its warm-up", labels=LABELS
     )
     errors = CounterMetricFamily(
-        "dbdyno_errors", "Errors of the trial by their code, with its warm-up", labels=(*_LABELS, "code")
+        "dbdyno_errors", "Errors of the trial by their code, with its warm-up", labels=(*LABELS, "code")
     )
     for one in running:
         labels = _labels(one)
@@ -107,5 +115,5 @@ def _trials(running: tuple[LiveTrial, ...]) -> Iterator[Family]:
 
 
 def _labels(one: LiveTrial) -> tuple[str, str, str]:
-    ((unit, value),) = one.trial.point.as_dict().items()
-    return one.trial.variant, one.trial.workload, f"{unit}={value:g}"
+    point = Point(*next(iter(one.trial.point.as_dict().items())))
+    return one.trial.variant, one.trial.workload, point.label

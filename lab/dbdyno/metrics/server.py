@@ -7,10 +7,10 @@ import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 from pathlib import Path
 
 from dbdyno.listening import Listener, listener
+from dbdyno.metrics import require_client
 from dbdyno.problem import Problem
 from dbdyno.store.files import StoreProblem
 from dbdyno.store.listing import find_run
@@ -30,11 +30,7 @@ def serve(
     prometheus_client is missing.
     """
     place = listener(listen, token_file, "read the values")
-    if find_spec("prometheus_client") is None:
-        raise Problem(
-            "dbdyno metrics needs the Python package prometheus_client, which is not installed",
-            "pip install 'dbdyno[metrics]'",
-        )
+    require_client("dbdyno metrics")
     values = _Values(results, name)
     values.text()
     try:

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.report.model import gather, value
 from dbdyno.store import Run
-from dbdyno.store.measured import MeasuredTrial
 
 COLUMNS = (
     "trial", "block", "variant", "workload", "unit", "level", "status", "failure", "failed_by",
@@ -41,7 +40,7 @@ def as_csv(run: Run) -> str:
     for trial in report.trials:
         plan = [trial.index + 1, trial.block + 1, trial.variant, trial.workload]
         load = [trial.point.unit, f"{trial.point.value:g}"]
-        status = [_status(trial), trial.failure or "", trial.failed_by or ""]
+        status = [trial.status, trial.failure or "", trial.failed_by or ""]
         throughput = value(trial, "throughput")
         figures = {
             **({**asdict(trial.figures), **trial.figures.percentiles} if trial.figures else {}),
@@ -51,9 +50,3 @@ def as_csv(run: Run) -> str:
         values = [figures.get(column, "") for column in columns[len(plan) + len(load) + len(status) :]]
         writer.writerow([*plan, *load, *status, *values])
     return text.getvalue().rstrip("\n")
-
-
-def _status(trial: MeasuredTrial) -> str:
-    if trial.failure is None:
-        return "done"
-    return "not-run" if trial.failed_by == "not-run" else "failed"

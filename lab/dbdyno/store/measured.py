@@ -34,6 +34,11 @@ class Point(NamedTuple):
     unit: str
     value: float
 
+    @property
+    def label(self) -> str:
+        """The load in labels and names of other programs: connections=16."""
+        return f"{self.unit}={self.value:g}"
+
 
 @dataclass(frozen=True, config=_DESCRIBED)
 class ScheduleEntry:
@@ -243,6 +248,13 @@ class MeasuredTrial:
     def point(self) -> Point:
         """The point as a tuple, to sort and group by."""
         return self.planned.point
+
+    @property
+    def status(self) -> str:
+        """done, failed or not-run."""
+        if self.failure is None:
+            return "done"
+        return "not-run" if self.failed_by == "not-run" else "failed"
 
     @property
     def is_result(self) -> bool:

@@ -1,0 +1,27 @@
+"""A judged run in the formats of other programs. A writer is a file here, and an entry in WRITERS."""
+
+from collections.abc import Callable, Mapping
+
+from dbdyno.exports.bencher import as_bencher
+from dbdyno.exports.benchstat import as_benchstat
+from dbdyno.exports.otava import as_otava
+from dbdyno.metrics import require_client
+from dbdyno.store import Run
+
+
+def _as_openmetrics(run: Run) -> str:
+    require_client("the format openmetrics")
+    from dbdyno.exports.openmetrics import as_openmetrics  # noqa: PLC0415 — an optional dependency.
+
+    return as_openmetrics(run)
+
+
+# Name of a format -> its writer. A writer raises Problem if the run was not judged.
+WRITERS: Mapping[str, Callable[[Run], str]] = {
+    "benchstat": as_benchstat,
+    "bencher": as_bencher,
+    "openmetrics": _as_openmetrics,
+    "otava": as_otava,
+}
+
+__all__ = ["WRITERS"]
