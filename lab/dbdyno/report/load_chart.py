@@ -18,6 +18,8 @@ from dbdyno.text import Text, compose, join
 
 # Horizontal distance between the marks of different variants at one load, as a share of the axis.
 VARIANT_DISTANCE = 0.03
+# The same if there is only one load.
+ONE_LOAD_DISTANCE = 0.15
 # Minimum distance between two axis labels, as a share of the axis.
 LABEL_DISTANCE_MIN = 0.06
 
@@ -50,10 +52,17 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
         ),
         axis=alt.Axis(title=title, tickCount=6, minExtent=48),
     )
-    lines = chart_of(middle_values).mark_line(strokeWidth=2)
+    is_line = len(loads_of(trials)) > 1
+    middle = chart_of(middle_values)
+    # A line needs two loads.
+    lines = (
+        middle.mark_line(strokeWidth=2)
+        if is_line
+        else middle.mark_tick(orient="horizontal", thickness=3, size=36)
+    )
     marks = chart_of(points).mark_point(filled=True, size=42, opacity=0.6)
     layers = [
-        lines.encode(x=x, y=y, color=color(report), strokeDash=dash(report)),
+        lines.encode(x=x, y=y, color=color(report), **({"strokeDash": dash(report)} if is_line else {})),
         marks.encode(x=x, y=y, color=color(report), shape=shape(report)),
     ]
     if promise and metric == promise.metric:
@@ -69,7 +78,11 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
             unit=unit,
             details=_details(middle_values),
         ),
-        caption=compose("Lines: medians of the blocks; marks: individual blocks.")
+        caption=(
+            compose("Lines: medians of the blocks; marks: individual blocks.")
+            if is_line
+            else compose("Bars: medians of the blocks; marks: individual blocks.")
+        )
         + (compose(" Dashed: {text}.", text=promise.text()) if promise and metric == promise.metric else "")
         + _failures(trials, metric),
         specification=layered(layers, HALF_WIDTH, HEIGHT),
@@ -138,9 +151,11 @@ def _x(report: Report, trials: Sequence[MeasuredTrial], trial: MeasuredTrial) ->
     overlap.
     """
     loads = loads_of(trials)
-    span = math.log(loads[-1] / loads[0]) or math.log(4.0)
+    is_one = len(loads) == 1
+    span = math.log(4.0) if is_one else math.log(loads[-1] / loads[0])
+    distance = min(ONE_LOAD_DISTANCE, 0.9 / len(report.variants)) if is_one else VARIANT_DISTANCE
     offset = report.variants.index(trial.variant) - (len(report.variants) - 1) / 2
-    return trial.point.value * math.exp(offset * VARIANT_DISTANCE * span)
+    return trial.point.value * math.exp(offset * distance * span)
 
 
 def load_scale(trials: Sequence[MeasuredTrial]) -> Any:
