@@ -460,7 +460,7 @@ CROSSED: dict[str, Any] = {
         ),
         (
             finding("P11", busy=[{"name": "mysqld"}, {"name": "mysqld"}]),
-            "another database server was busy on this machine (mysqld)",
+            "another database server was busy on this machine",
         ),
         (finding("P15"), "the design is weak"),
         (finding("P22"), "the sessions of the variants differ"),

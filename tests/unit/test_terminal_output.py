@@ -12,13 +12,16 @@ from rich.cells import cell_len
 from tests.unit.judged_run import Judged
 from tests.unit.stored_run import Making, experiment, make, verdict_of
 
+from dbdyno import judge
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Output
 from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.commands.progress_output import show_progress
+from dbdyno.commands.sweep_table import peak
 from dbdyno.commands.trial_table import TrialTable, sparkline
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
+from dbdyno.report.model import gather
 from dbdyno.run import progress
 from dbdyno.store import Run
 
@@ -160,6 +163,32 @@ def test_a_result_fits_in_80_columns(
     output = capsys.readouterr()
     assert all(cell_len(line) <= 80 for line in output.out.splitlines())
     assert max(map(cell_len, output.out.splitlines())) > 60
+
+
+def test_the_table_shows_the_percentile_that_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    making = Making(connections=(8,), rates=(100, 200), metrics=("p99",))
+    run = make(tmp_path, making)
+    judge.judge(run)
+    comparison_output.show(run, run.experiment())
+    heading, _, first, *_ = capsys.readouterr().out.splitlines()
+    assert "p99 ms" in heading
+    assert "p95" not in heading
+    figures = next(one.figures for one in gather(run).trials if one.figures and one.variant == "a")
+    assert first.split()[2] == f"{figures.metric('latency_p99_us') / 1000:.2f}"
+
+
+def test_a_sweep_says_where_throughput_is_highest(tmp_path: Path) -> None:
+    speeds = {1: 10, 2: 18, 4: 30, 8: 28}
+    making = Making(
+        blocks=1,
+        names=("a",),
+        connections=tuple(speeds),
+        speed=lambda trial, _: speeds[trial.point.connections],
+    )
+    verdict = judge.judge(make(tmp_path, making))
+    assert peak(verdict) == "highest throughput: 300.0 transactions/s at 4 connections"
 
 
 def replace_stream(width: int) -> SafeConsole:

@@ -209,7 +209,9 @@ def _plan_findings(
                 to_return=to_return,
                 access=access.text(),
             ),
-            fix=compose("Add a condition that an index supports, or override P08"),
+            fix=compose("Add a condition that an index supports, or override P08")
+            if stops
+            else compose('Add a condition that an index supports, or state access = "scan"'),
             statement=planned.name,
             table=access.table,
             rows=access.rows,

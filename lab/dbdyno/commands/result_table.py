@@ -10,6 +10,7 @@ from dataclasses import replace
 from rich.text import Text
 
 from dbdyno.commands.text_table import GAP, Column, fit, heading, line
+from dbdyno.commands.trial_table import latency_heading
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.languages import Translator
@@ -69,10 +70,9 @@ def change_note(experiment: Experiment) -> str:
 
 def _columns(experiment: Experiment, comparisons: dict[str, Comparison]) -> list[Column]:
     confidence = next((formatting.ci_heading(one.points) for one in comparisons.values()), compose("CI"))
-    promise = experiment.load.promise
     load = compose("rate/s") if experiment.load.is_open else compose("connections")
-    percentile = f"{promise.percentile if promise else 'p95'} ms"
-    names = (load, compose("transactions/s"), percentile, compose("change"), confidence)
+    latency = latency_heading(experiment)
+    names = (load, compose("transactions/s"), latency, compose("change"), confidence)
     return [*(Column(name, right=True) for name in names), Column(compose("verdict"))]
 
 
@@ -83,12 +83,10 @@ def _rows(
     verdict: VerdictFile,
 ) -> Iterator[tuple[str, ...]]:
     """A row for each load of one variant."""
-    promise = experiment.load.promise
-    metric = promise.metric if promise else "latency_p95_us"
     for point in experiment.load.points():
         at = point.as_dict()
         of_point = [trial for trial in trials if trial.at == at]
-        medians = [median_text(of_point, figure) for figure in ("throughput", metric)]
+        medians = [median_text(of_point, figure) for figure in ("throughput", experiment.latency_metric)]
         entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
         effect = _effect(entry, entry, verdict) if entry else ("", "", "")
         yield (f"{next(iter(at.values())):g}", *medians, *effect)

@@ -21,7 +21,7 @@ from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as experiment_of
-from dbdyno.commands.sweep_table import header, row
+from dbdyno.commands.sweep_table import header, peak, row
 from dbdyno.commands.verbosity import announce
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import ORDER_SEEDS
@@ -127,7 +127,10 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
     if end.done + end.failed:
         printed = stored.findings()
         # The checks of results, such as the load generator's CPU use, run only now.
-        for finding in judge.judge(stored).checks:
+        verdict = judge.judge(stored)
+        if highest := peak(verdict):
+            announce(highest)
+        for finding in verdict.checks:
             if finding not in printed and finding.code != _TRIAL_FAILED:
                 _print_finding(finding)
                 is_stopped = is_stopped or finding.is_blocking

@@ -27,11 +27,13 @@ def show(name: Path | None, results: Path, *, accept_changes: bool, output: Outp
 
 def _show_sweep(run: Run) -> None:
     # The table of `dbdyno run` needs the judge's figures.
-    from dbdyno.commands.sweep_table import header, row  # noqa: PLC0415
+    from dbdyno.commands.sweep_table import header, peak, row  # noqa: PLC0415
 
     print(header())
     for trial in run.trials():
         print(row(trial))
     verdict = run.verdict()
     assert verdict is not None, "the run has been judged"
+    if highest := peak(verdict):
+        print(highest, file=sys.stderr)
     comparison_output.show_findings(verdict)

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from dbdyno.judge.figures import figures
 from dbdyno.judge.recording import failure, read
+from dbdyno.report.formatting import load, plateau, rate
 from dbdyno.store import StoredTrial
 from dbdyno.store.measured import Figures, Window
+from dbdyno.store.verdict import VerdictFile
 
 COLUMNS = ("thc", "elaptime", "reads", "writes", "others", "tps", "qps", "errs", "min", "avg", "max", "p95")
 _WIDTHS = (4, 10, 10, 10, 8, 9, 10, 7, 10, 10, 10, 10)
@@ -55,6 +57,15 @@ def row(trial: StoredTrial) -> str:
             *(_latency(whole, name) for name in latencies),
         )
     )
+
+
+def peak(verdict: VerdictFile) -> str:
+    """Where throughput is highest; "" with fewer loads than the judge needs for that."""
+    for one in verdict.scaling or ():
+        at = load("connections", one.highest.connections)
+        text = f"highest throughput: {rate(one.highest.throughput)} transactions/s at {at}"
+        return text if one.plateau is None else f"{text}; within 2 % of it {plateau(one)} connections"
+    return ""
 
 
 def _latency(measured: Figures, name: str) -> str:

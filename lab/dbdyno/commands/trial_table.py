@@ -18,7 +18,7 @@ from itertools import pairwise
 from rich.cells import cell_len
 
 from dbdyno.commands.text_table import Column, heading, line
-from dbdyno.experiment.metrics import LATENCY_P95, THROUGHPUT, is_latency, metric_text
+from dbdyno.experiment.metrics import THROUGHPUT, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge.preview import Preview, preview
@@ -30,15 +30,18 @@ _BARS = "▁▂▃▄▅▆▇█"
 _LENGTHS = (5, 30)
 
 
+def latency_heading(experiment: Experiment) -> str:
+    """The heading of the column with the latency that tables show."""
+    return f"{metric_text(experiment.latency_metric).removesuffix(' latency')} ms"
+
+
 class TrialTable:
     """The table of one run. `width` are the cells of a line; 0 prints no sparklines, for logs."""
 
     def __init__(self, experiment: Experiment, width: int = 0) -> None:
         self._width, self._is_open = width, experiment.load.is_open
-        self._latency = next(filter(is_latency, experiment.metrics), LATENCY_P95)
-        if promise := experiment.load.promise:
-            self._latency = promise.metric
-        self._percentile = metric_text(self._latency).removesuffix(" latency")
+        self._latency, title = experiment.latency_metric, latency_heading(experiment)
+        self._percentile = title.removesuffix(" ms")
         self._has_workloads = len(experiment.workloads) > 1
         points = [f"{point.rate or point.connections:g}" for point in experiment.load.points()]
         blocks = experiment.design.stop.max_blocks if experiment.design.stop else experiment.design.blocks
@@ -48,7 +51,7 @@ class TrialTable:
             Column(
                 "rate/s" if self._is_open else "connections", max(map(len, points), default=0), right=True
             ),
-            Column(f"{self._percentile} ms", 7, right=True),
+            Column(title, 7, right=True),
         ]
         if self._has_workloads:
             longest = max(cell_len(one.title) for one in experiment.workloads)

@@ -23,7 +23,14 @@ from dbdyno.experiment.base import CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.load import Load
-from dbdyno.experiment.metrics import CAPACITY, NAME_PATTERN, metric_key, metric_name
+from dbdyno.experiment.metrics import (
+    CAPACITY,
+    LATENCY_P95,
+    NAME_PATTERN,
+    is_latency,
+    metric_key,
+    metric_name,
+)
 from dbdyno.experiment.oltp import Keys, OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.point import Point
@@ -265,6 +272,13 @@ class Experiment(Model):
             return (CAPACITY,)
         names = self.design.metrics or (("p95",) if self.load.rate else ("throughput",))
         return tuple(map(metric_key, names))
+
+    @property
+    def latency_metric(self) -> str:
+        """The latency that tables and charts show: the one that is judged, otherwise p95."""
+        if self.load.promise is not None:
+            return self.load.promise.metric
+        return next(filter(is_latency, self.metrics), LATENCY_P95)
 
     def with_order_seed(self, order_seed: int | None) -> Experiment:
         """The experiment with this order seed, unless its file declares one."""

@@ -34,8 +34,7 @@ def all_charts(report: Report, translate: Translate = IN_ENGLISH) -> list[Chart]
             for trial in report.trials
             if trial.workload == workload and value(trial, "throughput") is not None
         ]
-        promise = report.experiment.load.promise
-        for metric in ("throughput", promise.metric if promise else "latency_p95_us"):
+        for metric in ("throughput", report.experiment.latency_metric):
             if any(value(trial, metric) is not None for trial in results):
                 charts.append(load_chart(report, workload, results, metric))
         if results and (entries := report.scaling_rows(workload)):
