@@ -20,6 +20,8 @@ from dbdyno.text import Text, compose, join
 VARIANT_DISTANCE = 0.03
 # The same if there is only one load.
 ONE_LOAD_DISTANCE = 0.15
+_LINES = compose("Lines: medians of the blocks; marks: individual blocks.")
+_BARS = compose("Bars: medians of the blocks; marks: individual blocks.")
 # Minimum distance between two axis labels, as a share of the axis.
 LABEL_DISTANCE_MIN = 0.06
 
@@ -78,11 +80,7 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
             unit=unit,
             details=_details(middle_values),
         ),
-        caption=(
-            compose("Lines: medians of the blocks; marks: individual blocks.")
-            if is_line
-            else compose("Bars: medians of the blocks; marks: individual blocks.")
-        )
+        caption=(_LINES if is_line else _BARS)
         + (compose(" Dashed: {text}.", text=promise.text()) if promise and metric == promise.metric else "")
         + _failures(trials, metric),
         specification=layered(layers, HALF_WIDTH, HEIGHT),
