@@ -41,7 +41,6 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
         load_rows=load_rows,
         load_columns=COLUMNS,
         statement_rows=statement_rows,
-        suite_tables=suite_tables,
         loads_max=LOADS_MAX,
     )
     style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")
@@ -77,7 +76,10 @@ def environment_for(language: str) -> Environment:
         lstrip_blocks=True,
         finalize=partial(_translate, translator(language)),
     )
-    environment.globals.update(_=compose_line, compose_count=compose_count, code=_code, PER=PER)
+    # The pages of `ui` show verdicts too.
+    environment.globals.update(
+        _=compose_line, compose_count=compose_count, code=_code, PER=PER, suite_tables=suite_tables
+    )
     return environment
 
 
