@@ -13,6 +13,7 @@ from scipy import stats
 from dbdyno.experiment.model import Experiment, Factor
 
 from . import (
+    bisection,
     capacity,
     everything,
     highest,
@@ -83,6 +84,7 @@ def promises() -> list[Promise]:
         *highest.promises(),
         *suites.promises(),
         *replication.promises(),
+        *bisection.promises(),
     ]
 
 

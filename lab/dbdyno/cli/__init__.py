@@ -31,6 +31,7 @@ from dbdyno.waiting import reported_by
 # Command -> its line in `dbdyno --help`. Its module in this package and its function have the same name.
 COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
+    "bisect": "Find the first version or commit that is slower.",
     "run": "Benchmark one server at several loads; print a table.",
     "init": "Write an experiment file from questions, sysbench or a run.",
     "check": "Validate an experiment; say what it needs on this machine.",

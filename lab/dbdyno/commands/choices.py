@@ -55,6 +55,14 @@ class ServersAction(StrEnum):
     PATH = "path"
 
 
+class Over(StrEnum):
+    """What `dbdyno bisect` searches."""
+
+    VARIANTS = "variants"
+    VERSIONS = "versions"
+    COMMITS = "commits"
+
+
 def require_language(code: str) -> str:
     """The code of a language. Raises Problem if there are no texts in it."""
     # Imported here, because `--help` needs this module.

@@ -45,14 +45,17 @@ def read(path: Path, profile: str | None = None, assignments: Iterable[str] = ()
 
     Raises InvalidExperiment with all errors.
     """
+    return read_bytes(_read_file(path), path, profile, assignments)
+
+
+def _read_file(path: Path) -> bytes:
     try:
-        source = read_file(path)
+        return read_file(path)
     except OSError as error:
         problem = f"the file cannot be read: {error.strerror}"
         raise InvalidExperiment(
             str(path), [InputError("", None, problem, "Give the path of an experiment file")]
         ) from error
-    return read_bytes(source, path, profile, assignments)
 
 
 def read_bytes(
@@ -61,6 +64,23 @@ def read_bytes(
     """Like `read`, for the content of a file; `path` names the file, and relative paths start from its
     folder.
     """
+    document, errors = _merge(source, path, profile, assignments)
+    return from_document(document, str(path), path.parent, errors)
+
+
+def read_document(path: Path, profile: str | None, assignments: Iterable[str]) -> dict[str, Any]:
+    """The file as a document for `from_document`, with the profile and the assignments applied, not
+    validated. Raises InvalidExperiment.
+    """
+    document, errors = _merge(_read_file(path), path, profile, assignments)
+    if errors.entries:
+        raise InvalidExperiment(str(path), errors.entries)
+    return document
+
+
+def _merge(
+    source: bytes, path: Path, profile: str | None, assignments: Iterable[str]
+) -> tuple[dict[str, Any], Errors]:
     try:
         document = parse_toml(source)
     except ValueError as error:
@@ -75,7 +95,7 @@ def read_bytes(
     errors.add(_unchosen_profile_errors(document, profiles, profile, path.parent))
     changes, rejected = _chosen_changes(profiles, profile, assignments)
     errors.add([*rejected, *_apply(document, changes)])
-    return from_document(document, str(path), path.parent, errors)
+    return document, errors
 
 
 def from_document(

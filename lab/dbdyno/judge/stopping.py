@@ -80,10 +80,18 @@ def decide(run: Run) -> Progress:
 
     Raises StoreProblem if the run cannot be read.
     """
+    trials, experiment, found = finished_trials(run)
+    return progress(trials, experiment, found)
+
+
+def finished_trials(run: Run) -> tuple[list[MeasuredTrial], Experiment, list[Finding]]:
+    """The trials of the finished blocks, in the order in which the blocks were finished; the experiment; and
+    the findings that can forbid a verdict. Raises StoreProblem if the run cannot be read.
+    """
     experiment = scheduled(run)
     evidence = gather(run, experiment, _KNOWN.setdefault(run, Known()))
     relevant = [*run.findings(), *_deciding_findings(evidence, experiment)]
-    return progress(evidence.trials, experiment, with_overrides(relevant, experiment))
+    return evidence.trials, experiment, with_overrides(relevant, experiment)
 
 
 def _deciding_findings(evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ The judge decides whether the verdict is sure; the limits are those of the exper
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dbdyno.experiment.durations import format_duration
@@ -14,7 +14,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks, top_up
 from dbdyno.experiment.slices import load_s
 from dbdyno.experiment.stop import BLOCKS_LIMIT, Stop
-from dbdyno.judge.stopping import decide
+from dbdyno.judge.stopping import Progress, decide
 from dbdyno.problem import Problem
 from dbdyno.run import progress
 from dbdyno.run.estimate import Estimate
@@ -34,6 +34,8 @@ class Limits:
     max_time_s: float | None = None
     # Blocks to add to those that a run has. The call then ends after them.
     more_blocks: int | None = None
+    # Says after each block how far the run is, by default the judge; a bisection has another question.
+    decide: Callable[[Run], Progress] | None = None
 
 
 class Stopping:
@@ -49,7 +51,7 @@ class Stopping:
         # Measured seconds of the last block but the first one, which begins with loading.
         self._last_block_s = 0.0
         self._looks = 0
-        self._more_blocks = limits.more_blocks
+        self._more_blocks, self._decide = limits.more_blocks, limits.decide or decide
         # Whether blocks are left to run, or may be added.
         self.may_get_blocks = True
         # Why the call ends; None while it goes on.
@@ -97,7 +99,7 @@ class Stopping:
         runs = 1 if last.repeats is None else 2
         self._last_block_s = (now - self._last_look) / runs if self._looks else 0.0
         self._last_look, self._looks = now, self._looks + 1
-        answer = decide(self._run)
+        answer = self._decide(self._run)
         if answer.is_sure and self._more_blocks is None:
             self.why = "sure"
         elif not todo:

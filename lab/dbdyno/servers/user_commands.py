@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 import psutil
@@ -93,8 +94,9 @@ class RunningCommand:
         variables: Mapping[str, str],
         *,
         endless: bool = False,
+        folder: Path | None = None,
     ) -> None:
-        """Start the command; `variables` are its whole environment.
+        """Start the command, in `folder`; `variables` are its whole environment.
 
         `endless` is for a command that runs until `finish`; it ends with the thread that started it. Raises
         ServerProblem if the program does not exist or cannot be run.
@@ -113,6 +115,7 @@ class RunningCommand:
                     stdout=self._output,
                     stderr=self._errors,
                     env=variables,
+                    cwd=folder,
                     # Ctrl-C reaches only dbdyno, which then stops the command.
                     start_new_session=True,
                     preexec_fn=functools.partial(process.die_with_parent, os.getpid()) if endless else None,  # noqa: PLW1509 — it only makes system calls.
@@ -211,9 +214,11 @@ def _start_failure(program: str, error: OSError | ValueError) -> ServerProblem:
     return ServerProblem(f"the command {program!r} cannot be started: {why}{detail}")
 
 
-def run(argv: Sequence[str], variables: Mapping[str, str], timeout_s: float) -> CommandResult:
-    """Run a command until it ends. Raises ServerProblem if the program does not exist."""
-    return RunningCommand(argv, variables).wait(timeout_s)
+def run(
+    argv: Sequence[str], variables: Mapping[str, str], timeout_s: float, folder: Path | None = None
+) -> CommandResult:
+    """Run a command until it ends, in `folder`. Raises ServerProblem if the program does not exist."""
+    return RunningCommand(argv, variables, folder=folder).wait(timeout_s)
 
 
 def _text(file: IO[bytes]) -> str:
