@@ -258,7 +258,7 @@ def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
         ("uniform(1, 'a')", "high = 'a' is invalid"),
         (
             "zipfian(1, 2, exponant=1)",
-            "zipfian has no exponant. Write zipfian(low, high, exponent=0.8)",
+            "zipfian has no exponant. Write zipfian(low, high, exponent=0.8, scattered=false)",
         ),
         ("one_of()", "one_of"),
         ("one_of(1, 2, weights=[1])", "2 values and 1 weights"),
@@ -274,9 +274,40 @@ def test_a_wrong_generator_is_told_with_the_right_form(text: str, told: str) -> 
 
 
 def test_arguments_are_read_as_written() -> None:
-    assert parse("f(1_000, -2.5, 'a', null, [1, 'b'], word, x=rows(t) * 2 - 1)", {"t": 10}) == Call(
-        "f", (1000, -2.5, "a", None, [1, "b"], "word"), {"x": 19}
-    )
+    text = "f(1_000, -2.5, 'a', null, true, [1, 'b'], word, x=rows(t) * 2 - 1)"
+    assert parse(text, {"t": 10}) == Call("f", (1000, -2.5, "a", None, True, [1, "b"], "word"), {"x": 19})
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (
+            "zipfian(1, rows(t), exponent=0.99, scattered=true)",
+            {
+                "integer": {
+                    "low": 1,
+                    "high": 10,
+                    "distribution": {"zipfian": {"exponent": 0.99, "scattered": True}},
+                }
+            },
+        ),
+        ("zipfian(1, 2)", {"integer": {"low": 1, "high": 2, "distribution": {"zipfian": {"exponent": 0.8}}}}),
+        (
+            "latest(fresh, 1, rows(t))",
+            {
+                "latest": {
+                    "sequence": "fresh",
+                    "low": 1,
+                    "high": 10,
+                    "distribution": {"zipfian": {"exponent": 0.8}},
+                }
+            },
+        ),
+        ("text(2, 5)", {"text": {"length": {"low": 2, "high": 5}}}),
+    ],
+)
+def test_parameters_become_the_plans(text: str, values: dict[str, Any]) -> None:
+    assert parameter(text, {"t": 10}).plan() == values
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ fn transactions(settings: &Settings, queries_per_client: u64) -> Vec<SqlTransact
         sql,
         name: Some(name),
         rows: None,
+        rows_parameter: None,
         mode: None,
         draw: Vec::new(),
         repeat: 1,

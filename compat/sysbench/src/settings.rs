@@ -244,7 +244,7 @@ fn key_distribution(registry: &Registry, compat: Compat) -> Result<Distribution,
         },
         ("pareto", _) => Distribution::Pareto { h: registry.double("rand-pareto-h") },
         ("zipfian", Compat::V1_1) => match registry.double("rand-zipfian-exp") {
-            exponent if exponent >= 0.0 => Distribution::Zipfian { exponent },
+            exponent if exponent >= 0.0 => Distribution::Zipfian { exponent, scattered: false },
             exponent => {
                 return Err(OptionError::Fatal(format!("Invalid value for --rand-zipfian-exp: {exponent}.")));
             }

@@ -57,6 +57,29 @@ impl Alphabet {
     }
 }
 
+/// Random strings whose lengths are equally frequent between two bounds.
+#[derive(Clone, Debug)]
+pub struct Strings {
+    alphabet: Alphabet,
+    min_length: u32,
+    length_count: u64,
+}
+
+impl Strings {
+    /// Strings of `min_length` to `max_length` characters of `alphabet`, which must not be empty.
+    pub fn new(alphabet: &str, min_length: u32, max_length: u32) -> Self {
+        let length_count = u64::from(max_length - min_length) + 1;
+        Self { alphabet: Alphabet::new(alphabet), min_length, length_count }
+    }
+
+    /// Appends a string.
+    #[inline]
+    pub fn write(&self, rng: &mut Rng, out: &mut Vec<u8>) {
+        let longer = if self.length_count == 1 { 0 } else { rng.below(self.length_count) as u32 };
+        self.alphabet.write(rng, self.min_length + longer, out);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +113,17 @@ mod tests {
             u64::from(out[0] - b'a') * 3 + u64::from(out[1] - b'a')
         };
         assert_fits(pair, 0, 8, |_| 1.0 / 9.0);
+    }
+
+    #[test]
+    fn every_length_is_equally_frequent() {
+        let strings = Strings::new("ab", 3, 6);
+        let length = |rng: &mut Rng| {
+            let mut out = Vec::new();
+            strings.write(rng, &mut out);
+            out.len() as u64
+        };
+        assert_fits(length, 3, 6, |_| 0.25);
     }
 
     #[test]

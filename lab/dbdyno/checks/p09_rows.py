@@ -71,8 +71,8 @@ class _Executions:
     statement: SqlStatement
     # Number of rows that each execution returned.
     rows: list[int] = field(default_factory=list)
-    # Unexpected row counts, each with the values that caused it.
-    unexpected: list[tuple[int, str]] = field(default_factory=list)
+    # Unexpected row counts, each with the expected one and the values that caused it.
+    unexpected: list[tuple[int, int, str]] = field(default_factory=list)
     # Number of rows that the server examined in each execution.
     examined: list[int] = field(default_factory=list)
     seconds: float = 0.0
@@ -126,7 +126,7 @@ def _findings(
             statement=name,
         )
     if executions.unexpected:
-        rows, with_values = executions.unexpected[0]
+        rows, expected, with_values = executions.unexpected[0]
         level: Level = "stop" if len(executions.unexpected) > 1 else "warn"
         yield samples.make_finding(
             "P09",
@@ -141,12 +141,12 @@ def _findings(
                 number_2=len(executions.rows),
                 rows=rows,
                 with_values=with_values,
-                rows_2=executions.statement.rows,
+                rows_2=expected,
             ),
             fix=compose("Fix the data, the range of the parameter, or `rows` of the statement"),
             statement=name,
             rows=executions.rows,
-            expected=executions.statement.rows,
+            expected=expected,
         )
     # P08 checks the plan of a statement that states its access.
     if executions.statement.access is None:
@@ -237,11 +237,16 @@ class _StatementRunner:
         executions.seconds += time.monotonic() - began
         executions.rows.append(rows)
         executions.examined.append(max(examined, 0))
-        if statement.rows is not None and rows != statement.rows:
+        expected = sample.get(statement.rows_parameter or "", statement.rows)
+        if isinstance(expected, int) and rows != expected:
             used = {key: value for key, value in sample.items() if f":{key}" in statement.sql}
             with_values = join(", ", (f"{key} = {value!r}" for key, value in used.items()))
             executions.unexpected.append(
-                (rows, compose(" with {with_values}", with_values=with_values) if with_values else "")
+                (
+                    rows,
+                    expected,
+                    compose(" with {with_values}", with_values=with_values) if with_values else "",
+                )
             )
 
     def _store_results(

@@ -91,6 +91,10 @@ def _sample(generator: generators.Generator, number: int) -> Iterator[Value]:
     match generator:
         case generators.IntegerRange(low=low, high=high):
             yield low + (high - low) * number // (SAMPLE_COUNT - 1)
+        case generators.Latest(low=low, high=high):
+            yield high - (high - low) * number // (SAMPLE_COUNT - 1)
+        case generators.Text(length=length, alphabet=alphabet):
+            yield (alphabet or "a")[0] * length
         case generators.Sequence(first=first, last=last):
             yield first + number if last is None else min(last, first + number)
         case generators.OneOf(values=values):

@@ -1,6 +1,6 @@
 """Parses generators such as `zipfian(1, 1_000, exponent=0.9)`: a name and its arguments.
 
-The syntax is that of a Python call: numbers with underscores, text in quotes, `null`, lists, names,
+The syntax is that of a Python call: numbers with underscores, text in quotes, `null`, `true`, lists, names,
 `name=value`, sums and products of integers. `rows(TABLE)` is the number of rows of a generated table. All
 other syntax is an error.
 """
@@ -28,7 +28,7 @@ class Call:
     """One generator."""
 
     name: str
-    # Positional arguments: numbers, text, None, lists of these, and calls.
+    # Positional arguments: numbers, text, None, truth values, lists of these, and calls.
     arguments: tuple[Any, ...]
     # Arguments with names.
     named: Mapping[str, Any]
@@ -103,6 +103,8 @@ def _value(node: ast.expr, rows: Mapping[str, int]) -> Any:
             return -number
         case ast.Name(id="null" | "NULL") | ast.Constant(value=None):
             return None
+        case ast.Name(id="true" | "false" as word):
+            return word == "true"
         case ast.Name(id=word):
             return word
         case ast.List(elts=elements):

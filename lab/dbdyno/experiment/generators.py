@@ -94,9 +94,10 @@ class Pareto(IntegerRange):
 
 
 class Zipfian(IntegerRange):
-    """Low values are the most frequent, by Zipf's law."""
+    """Low values are the most frequent, by Zipf's law; with `scattered`, values all over the range."""
 
     exponent: float = Field(default=0.8, ge=0, le=100)
+    scattered: bool = False
 
 
 class Sequence(Generator):
@@ -152,6 +153,23 @@ class ParameterList(Generator):
         low, size = self.values.low, self.values.high - self.values.low + 1
         bounds = [low + size * number // self.count for number in range(self.count + 1)]
         return [Uniform(low=one, high=other - 1) for one, other in pairwise(bounds)]
+
+
+class Latest(Generator):
+    """A row that the same connection inserted recently, by Zipf's law; after its own rows the loaded ones,
+    from `high` down.
+    """
+
+    # The parameter that numbers the inserted rows: a sequence without `last`.
+    sequence: str = Field(min_length=1)
+    low: Integer
+    high: Integer
+    exponent: float = Field(default=0.8, ge=0, le=100)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        keys = Keys(distribution="zipfian", exponent=self.exponent)
+        return {"latest": {**self.model_dump(exclude={"exponent"}), "distribution": keys.plan()}}
 
 
 class OneOf(Generator):
@@ -279,6 +297,8 @@ PARAMETERS: Mapping[str, type[Generator]] = {
     **_INTEGERS,
     "sequence": Sequence,
     "list": ParameterList,
+    "latest": Latest,
+    "text": Text,
     "one_of": OneOf,
     "csv": Csv,
     "result": StatementResult,
@@ -351,8 +371,8 @@ def _usage(name: str, kind: type[Generator]) -> str:
 
 
 def _format_default(default: Any) -> str:
-    if default is None:
-        return "none"
+    if default is None or isinstance(default, bool):
+        return str(default).lower()
     return str(default.distribution) if isinstance(default, Keys) else str(default)
 
 

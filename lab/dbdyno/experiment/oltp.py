@@ -33,6 +33,8 @@ class Keys(Model):
     """pareto: a fraction h of the rows gets a fraction 1 - h of the accesses."""
     exponent: float = Field(default=0.8, ge=0, le=100)
     """zipfian: row k is chosen in proportion to 1 / k^exponent."""
+    scattered: bool = False
+    """zipfian: the hottest rows are scattered over the table, as in YCSB, instead of its first ones."""
 
     @model_validator(mode="before")
     @classmethod
@@ -42,7 +44,11 @@ class Keys(Model):
     def plan(self) -> str | dict[str, Any]:
         """The `workload.keys` of an engine plan: the distribution with its own parameters only."""
         names = _KEY_PARAMETERS[self.distribution]
-        return {self.distribution: {name: getattr(self, name) for name in names}} if names else "uniform"
+        if not names:
+            return "uniform"
+        # Plans and data of older versions, which do not know this key, stay as they were.
+        scattered = {"scattered": True} if self.distribution == "zipfian" and self.scattered else {}
+        return {self.distribution: {name: getattr(self, name) for name in names} | scattered}
 
 
 _KEY_PARAMETERS: dict[str, tuple[str, ...]] = {

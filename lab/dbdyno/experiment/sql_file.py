@@ -271,7 +271,7 @@ class _Reader:
         self._current_list, self._in_transaction = self._transactions[-1]["statements"], True
 
     def _statement_annotation(self, line: int, text: str) -> None:
-        known = ("name", "rows", "mode", "draw", "repeat", "access")
+        known = ("name", "rows", "rows_parameter", "mode", "draw", "repeat", "access")
         words, settings = self._parse_words(line, text, known)
         if words:
             self._add_error(line, f"unexpected word {words[0]}", "Write -- @statement name=look rows=1")

@@ -40,6 +40,8 @@ class SqlStatement(Model):
     """Name in records, by default the transaction's name and a number; equal names are counted together."""
     rows: int | None = Field(default=None, ge=0)
     """Rows that the statement must return or change; more than 1 % mismatches stop the comparison (D04)."""
+    rows_parameter: Name | None = None
+    """Parameter of the statement whose value is the number of these rows, such as that of a LIMIT."""
     mode: Literal["prepared", "text"] | None = None
     """Send this statement prepared or as text, if other than the workload's `statements`."""
     draw: tuple[str, ...] = ()

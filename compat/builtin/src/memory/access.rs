@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn positions_follow_the_distribution() {
         // With this exponent, all random numbers but about one in a million select the first word.
-        let keys = Distribution::Zipfian { exponent: 20.0 };
+        let keys = Distribution::Zipfian { exponent: 20.0, scattered: false };
         let mut hot = runner(Operation::Write, Order::random(&keys, 1024), None);
         hot.execute_event().unwrap();
         let touched: Vec<usize> =

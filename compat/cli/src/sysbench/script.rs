@@ -285,7 +285,7 @@ pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u6
         distribution: keys.clone(),
         pareto_h: registry.double("rand-pareto-h"),
         zipfian_exponent: match keys {
-            Distribution::Zipfian { exponent } => *exponent,
+            Distribution::Zipfian { exponent, .. } => *exponent,
             _ if registry.kind("rand-zipfian-exp").is_some() => registry.double("rand-zipfian-exp"),
             _ => 0.8,
         },

@@ -81,7 +81,7 @@ fn pareto(random: &RandomSettings) -> Distribution {
 }
 
 fn zipfian(random: &RandomSettings) -> Distribution {
-    Distribution::Zipfian { exponent: random.zipfian_exponent }
+    Distribution::Zipfian { exponent: random.zipfian_exponent, scattered: false }
 }
 
 /// The largest prime below 2^32 that is 3 modulo 4.

@@ -39,6 +39,9 @@ pub enum Distribution {
         /// At least 0; 0 means uniform.
         #[serde(default = "defaults::zipfian_exponent")]
         exponent: f64,
+        /// The hottest ids are scattered over all ids, as in YCSB, by a permutation that is the same in every run.
+        #[serde(default)]
+        scattered: bool,
     },
 }
 
@@ -57,7 +60,7 @@ impl Distribution {
             Distribution::Pareto { h } if !(h > 0.0 && h < 1.0) => {
                 Some(format!("{key}.h is {h}; it must be above 0 and below 1"))
             }
-            Distribution::Zipfian { exponent } if !(0.0..=100.0).contains(&exponent) => {
+            Distribution::Zipfian { exponent, .. } if !(0.0..=100.0).contains(&exponent) => {
                 Some(format!("{key}.exponent is {exponent}; it must be between 0 and 100"))
             }
             _ => None,

@@ -9,6 +9,7 @@ mod zipfian;
 use self::special::{Special, bates};
 use self::zipfian::Zipfian;
 use crate::Rng;
+use crate::permutation::RangePermutation;
 pub use distribution::Distribution;
 
 /// A distribution over a range of ids.
@@ -31,7 +32,11 @@ enum Kind {
         exponent: f64,
     },
     Zipfian(Zipfian),
+    Scattered(Zipfian, RangePermutation),
 }
+
+/// Seed of the permutation of scattered ids: the load of two variants has the same hot ids.
+const SCATTERED_SEED: u64 = 0;
 
 impl Keys {
     /// A distribution over `low..=high`; `high` must not be below `low`.
@@ -45,7 +50,13 @@ impl Keys {
                 Kind::Special(Special::new(count, iterations, percent, hot_percent))
             }
             Distribution::Pareto { h } => Kind::Pareto { exponent: h.ln() / (1.0 - h).ln() },
-            Distribution::Zipfian { exponent } => Kind::Zipfian(Zipfian::new(count, exponent)),
+            Distribution::Zipfian { exponent, scattered: false } => {
+                Kind::Zipfian(Zipfian::new(count, exponent))
+            }
+            Distribution::Zipfian { exponent, scattered: true } => {
+                let permutation = RangePermutation::new(SCATTERED_SEED, count);
+                Kind::Scattered(Zipfian::new(count, exponent), permutation)
+            }
         };
         Self { low, count, kind }
     }
@@ -59,6 +70,7 @@ impl Keys {
             Kind::Special(special) => special.draw(rng),
             Kind::Pareto { exponent } => (self.count as f64 * rng.unit().powf(*exponent)) as u64,
             Kind::Zipfian(zipfian) => zipfian.draw(rng),
+            Kind::Scattered(zipfian, permutation) => permutation.at(zipfian.draw(rng)),
         };
         self.low + offset
     }

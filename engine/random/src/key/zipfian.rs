@@ -74,12 +74,13 @@ fn ln1p_over(x: f64) -> f64 {
 mod tests {
     use crate::Rng;
     use crate::key::goodness_of_fit::assert_fits;
-    use crate::key::{Distribution, Keys};
+    use crate::key::{Distribution, Keys, SCATTERED_SEED};
+    use crate::permutation::RangePermutation;
 
     #[test]
     fn fits_its_probabilities_for_every_exponent() {
-        for exponent in [0.0, 0.5, 0.8, 1.0, 1.5, 3.0] {
-            let keys = Keys::new(&Distribution::Zipfian { exponent }, 1, 300);
+        for exponent in [0.0, 0.5, 0.8, 0.99, 1.0, 1.5, 3.0] {
+            let keys = Keys::new(&Distribution::Zipfian { exponent, scattered: false }, 1, 300);
             let total: f64 = (1..=300).map(|k| f64::from(k).powf(-exponent)).sum();
             assert_fits(|rng| keys.draw(rng), 1, 300, |id| (id as f64).powf(-exponent) / total);
         }
@@ -87,7 +88,34 @@ mod tests {
 
     #[test]
     fn one_id_is_always_drawn() {
-        let keys = Keys::new(&Distribution::Zipfian { exponent: 0.8 }, 7, 7);
-        assert_eq!(keys.draw(&mut Rng::new(1, &[])), 7);
+        for scattered in [false, true] {
+            let keys = Keys::new(&Distribution::Zipfian { exponent: 0.8, scattered }, 7, 7);
+            assert_eq!(keys.draw(&mut Rng::new(1, &[])), 7);
+        }
+    }
+
+    #[test]
+    fn scattered_ids_have_the_same_probabilities_in_another_order() {
+        let keys = Keys::new(&Distribution::Zipfian { exponent: 0.99, scattered: true }, 1, 300);
+        // The popularity of an id is that of its place in the order.
+        let mut places = [0u32; 300];
+        let permutation = RangePermutation::new(SCATTERED_SEED, 300);
+        (0..300).for_each(|place| places[permutation.at(place) as usize] = place as u32 + 1);
+        let total: f64 = (1..=300).map(|k| f64::from(k).powf(-0.99)).sum();
+        let probability = |id: u64| f64::from(places[id as usize - 1]).powf(-0.99) / total;
+        assert_fits(|rng| keys.draw(rng), 1, 300, probability);
+    }
+
+    #[test]
+    fn the_hottest_scattered_ids_are_no_neighbours() {
+        // The 1,000 hottest of 1,000,000 ids: chi-square over 20 cells; 51.0 is the 99.99 % point for 19 degrees of freedom.
+        let permutation = RangePermutation::new(SCATTERED_SEED, 1_000_000);
+        let mut hottest: Vec<u64> = (0..1000).map(|place| permutation.at(place)).collect();
+        let mut cells = [0i64; 20];
+        hottest.iter().for_each(|id| cells[(id / 50_000) as usize] += 1);
+        let chi_square: i64 = cells.iter().map(|seen| (seen - 50).pow(2)).sum::<i64>() / 50;
+        assert!(chi_square < 51, "{cells:?}");
+        hottest.sort_unstable();
+        assert!(hottest.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count() < 10);
     }
 }

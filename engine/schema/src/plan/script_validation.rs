@@ -1,6 +1,6 @@
 //! Checks the Lua script workload of a plan.
 
-use super::{Plan, WorkloadName};
+use super::{Distribution, Plan, WorkloadName};
 
 const KEY: &str = "workload.script";
 
@@ -24,6 +24,9 @@ impl Plan {
             problems.push(format!(
                 "{KEY}.options has the name {name:?}; use letters, digits, - and _, and begin with a letter"
             ));
+        }
+        if matches!(self.workload.keys, Distribution::Zipfian { scattered: true, .. }) {
+            problems.push("workload.keys is scattered, which scripts do not know; leave it out".into());
         }
         if self.load.reconnect_every > 0 {
             problems.push(format!(
@@ -73,10 +76,12 @@ mod tests {
         let options = json!({"": 1, "a b": 2, "1st": 3});
         let mut plan = plan(json!({"name": "lua", "script": {"path": "x.lua", "options": options}}));
         plan.load.reconnect_every = 5;
+        plan.workload.keys = Distribution::Zipfian { exponent: 0.8, scattered: true };
         let starts = [
             "workload.script.options has the name \"\";",
             "workload.script.options has the name \"1st\";",
             "workload.script.options has the name \"a b\";",
+            "workload.keys is scattered,",
             "load.reconnect_every is 5,",
         ];
         let problems = plan.problems();

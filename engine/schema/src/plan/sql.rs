@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Distribution, GeneratedTable, Literal, Replay, StatementMode};
+use super::sql_tables::letters_and_digits;
+use super::{Distribution, GeneratedTable, Literal, Replay, StatementMode, TextLength};
 
 /// The statements of the workload named `sql`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -91,6 +92,9 @@ pub struct SqlStatement {
     /// Expected number of rows returned or changed by each execution. Null: not checked.
     #[serde(default)]
     pub rows: Option<u64>,
+    /// Instead of `rows`: a parameter of the statement whose value is the expected number of rows, such as that of a LIMIT.
+    #[serde(default)]
+    pub rows_parameter: Option<String>,
     /// How the statement is sent, if not as `workload.statements` says. A statement whose result is the source of a
     /// parameter is always sent as text.
     #[serde(default)]
@@ -132,6 +136,29 @@ pub enum ParameterSource {
         /// Order of the numbers.
         #[serde(default)]
         order: SequenceOrder,
+    },
+    /// The number of a row that this user inserted recently. Number n of the distribution, from 0, is the n-th latest
+    /// number that the user has taken from a sequence in an earlier transaction which ended; after the first of these
+    /// follow `high`, `high` - 1 and so on, the latest loaded rows. So every number is that of a row.
+    Latest {
+        /// The parameter that numbers the inserted rows: a `sequence` without `last`.
+        sequence: String,
+        /// The first loaded row.
+        #[serde(default = "one_i64")]
+        low: i64,
+        /// The last loaded row.
+        high: i64,
+        /// Distribution of n, from 0 to `high` - `low`.
+        #[serde(default)]
+        distribution: Distribution,
+    },
+    /// A string of random characters.
+    Text {
+        /// Number of characters.
+        length: TextLength,
+        /// The characters, all equally frequent; a character that is listed twice is twice as frequent.
+        #[serde(default = "letters_and_digits")]
+        alphabet: String,
     },
     /// A random element of a list.
     OneOf {

@@ -178,6 +178,6 @@ fn two() -> u32 {
     2
 }
 
-fn letters_and_digits() -> String {
+pub(super) fn letters_and_digits() -> String {
     "abcdefghijklmnopqrstuvwxyz0123456789".into()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::sql_validation::{range_problem, weights_problems};
+use super::sql_validation::{range_problem, text_problems, weights_problems};
 use super::{ColumnSource, GeneratedColumn, GeneratedTable, SqlWorkload, TimeOrder, limits};
 use crate::calendar;
 
@@ -169,19 +169,7 @@ impl ColumnSource {
                 add_time_problems(calendar::parse_day, "a date such as 2024-06-30", (from, to), &mut add);
             }
             ColumnSource::Text { length, alphabet } => {
-                let (low, high) = length.bounds();
-                if low > high || high > limits::TEXT_LENGTH {
-                    let most = limits::TEXT_LENGTH;
-                    add(format!(
-                        "has {low} to {high} characters; the minimum must not exceed the maximum, and the limit is {most}"
-                    ));
-                }
-                let most = limits::ALPHABET;
-                if !(1..=most).contains(&alphabet.chars().count()) || alphabet.contains('\0') {
-                    add(format!(
-                        "has an invalid alphabet; it needs 1 to {most} characters, none of them NUL"
-                    ));
-                }
+                text_problems(*length, alphabet).into_iter().for_each(add);
             }
             ColumnSource::OneOf { values, weights } => {
                 weights_problems(values.len(), weights.as_deref()).into_iter().for_each(add);

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    LogFormat, ParameterSource, SequenceOrder, SqlStatement, SqlWorkload, StatementMode, TransactionOrder,
-    Workload, WorkloadName, limits,
+    LogFormat, ParameterSource, SequenceOrder, SqlStatement, SqlWorkload, StatementMode, TextLength,
+    TransactionOrder, Workload, WorkloadName, limits,
 };
 use crate::placeholders::{Fragment, Quoting, fragments};
 
@@ -37,6 +37,7 @@ impl SqlWorkload {
                 ));
             }
             generator.problems(&key, &mut problems);
+            self.latest_problem(&key, generator, &mut problems);
         }
         problems.extend(self.table_problems());
         self.replay_problems(quoting, &mut problems);
@@ -117,6 +118,14 @@ impl SqlWorkload {
         }
     }
 
+    /// Adds the problem of a `latest` whose sequence does not number rows, if any.
+    fn latest_problem(&self, key: &str, generator: &ParameterSource, problems: &mut Vec<String>) {
+        let ParameterSource::Latest { sequence, .. } = generator else { return };
+        if !matches!(self.parameters.get(sequence), Some(ParameterSource::Sequence { last: None, .. })) {
+            problems.push(format!("{key} names {sequence}, which is not a sequence without last"));
+        }
+    }
+
     /// Adds the problems of the statements of one transaction.
     fn statement_problems(
         &self,
@@ -137,6 +146,17 @@ impl SqlWorkload {
             }
             if statement.repeat == 0 {
                 add("has repeat 0; it must be 1 or more".into());
+            }
+            if let Some(parameter) = &statement.rows_parameter {
+                let is_used = fragments(&statement.sql, quoting).contains(&Fragment::Parameter(parameter));
+                let is_integer =
+                    matches!(self.parameters.get(parameter), Some(ParameterSource::Integer { .. }));
+                if statement.rows.is_some() || !is_used || !is_integer {
+                    add(format!(
+                        "has rows_parameter {parameter}; it must be a parameter of the kind integer that the statement \
+                         uses, and rows must not be set"
+                    ));
+                }
             }
             for used in self.used_by(statement, quoting) {
                 match used {
@@ -205,6 +225,13 @@ impl ParameterSource {
                 add("has a random order but no last number; set last".into());
             }
             ParameterSource::Sequence { .. } => {}
+            ParameterSource::Latest { low, high, distribution, .. } => {
+                range_problem(*low, *high).into_iter().for_each(add);
+                problems.extend(distribution.problem(&format!("{key}.latest.distribution")));
+            }
+            ParameterSource::Text { length, alphabet } => {
+                text_problems(*length, alphabet).into_iter().for_each(add);
+            }
             ParameterSource::OneOf { values, weights } => {
                 weights_problems(values.len(), weights.as_deref()).into_iter().for_each(add);
             }
@@ -231,6 +258,23 @@ pub(super) fn range_problem(low: i64, high: i64) -> Option<String> {
     } else {
         None
     }
+}
+
+/// Problems of random strings.
+pub(super) fn text_problems(length: TextLength, alphabet: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let (low, high) = length.bounds();
+    if low > high || high > limits::TEXT_LENGTH {
+        let most = limits::TEXT_LENGTH;
+        problems.push(format!(
+            "has {low} to {high} characters; the minimum must not exceed the maximum, and the limit is {most}"
+        ));
+    }
+    let most = limits::ALPHABET;
+    if !(1..=most).contains(&alphabet.chars().count()) || alphabet.contains('\0') {
+        problems.push(format!("has an invalid alphabet; it needs 1 to {most} characters, none of them NUL"));
+    }
+    problems
 }
 
 /// Problems of `values` values and their weights.
@@ -271,12 +315,15 @@ mod tests {
                 "next": {"sequence": {}},
                 "word": {"one_of": {"values": ["a", 1, null, 1.5], "weights": [1, 2, 0, 1]}},
                 "user": {"csv": {"from": {"path": "users.csv"}, "column": "name"}},
+                "last": {"latest": {"sequence": "next", "high": 9}},
+                "text": {"text": {"length": 4}},
                 "got": {"result": {"statement": "look"}}
             },
             "transactions": [
                 {"statements": [
                     {"sql": "BEGIN"},
                     {"sql": "SELECT a FROM t WHERE id=:id AND w=:word AND u=:user", "name": "look", "rows": 1},
+                    {"sql": "SELECT a FROM t WHERE n=:last AND u=:text LIMIT :id", "rows_parameter": "id"},
                     {"sql": "UPDATE t SET n=:next WHERE a=:got", "draw": ["id"], "repeat": 3}
                 ]},
                 {"weight": 0.5, "statements": [{"sql": "SELECT '?', '::', ':no'"}]}
@@ -295,6 +342,8 @@ mod tests {
                 "1x": {"sequence": {"first": 2, "last": 1}},
                 "w": {"one_of": {"values": [], "weights": [1]}},
                 "scattered": {"sequence": {"order": "random"}},
+                "last": {"latest": {"sequence": "1x", "low": 3, "high": 2}},
+                "t": {"text": {"length": {"low": 3, "high": 2}, "alphabet": ""}},
                 "got": {"result": {"statement": "later", "column": 0}}
             },
             "session": [" "], "each": 0,
@@ -302,7 +351,7 @@ mod tests {
                 {"weight": -1, "name": "a", "statements": [
                     {"sql": " ", "repeat": 0},
                     {"sql": "SELECT ?, :nobody, :got"},
-                    {"sql": "DO 1", "name": "later", "draw": ["somebody"]}
+                    {"sql": "DO 1", "name": "later", "draw": ["somebody"], "rows_parameter": "id"}
                 ]},
                 {"weight": 0, "name": "a", "statements": []}
             ]
@@ -314,6 +363,11 @@ mod tests {
             "parameters.1x is not a valid parameter name;",
             "parameters.1x goes from 2 to 1;",
             "parameters.scattered has a random order but no last number;",
+            "parameters.last names 1x, which is not a sequence without last",
+            "parameters.last goes from 3 to 2;",
+            "parameters.t has 3 to 2 characters;",
+            "parameters.t has an invalid alphabet;",
+            "statement later has rows_parameter id;",
             "parameters.w has no values;",
             "parameters.w has 0 values and 1 weights;",
             "parameters.got has column 0;",
@@ -336,7 +390,7 @@ mod tests {
                 "{part}: {found:#?}"
             );
         }
-        assert_eq!(found.len(), 21, "{found:#?}");
+        assert_eq!(found.len(), 26, "{found:#?}");
     }
 
     #[test]

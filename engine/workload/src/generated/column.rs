@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
-use dbdyno_random::alphabet::Alphabet;
+use dbdyno_random::alphabet::Strings;
 use dbdyno_random::key::Keys;
 use dbdyno_schema::calendar::{self, DAY_US, civil_from_days};
 use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, Literal, TimeOrder};
@@ -28,12 +28,8 @@ enum Source {
     /// As `Integer`, in units of the last decimal place; the third field is the number of decimal places.
     Decimal(Box<Keys>, i64, u32),
     Time(TimeSource),
-    Text {
-        alphabet: Alphabet,
-        min_length: u32,
-        length_count: u64,
-        is_plain: bool,
-    },
+    /// The strings, and whether they need no escapes.
+    Text(Strings, bool),
     /// The value of the referenced column in a random row of its table.
     Foreign(Box<Keys>, Arc<Column>),
     OneOf(Vec<Option<Literal>>, Option<Arc<[f64]>>),
@@ -102,17 +98,12 @@ impl Column {
                 let at = times.draw(row, &mut rng);
                 encode::push_plain(out, encoding, |out| times.unit.write(at, out));
             }
-            Source::Text { alphabet, min_length, length_count, is_plain } => {
-                let length = if *length_count == 1 {
-                    *min_length
-                } else {
-                    min_length + rng.below(*length_count) as u32
-                };
-                if *is_plain {
-                    return encode::push_plain(out, encoding, |out| alphabet.write(&mut rng, length, out));
-                }
-                let mut text = Vec::with_capacity(length as usize);
-                alphabet.write(&mut rng, length, &mut text);
+            Source::Text(strings, true) => {
+                encode::push_plain(out, encoding, |out| strings.write(&mut rng, out));
+            }
+            Source::Text(strings, false) => {
+                let mut text = Vec::new();
+                strings.write(&mut rng, &mut text);
                 encode::push_text(out, encoding, &text);
             }
             Source::Foreign(keys, column) => column.write(keys.draw(&mut rng), out, encoding),
@@ -198,13 +189,8 @@ impl Source {
                 Source::Time(TimeSource { keys, first, span, rows, unit: Unit::Day })
             }
             ColumnSource::Text { length, alphabet } => {
-                let (min_length, max_length) = length.bounds();
-                Source::Text {
-                    alphabet: Alphabet::new(alphabet),
-                    min_length,
-                    length_count: u64::from(max_length - min_length) + 1,
-                    is_plain: encode::is_plain(alphabet),
-                }
+                let (low, high) = length.bounds();
+                Source::Text(Strings::new(alphabet, low, high), encode::is_plain(alphabet))
             }
             ColumnSource::ForeignKey { table, column, distribution } => {
                 let (column, rows) = parent(table, column);

@@ -32,6 +32,8 @@ pub(super) struct Step {
     pub(super) statement: usize,
     /// Number of rows that the statement should return or change.
     pub(super) rows: Option<u64>,
+    /// Parameter whose value is that number instead.
+    pub(super) rows_parameter: Option<usize>,
     pub(super) class: StatementClass,
     /// Parameters that get a new value before the statement is sent.
     pub(super) draws: Arc<[usize]>,

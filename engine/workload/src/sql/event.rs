@@ -50,6 +50,7 @@ impl Event {
         self.step = 0;
         if self.transaction.is_some() {
             self.rng = self.rng_at_start.clone();
+            self.state.restart();
         }
     }
 
@@ -81,7 +82,11 @@ impl Event {
         }
         let call = &mut self.call;
         (call.kind, call.statement) = (step.kind, step.statement);
-        (call.rows_expected, call.class) = (step.rows, Some(step.class));
+        call.class = Some(step.class);
+        call.rows_expected = match step.rows_parameter.map(|number| &self.values[number]) {
+            Some(Value::Int(rows)) => u64::try_from(*rows).ok(),
+            _ => step.rows,
+        };
         call.is_result_used = !step.result_parameters.is_empty();
         let slots = &compiled.statements[step.statement].slots;
         call.values.resize(slots.len(), Value::Null);
@@ -97,6 +102,7 @@ impl Event {
     fn choose(&mut self, compiled: &Compiled) -> Option<usize> {
         self.transaction = compiled.picker.next(self.executed, &mut self.rng);
         self.rng_at_start = self.rng.clone();
+        self.state.begin();
         self.transaction
     }
 

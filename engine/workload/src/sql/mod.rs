@@ -3,11 +3,12 @@
 //! # Layout
 //! - this file: the compiler; `compiled`: its result.
 //! - `event`: the transactions of one user.
-//! - `source`: the sources of parameters; [`columns`]: CSV files, read before a run.
+//! - `source`: the sources of parameters; `recent`: the rows that a user has inserted last; [`columns`]: CSV files, read before a run.
 
 pub mod columns;
 mod compiled;
 mod event;
+mod recent;
 pub(crate) mod source;
 
 use std::collections::HashMap;
@@ -161,10 +162,13 @@ impl<'a> Compiler<'a> {
             let (number, is_new) = self.number(template);
             let kind = self.kind(&name, statement, number, is_new);
             let result_parameters: Arc<[_]> = result_parameters.into();
+            let rows_parameter =
+                statement.rows_parameter.as_deref().and_then(|name| self.parameter_number(name));
             let step = |draws: &[usize]| Step {
                 kind,
                 statement: number,
                 rows: statement.rows,
+                rows_parameter,
                 class,
                 draws: draws.into(),
                 result_parameters: Arc::clone(&result_parameters),

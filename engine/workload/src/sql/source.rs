@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
+use dbdyno_random::alphabet::Strings;
 use dbdyno_random::key::Keys;
 use dbdyno_schema::plan::{CsvSource, LineOrder, Literal, ParameterSource, SequenceOrder};
 use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 
 use super::Columns;
+use super::recent::Recent;
 use crate::call::UserIndex;
 
 /// The sources of all parameters of a workload, sorted by name.
@@ -18,6 +20,8 @@ pub(super) struct Sources {
     sources: Vec<Source>,
     /// Number of lines of each CSV file, and their order.
     files: Vec<(usize, LineOrder)>,
+    /// Parameters of the sequences that number inserted rows which the user reads again.
+    recent: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -27,12 +31,27 @@ enum Source {
     /// First number, the number of values after which the sequence restarts (0 if it never restarts), and the distance
     /// between consecutive values, by which the sequence visits every value once.
     Sequence(i64, u64, u64),
+    /// A row that the user inserted recently.
+    Latest(Box<Latest>),
+    Text(Box<Strings>),
     /// Values, and their cumulative weights; `None` if all weights are equal.
     OneOf(Arc<[Value]>, Option<Arc<[f64]>>),
     /// The value in each line of a CSV file, and the number of the file.
     Column(Arc<[Value]>, usize),
     /// The result of a statement.
     Result,
+}
+
+/// The row numbers of a sequence, the latest first, and after them loaded rows.
+#[derive(Clone, Debug)]
+struct Latest {
+    /// Which of the `recent` sequences, and its first number.
+    recent: usize,
+    first: i64,
+    /// Distribution of the distance from the latest row.
+    keys: Keys,
+    /// The last loaded row.
+    high: i64,
 }
 
 /// The positions of one user in sequences and files.
@@ -43,11 +62,14 @@ pub(super) struct SourceState {
     taken: Vec<u64>,
     /// How many lines the user has taken from each file that is read in order.
     lines_taken: Vec<u64>,
+    /// What the user has taken from each of `Sources::recent`.
+    recent: Vec<Recent>,
 }
 
 impl Sources {
     pub(super) fn new(parameters: &BTreeMap<String, ParameterSource>, columns: &Columns) -> Self {
         let mut files: Vec<((&CsvSource, LineOrder), usize)> = Vec::new();
+        let mut recent: Vec<usize> = Vec::new();
         let mut sources = Vec::with_capacity(parameters.len());
         for (name, generator) in parameters {
             sources.push(match generator {
@@ -60,10 +82,25 @@ impl Sources {
                     });
                     Source::Column(values, number)
                 }
+                ParameterSource::Latest { sequence, low, high, distribution } => {
+                    let parameter = parameters.keys().position(|key| key == sequence);
+                    let (Some(parameter), Some(ParameterSource::Sequence { first, .. })) =
+                        (parameter, parameters.get(sequence))
+                    else {
+                        unreachable!("Plan::problems rejects other parameters");
+                    };
+                    let number = recent.iter().position(|one| *one == parameter).unwrap_or_else(|| {
+                        recent.push(parameter);
+                        recent.len() - 1
+                    });
+                    let keys = Keys::new(distribution, 0, high.abs_diff(*low));
+                    Source::Latest(Box::new(Latest { recent: number, first: *first, keys, high: *high }))
+                }
                 other => Source::new(other),
             });
         }
-        Self { sources, files: files.into_iter().map(|((_, order), lines)| (lines, order)).collect() }
+        let files = files.into_iter().map(|((_, order), lines)| (lines, order)).collect();
+        Self { sources, files, recent }
     }
 
     /// Initial values of the parameters.
@@ -72,7 +109,12 @@ impl Sources {
     }
 
     pub(super) fn initial_state(&self, user: UserIndex) -> SourceState {
-        SourceState { user, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
+        SourceState {
+            user,
+            taken: vec![0; self.sources.len()],
+            lines_taken: vec![0; self.files.len()],
+            recent: self.recent.iter().copied().map(Recent::new).collect(),
+        }
     }
 
     /// Draws a new value for parameter `number`, and to all parameters that share its CSV file.
@@ -83,11 +125,22 @@ impl Sources {
                 values[number] = Value::Int(offset.wrapping_add(keys.draw(rng) as i64));
             }
             Source::Sequence(first, count, step) => {
-                let taken = &mut state.taken[number];
-                let nth = state.user.global.wrapping_add(taken.wrapping_mul(state.user.users));
-                *taken += 1;
+                let nth = state.nth(state.taken[number]);
+                state.taken[number] += 1;
                 let nth = if *count == 0 { nth } else { scattered(nth % count, *count, *step) };
                 values[number] = Value::Int(first.wrapping_add(nth as i64));
+            }
+            Source::Latest(latest) => {
+                let row = match state.recent[latest.recent].position(latest.keys.draw(rng)) {
+                    Ok(position) => latest.first.wrapping_add(state.nth(position) as i64),
+                    Err(before) => latest.high - before as i64,
+                };
+                values[number] = Value::Int(row);
+            }
+            Source::Text(strings) => {
+                let mut text = Vec::new();
+                strings.write(rng, &mut text);
+                values[number] = Value::Text(text);
             }
             Source::OneOf(all, weights) => {
                 let index = match weights {
@@ -106,9 +159,8 @@ impl Sources {
         let line = match order {
             LineOrder::Random => rng.below(lines as u64) as usize,
             LineOrder::InOrder => {
-                let taken = &mut state.lines_taken[file];
-                let nth = state.user.global.wrapping_add(taken.wrapping_mul(state.user.users));
-                *taken += 1;
+                let nth = state.nth(state.lines_taken[file]);
+                state.lines_taken[file] += 1;
                 (nth % lines as u64) as usize
             }
         };
@@ -124,7 +176,7 @@ impl Sources {
     /// Type of a parameter's values.
     pub(super) fn value_type(&self, number: usize) -> Type {
         match &self.sources[number] {
-            Source::Integer(..) | Source::Sequence(..) => Type::Int,
+            Source::Integer(..) | Source::Sequence(..) | Source::Latest(_) => Type::Int,
             Source::OneOf(values, _) | Source::Column(values, _)
                 if matches!(values[..], [Value::Int(_), ..]) =>
             {
@@ -139,6 +191,29 @@ impl Sources {
         match (&self.sources[one], &self.sources[other]) {
             (Source::Column(_, file), Source::Column(_, other)) => file == other,
             _ => one == other,
+        }
+    }
+}
+
+impl SourceState {
+    /// The user's number at a position in a sequence that all users share.
+    #[inline]
+    fn nth(&self, position: u64) -> u64 {
+        self.user.global.wrapping_add(position.wrapping_mul(self.user.users))
+    }
+
+    /// A transaction begins, after the last one ended.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        for recent in &mut self.recent {
+            recent.begin(self.taken[recent.sequence]);
+        }
+    }
+
+    /// The current transaction failed, and begins again.
+    pub(super) fn restart(&mut self) {
+        for recent in &mut self.recent {
+            recent.restart(self.taken[recent.sequence]);
         }
     }
 }
@@ -160,7 +235,13 @@ impl Source {
                 let values = literals(values);
                 Source::OneOf(values, weights.as_deref().map(cumulative_weights))
             }
-            ParameterSource::Csv { .. } | ParameterSource::Result { .. } => Source::Result,
+            ParameterSource::Text { length, alphabet } => {
+                let (low, high) = length.bounds();
+                Source::Text(Box::new(Strings::new(alphabet, low, high)))
+            }
+            ParameterSource::Csv { .. } | ParameterSource::Latest { .. } | ParameterSource::Result { .. } => {
+                Source::Result
+            }
         }
     }
 }

@@ -227,3 +227,79 @@ fn a_user_is_done_after_its_number_of_transactions() {
         .collect();
     assert_eq!(done, [false, true]);
 }
+
+#[test]
+fn the_latest_rows_exist_and_are_read_by_their_distribution() {
+    let zipfian = json!({"zipfian": {"exponent": 0.99}});
+    let sql = json!({
+        "parameters": {
+            "new": {"sequence": {"first": 21}},
+            "recent": {"latest": {"sequence": "new", "low": 1, "high": 20, "distribution": zipfian}}
+        },
+        "transactions": [
+            {"weight": 19, "statements": [{"sql": "SELECT :recent"}]},
+            {"weight": 1, "statements": [{"sql": "INSERT :new"}, {"sql": "SELECT :recent, :new"}]}
+        ]
+    });
+    let program = program(&sql, "prepared");
+    let mut event = user(&program, 1);
+    // The rows, the latest last; the other user of two has every second number of the sequence.
+    let mut rows: Vec<i64> = (1..=20).collect();
+    let (mut places, mut next) = ([0i32; 20], 22);
+    for number in 0..20_000 {
+        event.restart();
+        let first = event.next(&program).unwrap().values[0].clone();
+        // A lost connection after the INSERT: its row may not exist.
+        let fails = number % 7 == 0 && first == Value::Int(next);
+        next += if fails { 2 } else { 0 };
+        let sent = if fails { execute(&program, &mut event) } else { rest(&program, &mut event, first) };
+        let read = sent.iter().find(|(sql, _)| sql.starts_with("SELECT")).unwrap().1[0].clone();
+        let place = rows.iter().rev().position(|row| read == Value::Int(*row));
+        places[place.expect("the row exists and is one of the latest 20")] += 1;
+        if sent.len() == 2 {
+            rows.push(next);
+            next += 2;
+        }
+    }
+    assert!(rows.len() > 500, "{}", rows.len());
+    // The 99.99 % point of chi-square for 19 degrees of freedom is 51.
+    let total: f64 = (1..=20).map(|k| f64::from(k).powf(-0.99)).sum();
+    let expected = (1..=20).map(|k| 20_000.0 * f64::from(k).powf(-0.99) / total);
+    let chi_square: f64 = places
+        .iter()
+        .zip(expected)
+        .map(|(&seen, expected)| (f64::from(seen) - expected).powi(2) / expected)
+        .sum();
+    assert!(chi_square < 51.0, "{chi_square}: {places:?}");
+}
+
+/// The statements of a transaction whose first one, with this value, was sent.
+fn rest(program: &Program, event: &mut Event, first: Value) -> Vec<(String, Vec<Value>)> {
+    let statements = program.statements();
+    let mut sent = vec![(statements[event.last().statement].sql.clone(), vec![first])];
+    while let Some(call) = event.next(program) {
+        sent.push((statements[call.statement].sql.clone(), call.values.clone()));
+    }
+    sent
+}
+
+#[test]
+fn a_limit_is_the_expected_number_of_rows() {
+    let sql = json!({
+        "parameters": {"n": {"integer": {"low": 1, "high": 100}}, "text": {"text": {"length": 30, "alphabet": "xyz"}}},
+        "transactions": [{"statements": [{"sql": "SELECT :text LIMIT :n", "rows_parameter": "n"}]}]
+    });
+    let program = program(&sql, "prepared");
+    let mut event = user(&program, 0);
+    let mut texts = std::collections::HashSet::new();
+    for _ in 0..50 {
+        event.restart();
+        let call = event.next(&program).unwrap();
+        let [Value::Text(text), Value::Int(limit)] = &call.values[..] else { panic!("{:?}", call.values) };
+        assert_eq!(call.rows_expected, Some(*limit as u64));
+        assert!(text.len() == 30 && text.iter().all(|byte| b"xyz".contains(byte)));
+        texts.insert(text.clone());
+        assert!(event.next(&program).is_none());
+    }
+    assert_eq!(texts.len(), 50);
+}
