@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import itertools
 import json
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ import pytest
 from tests.end_to_end.comparing import Comparing
 from tests.end_to_end.mysql_server import MySQLServer
 
+from dbdyno.experiment import bundled
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
@@ -31,7 +33,7 @@ duration = "500ms"
 warmup = "100ms"
 [design]
 blocks = 1
-state = "preserve"
+state = "STATE"
 pairing = "trials"
 repeat_disturbed = false
 [client]
@@ -73,9 +75,12 @@ def compare_on(
         pytest.param([f"micro/{name}" for name in OFTEN], 20_000, id="six"),
         # In a small table PostgreSQL reads a range of 10,000 rows without the index.
         pytest.param(["micro/*"], 200_000, id="all", marks=pytest.mark.long),
+        # An insert, rows that their connection inserted, and a row count that is a parameter.
+        pytest.param(["ycsb/d", "ycsb/e"], 5_000, id="ycsb-inserts"),
+        pytest.param(["ycsb/*"], 20_000, id="ycsb", marks=pytest.mark.long),
     ],
 )
-def test_micro_runs_on_three_products_with_the_expected_rows_and_plans(  # noqa: PLR0917 — fixtures, by name.
+def test_a_group_runs_on_three_products_with_the_expected_rows_and_plans(  # noqa: PLR0917 — fixtures, by name.
     names: list[str],
     rows: int,
     results: Path,
@@ -86,10 +91,12 @@ def test_micro_runs_on_three_products_with_the_expected_rows_and_plans(  # noqa:
 ) -> None:
     servers: dict[str, LocalServer | MySQLServer]
     servers = {"mariadb": mariadb, "mysql": mysql, "postgresql": postgresql}
-    text = EXPERIMENT.replace("NAMES", json.dumps(names)).replace("ROWS", str(rows))
+    # Only some of ycsb change the number of rows.
+    state = "reset" if names[0].startswith("ycsb/") else "preserve"
+    text = EXPERIMENT.replace("NAMES", json.dumps(names)).replace("ROWS", str(rows)).replace("STATE", state)
     run = compare_on(servers, text, results, tmp_path)
     titles = [workload.title for workload in run.experiment().workloads]
-    assert len(titles) == (len(names) if len(names) > 1 else 28)
+    assert titles == [name for pattern in names for name in fnmatch.filter(bundled.names(), pattern)]
     trials = [(trial.workload, trial.variant) for trial in run.schedule()]
     assert sorted(trials) == sorted(itertools.product(titles, servers))
     found = run.findings()
@@ -106,6 +113,5 @@ def test_micro_runs_on_three_products_with_the_expected_rows_and_plans(  # noqa:
     assert all(one.level == "note" for one in unexpected)
     assert {one.evidence["workload"] for one in unexpected} <= set(MAY_CONFLICT)
     for server in servers.values():
-        assert server.query("SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'micro'") == [
-            (0,)
-        ]
+        tables = "SELECT COUNT(*) FROM information_schema.tables WHERE table_name IN ('micro', 'usertable')"
+        assert server.query(tables) == [(0,)]

@@ -1,0 +1,6 @@
+-- @description Reads rows 95 %, updates one field 5 %: tags of photos (YCSB B).
+-- @include _table.sql
+-- @include _updates.sql
+-- @transaction read weight=190
+-- @statement name=read rows=1 access=primary
+SELECT field0, field1, field2, field3, field4, field5, field6, field7, field8, field9 FROM usertable WHERE ycsb_key = :key;
