@@ -17,6 +17,7 @@ from . import (
     capacity,
     everything,
     highest,
+    history,
     metrics,
     replication,
     second_lines,
@@ -85,6 +86,7 @@ def promises() -> list[Promise]:
         *suites.promises(),
         *replication.promises(),
         *bisection.promises(),
+        *history.promises(),
     ]
 
 

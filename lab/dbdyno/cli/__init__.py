@@ -45,6 +45,7 @@ COMMANDS = {
     "ui": "Show runs in a browser; edit and start experiments.",
     "show": "Print the result of a stored run again.",
     "diff": "Say whether the effects of one run are in another one.",
+    "history": "Say when an effect has changed over the runs of an experiment.",
     "replicate": "Repeat the comparison of a report here; say if it replicates.",
     "metrics": "Serve the values of a run in progress as OpenMetrics.",
     "site": "Write a folder for publishing: all reports and an index.",

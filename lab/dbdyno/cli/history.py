@@ -1,0 +1,39 @@
+"""The command line of `dbdyno history`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dbdyno.cli.options import RESULTS, AcceptChanges, Language, Results, ShareMachine
+from dbdyno.commands.choices import TextFormat, require_language
+
+RUNS = 50
+
+
+def history(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    experiment: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT", help="Name of the experiment.", show_default=False)
+    ],
+    results: Results = RESULTS,
+    limit: Annotated[int, typer.Option(help="Use at most this many runs, the newest.", min=1)] = RUNS,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Compare the servers of the runs on either side of a candidate.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="With --confirm: continue an interrupted comparison.")
+    ] = False,
+    share_machine: ShareMachine = False,
+    accept_changes: AcceptChanges = False,
+    language: Language = "en",
+    format: Annotated[TextFormat, typer.Option(help="Output format.")] = TextFormat.TEXT,  # noqa: A002 — the option's name
+) -> None:
+    """Say when an effect has changed over the runs of an experiment."""
+    from dbdyno.commands.history import Options
+    from dbdyno.commands.history import history as work
+
+    options = Options(
+        results, limit, confirm, resume, share_machine, accept_changes, require_language(language), format
+    )
+    work(experiment, options)

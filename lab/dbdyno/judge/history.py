@@ -1,0 +1,384 @@
+"""The runs of one experiment over time: series of effects, their changes, and which of them are confirmed.
+
+The value of a run is the log ratio of a variant to the baseline over all loads, which ran in the same blocks.
+So whatever changes both alike, such as the machine, is no change. The baseline must be the same version in
+all runs.
+
+A change point is a candidate until a comparison of the variant's servers of two runs, one on either side,
+confirms it. They are the nearest runs that are on either side wherever the change may be. An alert has the
+error rate of that comparison, however many nights were searched.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dbdyno.experiment.differences import is_identical
+from dbdyno.experiment.metrics import metric_text
+from dbdyno.experiment.model import Experiment
+from dbdyno.judge.comparable import Side, differences, has_same_points
+from dbdyno.judge.wording import decimals_for, signed
+from dbdyno.stats.change_points import ChangePoint, find_change_points
+from dbdyno.stats.precision import factors, scatter
+from dbdyno.stats.signed_rank import cut_off
+from dbdyno.store.history import (
+    ChangeState,
+    Confirmation,
+    ExcludedRun,
+    History,
+    HistoryChange,
+    HistoryPoint,
+    HistorySeries,
+)
+from dbdyno.store.verdict import CombinedEffect, Comparison
+from dbdyno.text import compose, join
+
+# The experiment whose runs confirm the changes of another one is named after it, and its variants after the
+# runs whose servers they have.
+SUFFIX = "-confirm"
+_VARIANT = re.compile(r"(.+) run (\d+)")
+# Significance level of a confirmation; below that of a verdict, because a long history has many of them.
+LEVEL = 0.02
+# A confirmation has so many blocks that a change of this size, in log units, or of this part of a smaller
+# candidate's is found with a chance of 90 %. Few runs after a change make it look larger than it is.
+SIZE, PART = 0.025, 0.7
+BLOCKS_MIN, BLOCKS_MAX = 8, 100
+# Without blocks from which it is known: the standard deviation of a block's log ratio.
+SCATTER = 0.05
+DIRECTIONS = ("faster", "slower")
+
+
+@dataclass(frozen=True)
+class Night:
+    """One judged run."""
+
+    number: int
+    # ISO 8601, UTC.
+    began: str
+    side: Side
+
+    def comparison(self, variant: str, workload: str) -> Comparison | None:
+        """The entry of a variant under a workload; None without one."""
+        entries = self.side.verdict.comparisons
+        return next((one for one in entries if (one.variant, one.workload) == (variant, workload)), None)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a comparison of two values' servers has found; positions are those in the series."""
+
+    before: int
+    after: int
+    # The newest value when the comparison began.
+    newest: int
+    # 1 or -1 if the later value's server surely has more or less of the metric, else 0.
+    direction: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change point, and the last answer about it."""
+
+    point: ChangePoint
+    # Index of the answer; None without one.
+    answer: int | None
+    state: ChangeState
+
+    @property
+    def before(self) -> int:
+        """Position of the last value that is surely before the change."""
+        return self.point.first - 1
+
+    @property
+    def after(self) -> int:
+        """Position of the first value that is surely after it."""
+        return self.point.last
+
+
+def find_changes(values: Sequence[float], answers: Sequence[Answer]) -> list[Change]:
+    """The changes of a series of log ratios. A candidate that was not confirmed is one again when there are
+    twice as many values after the change.
+    """
+    changes = []
+    for point in find_change_points(values, [one.after for one in answers if one.direction]):
+        about = [index for index, one in enumerate(answers) if one.before < point.index <= one.after]
+        confirmed = [index for index in about if answers[index].direction * point.step > 0.0]
+        state: ChangeState = "candidate"
+        if confirmed:
+            state = "confirmed"
+        elif about and len(values) - point.index < 2 * max(
+            answers[index].newest + 1 - point.index for index in about
+        ):
+            state = "not-confirmed"
+        known = confirmed or (about if state == "not-confirmed" else [])
+        changes.append(Change(point, known[-1] if known else None, state))
+    return changes
+
+
+def direction(effect: CombinedEffect) -> int:
+    """The direction of an answer, from the result of the comparison."""
+    value, p_value = effect.effect_percent, effect.p_value
+    if effect.verdict not in DIRECTIONS or value is None or p_value is None or p_value > LEVEL:
+        return 0
+    return 1 if value > 0.0 else -1
+
+
+def confirming_blocks(step: float, blocks: Sequence[Sequence[float]]) -> int:
+    """The number of blocks of a comparison that confirms a step. `blocks` are the log ratios of the blocks of
+    earlier runs, which say how much blocks vary.
+    """
+    pooled = scatter(blocks)
+    deviation = pooled[0] if pooled else SCATTER
+    counts: Sequence[int] = [*range(BLOCKS_MIN, 20), *range(20, BLOCKS_MAX, 5)]
+    for count in counts:
+        precision = factors(count, cut_off(count, LEVEL, 0.0))
+        if precision is not None and precision[1] * deviation <= min(SIZE, PART * abs(step)):
+            return count
+    return BLOCKS_MAX
+
+
+def history(nights: Sequence[Night], confirmations: Sequence[Night]) -> History:
+    """The history of an experiment. `nights` are its judged runs, the oldest first, and `confirmations` those
+    of its neighbours. Only runs that can be compared with the newest one have values.
+    """
+    newest = nights[-1]
+    used: list[Night] = []
+    excluded: list[ExcludedRun] = []
+    for night in nights:
+        reasons = list(_refusals(night.side, newest.side)) if night is not newest else []
+        if reasons:
+            excluded.append(ExcludedRun(run=night.number, reason=join("; ", reasons)))
+        else:
+            used.append(night)
+    experiment, baseline = newest.side.experiment, newest.side.verdict.baseline
+    return History(
+        experiment=experiment.name,
+        baseline=baseline,
+        reference=newest.side.servers.get(baseline, ""),
+        excluded=excluded,
+        series=[
+            _series(used, confirmations, variant.name, workload.title)
+            for variant in experiment.variants[1:]
+            if not is_identical(experiment, variant)
+            for workload in experiment.workloads
+        ],
+    )
+
+
+def _refusals(side: Side, newest: Side) -> Iterator[str]:
+    """Why a run is not comparable with the newest one."""
+    yield from differences(side, newest).refusals
+    if not has_same_points(side.experiment, newest.experiment):
+        yield compose("its loads are others")
+    name = newest.verdict.baseline
+    before, after = (of.servers.get(name, "") for of in (side, newest))
+    if before != after:
+        yield compose(
+            "the reference {name} is {before} instead of {after}", name=name, before=before, after=after
+        )
+
+
+def _series(
+    nights: Sequence[Night], confirmations: Sequence[Night], variant: str, workload: str
+) -> HistorySeries:
+    points, known, values = [], [], []
+    for night in nights:
+        entry = night.comparison(variant, workload)
+        value = None if entry is None else _value(entry)
+        if entry is not None and value is not None:
+            known.append(night)
+            points.append(_point(night, entry))
+            values.append(math.log1p(value / 100.0))
+    place = {night.number: index for index, night in enumerate(known)}
+    answered = list(_answers(confirmations, known, variant, workload))
+    baseline, metric = nights[-1].side.verdict.baseline, nights[-1].side.experiment.metrics[0]
+    answers = [
+        Answer(
+            place[one.before],
+            place[one.after],
+            newest=max(index for number, index in place.items() if number < one.run),
+            direction=way,
+        )
+        for one, way in answered
+    ]
+    names = {"variant": variant, "baseline": baseline, "workload": workload}
+    return HistorySeries(
+        variant=variant,
+        workload=workload,
+        metric=metric,
+        points=points,
+        changes=[
+            _change(
+                change, None if change.answer is None else answered[change.answer][0], known, metric, names
+            )
+            for change in find_changes(values, answers)
+        ],
+    )
+
+
+def _value(entry: Comparison) -> float | None:
+    """The effect of a comparison; None if it is unknown or only a bound."""
+    effect, curve = entry.curve.effect_percent, entry.curve
+    is_known = effect is not None and curve.bound is None and effect > -100.0
+    return effect if is_known and curve.verdict not in ("not-comparable", "unfinished") else None
+
+
+def _point(night: Night, entry: Comparison) -> HistoryPoint:
+    return HistoryPoint(
+        run=night.number,
+        path=night.side.place,
+        began=night.began,
+        server=night.side.servers.get(entry.variant, ""),
+        effect_percent=entry.curve.effect_percent,
+        interval_percent=entry.curve.interval_percent,
+    )
+
+
+def _answers(
+    confirmations: Sequence[Night], known: Sequence[Night], variant: str, workload: str
+) -> Iterator[tuple[Confirmation, int]]:
+    """The finished confirmations of a series with their directions. One whose servers were not those of its
+    runs does not count.
+    """
+    by_number = {night.number: night for night in known}
+    for one in confirmations:
+        pair = confirmed_runs(one.side.experiment)
+        if pair is None or pair[0] != variant or any(number not in by_number for number in pair[1:]):
+            continue
+        numbers = pair[1:]
+        entry = one.comparison(variant_name(variant, numbers[1]), workload)
+        expected = [by_number[number].side.servers.get(variant) for number in numbers]
+        actual = [one.side.servers.get(variant_name(variant, number)) for number in numbers]
+        if entry is None or entry.curve.verdict in (None, "unfinished") or expected != actual:
+            continue
+        answer = Confirmation(
+            run=one.number,
+            path=one.side.place,
+            before=numbers[0],
+            after=numbers[1],
+            effect_percent=entry.curve.effect_percent,
+            interval_percent=entry.curve.interval_percent,
+            verdict=entry.curve.verdict,
+        )
+        yield answer, direction(entry.curve)
+
+
+def variant_name(variant: str, number: int) -> str:
+    """The name of a variant as it was in a run, in the experiment of a confirmation."""
+    return f"{variant} run {number}"
+
+
+def confirmed_runs(experiment: Experiment) -> tuple[str, int, int] | None:
+    """Variant and numbers of the two runs that an experiment compares; None if it is no confirmation."""
+    found = [_VARIANT.fullmatch(one.name) for one in experiment.variants]
+    if len(found) != 2 or found[0] is None or found[1] is None or found[0][1] != found[1][1]:
+        return None
+    return found[0][1], int(found[0][2]), int(found[1][2])
+
+
+def _change(
+    change: Change,
+    confirmation: Confirmation | None,
+    known: Sequence[Night],
+    metric: str,
+    names: Mapping[str, str],
+) -> HistoryChange:
+    index = change.point.index
+    numbers = [night.number for night in known]
+    percent = math.expm1(change.point.step) * 100.0
+    low, high = (math.expm1(end) * 100.0 for end in change.point.interval)
+    compared = (known[change.before], known[change.after])
+    return HistoryChange(
+        before=numbers[index - 1],
+        after=numbers[index],
+        surely_before=compared[0].number,
+        surely_after=compared[1].number,
+        change_percent=percent,
+        interval_percent=(low, high),
+        state=change.state,
+        is_alert=confirmation is not None
+        and change.state == "confirmed"
+        and all(number < confirmation.run for number in numbers),
+        confirmation=confirmation,
+        also=list(_also(compared[0].side, compared[1].side, names["variant"])),
+        sentence=join(
+            ": ",
+            (
+                _moved_text((percent, low, high), (known[index - 1], known[index]), compared, metric, names),
+                _state_text(change.state, confirmation),
+            ),
+        ),
+    )
+
+
+def _also(before: Side, after: Side, variant: str) -> Iterator[str]:
+    """The circumstances that differ between two runs, without the server and its place."""
+    for note in differences(before, after).notes:
+        own = (f"variant[{variant}].server.", f"the server of {variant} ")
+        if not note.startswith(own):
+            yield note
+
+
+def _moved_text(
+    percents: tuple[float, float, float],
+    around: tuple[Night, Night],
+    compared: tuple[Night, Night],
+    metric: str,
+    names: Mapping[str, str],
+) -> str:
+    """Throughput of nightly against 11.4.5 fell by 3.1 % (2.2 to 4.0) between run 14 and run 15."""
+    value, low, high = percents
+    digits = decimals_for(percents)
+    size, least, most = (f"{end if value > 0.0 else -end:.{digits}f}" for end in (value, low, high))
+    if value < 0.0:
+        least, most = most, least
+    texts = {
+        "metric": metric_text(metric), **names, "size": size, "least": least, "most": most,
+        "before": _name(around[0]), "after": _name(around[1]),
+    }  # fmt: skip
+    moved = compose("rose") if value > 0.0 else compose("fell")
+    text = compose(
+        "{metric} of {variant} against {baseline} on {workload} {moved} by {size} % ({least} to {most}) "
+        "between {before} and {after}",
+        moved=moved,
+        **texts,
+    )
+    if [night.number for night in compared] == [night.number for night in around]:
+        return text
+    return compose(
+        "{text}, surely between run {before} and run {after}",
+        text=text,
+        before=compared[0].number,
+        after=compared[1].number,
+    )
+
+
+def _name(night: Night) -> str:
+    date = night.began[:10]
+    return compose("run {number} ({date})", number=night.number, date=date) if date else f"run {night.number}"
+
+
+def _state_text(state: ChangeState, confirmation: Confirmation | None) -> str:
+    if confirmation is None:
+        return compose("CANDIDATE, not confirmed")
+    shown = compose("unknown")
+    if confirmation.effect_percent is not None:
+        ends = confirmation.interval_percent or (None, None)
+        low, high = (compose("unknown") if end is None else signed(end) for end in ends)
+        effect = signed(confirmation.effect_percent)
+        shown = compose("{effect} % ({low} to {high})", effect=effect, low=low, high=high)
+    values = {
+        "run": confirmation.run, "before": confirmation.before, "after": confirmation.after, "effect": shown,
+    }  # fmt: skip
+    if state == "confirmed":
+        return compose(
+            "CONFIRMED by run {run}, which compares the servers of run {before} and run {after}: {effect}",
+            **values,
+        )
+    return compose(
+        "not confirmed by run {run}, which compares the servers of run {before} and run {after}: {effect}",
+        **values,
+    )

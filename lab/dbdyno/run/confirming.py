@@ -1,0 +1,119 @@
+"""The experiment that confirms a change in a history: it compares a variant's servers of two stored runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.experiment.model import Design, Experiment, Variant
+from dbdyno.judge.history import SUFFIX, confirming_blocks, variant_name
+from dbdyno.problem import Problem
+from dbdyno.server_record import ServerRecord
+from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.software import describe_server
+from dbdyno.servers.sources.installed import programs_folder
+from dbdyno.store import Run
+from dbdyno.store.history import HistoryChange, HistorySeries
+
+# Earlier runs whose blocks say how much blocks vary.
+RUNS = 10
+# What is needed where both runs name the same server -> kind of server.
+_NEEDED = {
+    "remote": "A URL has one version at a time: give each version a server and a URL of its own",
+    "command": "The commands start one version: give each version commands and a URL of its own",
+    "docker": "Keep the image of each run, under a tag of its own",
+    "local": "Keep each build in a folder of its own, and name it with server.basedir or server.version",
+}
+
+
+def confirming_experiment(
+    series: HistorySeries, change: HistoryChange, before: Run, after: Run, recent: Sequence[Run]
+) -> Experiment:
+    """The comparison of a series' variant as it was in the runs around a change. `recent` are runs whose
+    blocks say how much blocks vary.
+
+    Raises Problem if the stored experiments do not name two servers, or if one is not available any more.
+    """
+    of_before, of_after = (_variant(run, series.variant, series.workload) for run in (before, after))
+    numbers = change.surely_before, change.surely_after
+    where = f"the change between run {numbers[0]} and run {numbers[1]}"
+    if of_before.server == of_after.server:
+        raise Problem(
+            f"{where} cannot be confirmed: the experiment files of both runs name the same server for "
+            f"{series.variant}",
+            _NEEDED[of_after.server.kind],
+        )
+    for variant, number in zip((of_before, of_after), numbers, strict=True):
+        try:
+            describe_server(variant)
+        except ServerProblem as problem:
+            raise Problem(
+                f"{where} cannot be confirmed: the server of run {number} is not available any more: "
+                f"{problem.text}",
+                problem.fix,
+            ) from problem
+    experiment = after.experiment()
+    alike = {
+        "name": f"{experiment.name}{SUFFIX}",
+        "question": f"Did {series.variant} change between run {numbers[0]} and run {numbers[1]}?",
+        "workloads": tuple(one for one in experiment.workloads if one.title == series.workload),
+        "variants": tuple(
+            one.model_copy(update={"name": variant_name(series.variant, number)})
+            for one, number in zip((of_before, of_after), numbers, strict=True)
+        ),
+        "design": Design(**_design(experiment)),
+    }
+    made = Experiment(**{**dict(experiment), **alike})
+    step = math.log1p(change.change_percent / 100.0)
+    blocks = confirming_blocks(step, [_ratios(run, series) for run in recent[-RUNS:]])
+    return made.model_copy(update={"design": made.design.model_copy(update={"blocks": blocks})})
+
+
+def _design(experiment: Experiment) -> dict[str, Any]:
+    """The design without what belongs to the verdicts of the experiment."""
+    own = ("stop", "order_seed", "twin", "max_loss_percent", "delta_percent", "metrics")
+    kept = {key: value for key, value in dict(experiment.design).items() if key not in own}
+    return {**kept, "metrics": experiment.design.metrics[:1]}
+
+
+def _variant(run: Run, name: str, workload: str) -> Variant:
+    """A variant of a run with the server that the run had: the version of an image's tag, or of a version's
+    first digits, may be another one today.
+    """
+    variant = run.experiment().variant(name)
+    server, changes = variant.server, dict[str, Any]()
+    records = [one.server for one in run.trials() if one.meta["variant"] == name]
+    record = next(filter(None, records), ServerRecord())
+    image = record.get("identity", {}).get("image_id")
+    version = re.match(r"\d+(\.\d+)*", str(record.get("version", "")))
+    if server.kind == "docker" and image:
+        changes["image"] = str(image)
+    elif server.kind == "local" and server.basedir is None and server.version and version:
+        changes["version"] = version[0]
+    workloads = tuple(one for one in variant.workloads if one.title == workload)
+    variant = variant.model_copy(
+        update={"server": server.model_copy(update=changes), "workloads": workloads, "levels": {}}
+    )
+    if "version" in changes:
+        # Two versions differ by their programs.
+        try:
+            folder = programs_folder(variant.server)
+        except ServerProblem:
+            return variant
+        variant = variant.model_copy(update={"server": variant.server.model_copy(update={"basedir": folder})})
+    return variant
+
+
+def _ratios(run: Run, series: HistorySeries) -> list[float]:
+    """The log ratios of the blocks of one run of a series."""
+    judged = run.judge_files()
+    entries = judged[1].comparisons if judged else ()
+    return [
+        math.log1p(percent / 100.0)
+        for one in entries
+        if (one.variant, one.workload) == (series.variant, series.workload)
+        for percent in one.curve.percent.values()
+        if percent is not None and percent > -100.0
+    ]
