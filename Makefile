@@ -134,7 +134,7 @@ $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
 	done
 
 # An editable installation of the lab.
-.stamps/lab: .stamps/venv pyproject.toml setup.py
+.stamps/lab: .stamps/venv .stamps/history pyproject.toml setup.py
 	@DBDYNO_LAB_ONLY=1 $(BIN)/pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	touch $@
 
@@ -147,6 +147,11 @@ MAN_SOURCES := $(addprefix lab/dbdyno/,__init__.py drop_ins.py problem.py comman
 .stamps/venv: .stamps/packages requirements.lock
 	@$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install $(PIP_OUTPUT) --disable-pip-version-check --require-hashes --requirement requirements.lock
+	touch $@
+
+# The extra `history`; scripts/lock says why its dependencies are not installed.
+.stamps/history: .stamps/venv packaging/history.lock
+	@$(BIN)/pip install $(PIP_OUTPUT) --disable-pip-version-check --no-deps --require-hashes --requirement packaging/history.lock
 	touch $@
 
 .stamps/packages: packaging/debian-packages.txt scripts/debian-packages

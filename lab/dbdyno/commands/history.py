@@ -104,7 +104,7 @@ def _read(name: str, options: Options) -> Stored:
         )
     of_neighbours, _ = _runs(f"{name}{SUFFIX}", options, limit=None)
     try:
-        made = make_history(nights, [_night(number, run) for number, run in of_neighbours.items()])
+        document = make_history(nights, [_night(number, run) for number, run in of_neighbours.items()])
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "otava":
             raise
@@ -112,8 +112,8 @@ def _read(name: str, options: Options) -> Stored:
             "dbdyno history needs the Python package apache-otava, which is not installed",
             "pip install 'dbdyno[history]'",
         ) from error
-    listed = sorted([*excluded, *made.excluded], key=lambda one: one.run)
-    return Stored(runs, made.model_copy(update={"excluded": listed}))
+    listed = sorted([*excluded, *document.excluded], key=lambda one: one.run)
+    return Stored(runs, document.model_copy(update={"excluded": listed}))
 
 
 def _runs(name: str, options: Options, *, limit: int | None) -> tuple[dict[int, Run], list[ExcludedRun]]:

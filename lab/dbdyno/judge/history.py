@@ -273,10 +273,10 @@ def variant_name(variant: str, number: int) -> str:
 
 def confirmed_runs(experiment: Experiment) -> tuple[str, int, int] | None:
     """Variant and numbers of the two runs that an experiment compares; None if it is no confirmation."""
-    found = [_VARIANT.fullmatch(one.name) for one in experiment.variants]
-    if len(found) != 2 or found[0] is None or found[1] is None or found[0][1] != found[1][1]:
+    names = [_VARIANT.fullmatch(one.name) for one in experiment.variants]
+    if len(names) != 2 or names[0] is None or names[1] is None or names[0][1] != names[1][1]:
         return None
-    return found[0][1], int(found[0][2]), int(found[1][2])
+    return names[0][1], int(names[0][2]), int(names[1][2])
 
 
 def _change(

@@ -65,10 +65,10 @@ def confirming_experiment(
         ),
         "design": Design(**_design(experiment)),
     }
-    made = Experiment(**{**dict(experiment), **alike})
+    comparison = Experiment(**{**dict(experiment), **alike})
     step = math.log1p(change.change_percent / 100.0)
     blocks = confirming_blocks(step, [_ratios(run, series) for run in recent[-RUNS:]])
-    return made.model_copy(update={"design": made.design.model_copy(update={"blocks": blocks})})
+    return comparison.model_copy(update={"design": comparison.design.model_copy(update={"blocks": blocks})})
 
 
 def _design(experiment: Experiment) -> dict[str, Any]:

@@ -65,12 +65,11 @@ def _change_point(values: Sequence[float], begin: int, index: int, end: int) -> 
     """The change before `index` within values[begin:end]."""
     part = np.asarray(values[begin:end])
     before, after = part[: index - begin], part[index - begin :]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        interval = stats.ttest_ind(after, before).confidence_interval()
     step = float(after.mean() - before.mean())
-    ends = (float(interval.low), float(interval.high))
-    # Values without any noise have no interval.
-    ends = ends if all(map(np.isfinite, ends)) else (step, step)
+    ends = (step, step)
+    if before.std() > 0.0 or after.std() > 0.0:
+        interval = stats.ttest_ind(after, before).confidence_interval()
+        ends = (float(interval.low), float(interval.high))
     places = np.array([_residuals(part, place) for place in range(1, len(part))])
     limit = places[index - begin - 1] * (1.0 + PLACES / max(1, len(part) - 2))
     possible = np.flatnonzero(places <= limit) + begin + 1

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from dbdyno.store.document import Document, DocumentPart, Metric
 from dbdyno.store.verdict import Change
+from dbdyno.text import Composed
 
 ChangeState = Literal["candidate", "confirmed", "not-confirmed"]
 
@@ -17,7 +18,7 @@ class ExcludedRun(DocumentPart):
 
     run: int
     """Its number."""
-    reason: str
+    reason: Composed
     """Why it cannot be compared with the newest run."""
 
 
@@ -70,10 +71,10 @@ class HistoryChange(DocumentPart):
     """Whether the change is confirmed, and no run has begun since it was."""
     confirmation: Confirmation | None
     """The last comparison of two runs on either side; null without one."""
-    also: list[str]
+    also: list[Composed]
     """Circumstances other than the variant's server that differ between the two runs that are or would be
     compared."""
-    sentence: str
+    sentence: Composed
     """The change as a sentence."""
 
 
