@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from dbdyno.experiment.model import Experiment, OltpWorkload
+from dbdyno.judge.comparison import comparison_entry
 from dbdyno.judge.decision import compare_all
+from dbdyno.judge.gate import gate, sure
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.verdict import Family, GateResult, VerdictFile
 
 from .row import Promise, Row, Sample
 from .simulation import Random, World, experiment, simulate, with_values
@@ -19,6 +23,7 @@ from .simulation import Random, World, experiment, simulate, with_values
 TESTS = 30
 # Of so many tests the variant b has this effect, in percent.
 PLANTED, EFFECT_PERCENT = 5, 10.0
+MAX_LOSS_PERCENT = 3.0
 _DIRECTIONS = (Verdict.FASTER, Verdict.SLOWER, Verdict.MIXED)
 
 
@@ -32,7 +37,11 @@ def suite(*, variants: int = 2, blocks: int, loads: int = 1, tests: int = TESTS)
 
 def _planted(trials: Sequence[MeasuredTrial], affected: Sequence[str]) -> list[MeasuredTrial]:
     """The trials, in which the variant b is faster in some tests."""
-    factor = 1.0 + EFFECT_PERCENT / 100.0
+    return _changed(trials, affected, 1.0 + EFFECT_PERCENT / 100.0)
+
+
+def _changed(trials: Sequence[MeasuredTrial], affected: Sequence[str], factor: float) -> list[MeasuredTrial]:
+    """The trials, in which the throughput of the variant b is another one in some tests."""
     return [
         replace(
             trial,
@@ -90,7 +99,66 @@ def promises() -> list[Promise]:
     two_loads = suite(blocks=8, loads=2, tests=10)
     made.append(_false_words("10 equal tests at 2 loads, 8 blocks", two_loads, World(sd=0.03)))
     powers = (_power(noise, blocks) for noise in (0.03, 0.05) for blocks in (8, 12))
-    return [*made, *powers, Promise(_false_discoveries, cost=8)]
+    return [*made, *powers, Promise(_false_discoveries, cost=8), *_gates()]
+
+
+def _gates() -> list[Promise]:
+    """The promises about the gate of a suite."""
+    return [
+        Promise(partial(_gate_at_the_edge, 1), cost=8),
+        Promise(partial(_gate_at_the_edge, TESTS), cost=8),
+        Promise(_gate_passes, cost=8),
+    ]
+
+
+def _gated(of: Experiment, world: World, losing: int, random: Random) -> tuple[GateResult, bool]:
+    """The result of a suite of which the first tests lose exactly the allowed 3 %, and whether any word of
+    its verdicts and gates is wrong.
+    """
+    names = [workload.title for workload in of.workloads]
+    trials = _changed(simulate(of, world, random), names[:losing], 1.0 - MAX_LOSS_PERCENT / 100.0)
+    comparisons = compare_all(trials, of, [])
+    file = VerdictFile(
+        experiment=of.name,
+        baseline="a",
+        order_seed=None,
+        family=Family(sentences=1, alpha=0.05, text=""),
+        comparisons=[comparison_entry(one, "") for one in comparisons],
+        checks=[],
+    )
+    found = gate(file, MAX_LOSS_PERCENT, sure(comparisons))
+    wrong = found.result == "not-inferior" and losing > 0
+    for one, entry in zip(comparisons, found.comparisons, strict=True):
+        loses = one.workload in names[:losing]
+        wrong |= entry.result == "worse" or (loses and entry.result == "not-inferior")
+        wrong |= one.judged.verdict in _DIRECTIONS and not (loses and one.judged.verdict is Verdict.SLOWER)
+    return found.result, wrong
+
+
+def _with_gate(of: Experiment) -> Experiment:
+    design = of.design.model_copy(update={"max_loss_percent": MAX_LOSS_PERCENT})
+    return of.model_copy(update={"design": design})
+
+
+def _gate_at_the_edge(losing: int, sample: Sample) -> list[Row]:
+    of, random = _with_gate(suite(blocks=8)), np.random.default_rng(sample.seed(26))
+    # With this noise the other tests surely pass.
+    results = [_gated(of, World(sd=0.01), losing, random) for _ in range(sample.count)]
+    text = f"{losing} of 30 tests lose exactly the 3 % of --max-loss, noise of 1 % a trial, 8 blocks"
+    passed = sum(word == "not-inferior" for word, _ in results) / sample.count
+    wrong = sum(is_wrong for _, is_wrong in results) / sample.count
+    return [
+        Row(f"{text}: the suite's gate passes", sample.count, passed, 0.025),
+        Row(f"{text}: any wrong verdict or gate", sample.count, wrong, 0.05),
+    ]
+
+
+def _gate_passes(sample: Sample) -> list[Row]:
+    of, random = _with_gate(suite(blocks=12)), np.random.default_rng(sample.seed(27))
+    results = [_gated(of, World(sd=0.015), 0, random)[0] for _ in range(sample.count)]
+    passed = sum(word == "not-inferior" for word in results) / sample.count
+    text = "30 equal tests, noise of 1.5 % a trial, 12 blocks, --max-loss 3%: the suite's gate passes"
+    return [Row(text, sample.count, passed, 0.70, at_most=False)]
 
 
 def _false_discoveries(sample: Sample) -> list[Row]:

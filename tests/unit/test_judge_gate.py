@@ -18,18 +18,18 @@ from tests.unit.stored_run import Arms, Making, make
 
 from dbdyno.cli.report import report
 from dbdyno.commands.choices import Format, Undecided
-from dbdyno.experiment.model import Experiment, Load, Stop
+from dbdyno.experiment.model import Experiment, Load, OltpWorkload, Stop
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.judge import judge
 from dbdyno.judge.comparison import comparison_entry
 from dbdyno.judge.decision import compare_all
-from dbdyno.judge.gate import gate, result
+from dbdyno.judge.gate import Sure, gate, result, suite_result, sure
 from dbdyno.judge.stopping import progress
 from dbdyno.problem import Problem
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.verdict import Comparison, Gate
+from dbdyno.store.verdict import Comparison, Family, Gate, GateResult, VerdictFile
 
 # Percent by which the blocks scatter around the effect, so that the interval is ±0.4 %.
 SCATTER = (-0.4, 0.3, -0.2, 0.4, -0.3, 0.2, 0.1, -0.1)
@@ -148,7 +148,7 @@ def test_the_gates_of_a_run_are_tested_by_holm() -> None:
 
 def test_a_sentence_says_that_a_gate_is_sure_only_by_holm(stored: Run) -> None:
     verdict = judge(stored)
-    (found,) = gate(verdict, 3.6, [("b", "oltp_read_write")]).comparisons
+    (found,) = gate(verdict, 3.6, Sure([("b", "oltp_read_write")], ())).comparisons
     assert (found.result, gate(verdict, 3.6).result) == ("worse", "undecided")
     assert found.sentence.endswith(
         "loses 3.5 % to 5.0 % of throughput (95 %), more than the 3.6 % allowed; this is sure by Holm's "
@@ -160,7 +160,7 @@ def test_the_procedure_alone_decides_a_declared_limit(stored: Run) -> None:
     """The interval is beyond the limit at 5 %, and the test, at 4 %, is not."""
     verdict = judge(stored)
     assert gate(verdict, 3.0).result == "worse"
-    (found,) = gate(verdict, 3.0, ()).comparisons
+    (found,) = gate(verdict, 3.0, Sure((), ())).comparisons
     assert found.result == "undecided"
     assert found.sentence.endswith(
         "loses 3.0 % to 5.0 % of throughput (95 %), undecided against the 3 % allowed"
@@ -279,3 +279,61 @@ def test_a_gate_needs_variants_that_differ(tmp_path: Path) -> None:
     run = make(tmp_path, Making(blocks=1, connections=(10,), identical=("b",)))
     with pytest.raises(Problem, match="all variants of the experiment are identical"):
         report(run.path, Format.JSON, "3%")
+
+
+def suite_gate(*percent: float, blocks: int = 8) -> Gate:
+    """The gate of 3 % of a suite whose tests lose so much each."""
+    of = with_gate(experiment(blocks=blocks), 3.0)
+    labels = {f"test-{index}": loss for index, loss in enumerate(percent)}
+    of = of.model_copy(
+        update={"workloads": tuple(OltpWorkload(name="oltp_read_only", label=label) for label in labels)}
+    )
+    numbers = {label: index for index, label in enumerate(labels)}
+
+    def throughput(trial: Trial) -> float:
+        if trial.variant == "a":
+            return 1000.0
+        # Each test has another scatter.
+        scatter = SCATTER[(trial.block * (2 * numbers[trial.workload] + 1)) % len(SCATTER)]
+        return 1000.0 - 10.0 * (labels[trial.workload] + scatter)
+
+    comparisons = compare_all(measured(of, throughput), of, [])
+    verdict = VerdictFile(
+        experiment=of.name,
+        baseline="a",
+        order_seed=None,
+        family=Family(sentences=len(percent), alpha=0.05, text=""),
+        comparisons=[comparison_entry(one, "") for one in comparisons],
+        checks=[],
+    )
+    return gate(verdict, 3.0, sure(comparisons))
+
+
+def test_the_gate_of_a_suite_has_one_answer_for_a_variant() -> None:
+    passed = suite_gate(0.0, 1.0, -2.0)
+    assert passed.result == "not-inferior"
+    assert passed.sentences == [
+        "gate: b against a over 3 tests: every test loses less than the 3 % allowed, together 95 % sure"
+    ]
+    worse = suite_gate(0.0, 6.0, 0.0)
+    assert worse.result == "worse"
+    assert worse.sentences[0] == "gate: b against a over 3 tests: 1 lose more than the 3 % allowed (test-1)"
+    assert worse.sentences[1].startswith("gate: b against a on test-1: loses at least 5.")
+    undecided = suite_gate(0.0, 3.0, 0.0)
+    assert undecided.result == "undecided"
+    assert undecided.sentences == [
+        "gate: b against a over 3 tests: undecided against the 3 % allowed in 1 (test-1)"
+    ]
+
+
+def test_one_workload_has_no_entry_for_a_suite() -> None:
+    assert suite_gate(0.0).suites is None
+
+
+def test_the_result_of_a_suite_is_that_of_its_worst_test() -> None:
+    both: tuple[GateResult, GateResult] = ("not-inferior", "undecided")
+    # A claim about all needs less certainty for each.
+    assert suite_result(both, [True, True]) == "not-inferior"
+    assert suite_result(both, [True, False]) == "undecided"
+    assert suite_result(("worse", "undecided"), [False, False]) == "worse"
+    assert suite_result(("worse", "not-comparable"), [False, False]) == "not-comparable"

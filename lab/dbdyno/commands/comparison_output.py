@@ -113,8 +113,8 @@ def _show_result(judged: JudgeFiles, experiment: Experiment, translate: Translat
         _show_reasons(judged, experiment, translate)
     if verdict.family.text:
         print_text(console, translate(verdict.family.text))
-    for gated in verdict.gate.comparisons if verdict.gate else ():
-        print_text(console, translate(gated.sentence))
+    for sentence in verdict.gate.sentences if verdict.gate else ():
+        print_text(console, translate(sentence))
     if experiment.ties_latency and any(map(is_latency, experiment.metrics)):
         print_text(console, translate(formatting.TIED))
     if not verdict.is_summed_up:

@@ -107,8 +107,8 @@ def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> 
     result = verdict.gate
     if result is None or result.max_loss_percent != max_loss_percent:
         result = gate(verdict, max_loss_percent)
-    for one in result.comparisons:
-        print(one.sentence, file=sys.stderr)
+    for sentence in result.sentences:
+        print(sentence, file=sys.stderr)
     return exit_code(result, undecided)
 
 

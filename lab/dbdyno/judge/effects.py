@@ -97,6 +97,8 @@ class Judged:
     verdict: Verdict
     # Whether the effect over all loads is surely on one side of what the gate allows.
     is_gate_sure: bool = False
+    # The same, for the claim about all tests (workloads) of the variant.
+    is_gate_sure_alone: bool = False
     # Whether every test of the comparison has a result.
     is_complete: bool = False
 
@@ -195,6 +197,7 @@ def judge_family(family: Sequence[tuple[Assessment, Conditions]], alpha: float) 
         replace(
             _judge(assessment, conditions, one.overall, one.loads),
             is_gate_sure=one.gate,
+            is_gate_sure_alone=one.gate_alone,
             is_complete=one.is_complete,
         )
         for (assessment, conditions), one in zip(family, significant, strict=True)
@@ -213,18 +216,20 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
     if overall is None or conditions.circumstances.is_stopped or conditions.circumstances.is_unfinished:
         none = None if limit is None else 1.0
         return ComparisonTests(1.0, blocks, loads=[None] * len(effects), gate=none, group=group)
-    of_limit = None
+    of_limit = alone = None
+    if limit is not None:
+        alone = effect(assessment.overall_ratios.against(limit), assessment.alpha, assessment.looks)
+        of_limit = alone
     if limit is not None and len(assessment.tests) > 1:
         shifted = [one.against(limit) for one in assessment.tests]
         place = assessment.place
         of_limit = joint_effects(shifted, assessment.alpha, assessment.looks, only=place)[place]
-    elif limit is not None:
-        of_limit = effect(assessment.overall_ratios.against(limit), assessment.alpha, assessment.looks)
     return ComparisonTests(
         overall.p_value,
         blocks,
         [one.p_value if one else None for one in effects],
         of_limit.p_value if of_limit else None,
+        alone.p_value if alone else None,
         has_open_equivalence=not _is_equivalence_decided(assessment, conditions.delta_percent),
         group=group,
     )

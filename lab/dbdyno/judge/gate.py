@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
+from dbdyno.judge.comparison import Comparison as Judgement
 from dbdyno.judge.decision import is_disturbed, relevant_to
 from dbdyno.judge.wording import SIDE_SURE, decimals_for, loads
 from dbdyno.problem import Problem
@@ -23,6 +26,7 @@ from dbdyno.store.verdict import (
     Comparison,
     Gate,
     GatedComparison,
+    GatedSuite,
     GateResult,
     Point,
     VerdictFile,
@@ -31,6 +35,8 @@ from dbdyno.text import Text, compose, join
 
 # The results, from the one that decides first for the whole run to the one that decides last.
 _PRECEDENCE: tuple[GateResult, ...] = ("not-comparable", "worse", "undecided", "not-inferior")
+# Tests that a sentence about a suite lists.
+_LISTED = 5
 # Verdicts whose comparisons have no interval -> the reason.
 _WITHOUT_INTERVAL = {
     "not-comparable": compose("the variants are not comparable"),
@@ -58,26 +64,97 @@ def require_gate(experiment: Experiment) -> None:
         )
 
 
-def gate(
-    verdict: VerdictFile, max_loss_percent: float, sure: Collection[tuple[str, str]] | None = None
-) -> Gate:
-    """The gate of a judged run. `sure` are the variants and workloads for which the procedure has decided
-    it; None if the limit was not declared before the run.
+@dataclass(frozen=True)
+class Sure:
+    """The variants and workloads for which the procedure has decided a limit that was declared before the
+    run: for each of them, and for the claim about all workloads of a variant.
     """
-    entries = []
+
+    each: Collection[tuple[str, str]]
+    of_all: Collection[tuple[str, str]]
+
+
+def sure(comparisons: Sequence[Judgement]) -> Sure:
+    """What the procedure has decided of judged comparisons."""
+    return Sure(
+        {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_sure},
+        {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_sure_alone},
+    )
+
+
+def gate(verdict: VerdictFile, max_loss_percent: float, decided: Sure | None = None) -> Gate:
+    """The gate of a judged run. `decided` is None if the limit was not declared before the run."""
+    entries: list[GatedComparison] = []
+    passes: list[bool] = []
     for one in verdict.comparisons:
         names = verdict.baseline, one.variant, one.workload
         if not one.identical:
             identical = find_identical(one.workload, verdict.comparisons)
             relevant = relevant_to(names, verdict.checks)
-            is_sure = None if sure is None else (one.variant, one.workload) in sure
+            is_sure = None if decided is None else names[1:] in decided.each
             entries.append(_judge(one, names[0], max_loss_percent, relevant, identical, is_sure=is_sure))
-    results = [entry.result for entry in entries]
+            is_sure = None if decided is None else names[1:] in decided.of_all
+            word = result(one, max_loss_percent, relevant, identical, is_sure=is_sure)
+            passes.append(word == "not-inferior")
+    suites = _suites(entries, passes, verdict.baseline, max_loss_percent)
+    results = [entry.result for entry in suites or entries]
     return Gate(
         max_loss_percent=max_loss_percent,
         result=next((one for one in _PRECEDENCE if one in results), "undecided"),
+        suites=suites or None,
         comparisons=entries,
     )
+
+
+def suite_result(tests: Sequence[GateResult], passes: Sequence[bool]) -> GateResult:
+    """The gate's result for one variant, from those of its tests. `passes`: whether each test surely loses
+    less, at the level at which a claim about all of them is tested.
+    """
+    if "not-comparable" in tests:
+        return "not-comparable"
+    return "worse" if "worse" in tests else "not-inferior" if all(passes) else "undecided"
+
+
+def _suites(
+    entries: Sequence[GatedComparison], passes: Sequence[bool], baseline: str, max_loss_percent: float
+) -> list[GatedSuite]:
+    """One per variant; [] with one workload."""
+    suites = []
+    for variant in dict.fromkeys(one.variant for one in entries):
+        tests = [(one, of_all) for one, of_all in zip(entries, passes, strict=True) if one.variant == variant]
+        if len(tests) < 2:
+            return []
+        word = suite_result([one.result for one, _ in tests], [of_all for _, of_all in tests])
+        unsure = [one.workload for one, of_all in tests if one.result == word or not of_all]
+        listed = [one.workload for one, _ in tests if one.result == word] if word != "undecided" else unsure
+        suites.append(
+            GatedSuite(
+                variant=variant,
+                result=word,
+                sentence=_suite_sentence(
+                    word,
+                    variant=variant,
+                    baseline=baseline,
+                    number=len(tests),
+                    allowed=compose("the {percent:g} % allowed", percent=max_loss_percent),
+                    count=len(listed),
+                    tests=join(", ", listed[:_LISTED]) + (" …" if len(listed) > _LISTED else ""),
+                ),
+            )
+        )
+    return suites
+
+
+def _suite_sentence(word: GateResult, **values: Any) -> Text:
+    where = compose("gate: {variant} against {baseline} over {number} tests", **values)
+    values["where"] = where
+    if word == "not-inferior":
+        return compose("{where}: every test loses less than {allowed}, together 95 % sure", **values)
+    if word == "worse":
+        return compose("{where}: {count} lose more than {allowed} ({tests})", **values)
+    if word == "not-comparable":
+        return compose("{where}: {count} not comparable ({tests})", **values)
+    return compose("{where}: undecided against {allowed} in {count} ({tests})", **values)
 
 
 def find_identical(workload: str, comparisons: Iterable[Comparison]) -> Comparison | None:

@@ -28,7 +28,7 @@ from dbdyno.judge.decision import (
 from dbdyno.judge.effects import Judged
 from dbdyno.judge.evidence import Evidence, Known, gather, scheduled
 from dbdyno.judge.factorial import Contrasts, judge_contrasts, verdicts
-from dbdyno.judge.gate import is_forbidden, result
+from dbdyno.judge.gate import is_forbidden, result, suite_result
 from dbdyno.judge.outlook import blocks_for
 from dbdyno.judge.reached_limit import reached_limit
 from dbdyno.judge.slice_rounds import few_rounds
@@ -38,7 +38,7 @@ from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store import Run, verdict
 from dbdyno.store.endings import Ending
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.verdict import StoppingRule
+from dbdyno.store.verdict import GateResult, StoppingRule
 from dbdyno.text import compose
 
 # Verdicts that answer the question of a comparison.
@@ -162,13 +162,15 @@ def _of_comparisons(
                 one.workload,
                 one.judged,
                 experiment,
-                is_answered=_is_answered(one, comparisons, experiment, found),
+                is_answered=is_answered,
                 is_blocked=_is_blocked(one, comparisons, experiment),
                 least=max(0, least - one.blocks[0]),
             ),
             note=_note(one),
         )
-        for one in different
+        for one, is_answered in zip(
+            different, _answers(different, comparisons, experiment, found), strict=True
+        )
     )
 
 
@@ -195,20 +197,34 @@ def _progress(found: Iterable[ComparisonProgress]) -> Progress:
     return Progress(bool(entries) and all(one.blocks_still_expected == 0 for one in entries), entries)
 
 
-def _is_answered(
-    comparison: Comparison,
+def _answers(
+    different: Sequence[Comparison],
     comparisons: Sequence[Comparison],
     experiment: Experiment,
     found: Sequence[Finding],
-) -> bool:
-    """Whether the comparison has a verdict, or its gate is decided if the experiment has one."""
+) -> list[bool]:
+    """For each comparison, whether it has a verdict, or if the experiment has a gate, whether that is decided
+    for it or for all workloads of its variant.
+    """
     max_loss_percent = experiment.design.max_loss_percent
     if max_loss_percent is None:
-        return comparison.judged.verdict in WORDS
-    relevant = relevant_to(comparison.names, found)
-    entry, identical = _entry_and_identical(comparison, comparisons)
-    is_sure = comparison.judged.is_gate_sure
-    return result(entry, max_loss_percent, relevant, identical, is_sure=is_sure) in GATE_ANSWERS
+        return [one.judged.verdict in WORDS for one in different]
+    own: list[GateResult] = []
+    of_all: list[GateResult] = []
+    for one in different:
+        relevant = relevant_to(one.names, found)
+        entry, identical = _entry_and_identical(one, comparisons)
+        for results, is_sure in ((own, one.judged.is_gate_sure), (of_all, one.judged.is_gate_sure_alone)):
+            results.append(result(entry, max_loss_percent, relevant, identical, is_sure=is_sure))
+    suites = {}
+    for variant in {one.variant for one in different}:
+        tests = [index for index, one in enumerate(different) if one.variant == variant]
+        passes = [of_all[index] == "not-inferior" for index in tests]
+        suites[variant] = suite_result([own[index] for index in tests], passes)
+    return [
+        word in GATE_ANSWERS or suites[one.variant] in GATE_ANSWERS
+        for one, word in zip(different, own, strict=True)
+    ]
 
 
 def _entry_and_identical(

@@ -38,7 +38,7 @@ from dbdyno.judge.decision import (
 from dbdyno.judge.evidence import Evidence, gather, scheduled
 from dbdyno.judge.few_beyond import few_beyond
 from dbdyno.judge.foreign_load import unchecked
-from dbdyno.judge.gate import gate
+from dbdyno.judge.gate import gate, sure
 from dbdyno.judge.highest import highest_throughput
 from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.judge.reached_limit import reached_limit
@@ -114,8 +114,8 @@ def judge(run: Run) -> VerdictFile:
         checks=all_findings,
     )
     if (max_loss_percent := experiment.design.max_loss_percent) is not None:
-        sure = {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_sure}
-        verdict = verdict.model_copy(update={"gate": gate(verdict, max_loss_percent, sure)})
+        gated = gate(verdict, max_loss_percent, sure(comparisons))
+        verdict = verdict.model_copy(update={"gate": gated})
     measured.write(run.path / MEASURED)
     explanation.write(run.path / EXPLAINED)
     # Before the verdict, without which the run is judged again.

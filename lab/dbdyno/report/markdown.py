@@ -44,8 +44,8 @@ class _Writer:
         for judged, entry in verdict.sentences:
             lines += [f"**{self._escaped(judged.sentence)}**", ""]
             lines += self._list(formatting.further_sentences(entry))
-        for gated in verdict.gate.comparisons if verdict.gate else ():
-            lines += [self._escaped(gated.sentence), ""]
+        for sentence in verdict.gate.sentences if verdict.gate else ():
+            lines += [self._escaped(sentence), ""]
         lines += [self._escaped(verdict.family.text), ""] if verdict.family.text else []
         for chart in pictures:
             if chart.name.startswith("effect-"):

@@ -14,8 +14,12 @@ levels:
 
 A gate (a limit of the loss, declared before the run) is tested at the level of the effect over all loads. An
 effect is not both zero and at the limit, so the two tests together spend no more than one. The single loads
-then have their full level only if the gate is decided too. A zone of equivalence has tests of its own
-(`judge/effects.py`); an effect is not both zero and at the edge of the zone.
+then have their full level only if the gate is decided too. The claim that all tests of a variant lose less is
+an intersection-union test (Berger 1982, Technometrics 24:295): each test has the full level, without
+adjustment for the others, because the claim is wrong only if it is wrong about one that loses more.
+
+A zone of equivalence has tests of its own (`judge/effects.py`); an effect is not both zero and at the edge of
+the zone.
 
 If all effects of a comparison are significant, and its gate and its equivalence are decided, its budget is
 divided equally among the other comparisons, as in Holm's procedure (1979, Scand. J. Stat. 6:65); if there is
@@ -56,6 +60,8 @@ class ComparisonTests:
     loads: Sequence[float | None] = ()
     # P-value of the loss that a gate allows, over all loads; None without a gate.
     gate: float | None = None
+    # The same without regard to the other members of the group.
+    gate_alone: float | None = None
     # Whether it is open if the effects are within the zone of equivalence.
     has_open_equivalence: bool = False
     # Members of the family with an equal group are tested jointly; None: a group of its own.
@@ -70,6 +76,8 @@ class SignificantEffects:
     loads: list[bool] = field(default_factory=list)
     # Whether the effect over all loads differs from the loss that the gate allows.
     gate: bool = False
+    # The same, if all members of the group are claimed to be on this side, or none is.
+    gate_alone: bool = False
     # Whether nothing is left to test.
     is_complete: bool = field(default=False, compare=False)
 
@@ -89,6 +97,7 @@ def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[Sign
             limit = _overall_budget(tests, budget)
             found.overall |= is_within(tests.p_value, limit)
             found.gate |= is_within(tests.gate, limit)
+            found.gate_alone |= is_within(tests.gate_alone, limit)
             is_decided = found.overall and (found.gate or tests.gate is None)
             # What a joint test has used does not return when one of its effects is significant.
             returns = is_decided and sizes[group] == 1

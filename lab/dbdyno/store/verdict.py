@@ -394,6 +394,18 @@ class GatedComparison(DocumentPart):
     """The result as a sentence."""
 
 
+class GatedSuite(DocumentPart):
+    """The gate's result for one variant over all its tests (workloads)."""
+
+    variant: str
+    """Name of the variant."""
+    result: GateResult
+    """not-comparable if any test is, else worse if any is. not-inferior: every test surely loses less, as a
+    claim about all of them, which needs less certainty for each than `comparisons` do; else undecided."""
+    sentence: Composed
+    """The result as a sentence."""
+
+
 class Gate(DocumentPart):
     """Whether a variant loses more than design.max_loss_percent allows."""
 
@@ -401,9 +413,21 @@ class Gate(DocumentPart):
     """The allowed loss of the metric of the verdict, the first of design.metrics: a lower throughput or
     capacity, or a higher latency or CPU time per transaction."""
     result: GateResult
-    """not-comparable if any comparison is, else worse if any is, else undecided if any is."""
+    """not-comparable if any comparison is, else worse if any is, else undecided if any is; with several
+    workloads by the results in `suites`."""
+    suites: Optional[list[GatedSuite]] = None
+    """With several workloads, one per variant that differs from the baseline."""
     comparisons: list[GatedComparison]
     """One per comparison of different variants."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """One per comparison; of a variant with several workloads one for all of them, and those of the tests
+        that lose more.
+        """
+        suites = self.suites or []
+        shown = [one for one in self.comparisons if not suites or one.result == "worse"]
+        return [*(one.sentence for one in suites), *(one.sentence for one in shown)]
 
 
 class VerdictFile(Document):
