@@ -28,6 +28,8 @@ warmup = "100ms"
 [design]
 blocks = 6
 state = "preserve"
+[override]
+D06 = "other tests run at the same time"
 [[variant]]
 name = "release"
 server.variables = {{ max_error_count = 4000 }}

@@ -83,9 +83,9 @@ def test_twice_the_runs_after_a_change_make_it_a_candidate_again() -> None:
 def test_a_smaller_or_noisier_change_needs_more_blocks() -> None:
     quiet, noisy = ([noise(8, seed)] for seed in (1, 2))
     noisy = [[10.0 * one for one in noisy[0]]]
-    assert confirming_blocks(0.1, quiet) <= confirming_blocks(0.01, quiet)
-    assert confirming_blocks(0.03, quiet) < confirming_blocks(0.03, noisy) <= 100
-    assert confirming_blocks(0.03, []) == confirming_blocks(-0.03, [])
+    assert confirming_blocks(0.1, 0.08, quiet) < confirming_blocks(0.01, 0.001, quiet)
+    assert confirming_blocks(0.03, 0.01, quiet) < confirming_blocks(0.03, 0.01, noisy) <= 100
+    assert confirming_blocks(0.03, 0.01, []) == confirming_blocks(-0.03, -0.01, [])
 
 
 def test_a_spark_line_has_the_smallest_and_the_largest_block() -> None:

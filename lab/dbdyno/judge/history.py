@@ -43,7 +43,8 @@ _VARIANT = re.compile(r"(.+) run (\d+)")
 # Significance level of a confirmation; below that of a verdict, because a long history has many of them.
 LEVEL = 0.02
 # A confirmation has so many blocks that a change of this size, in log units, or of this part of a smaller
-# candidate's is found with a chance of 90 %. Few runs after a change make it look larger than it is.
+# candidate's is found with a chance of 90 %; or this part of the least that a larger one surely is. Few runs
+# after a change make it look larger than it is.
 SIZE, PART = 0.025, 0.7
 BLOCKS_MIN, BLOCKS_MAX = 8, 100
 # Without blocks from which it is known: the standard deviation of a block's log ratio.
@@ -126,16 +127,17 @@ def direction(effect: CombinedEffect) -> int:
     return 1 if value > 0.0 else -1
 
 
-def confirming_blocks(step: float, blocks: Sequence[Sequence[float]]) -> int:
-    """The number of blocks of a comparison that confirms a step. `blocks` are the log ratios of the blocks of
-    earlier runs, which say how much blocks vary.
+def confirming_blocks(step: float, least: float, blocks: Sequence[Sequence[float]]) -> int:
+    """The number of blocks of a comparison that confirms a step, which is at least `least`. `blocks` are
+    the log ratios of the blocks of earlier runs, which say how much blocks vary.
     """
     pooled = scatter(blocks)
     deviation = pooled[0] if pooled else SCATTER
+    target = max(PART * abs(least), min(SIZE, PART * abs(step)))
     counts: Sequence[int] = [*range(BLOCKS_MIN, 20), *range(20, BLOCKS_MAX, 5)]
     for count in counts:
         precision = factors(count, cut_off(count, LEVEL, 0.0))
-        if precision is not None and precision[1] * deviation <= min(SIZE, PART * abs(step)):
+        if precision is not None and precision[1] * deviation <= target:
             return count
     return BLOCKS_MAX
 

@@ -66,8 +66,9 @@ def confirming_experiment(
         "design": Design(**_design(experiment)),
     }
     comparison = Experiment(**{**dict(experiment), **alike})
-    step = math.log1p(change.change_percent / 100.0)
-    blocks = confirming_blocks(step, [_ratios(run, series) for run in recent[-RUNS:]])
+    least = min(change.interval_percent, key=abs)
+    step, surely = (math.log1p(percent / 100.0) for percent in (change.change_percent, least))
+    blocks = confirming_blocks(step, surely, [_ratios(run, series) for run in recent[-RUNS:]])
     return comparison.model_copy(update={"design": comparison.design.model_copy(update={"blocks": blocks})})
 
 
