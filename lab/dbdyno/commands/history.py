@@ -163,7 +163,7 @@ def _confirm(series: HistorySeries, change: HistoryChange, runs: dict[int, Run],
     recent = [run for number, run in runs.items() if number in {point.run for point in series.points}]
     experiment = confirming_experiment(series, change, before, after, recent)
     print(change.sentence, file=sys.stderr)
-    measure(
+    run, _ = measure(
         Source(after.path / "experiment.toml", after.profile, after.assignments),
         experiment,
         options.results,
@@ -174,6 +174,8 @@ def _confirm(series: HistorySeries, change: HistoryChange, runs: dict[int, Run],
         share=options.share,
         output=Output(language=options.language),
     )
+    # A run that is locked is one that goes on.
+    run.release()
 
 
 @contextlib.contextmanager
