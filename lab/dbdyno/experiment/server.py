@@ -47,7 +47,7 @@ class ConnectionSettings(Model):
     """How connections to a server are made: encryption, compression, and protection of the password."""
 
     tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = "disabled"
-    """How connections are encrypted; a private server also needs the variables `ssl_cert` and `ssl_key`."""
+    """How connections are encrypted; a private server whose variables name no certificate gets one."""
     tls_ca: Path | None = None
     """PEM file with the trusted CA certificates, for the modes that verify."""
     tls_certificate: Path | None = None

@@ -153,6 +153,9 @@ def _load_errors(experiment: Experiment) -> Iterator[InputError]:
         if isinstance(workload, ScriptWorkload):
             problem = "a script cannot be paused between two transactions"
             yield InputError(f"workload[{workload.title}].script", None, problem, _FIX)
+        if isinstance(workload, SqlWorkload) and workload.reconnect_every:
+            key = f"workload[{workload.title}].reconnect_every"
+            yield InputError(key, workload.reconnect_every, "a load in slices has no such pauses", _FIX)
 
 
 def _server_errors(experiment: Experiment) -> Iterator[InputError]:

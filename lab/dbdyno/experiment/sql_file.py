@@ -132,6 +132,7 @@ class _Reader:
             "statement": self._statement_annotation,
             "description": partial(self._key_annotation, "description"),
             "option": self._option_annotation,
+            "reconnect_every": self._reconnect_annotation,
             "include": self._include_annotation,
             "only": self._only_annotation,
             "order": partial(self._key_annotation, "order"),
@@ -281,6 +282,9 @@ class _Reader:
 
     def _key_annotation(self, key: str, _line: int, text: str) -> None:
         self._document[key] = text
+
+    def _reconnect_annotation(self, _line: int, text: str) -> None:
+        self._document["reconnect_every"] = self._number(text)
 
     def _option_annotation(self, line: int, text: str) -> None:
         match = _OPTION.fullmatch(text)

@@ -123,6 +123,8 @@ class SqlWorkload(BaseWorkload):
     """Statements that remove the data on servers that dbdyno does not start, by default DROP TABLE."""
     session: tuple[Sql, ...] = ()
     """Statements that every new connection sends first; they are not counted."""
+    reconnect_every: int | None = Field(default=None, ge=0, le=2**32 - 1)
+    """Transactions after which a connection is closed and opened again, instead of that of `[load]`."""
     description: str | None = Field(default=None, max_length=300)
     """What the workload does, in one sentence."""
 

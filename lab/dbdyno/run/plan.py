@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.experiment.model import Experiment, Load, Point, Variant, Workload
+from dbdyno.experiment.model import Experiment, Load, Point, SqlWorkload, Variant, Workload
 from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed
 from dbdyno.experiment.slices import GUARD_SHARE
 
@@ -43,6 +43,8 @@ def plan(
     are the statements that each of the variant's connections sends first.
     """
     load, declared = load or experiment.load, experiment.client.workers
+    if isinstance(workload, SqlWorkload) and workload.reconnect_every is not None:
+        load = load.model_copy(update={"reconnect_every": workload.reconnect_every})
     effective = point or max(load.points(), key=lambda candidate: candidate.connections)
     document: dict[str, Any] = {
         "schema": SCHEMA_VERSION,

@@ -20,7 +20,7 @@ import psutil
 
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Variant
-from dbdyno.servers import ports
+from dbdyno.servers import certificate, ports
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure, shorten_statement
 from dbdyno.servers.kinds import process
 from dbdyno.servers.machine import this_machine
@@ -222,7 +222,8 @@ class LocalServer(PrivateServer):
             self._dbdyno_options(), self._declared.config, self._declared.file_variables()
         )
         files = self._product.files(self._place, options, self.address(), self._admin_password)
-        for path, text in files.items():
+        own = dict(zip(self._certificate(), certificate.create(), strict=True)) if self._offers_tls else {}
+        for path, text in {**files, **own}.items():
             # A server ignores option files that every user may write to, and some of these files contain
             # passwords.
             path.unlink(missing_ok=True)
@@ -404,11 +405,21 @@ class LocalServer(PrivateServer):
     def _dbdyno_options(self) -> dict[str, str]:
         """The options that dbdyno sets, without those that the experiment declares."""
         declared = self._declared.options()
-        return {
-            name: value
-            for name, value in self._product.dbdyno_options(process.open_files_max()).items()
-            if name not in declared
-        }
+        options = {**self._product.dbdyno_options(process.open_files_max()), **self._tls_options()}
+        return {name: value for name, value in options.items() if name not in declared}
+
+    def _certificate(self) -> tuple[Path, Path]:
+        """The files of the certificate and the key that dbdyno makes."""
+        return self._place.directory / "certificate.pem", self._place.directory / "key.pem"
+
+    @property
+    def _offers_tls(self) -> bool:
+        """Whether the server needs a certificate: the load uses TLS, and the variant declares none."""
+        options = self._product.tls_options(*self._certificate())
+        return self._connect.tls != "disabled" and not options.keys() & self._declared.options().keys()
+
+    def _tls_options(self) -> Mapping[str, str]:
+        return self._product.tls_options(*self._certificate()) if self._offers_tls else {}
 
     def _log(self) -> str:
         """The end of the server's log since its last start."""

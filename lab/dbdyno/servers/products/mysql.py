@@ -6,10 +6,13 @@ Options and defaults: "Server System Variables" and "InnoDB Startup Options" in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
+from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.products.mysql_family import MySQLFamily, command_options
 from dbdyno.servers.products.product import Binaries, Place
 from dbdyno.servers.server import Address
@@ -119,6 +122,18 @@ class MySQL(MySQLFamily):
         TP_CONNECTION_ADMIN gives it a thread outside the thread pool.
         """
         return {"unix_socket": str(place.socket)}
+
+    def create_accounts(self, admin: AdminConnection, load: Address) -> None:  # noqa: ARG002 — see below.
+        """Log in once with the load's account, if its TLS verifies nothing: the server then has the password
+        in its cache, and does not ask for it over unverified TLS. `init_file` has created the account.
+        """
+        if load.connect.tls not in ("preferred", "required"):
+            return
+        options = {"host": load.host, "port": load.port, "user": load.user, "password": load.password}
+        connection = MySQLAdmin(connector(ConnectionSettings(), **options))
+        # A server that requires TLS refuses this; the load then reports what to change.
+        with suppress(ConnectFailure), closing(connection):
+            connection.open()
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
         """From performance_schema, which has this table even if it is disabled."""

@@ -130,6 +130,10 @@ class PostgreSQL(Product):
             "restart_after_crash": "off",
         }
 
+    def tls_options(self, certificate: Path, key: Path) -> Mapping[str, str]:
+        """See `Product`."""
+        return {"ssl": "on", "ssl_cert_file": str(certificate), "ssl_key_file": str(key)}
+
     def files(
         self,
         place: Place,

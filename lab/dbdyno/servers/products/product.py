@@ -208,6 +208,10 @@ class Product(ABC):
     def dbdyno_options(self, open_files: int) -> Mapping[str, str]:
         """Limits and switches that dbdyno sets, for a process that may open that many files."""
 
+    def tls_options(self, certificate: Path, key: Path) -> Mapping[str, str]:
+        """The options with which the server offers TLS."""
+        return {"ssl_cert": str(certificate), "ssl_key": str(key)}
+
     @abstractmethod
     def files(
         self, place: Place, options: ConfigOptions, load: Address, admin_password: str
