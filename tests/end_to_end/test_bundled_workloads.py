@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.comparing import Comparing
+from tests.end_to_end.mysql_server import ROOT as MYSQL_ROOT
 from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment import bundled
@@ -115,3 +116,60 @@ def test_a_group_runs_on_three_products_with_the_expected_rows_and_plans(  # noq
     for server in servers.values():
         tables = "SELECT COUNT(*) FROM information_schema.tables WHERE table_name IN ('micro', 'usertable')"
         assert server.query(tables) == [(0,)]
+
+
+def test_transfers_keep_the_sums_of_balances_equal(
+    results: Path, tmp_path: Path, mariadb: LocalServer, mysql: MySQLServer, postgresql: LocalServer
+) -> None:
+    """Eight connections update the one branch of the smallest scale, and wait for each other."""
+    servers: dict[str, LocalServer | MySQLServer]
+    servers = {"mariadb": mariadb, "mysql": mysql, "postgresql": postgresql}
+    text = EXPERIMENT.replace("NAMES", '["tpcb", "connect"]').replace("rows = ROWS\n", "")
+    text = text.replace("[4]", "[8]") + "[loading]\nkeep = true\n"
+    run = compare_on(servers, text, results, tmp_path)
+    verdict = run.verdict()
+    assert verdict is not None
+    assert [one for one in verdict.checks if one.code == "D04"] == []
+    for trial in run.trials():
+        intervals = [record["data"] for record in trial.records() if record["type"] == "interval"]
+        # Each transaction of connect has a connection of its own.
+        connections = sum(one["events"] for one in intervals) if trial.meta["workload"] == "connect" else 0
+        assert sum(one["reconnects"] for one in intervals) == pytest.approx(connections, abs=8)
+    columns = {"accounts": "abalance", "tellers": "tbalance", "branches": "bbalance", "history": "delta"}
+    for server in servers.values():
+        database = server.address().database
+        prefix = "" if server.address().protocol == "postgresql" else f"{database}."
+        sums = {
+            int(server.query(f"SELECT SUM({column}) FROM {prefix}pgbench_{table}")[0][0])
+            for table, column in columns.items()
+        }
+        assert len(sums) == 1
+        ((count,),) = server.query(f"SELECT COUNT(*) FROM {prefix}pgbench_history")
+        assert count > 0
+        for table in columns:
+            server.query(f"DROP TABLE {prefix}pgbench_{table}")
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        "mariadb",
+        pytest.param("postgresql", marks=pytest.mark.long),
+        pytest.param("mysql", marks=pytest.mark.long),
+    ],
+)
+def test_a_private_server_offers_tls_without_a_certificate_of_the_user(results: Path, product: str) -> None:
+    server = f'product = "{product}"' + (f', basedir = "{MYSQL_ROOT}"' if product == "mysql" else "")
+    text = (
+        EXPERIMENT.replace("NAMES", '"connect"')
+        .replace("rows = ROWS\n", "")
+        .replace('state = "preserve"\n', "")
+    )
+    for name, mode in (("plain", "disabled"), ("encrypted", "required")):
+        text += f'[[variant]]\nname = "{name}"\nserver = {{ {server} }}\nsession = {{ tls = "{mode}" }}\n'
+    comparing = Comparing(results, text)
+    answer = comparing.run("--no-report", "--share-machine")
+    assert answer.returncode == 0, answer.stderr
+    used = {trial.meta["variant"]: trial.session()["tls"] for trial in comparing.newest().trials()}
+    assert used["plain"] is None
+    assert str(used["encrypted"]).startswith("TLSv1.")

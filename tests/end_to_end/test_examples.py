@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import html
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from tests.conftest import variant
-from tests.end_to_end.comparing import Comparing, left_running
+from tests.end_to_end.comparing import Comparing, environment, left_running
 
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
@@ -39,6 +41,8 @@ ENDPOINTS = {
     "aurora-instances": (("x64", "graviton2"), 1),
     "endpoints": (("before", "after"), 3),
 }
+# Example -> the versions that it compares.
+RELEASES = {"mariadb-releases": ("10.11", "11.4"), "postgres-releases": ("14", "16", "18")}
 IMAGES = {"mysql-versions": "8.4.5 against 8.0.42"}
 
 
@@ -104,5 +108,22 @@ def test_the_smoke_profile_runs_on_endpoints(  # noqa: PLR0917 — fixtures, by 
         assert server.query(f"SHOW TABLES FROM `{server.address().database}`") == []
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "versions"), RELEASES.items())
+def test_the_smoke_profile_runs_on_versions(
+    results: Path, monkeypatch: pytest.MonkeyPatch, name: str, versions: tuple[str, ...]
+) -> None:
+    # The downloads are kept, as other servers of tests are.
+    monkeypatch.setenv("DBDYNO_SERVERS", str(EXAMPLES.parent / ".servers" / "versions"))
+    product = "mariadb" if name == "mariadb-releases" else "postgresql"
+    for version in versions:
+        command = [sys.executable, "-m", "dbdyno", "servers", "install", product, version]
+        subprocess.run([*command, "--source", "maven"], check=True, env=environment())
+    lines = smoke(results, name)
+    assert [line.split(":")[0] for line in lines if " against " in line and " over " in line] == [
+        f"{version} against {versions[0]} over 3 tests" for version in versions[1:]
+    ]
+
+
 def test_every_example_is_run() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.toml")} == {*LOCAL, *ENDPOINTS, *IMAGES}
+    assert {path.stem for path in EXAMPLES.glob("*.toml")} == {*LOCAL, *ENDPOINTS, *IMAGES, *RELEASES}

@@ -76,6 +76,14 @@ def test_a_variant_changes_keys_of_its_workload() -> None:
     assert {trial.workload for trial in schedule(experiment)} == {"oltp_point_select"}
 
 
+def test_a_version_is_a_difference_if_it_chooses_the_server() -> None:
+    version = 'server = {{ product = "postgresql", version = "{}"{} }}'
+    for more, differences in (("", ["version"]), (", basedir = '/'", [])):
+        text = OLTP.replace('name = "a"', f'name = "a"\n{version.format("14", more)}')
+        experiment = given(text.replace('name = "b"', f'name = "b"\n{version.format("18", more)}'))
+        assert list_differences(experiment, experiment.variants[1]) == differences
+
+
 def test_a_profile_and_set_reach_the_workload_of_a_variant() -> None:
     changed = given(OLTP, "variant[b].workload.table_size=7", "workload.tables=3")
     (workload,) = changed.workloads_of(changed.variants[1])

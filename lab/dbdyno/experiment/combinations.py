@@ -234,6 +234,8 @@ def _shared_database_errors(experiment: Experiment) -> Iterator[InputError]:
             json.dumps([workload.data(), one.data.after], sort_keys=True)
             for one in sharing
             for workload in experiment.workloads_of(one)
+            # Others use no tables, or existing ones.
+            if not isinstance(workload, SqlWorkload) or workload.has_data
         }
         if len(data) > 1:
             own = [one.name for one in sharing if one.data.after or one.workloads]

@@ -10,8 +10,8 @@ from dbdyno.experiment.model import Experiment, SqlTransaction, SqlWorkload, Var
 from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name
 from dbdyno.text import Text, compose
 
-# Keys of a server that do not count as differences: dbdyno compares variables one by one, check P03 verifies
-# the version, and the other keys name the source of a password.
+# Keys of a server that do not count as differences: dbdyno compares variables one by one, the version may be
+# one that check P03 only verifies, and the other keys name the source of a password.
 _NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
 # The beginnings of the keys of a variant that are not its server's.
 _BESIDES_SERVER = ("session.", "load.", "data.", "workload")
@@ -55,6 +55,12 @@ def _differing(one: Mapping[str, Setting], other: Mapping[str, Setting]) -> list
     ]
 
 
+def _choice(variant: Variant) -> str | None:
+    """The version that chooses a variant's server among those installed; None if another key does."""
+    server = variant.server
+    return server.version if server.kind == "local" and server.basedir is None else None
+
+
 def _differences(experiment: Experiment, variant: Variant) -> dict[str, list[str]]:
     """Key in the experiment file -> the texts of its differences."""
     base = experiment.variants[0]
@@ -63,6 +69,8 @@ def _differences(experiment: Experiment, variant: Variant) -> dict[str, list[str
         before, value = getattr(base.server, key), getattr(variant.server, key)
         if before != value:
             texts_by_key[key] = [_setting(key, value)]
+    if _choice(base) != _choice(variant):
+        texts_by_key["version"] = [_setting("version", variant.server.version)]
     texts_by_key |= _variables("variables", base.server.variables, variant.server.variables)
     texts_by_key |= _session(base, variant)
     for key in type(base.load).model_fields:
