@@ -161,9 +161,16 @@ SELECT pg_sleep(0);
     assert sent["draw"] == ["ids_1", "ids_2", "ids_3", "next"]
     assert listed.sql == "SELECT ':ids' FROM t WHERE id IN (:ids) OR id = :next"
     assert asked["tables"][0]["columns"][0]["values"] == {"sequence": {"first": 1, "step": 3, "last": 6}}
-    postgresql = path.read_text().replace('name = "a"', 'name = "a"\nserver.product = "postgresql"')
-    path.write_text(postgresql)
-    assert own(read(path)).transactions[0].statements[-1].sql == "SELECT pg_sleep(0)"
+    # Each variant sends the statements of its own protocol.
+    path.write_text(path.read_text() + '[[variant]]\nname = "b"\nserver.product = "postgresql"\n')
+    given = read(path)
+    last = []
+    for one in given.variants:
+        resolved = given.workload_for(one, "sql")
+        assert isinstance(resolved, SqlWorkload)
+        last.append(resolved.transactions[0].statements[-1].sql)
+    assert last == ["SELECT SLEEP(0)", "SELECT pg_sleep(0)"]
+    assert len(json.loads(given.model_dump_json())["variants"][0]["workloads"]) == 0
 
 
 @pytest.mark.parametrize(

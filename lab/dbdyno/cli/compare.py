@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dbdyno.cli.completion import workloads
 from dbdyno.cli.options import (
     RESULTS,
     Assignments,
@@ -46,7 +47,10 @@ _B = Annotated[
 ]
 _Workload = Annotated[
     str | None,
-    typer.Option(help="With --a: the workload, FILE.sql or FILE.lua (default: oltp_read_write)."),
+    typer.Option(
+        help="With --a: the workload, FILE.sql or FILE.lua (default: oltp_read_write).",
+        autocompletion=workloads,
+    ),
 ]
 _Connections = Annotated[
     str | None, typer.Option(help="With --a: connection counts, such as 16,64 (default: 16).")

@@ -63,6 +63,11 @@ def bundled_workloads(incomplete: str) -> list[str]:
     return [name for name in (*DESCRIPTIONS, *bundled.names()) if name.startswith(incomplete)]
 
 
+def workloads(incomplete: str) -> list[str]:
+    """Candidates for a workload: the bundled ones, SQL files and scripts."""
+    return [*bundled_workloads(incomplete), *matching_files(incomplete, ".sql", ".lua")]
+
+
 def profiles(context: typer.Context, incomplete: str) -> list[str]:
     """Candidates for --profile: the profiles of the experiment file that is already on the command line."""
     # While --profile has no value, typer leaves the arguments unassigned in `args`.

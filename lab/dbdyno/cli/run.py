@@ -6,7 +6,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from dbdyno.cli.completion import bundled_workloads, experiment_files, matching_files
+from dbdyno.cli.completion import experiment_files, workloads
 from dbdyno.cli.options import (
     RESULTS,
     PasswordFile,
@@ -19,9 +19,8 @@ from dbdyno.cli.options import (
 from dbdyno.experiment.oltp_name import OltpName
 
 
-def _workloads(incomplete: str) -> list[str]:
-    files = [*matching_files(incomplete, ".sql", ".lua"), *experiment_files(incomplete)]
-    return [*bundled_workloads(incomplete), *files]
+def _what(incomplete: str) -> list[str]:
+    return [*workloads(incomplete), *experiment_files(incomplete)]
 
 
 _What = Annotated[
@@ -34,7 +33,7 @@ _What = Annotated[
             "FILE.toml, an experiment with one variant."
         ),
         show_default=False,
-        autocompletion=_workloads,
+        autocompletion=_what,
     ),
 ]
 

@@ -31,6 +31,7 @@ from dbdyno.experiment.family import has_verdict
 from dbdyno.experiment.file_reading import parse_toml, read_file
 from dbdyno.experiment.model import NAME_LENGTH_MAX, Design, Experiment
 from dbdyno.experiment.promise import Percentiles
+from dbdyno.experiment.script_reading import workload_title
 from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
 from dbdyno.experiment.valid_sections import SECTIONS, Errors, is_same_key, section_of, use_valid_sections
@@ -314,6 +315,7 @@ def _resolve_variant(
     errors += variant_reading.connection_errors(variant)
     variant = _resolve_server(move_connection_settings(variant), folder, errors)
     variant = variant_reading.resolve(variant, document["workload"], resolve_workload, errors)
+    variant["workloads"] += _of_own_dialect(variant, document, folder)
     if isinstance(load := variant.get("load"), dict):
         variant["load"] = _convert_durations(load, f"{place}.load", errors)
     if isinstance(session := variant.get("session"), dict):
@@ -321,6 +323,23 @@ def _resolve_variant(
             session, variant_reading.CONNECTION_FILES, folder, f"{place}.session", errors
         )
     return variant
+
+
+def _of_own_dialect(
+    variant: dict[str, Any], document: dict[str, Any], folder: Path
+) -> Iterator[dict[str, Any]]:
+    """The workloads that a file writes differently for the variant's server than for the first dialect of
+    the experiment (`@only`), as far as the variant does not change them.
+    """
+    (own, *_), (shared, *_) = _dialects([variant]), _dialects(document["variant"])
+    changed = {one.get("label") for one in variant["workloads"]}
+    for workload in document["workload"] if own != shared else ():
+        title = workload_title(workload)
+        if title in changed or workload.get("name") not in ("sql", *bundled.names()):
+            continue
+        texts = [_resolve_workload(workload, folder, dialect, []) for dialect in (own, shared)]
+        if texts[0] != texts[1]:
+            yield {**texts[0], "label": title}
 
 
 # Keys of a server that name a file or a folder.
