@@ -54,6 +54,12 @@ def postgresql(workspace: Workspace) -> Iterator[LocalServer]:
         yield server
 
 
+def experiment(names: list[str], state: str, rows: int | None = None) -> str:
+    """An experiment file without variants."""
+    text = EXPERIMENT.replace("NAMES", json.dumps(names)).replace("STATE", state)
+    return text.replace("rows = ROWS\n", "" if rows is None else f"rows = {rows}\n")
+
+
 def compare_on(
     servers: Mapping[str, LocalServer | MySQLServer], text: str, results: Path, folder: Path
 ) -> Run:
@@ -94,8 +100,7 @@ def test_a_group_runs_on_three_products_with_the_expected_rows_and_plans(  # noq
     servers = {"mariadb": mariadb, "mysql": mysql, "postgresql": postgresql}
     # Only some of ycsb change the number of rows.
     state = "reset" if names[0].startswith("ycsb/") else "preserve"
-    text = EXPERIMENT.replace("NAMES", json.dumps(names)).replace("ROWS", str(rows)).replace("STATE", state)
-    run = compare_on(servers, text, results, tmp_path)
+    run = compare_on(servers, experiment(names, state, rows), results, tmp_path)
     titles = [workload.title for workload in run.experiment().workloads]
     assert titles == [name for pattern in names for name in fnmatch.filter(bundled.names(), pattern)]
     trials = [(trial.workload, trial.variant) for trial in run.schedule()]
@@ -124,8 +129,7 @@ def test_transfers_keep_the_sums_of_balances_equal(
     """Eight connections update the one branch of the smallest scale, and wait for each other."""
     servers: dict[str, LocalServer | MySQLServer]
     servers = {"mariadb": mariadb, "mysql": mysql, "postgresql": postgresql}
-    text = EXPERIMENT.replace("NAMES", '["tpcb", "connect"]').replace("rows = ROWS\n", "")
-    text = text.replace("[4]", "[8]") + "[loading]\nkeep = true\n"
+    text = experiment(["tpcb", "connect"], "preserve").replace("[4]", "[8]") + "[loading]\nkeep = true\n"
     run = compare_on(servers, text, results, tmp_path)
     verdict = run.verdict()
     assert verdict is not None
@@ -160,11 +164,7 @@ def test_transfers_keep_the_sums_of_balances_equal(
 )
 def test_a_private_server_offers_tls_without_a_certificate_of_the_user(results: Path, product: str) -> None:
     server = f'product = "{product}"' + (f', basedir = "{MYSQL_ROOT}"' if product == "mysql" else "")
-    text = (
-        EXPERIMENT.replace("NAMES", '"connect"')
-        .replace("rows = ROWS\n", "")
-        .replace('state = "preserve"\n', "")
-    )
+    text = experiment(["connect"], "restore")
     for name, mode in (("plain", "disabled"), ("encrypted", "required")):
         text += f'[[variant]]\nname = "{name}"\nserver = {{ {server} }}\nsession = {{ tls = "{mode}" }}\n'
     comparing = Comparing(results, text)
