@@ -184,8 +184,10 @@ def _begin_s(results: Path) -> float | None:
     """The begin of the trial on the Unix clock; None before it."""
     for path in results.glob("observers/*/trials/*/events.jsonl"):
         for line in path.read_text().splitlines(keepends=True):
-            # The last line may be incomplete.
-            record = json.loads(line) if line.endswith("\n") else {"type": None}
+            if not line.endswith("\n"):
+                # The last line may be incomplete.
+                continue
+            record = json.loads(line)
             if record["type"] == "phase":
                 return float(record["data"]["at_unix_us"] - record["data"]["at_us"]) / 1e6
     return None
