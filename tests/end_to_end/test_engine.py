@@ -5,6 +5,8 @@ Each number is held against an independent one: the server's own counters, CHECK
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ import pytest
 
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.judge.gaps import longest_gap
 from dbdyno.run.engine import Engine, EngineResult, SlicedRun
 from dbdyno.servers import Server, Workspace, open_server
 from dbdyno.servers.server import Address
@@ -315,6 +318,37 @@ def test_a_lock_wait_timeout_is_rolled_back_counted_and_retried(server: Server) 
     # The wait of one second belongs to the event that was retried.
     assert totals["latency_max_us"] > 1_000_000
     assert int(server.status()["Com_rollback"]) - before >= 1
+
+
+def test_a_frozen_server_is_the_longest_gap_of_all_workers(server: Server) -> None:
+    pid = server.describe().identity["pid"]
+    signals: list[float] = []
+
+    def send(number: signal.Signals) -> None:
+        os.kill(pid, number)
+        signals.append(time.time())
+
+    timers = [
+        threading.Timer(1.2, send, (signal.SIGSTOP,)),
+        threading.Timer(2.2, send, (signal.SIGCONT,)),
+    ]
+    list(map(threading.Timer.start, timers))
+    result, records = engine(
+        "run", server, load={"connections": 8}, client={"workers": 2}, phases={"measure_us": 4_000_000}
+    )
+    list(map(threading.Timer.join, timers))
+    assert result.done, result.failure()
+    assert result.end is not None
+    gaps = result.end["phases"]["measure"]["gaps"]
+    stopped_us, continued_us = (at * 1e6 for at in signals)
+    assert gaps["longest_us"] == pytest.approx(continued_us - stopped_us, abs=300_000)
+    (start_us,) = (one["data"]["at_unix_us"] for one in records if one["type"] == "phase")
+    assert start_us + gaps["longest_start_us"] == pytest.approx(stopped_us, abs=300_000)
+    # The gap lasts over the ends of intervals, each of which has a part of it.
+    parts = [one["data"] for one in records if one["type"] == "interval"]
+    assert longest_gap(parts, consecutive=True) == pytest.approx(
+        (gaps["longest_start_us"], gaps["longest_us"]), abs=2
+    )
 
 
 def test_deadlocks_are_retried_and_no_row_is_lost(server: Server) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 
 from dbdyno.judge import arithmetic
 from dbdyno.judge.figures import figures, interval_events
+from dbdyno.judge.gaps import longest_gap
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import windows
 from dbdyno.store import StoredTrial
@@ -116,3 +117,25 @@ def test_the_types_of_the_records_are_those_of_the_schema() -> None:
     # Records without load.max_rate_per_s have no rate_limit_wait_us.
     assert Counts.__annotations__.keys() == totals - {"start_us", "end_us", "rate_limit_wait_us"}
     assert {value["type"] for value in schema["Accounting"].values()} == {"integer"}
+
+
+@pytest.mark.parametrize("name", ["closed-loop", "open-loop"])
+def test_gaps_of_intervals_join_to_the_gap_of_their_phase(name: str) -> None:
+    recording = recorded(name)
+    measured = [one for one in recording.intervals if one["phase"] == "measure"]
+    gap = longest_gap(measured, consecutive=True)
+    assert gap is not None
+    # Microseconds of the records are rounded down.
+    assert gap == pytest.approx(longest_gap([recording.measure], consecutive=True), abs=2)
+    # Unless it ends at the limit of an interval, a gap is known only from two of them.
+    within = max(part["gaps"]["longest_us"] for part in measured)
+    assert gap[1] >= within
+    without: list[Any] = [{key: value for key, value in one.items() if key != "gaps"} for one in measured]
+    assert longest_gap(without, consecutive=True) is None
+
+
+def test_a_gap_of_slices_is_within_one_of_them() -> None:
+    first, second = recorded("slices").counted
+    gap = longest_gap([first, second], consecutive=False)
+    longest = max(first, second, key=lambda one: one["gaps"]["longest_us"])["gaps"]
+    assert gap == (longest["longest_start_us"], longest["longest_us"])

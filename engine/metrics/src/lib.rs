@@ -8,6 +8,7 @@
 //! # Layout
 //! - [`Recorder`]: the counters of one worker.
 //! - [`spans`]: closed spans, merged over workers; [`phases`]: their records and totals.
+//! - `gaps`: spans of time without a completed event.
 //! - [`ExtraCounts`]: additional counters for programs that embed the engine.
 //! - [`OutstandingEvents`]: events that are due and have not ended.
 //! - [`histogram`]: latency histograms; [`mod@percentiles`]: percentiles with censored values.
@@ -19,6 +20,7 @@ pub mod spans;
 
 mod completed;
 mod extras;
+mod gaps;
 mod outstanding;
 mod recorder;
 

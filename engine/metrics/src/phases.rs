@@ -6,6 +6,7 @@ use dbdyno_load::Nanos;
 use dbdyno_schema::histogram::{Buckets, merge_counts};
 use dbdyno_schema::record::{Accounting, Counts, Generator, Interval, PhaseName, PhaseTotals, UserTotals};
 
+use crate::gaps::GapTotals;
 use crate::histogram::LatencySummary;
 use crate::percentiles;
 use crate::spans::{DrainedEvents, PhaseAccounting, Span, add_counts};
@@ -30,6 +31,7 @@ pub struct PhaseSums {
     pub latency: LatencySummary,
     /// The latency in buckets of a logarithmic scale, if requested.
     pub log_buckets: Vec<(u16, u64)>,
+    gaps: GapTotals,
 }
 
 impl PhaseSums {
@@ -38,6 +40,7 @@ impl PhaseSums {
         self.end = span.end;
         add_counts(&mut self.counts, &span.counts);
         self.latency.merge(&span.latency);
+        self.gaps.add(&span.gaps);
         merge_counts(&mut self.log_buckets, &span.log_buckets);
     }
 }
@@ -46,9 +49,12 @@ impl RunTotals {
     /// Adds the next interval and returns its record. `generator` is the load generator's measurement of itself in this
     /// interval.
     pub fn add_interval(&mut self, span: Span, generator: Generator) -> Interval {
-        let empty = || PhaseSums { start: span.start, ..PhaseSums::default() };
+        let empty =
+            || PhaseSums { start: span.start, gaps: GapTotals::new(span.start), ..PhaseSums::default() };
         self.open.entry(span.phase).or_insert_with(empty).add(&span);
         self.seq += 1;
+        let mut gaps = GapTotals::new(span.start);
+        gaps.add(&span.gaps);
         Interval {
             seq: self.seq - 1,
             phase: span.phase,
@@ -57,6 +63,7 @@ impl RunTotals {
             latency_sum_us: span.latency.sum_us,
             latency_min_us: span.latency.min_us,
             latency_max_us: span.latency.max_us,
+            gaps: gaps.to_record(),
             percentiles_us: percentiles(
                 &span.latency.buckets,
                 (span.latency.min_us, span.latency.max_us),
@@ -107,7 +114,7 @@ impl RunTotals {
 }
 
 fn phase_totals(totals: &PhaseSums, closed: &PhaseAccounting, drained: &DrainedEvents) -> PhaseTotals {
-    let PhaseSums { start, end, counts, latency, log_buckets } = totals.clone();
+    let PhaseSums { start, end, counts, latency, log_buckets, gaps } = totals.clone();
     let mut censored_us = closed.censored.clone();
     censored_us.merge(&drained.censored);
     let mut known = latency.clone();
@@ -121,6 +128,7 @@ fn phase_totals(totals: &PhaseSums, closed: &PhaseAccounting, drained: &DrainedE
         latency_sum_us: latency.sum_us,
         latency_min_us: latency.min_us,
         latency_max_us: latency.max_us,
+        gaps: gaps.to_record(),
         percentiles_us: percentiles(&known.buckets, (known.min_us, known.max_us), &censored_us),
         log_buckets,
         drained_us: drained.latency.buckets.clone(),

@@ -7,6 +7,7 @@ use dbdyno_schema::record::{Accounting, Counts, ErrorClass, StatementClass, User
 
 use crate::completed::{Event, Statement};
 use crate::extras::{ExtraCounters, ExtraCounts};
+use crate::gaps::GapRecorder;
 use crate::histogram::{self, Histogram};
 use crate::outstanding::OutstandingEvents;
 use crate::spans::{ClosedSpans, DrainedEvents, count_error};
@@ -38,6 +39,7 @@ pub struct Recorder {
     latency: Histogram,
     /// Time from start to end of the events; `None` in a closed loop, where it equals the latency.
     service: Option<Histogram>,
+    gaps: GapRecorder,
     kinds: Vec<KindCounters>,
     accounting: Accounting,
     outstanding: OutstandingEvents,
@@ -74,6 +76,7 @@ impl Recorder {
             counts: Counts::default(),
             latency: histogram(),
             service: open_loop.then(histogram),
+            gaps: GapRecorder::default(),
             kinds: vec![KindCounters::default(); kinds],
             accounting: Accounting::default(),
             outstanding: OutstandingEvents::default(),
@@ -162,6 +165,7 @@ impl Recorder {
         self.tick_events += 1;
         self.accounting.done += 1;
         self.latency.record_ns(event.end - event.due);
+        self.gaps.complete_event(event.end);
         if let Some(extras) = &mut self.extras {
             extras.event(user, event.end - event.due);
         }

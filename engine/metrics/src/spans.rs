@@ -8,6 +8,7 @@ use dbdyno_load::Nanos;
 use dbdyno_schema::histogram::{Buckets, merge_counts};
 use dbdyno_schema::record::{Accounting, Counts, ErrorClass, PhaseName, UserTotals};
 
+use crate::gaps::{GapList, intersect};
 use crate::histogram::LatencySummary;
 
 /// The counters of one worker for the tick that ends at some time, and for each longer span that ends at the same time.
@@ -62,6 +63,8 @@ pub struct Span {
     pub counts: Counts,
     /// Time from due to end of the events.
     pub latency: LatencySummary,
+    /// Times in which no event completed.
+    pub gaps: GapList,
     /// Time from start to end of the events; empty in a closed loop.
     pub service: LatencySummary,
     /// Number of events that were due but had not started at the end of the interval.
@@ -133,6 +136,7 @@ impl Span {
         debug_assert_eq!((self.start, self.end), (other.start, other.end));
         add_counts(&mut self.counts, &other.counts);
         self.latency.merge(&other.latency);
+        self.gaps = intersect(&self.gaps, &other.gaps, (self.start, self.end));
         self.service.merge(&other.service);
         self.backlog += other.backlog;
         self.in_flight += other.in_flight;

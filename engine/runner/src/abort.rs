@@ -195,6 +195,7 @@ mod tests {
             start: (second - 1) * S,
             end: second * S,
             counts: Counts { events, errors: [("1213".to_owned(), errors)].into(), ..Counts::default() },
+            gaps: Vec::new(),
             latency: LatencySummary { buckets, ..LatencySummary::default() },
             service: LatencySummary::default(),
             backlog: 0,

@@ -105,6 +105,7 @@ impl RunningSlice {
             latency_sum_us: counted.latency_sum_us,
             latency_min_us: counted.latency_min_us,
             latency_max_us: counted.latency_max_us,
+            gaps: counted.gaps,
             percentiles_us: counted.percentiles_us,
             generator: counted.generator,
         })))

@@ -20,6 +20,7 @@ use crate::plan::Plan;
 mod counts;
 mod end;
 mod error_class;
+mod gaps;
 mod generator;
 mod loading;
 mod slice;
@@ -28,6 +29,7 @@ pub use counts::{Counts, Percentile, Percentiles};
 pub use dbdyno_load::timeline::PhaseName;
 pub use end::{Accounting, End, EndReason, FailedAction, Failure, PhaseTotals, ServerFailure, UserTotals};
 pub use error_class::ErrorClass;
+pub use gaps::{GAP_US_MIN, Gaps};
 pub use generator::{CLIENT_DELAY_LIMIT, CPU_LIMIT, Generator, LAG_US_LIMIT};
 pub use loading::{Loaded, LoadedTable, Loading, LoadingStep, LoadingWay};
 pub use slice::Slice;
@@ -174,6 +176,9 @@ pub struct Interval {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
+    /// Times without a completed event. All 0 in records of older engines.
+    #[serde(default)]
+    pub gaps: Gaps,
     /// Totals of each user of this engine since the last mark, or since the phase began. Only in intervals
     /// that end at a mark or with the phase, if a program that embeds the engine requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -88,8 +88,9 @@ class Results:
         "not-run"), `failure`, `failed_by` ("server" or "harness"); `throughput` (transactions/s; 0 if the
         server failed), `latency_mean_us`, `latency_p50_us` to `latency_p999_us`, `latency_max_us`,
         `lower_bound_of` (names of latencies that are lower bounds), `transactions`, `statements`,
-        `errors_per_1000`, `dropped`, `backlog`, `start_s` and `end_s` of the window that counts, and further
-        percentiles of design.metrics. What a failed trial lacks is missing.
+        `errors_per_1000`, `longest_gap_us` (the longest time without a completed transaction), `dropped`,
+        `backlog`, `start_s` and `end_s` of the window that counts, and further percentiles of design.metrics.
+        What a failed trial lacks is missing.
         """
         return _frame(trial_rows(self._run, self._measured))
 
@@ -102,7 +103,7 @@ class Results:
         `start_s`, `end_s` (since the start of the trial), `throughput`, `transactions`, `reads`, `writes`,
         `other` (statements), `errors`, `reconnects`, `dropped`, `latency_mean_us`, `latency_p50_us`,
         `latency_p95_us`, `latency_p99_us` and `latency_max_us`, which are missing in an interval without a
-        transaction.
+        transaction, and `longest_gap_us`, the longest time without a completed transaction.
         """
         return _frame(interval_rows(self._run))
 

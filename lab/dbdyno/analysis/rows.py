@@ -47,6 +47,7 @@ def trial_rows(run: Run, measured: MeasuredFile) -> Iterator[Row]:
             "transactions": figures.events if figures else None,
             "statements": figures.statements if figures else None,
             "errors_per_1000": figures.errors_per_1000 if figures else None,
+            "longest_gap_us": figures.longest_gap_us if figures else None,
             "dropped": figures.dropped if figures else None,
             "backlog": figures.backlog if figures else None,
             "start_s": trial.window.start_us / 1e6 if trial.window else None,
@@ -90,6 +91,7 @@ def _span(part: Interval | Slice) -> Row:
         "errors": sum(part["errors"].values()),
         **{name: counts[name] for name in _COUNTS},
         **latencies,
+        "longest_gap_us": part["gaps"]["longest_us"] if "gaps" in part else None,
     }
 
 

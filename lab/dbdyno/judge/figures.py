@@ -9,6 +9,7 @@ from typing import Literal
 
 from dbdyno.experiment.metrics import LATENCY_MEAN
 from dbdyno.judge import slices
+from dbdyno.judge.gaps import longest_gap
 from dbdyno.judge.recording import Recording
 from dbdyno.stats.histogram import Histogram, Percentile, merge, percentile
 from dbdyno.store.measured import BACKLOG_SHARE, Figures, MeasuredTrial, Window
@@ -52,6 +53,7 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         censored.insert(0, LATENCY_MEAN)
     intervals = _intervals(recording, window)
     generators: Sequence[Interval | Slice] = recording.counted or intervals
+    gap_start_us, gap_us = longest_gap(counted, consecutive=not recording.is_sliced) or (None, None)
     return Figures(
         events=events,
         throughput=events / (window.length_us / MICROSECONDS),
@@ -69,6 +71,8 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         row_count_mismatches=sum(part["row_count_mismatches"] for part in counted),
         rate_limit_wait=_rate_limit_wait(recording, counted, window),
         statements=sum(part["reads"] + part["writes"] + part["other"] for part in counted),
+        longest_gap_us=gap_us,
+        longest_gap_start_us=gap_start_us if gap_us else None,
         generator_cpu=_generator_mean(generators, "cpu"),
         generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in generators), default=0.0),
         generator_steal=_generator_mean(generators, "steal"),

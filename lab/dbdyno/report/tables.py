@@ -15,7 +15,7 @@ COLUMNS = (
     "trial", "block", "variant", "workload", "unit", "level", "status", "failure", "failed_by",
     "throughput_per_s", "latency_mean_us", "latency_p50_us", "latency_p90_us", "latency_p95_us",
     "latency_p99_us", "latency_p999_us", "latency_max_us", "lower_bound_of", "events", "errors_per_1000",
-    "dropped", "backlog",
+    "dropped", "backlog", "longest_gap_us",
 )  # fmt: skip
 
 
@@ -46,7 +46,12 @@ def as_csv(run: Run) -> str:
             **({**asdict(trial.figures), **trial.figures.percentiles} if trial.figures else {}),
             "throughput_per_s": "" if throughput is None else throughput,
             "lower_bound_of": " ".join(trial.figures.censored) if trial.figures else "",
+            "longest_gap_us": _known(trial.figures.longest_gap_us) if trial.figures else "",
         }
         values = [figures.get(column, "") for column in columns[len(plan) + len(load) + len(status) :]]
         writer.writerow([*plan, *load, *status, *values])
     return text.getvalue().rstrip("\n")
+
+
+def _known(figure: int | None) -> int | str:
+    return "" if figure is None else figure

@@ -148,6 +148,11 @@ class Figures:
     """Share of the connections' time in which they waited because of load.max_rate."""
     statements: int = 0
     """Number of statements executed."""
+    longest_gap_us: Optional[int] = None
+    """Longest time in which no transaction completed, on any connection; 0 if it is shorter than 1 ms. In
+    slices the longest within a slice. Absent in records of older engines."""
+    longest_gap_start_us: Optional[int] = None
+    """When the longest gap began; absent if it is shorter than 1 ms."""
     generator_cpu: float = 0.0
     """CPU time of the load generator over wall-clock time, per thread: 1 is one busy CPU per thread."""
     generator_lag_us: float = 0.0

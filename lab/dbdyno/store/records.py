@@ -22,6 +22,15 @@ class Generator(TypedDict):
     client_delay_us_p99: NotRequired[int | None]
 
 
+class Gaps(TypedDict):
+    """Times in which no transaction completed."""
+
+    longest_us: int
+    longest_start_us: int
+    leading_us: int
+    trailing_us: int
+
+
 class Counts(TypedDict):
     """Counts of an interval or a phase. The counts of a phase are the sums over its intervals."""
 
@@ -50,6 +59,7 @@ class Span(Counts):
     latency_sum_us: float
     latency_min_us: NotRequired[float | None]
     latency_max_us: NotRequired[float | None]
+    gaps: NotRequired[Gaps]
 
 
 class Interval(Span):

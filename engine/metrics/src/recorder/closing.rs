@@ -39,6 +39,7 @@ impl Recorder {
             end: span_end.time,
             counts: std::mem::take(&mut self.counts),
             latency: self.latency.take(),
+            gaps: self.gaps.take(span_end.time),
             service: self.service.as_mut().map(Histogram::take).unwrap_or_default(),
             log_buckets: self.extras.as_mut().map(|extras| extras.take_buckets()).unwrap_or_default(),
             users_active: self.users,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::PhaseName;
 use super::counts::{Counts, Percentiles};
 use super::error_class::ErrorClass;
+use super::gaps::Gaps;
 use super::generator::Generator;
 use crate::histogram::Buckets;
 use crate::plan::Endpoint;
@@ -145,6 +146,9 @@ pub struct PhaseTotals {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
+    /// Times without a completed event. All 0 in records of older engines.
+    #[serde(default)]
+    pub gaps: Gaps,
     /// The latencies in buckets of a logarithmic scale, as `[bucket, count]`, if a program that embeds the
     /// engine requests them; it chooses the scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

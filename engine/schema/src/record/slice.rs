@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counts::{Counts, Percentiles};
+use super::gaps::Gaps;
 use super::generator::Generator;
 use crate::histogram::Buckets;
 
@@ -46,6 +47,9 @@ pub struct Slice {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
+    /// Times without a completed event. All 0 in records of older engines.
+    #[serde(default)]
+    pub gaps: Gaps,
     /// Percentiles of the latencies; null without events.
     pub percentiles_us: Option<Percentiles>,
     /// Resource use of the load generator.
