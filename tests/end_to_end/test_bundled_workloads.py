@@ -173,3 +173,33 @@ def test_a_private_server_offers_tls_without_a_certificate_of_the_user(results: 
     used = {trial.meta["variant"]: trial.session()["tls"] for trial in comparing.newest().trials()}
     assert used["plain"] is None
     assert str(used["encrypted"]).startswith("TLSv1.")
+
+
+@pytest.mark.long
+def test_the_insert_benchmark_runs_on_three_products(
+    results: Path,
+    tmp_path: Path,
+    mariadb: LocalServer,
+    mysql: MySQLServer,
+    postgresql: LocalServer,
+) -> None:
+    servers: dict[str, LocalServer | MySQLServer]
+    servers = {"mariadb": mariadb, "mysql": mysql, "postgresql": postgresql}
+    # Each trial begins with the rows that were loaded, because writers delete the oldest ones.
+    text = EXPERIMENT.replace("NAMES", '"insert/*"').replace("ROWS", "5_000\nreserve = 20_000")
+    text = text.replace('state = "preserve"', 'state = "reset"').replace('"500ms"', '"1s"')
+    run = compare_on(servers, text, results, tmp_path)
+    found = run.findings()
+    codes = ("P02", "P08", "P09")
+    wrong = [f"{one.subject}: {one.text}" for one in found if one.code in codes and one.level != "note"]
+    assert not wrong, "\n".join(wrong)
+    judged = run.judge_files()
+    assert judged is not None
+    assert not [one.text for one in judged[0].checks if one.code == "D04"]
+    for trial in judged[1].trials:
+        assert trial.figures is not None, trial.failure
+        has_writer = trial.workload.split("/")[1].startswith(("points", "ranges"))
+        assert list(trial.background) == (["writes"] if has_writer else [])
+        for one in trial.background.values():
+            assert one.figures is not None
+            assert (one.figures.row_count_mismatches, one.figures.errors) == (0, {})

@@ -151,7 +151,11 @@ def test_charts_are_files_too(tmp_path: Path) -> None:
         "effect-oltp_read_write-1",
         "latency-p95-oltp_read_write",
         "throughput-oltp_read_write",
-        *(f"{kind}-oltp_read_write-{load}" for kind in ("distribution", "seconds") for load in (1, 2, 3)),
+        *(
+            f"{kind}-oltp_read_write-{load}"
+            for kind in ("distribution", "seconds", "stalls")
+            for load in (1, 2, 3)
+        ),
         "card",
     }
     assert {path.name for path in (run.path / "charts").iterdir()} == {

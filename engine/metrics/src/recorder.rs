@@ -8,9 +8,9 @@ use dbdyno_schema::record::{Accounting, Counts, ErrorClass, StatementClass, User
 use crate::completed::{Event, Statement};
 use crate::extras::{ExtraCounters, ExtraCounts};
 use crate::gaps::GapRecorder;
-use crate::histogram::{self, Histogram};
+use crate::histogram::Histogram;
 use crate::outstanding::OutstandingEvents;
-use crate::spans::{ClosedSpans, DrainedEvents, count_error};
+use crate::spans::{ClosedSpans, count_error};
 
 mod closing;
 
@@ -292,17 +292,6 @@ impl Recorder {
     pub fn user_totals(&self) -> Vec<(u64, UserTotals)> {
         self.extras.as_ref().map(|extras| extras.users()).unwrap_or_default()
     }
-
-    /// Returns the outcome of the events in flight at the end of an open loop's run. Call it after the drain time.
-    pub fn take_drained_events(&mut self) -> DrainedEvents {
-        let end = self.timeline.end();
-        if self.service.is_none() {
-            return DrainedEvents::default();
-        }
-        let censored =
-            histogram::buckets_of(self.outstanding.running_due_times().map(|due| end.saturating_sub(due)));
-        DrainedEvents { latency: self.drained.take(), censored }
-    }
 }
 
 #[cfg(test)]
@@ -312,7 +301,9 @@ mod tests {
     use dbdyno_schema::record::PhaseName;
 
     use super::*;
+    use crate::histogram;
     use crate::phases::PhaseSums;
+    use crate::spans::DrainedEvents;
 
     const MS: Nanos = 1_000_000;
 

@@ -62,6 +62,9 @@ class Demand:
     connections: int
     tables: int
     statements_per_connection: int
+    # Connections and prepared statements of the background loads.
+    background_connections: int = 0
+    background_statements: int = 0
 
 
 def server_capacities(
@@ -74,23 +77,30 @@ def server_capacities(
     """
     set_global = IN_EXPERIMENT if started else mark("SET GLOBAL {name} = {value}")
     at_start = IN_EXPERIMENT if started else mark("Start the server with {name} = {value}")
+    background = demand.background_connections
 
     rows = (
         (
             "max_prepared_stmt_count",
             compose("prepared statements"),
             demand.statements_per_connection,
-            in_use.get("Prepared_stmt_count", 0),
+            in_use.get("Prepared_stmt_count", 0) + demand.background_statements,
             set_global,
         ),
-        ("max_connections", compose("connections"), 1, in_use.get("Threads_connected", 0), set_global),
-        ("max_user_connections", compose("connections of one account"), 1, 0, set_global),
+        (
+            "max_connections",
+            compose("connections"),
+            1,
+            in_use.get("Threads_connected", 0) + background,
+            set_global,
+        ),
+        ("max_user_connections", compose("connections of one account"), 1, background, set_global),
         # A connection has one table open at a time, and each table is open once. With fewer entries the
         # server closes and opens tables all the time.
-        ("table_open_cache", compose("open tables"), 1, demand.tables, set_global),
+        ("table_open_cache", compose("open tables"), 1, demand.tables + background, set_global),
         # A socket per connection, a file per table, and 50 files that every server has open (logs, system
         # tablespaces).
-        ("open_files_limit", compose("open files"), 1, demand.tables + 50, at_start),
+        ("open_files_limit", compose("open files"), 1, demand.tables + 50 + background, at_start),
     )
     # For each of these variables 0 means "no limit" or "automatic".
     return [
@@ -115,7 +125,7 @@ def postgresql_capacities(
         return []
     reserved = number(limits.get("superuser_reserved_connections", "3")) or 0
     reserved += number(limits.get("reserved_connections", "0")) or 0
-    held = in_use.get("pg_stat_activity.client_backends", 0)
+    held = in_use.get("pg_stat_activity.client_backends", 0) + demand.background_connections
     capacities = [
         Capacity("max_connections", int(allowed), compose("connections"), 1, int(reserved) + held, fix)
     ]
@@ -134,16 +144,23 @@ def postgresql_capacities(
     return capacities
 
 
-def client_capacities(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
-    """The client's limits: `ports` is the range of ephemeral ports, None if the load does not use TCP."""
+def client_capacities(ports: tuple[int, int] | None, files: int, background: int = 0) -> list[Capacity]:
+    """The client's limits: `ports` is the range of ephemeral ports, None if the load does not use TCP, and
+    `background` the number of connections of background loads.
+    """
     capacities = [
         Capacity(
-            compose("open files of the client"), files, compose("sockets"), 1, 50, mark("ulimit -n {value}")
+            compose("open files of the client"),
+            files,
+            compose("sockets"),
+            1,
+            50 + background,
+            mark("ulimit -n {value}"),
         )
     ]
     if ports is not None:
         first, last = ports
         fix = mark('Widen it to at least {value} ports, or use transport = "unix"')
         name = "net.ipv4.ip_local_port_range"
-        capacities.append(Capacity(name, last - first + 1, compose("local ports"), 1, 0, fix))
+        capacities.append(Capacity(name, last - first + 1, compose("local ports"), 1, background, fix))
     return capacities

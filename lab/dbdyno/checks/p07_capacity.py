@@ -15,7 +15,7 @@ from dbdyno.checks.capacities import (
 )
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
-from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.experiment.model import Experiment, ScriptWorkload, Variant, Workload
 from dbdyno.experiment.sql_reading import protocol_of
 from dbdyno.finding import Finding
 from dbdyno.run.description import describe
@@ -36,9 +36,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
     Rule: at the highest number of connections, prepared statements, connections, open tables, open files,
     local ports and the client's own files must each need at most 90 % of their limit, including what
-    other clients use. Otherwise the finding is a stop, which names the highest number of connections that
-    fits and the limit that would suffice. Before a server runs, the check uses the limits that the experiment
-    declares.
+    other clients and background loads use. Otherwise the finding is a stop, which names the highest number of
+    connections that fits and the limit that would suffice. Before a server runs, the check uses the limits
+    that the experiment declares.
     """
     if moment is Moment.DESIGN:
         for variant in context.experiment.variants:
@@ -73,7 +73,17 @@ def _protocol(product: str) -> str:
 def _demand(experiment: Experiment, workload: Workload, protocol: str, variant: Variant | None) -> Demand:
     connections = max(point.connections for point in experiment.load.points())
     prepared = describe(experiment, workload, protocol, variant).prepared_per_connection
-    return Demand(connections, workload.table_count, prepared)
+    loads = () if isinstance(workload, ScriptWorkload) else workload.background
+    return Demand(
+        connections,
+        workload.table_count,
+        prepared,
+        sum(one.connections for one in loads),
+        sum(
+            one.connections * describe(experiment, one, protocol, variant).prepared_per_connection
+            for one in loads
+        ),
+    )
 
 
 def _in_use(context: Context) -> Mapping[str, int]:
@@ -92,7 +102,12 @@ def _client(context: Context) -> list[Capacity]:
         ports = int(first), int(last)
     # The engine inherits this limit; `run.engine.Engine` has raised it to the hard limit.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return client_capacities(ports, 1 << 30 if files == resource.RLIM_INFINITY else files)
+    background = max(
+        sum(one.connections for one in context.experiment.backgrounds(variant, workload.title))
+        for variant in context.experiment.variants
+        for workload in context.experiment.workloads
+    )
+    return client_capacities(ports, 1 << 30 if files == resource.RLIM_INFINITY else files, background)
 
 
 def _findings(

@@ -23,6 +23,7 @@ from dbdyno.judge.wording import join_words
 from dbdyno.languages import IN_ENGLISH, Translator, translator
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
+from dbdyno.report.background_table import background_rows
 from dbdyno.report.tables import as_json
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
@@ -64,6 +65,11 @@ def describe(
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         *([experiment.question] if experiment.question else []),
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
+        *(
+            f"  with      {workload.title}: background load {one.title}, {one.load_text}"
+            for workload in experiment.workloads
+            for one in experiment.backgrounds(experiment.variants[0], workload.title)
+        ),
         f"  load      {points} over {_TRANSPORTS[load.transport]}{shape}{promise}; "
         f"{read}{warmup}, measurement {load.duration_s:g} s",
         *([f"  rates     {describe_probe(experiment)}"] if load.needs_probe and not load.has_rates else []),
@@ -110,6 +116,9 @@ def _show_result(judged: JudgeFiles, experiment: Experiment, translate: Translat
         for workload in experiment.workloads:
             for line in result_lines(measured, experiment, verdict, workload.title, translate):
                 console.print(line, soft_wrap=True)
+            names = [variant.name for variant in experiment.variants]
+            for row in background_rows(measured.trials, names, workload.title):
+                print_text(console, translate(row.sentence), indent=2)
         _show_reasons(judged, experiment, translate)
     if verdict.family.text:
         print_text(console, translate(verdict.family.text))

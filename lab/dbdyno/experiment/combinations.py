@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.experiment import slices, sql_reading
+from dbdyno.experiment import background_reading, slices, sql_reading
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
@@ -122,6 +122,27 @@ def _statement_errors(experiment: Experiment) -> Iterator[InputError]:
             if isinstance(own, SqlWorkload):
                 errors = sql_reading.find_errors(own, [sql_reading.dialect_of(variant.server)])
                 yield from relocate(errors, own.title, f"variant[{variant.name}].workload")
+
+
+def _background_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Errors of background loads: their names, their statements, and tables that nothing would load."""
+    dialects = sorted({sql_reading.dialect_of(variant.server) for variant in experiment.variants})
+    for workload in experiment.workloads:
+        if isinstance(workload, ScriptWorkload):
+            continue
+        place = f"workload[{workload.title}].background"
+        for name, count in Counter(one.title for one in workload.background).items():
+            if count > 1:
+                problem = f"{count} of them have this name"
+                yield InputError(f"{place}[{name}]", None, problem, "Give each its own label")
+        for one in workload.background:
+            yield from background_reading.relocate(
+                sql_reading.find_errors(one, dialects), one.title, workload.title
+            )
+            if one.has_data and not isinstance(workload, SqlWorkload):
+                problem = f"{workload.title} has the tables, and nothing would load these"
+                fix = "Leave out setup and tables, or use them in a workload of your own SQL"
+                yield InputError(f"{place}[{one.title}].tables", None, problem, fix)
 
 
 def _has_several_data(experiment: Experiment, variant: Variant) -> bool:
@@ -268,5 +289,6 @@ FINDERS: tuple[tuple[Callable[[Experiment], Iterable[InputError]], tuple[str, ..
     (_state_errors, ("design", "variant", "workload")),
     (_state_per_errors, ("design",)),
     (_statement_errors, ("workload", "variant")),
+    (_background_errors, ("workload", "variant")),
     (_all_variant_errors, ("variant", "workload", "load", "design")),
 )

@@ -25,6 +25,8 @@ _MODEL: dict[str, type[BaseModel]] = {
     "sql.transactions": models.SqlTransaction,
     "sql.transactions.statements": models.SqlStatement,
     "sql.tables": models.SqlTable,
+    "workload.background": models.Background,
+    "sql.background": models.Background,
     "load": models.Load,
     "load.promise": models.Promise,
     "load.abort_if": models.AbortIf,

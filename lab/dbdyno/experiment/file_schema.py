@@ -175,6 +175,8 @@ def _accept_short_forms(tables: dict[str, Schema]) -> None:
     sql["transactions"]["items"] = {"anyOf": [*shorter, _ref("SqlTransaction")]}
     values = {"type": "array", "items": {"type": ["number", "string"]}}
     sql["parameters"]["additionalProperties"] = {"anyOf": [{"type": "string"}, values]}
+    background = tables["Background"]["properties"]
+    background |= {key: sql[key] for key in ("transactions", "parameters")}
     # The keys of a table that are missing here may be in the .sql file.
     del tables["SqlTable"]["required"]
     numbers = {
@@ -182,6 +184,8 @@ def _accept_short_forms(tables: dict[str, Schema]) -> None:
         for name in bundled.names()
         for key, option in bundled.options(name).items()
     }
+    name_of_sql = {"enum": ["sql", *bundled.names()], "description": background["name"]["description"]}
+    background |= numbers | {"name": name_of_sql}
     keys = {key: value for key, value in sql.items() if key not in ("file", "options")}
     tables["BundledWorkload"] = {
         **tables["SqlWorkload"],

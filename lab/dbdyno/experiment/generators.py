@@ -15,8 +15,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, m
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.calls import Call, parse
 from dbdyno.experiment.errors import did_you_mean
+from dbdyno.experiment.keys import Keys
 from dbdyno.experiment.limits import LIMITS
-from dbdyno.experiment.oltp import Keys
 
 BIGINT_MAX = 2**63 - 1
 

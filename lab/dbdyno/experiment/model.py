@@ -21,6 +21,7 @@ from pydantic.json_schema import SkipJsonSchema
 from dbdyno.experiment.abort import AbortIf
 from dbdyno.experiment.base import CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.keys import Keys
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.load import Load
 from dbdyno.experiment.metrics import (
@@ -31,13 +32,20 @@ from dbdyno.experiment.metrics import (
     metric_key,
     metric_name,
 )
-from dbdyno.experiment.oltp import Keys, OltpWorkload
+from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.point import Point
 from dbdyno.experiment.promise import Promise
 from dbdyno.experiment.script_workload import ScriptWorkload
 from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State, may_be_one_database
-from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, SqlTransaction, SqlWorkload
+from dbdyno.experiment.sql_workload import (
+    Background,
+    SqlReplay,
+    SqlStatement,
+    SqlTable,
+    SqlTransaction,
+    SqlWorkload,
+)
 from dbdyno.experiment.stop import Stop
 from dbdyno.experiment.variant import SessionSettings, VariantData, VariantLoad, VariantSettings
 from dbdyno.experiment.workload import NAME
@@ -46,6 +54,7 @@ from dbdyno.text import compose
 __all__ = [
     "NAME",
     "AbortIf",
+    "Background",
     "ConnectionSettings",
     "Keys",
     "Load",
@@ -330,6 +339,24 @@ class Experiment(Model):
     def workloads_of(self, variant: Variant) -> tuple[Workload, ...]:
         """Every workload as the variant runs it, in the order of the file."""
         return tuple(self.workload_for(variant, workload.title) for workload in self.workloads)
+
+    def backgrounds(self, variant: Variant, title: str) -> tuple[Background, ...]:
+        """The background loads of the workload with that title as the variant runs them."""
+        workload = self.workload_for(variant, title)
+        loads = () if isinstance(workload, ScriptWorkload) else workload.background
+        if variant.session.prepared is None:
+            return loads
+        mode = "prepared" if variant.session.prepared else "text"
+        return tuple(one.model_copy(update={"statements": mode}) for one in loads)
+
+    @property
+    def has_background(self) -> bool:
+        """Whether any workload has a background load."""
+        return any(
+            self.backgrounds(variant, workload.title)
+            for variant in self.variants
+            for workload in self.workloads
+        )
 
     def distinct_workloads(self) -> tuple[Workload, ...]:
         """Every workload that any variant runs, without duplicates."""

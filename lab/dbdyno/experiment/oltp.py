@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from dbdyno.experiment.base import Model
+from dbdyno.experiment.keys import Keys
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.oltp_name import OltpName
+from dbdyno.experiment.sql_workload import Background
 from dbdyno.experiment.workload import BaseWorkload
 from dbdyno.text import compose, compose_count
 
@@ -16,48 +17,6 @@ Count = Annotated[int, Field(ge=0, le=100_000)]
 
 # The options that define the tables; the others define the queries.
 DATA_OPTIONS = ("tables", "table_size", "auto_inc", "secondary", "create_secondary", "mysql_storage_engine")
-
-
-class Keys(Model):
-    """Which rows are accessed: sysbench's distributions, with its parameters and their defaults."""
-
-    distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian"] = "uniform"
-    """Name of the distribution."""
-    iterations: int = Field(default=12, ge=1, le=1000)
-    """gaussian, special: how many uniform numbers are averaged to give the bell curve."""
-    percent: int = Field(default=1, ge=0, le=100)
-    """special: width of the hot range, in percent of the rows."""
-    hot_percent: int = Field(default=75, ge=0, le=100)
-    """special: share of the accesses that the hot range gets, in percent."""
-    h: float = Field(default=0.2, gt=0, lt=1)
-    """pareto: a fraction h of the rows gets a fraction 1 - h of the accesses."""
-    exponent: float = Field(default=0.8, ge=0, le=100)
-    """zipfian: row k is chosen in proportion to 1 / k^exponent."""
-    scattered: bool = False
-    """zipfian: the hottest rows are scattered over the table, as in YCSB, instead of its first ones."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_name(cls, value: Any) -> Any:
-        return {"distribution": value} if isinstance(value, str) else value
-
-    def plan(self) -> str | dict[str, Any]:
-        """The `workload.keys` of an engine plan: the distribution with its own parameters only."""
-        names = _KEY_PARAMETERS[self.distribution]
-        if not names:
-            return "uniform"
-        # Plans and data of older versions, which do not know this key, stay as they were.
-        scattered = {"scattered": True} if self.distribution == "zipfian" and self.scattered else {}
-        return {self.distribution: {name: getattr(self, name) for name in names} | scattered}
-
-
-_KEY_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "uniform": (),
-    "gaussian": ("iterations",),
-    "special": ("iterations", "percent", "hot_percent"),
-    "pareto": ("h",),
-    "zipfian": ("exponent",),
-}
 
 
 class OltpWorkload(BaseWorkload):
@@ -107,6 +66,8 @@ class OltpWorkload(BaseWorkload):
     """MySQL and MariaDB: storage engine of the tables."""
     keys: Keys = Field(default_factory=Keys)
     """Distribution of the keys: its name, or a table with its parameters."""
+    background: tuple[Background, ...] = ()
+    """Loads of SQL with a rate of their own, which run on the same tables during each trial."""
 
     @property
     def changes_row_count(self) -> bool:
@@ -144,7 +105,7 @@ class OltpWorkload(BaseWorkload):
         """The `workload` of an engine plan."""
         return {
             "name": self.name,
-            "options": self.model_dump(exclude={"name", "label", "keys", "statements"}),
+            "options": self.model_dump(exclude={"name", "label", "keys", "statements", "background"}),
             "keys": self.keys.plan(),
             "statements": self.statements,
         }

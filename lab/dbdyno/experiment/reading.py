@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dbdyno.experiment import (
+    background_reading,
     bundled,
     combinations,
     factors,
@@ -240,12 +241,16 @@ def _resolve_workload(
 ) -> dict[str, Any]:
     if script_reading.is_script(workload):
         return script_reading.resolve(workload, folder, errors)
+
+    def resolve_sql(table: dict[str, Any], own: list[InputError]) -> dict[str, Any]:
+        return sql_reading.resolve(table, folder, dialect, own)
+
     if workload.get("name") in ("sql", *bundled.names()):
-        return sql_reading.resolve(workload, folder, dialect, errors, changes)
+        workload = sql_reading.resolve(workload, folder, dialect, errors, changes)
     if workload.get("name") == "lua":
         fix = 'Write script = "FILE.lua" instead'
         errors.append(InputError("workload[lua].name", "lua", "this is not a workload name", fix))
-    return workload
+    return background_reading.resolve(workload, resolve_sql, errors)
 
 
 def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:

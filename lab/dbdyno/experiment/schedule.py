@@ -130,6 +130,11 @@ def engine_seed(experiment: Experiment, trial: Trial) -> int:
     )
 
 
+def background_seed(experiment: Experiment, trial: Trial, title: str) -> int:
+    """The seed of the keys of a background load in a trial, with the properties of `engine_seed`."""
+    return _random_number(engine_seed(experiment, trial), "background", title) >> 11
+
+
 def round_order(experiment: Experiment, trial: Trial, number: int) -> list[str]:
     """The order of the variants in one round of slices: random, so that no variant always follows another
     one. `trial` is any trial of the round's block, workload and point.

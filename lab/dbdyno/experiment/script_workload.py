@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import file_keys
-from dbdyno.experiment.oltp import Keys
+from dbdyno.experiment.keys import Keys
 from dbdyno.experiment.workload import BaseWorkload
 from dbdyno.text import compose
 

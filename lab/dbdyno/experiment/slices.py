@@ -149,6 +149,9 @@ def _load_errors(experiment: Experiment) -> Iterator[InputError]:
                 place = f"variant[{variant.name}].load.{name}" if is_own else f"load.{name}"
                 if is_own or variant is experiment.variants[0]:
                     yield InputError(place, value, "a load in slices has no such pauses", _FIX)
+    if experiment.has_background:
+        problem = "a background load does not pause when the load of a slice does"
+        yield InputError("design.pairing", "slices", problem, _FIX)
     for workload in experiment.distinct_workloads():
         if isinstance(workload, ScriptWorkload):
             problem = "a script cannot be paused between two transactions"

@@ -16,6 +16,9 @@
 Without any `@transaction` the file is a list of queries: each statement is a transaction, except that the
 statements from BEGIN to COMMIT together form one transaction.
 
+`-- @background writes rate=1_000 connections=4` begins a background load, to which the parameters and
+transactions below it belong.
+
 An option is a number with a default, which the experiment file may set. Its name has this number in arguments
 of generators and in the numbers of annotations, and in braces in statements: `LIMIT {page}`.
 """
@@ -49,6 +52,8 @@ SECTIONS = ("setup", "after", "prewarm", "cleanup", "session")
 _PRODUCTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
 _OPTION = re.compile(r"(?P<name>[a-z][a-z0-9_]*)\s*=\s*(?P<default>[0-9][0-9_.]*)(?:\s+(?P<description>.+))?")
 _IN_BRACES = re.compile(r"\{([a-z][a-z0-9_ +*-]*)\}")
+# Settings that are numbers.
+_NUMBERS = ("rows", "weight", "repeat", "rate", "connections")
 _BEGIN, _END = ("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END")
 
 
@@ -117,6 +122,8 @@ class _Reader:
         # transaction.
         self._current_list: list[Any] | None = None
         self._ungrouped: list[StatementText] = []
+        # The keys to which parameters and transactions are added: those of the file, or of a background load.
+        self._owner = self._document
         self._transactions: list[dict[str, Any]] = []
         self._table: dict[str, Any] | None = None
         # Settings of the next statement from its annotation.
@@ -128,6 +135,7 @@ class _Reader:
             "parameter": self._parameter_annotation,
             "table": self._table_annotation,
             "column": self._column_annotation,
+            "background": self._background_annotation,
             "transaction": self._transaction_annotation,
             "statement": self._statement_annotation,
             "description": partial(self._key_annotation, "description"),
@@ -184,7 +192,7 @@ class _Reader:
             return
         piece = self._without_options(piece)
         # The lines of another file would be those of this one in messages.
-        line = {} if self._is_included else {"line": piece.line}
+        line = {"line": piece.line} if self._owner is self._document and not self._is_included else {}
         if self._current_list is None:
             self._ungrouped.append(piece)
         elif self._in_transaction:
@@ -210,19 +218,34 @@ class _Reader:
                 "this statement is before the first @transaction and in no section",
                 "Write -- @setup or -- @transaction NAME before it",
             )
-        transactions = self._transactions or list(_ungrouped_transactions(self._ungrouped, self._dialect))
+        self._end_transactions()
+        if self._ungrouped and "transactions" not in self._document:
+            self._document["transactions"] = list(_ungrouped_transactions(self._ungrouped, self._dialect))
+        return self._file
+
+    def _end_transactions(self) -> None:
+        """Add the transactions to their owner."""
         for transaction in self._transactions:
             if not transaction["statements"]:
                 self._add_error(
                     transaction.pop("line"), "this transaction has no statements", "Add a statement"
                 )
             transaction.pop("line", None)
-        if transactions:
-            self._document["transactions"] = transactions
-        return self._file
+        if self._transactions:
+            self._owner["transactions"] = self._transactions
+        self._transactions = []
+
+    def _background_annotation(self, line: int, text: str) -> None:
+        words, settings = self._parse_words(line, text, ("rate", "connections"))
+        if len(words) != 1 or "connections" not in settings:
+            fix = "Write -- @background writes rate=1_000 connections=4"
+            self._add_error(line, "a background load needs a name and connections", fix)
+        self._end_transactions()
+        self._owner = {"label": words[0] if words else "background", **settings}
+        self._document.setdefault("background", []).append(self._owner)
 
     def _parameter_annotation(self, line: int, text: str) -> None:
-        self._add_generator("parameters", self._document.setdefault("parameters", {}), line, text)
+        self._add_generator("parameters", self._owner.setdefault("parameters", {}), line, text)
 
     def _column_annotation(self, line: int, text: str) -> None:
         if self._table is None:
@@ -334,7 +357,7 @@ class _Reader:
             elif key not in known:
                 self._add_error(line, f"there is no setting {key}", did_you_mean(key, known))
             else:
-                settings[key] = self._number(value) if key in ("rows", "weight", "repeat") else value
+                settings[key] = self._number(value) if key in _NUMBERS else value
         return words, settings
 
     def _number(self, text: str) -> Any:

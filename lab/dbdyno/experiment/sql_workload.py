@@ -11,8 +11,9 @@ from pydantic.json_schema import SkipJsonSchema
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.generators import Generator, ParameterList, column, parameter
 from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.point import Connections, Point, Rate
 from dbdyno.experiment.sql_text import Dialect, created_tables, replace_parameters, table_names
-from dbdyno.experiment.workload import BaseWorkload
+from dbdyno.experiment.workload import TITLE, BaseWorkload
 from dbdyno.text import compose, compose_count
 
 # The SQL dialect of each protocol.
@@ -127,6 +128,8 @@ class SqlWorkload(BaseWorkload):
     """Transactions after which a connection is closed and opened again, instead of that of `[load]`."""
     description: str | None = Field(default=None, max_length=300)
     """What the workload does, in one sentence."""
+    background: tuple[Background, ...] = ()
+    """Loads of SQL with a rate of their own, which run on the same tables during each trial."""
 
     @property
     def row_counts(self) -> dict[str, int]:
@@ -267,3 +270,46 @@ class SqlWorkload(BaseWorkload):
 def member_names(name: str, parameter_list: ParameterList) -> list[str]:
     """The parameters of the engine that are the values of a list."""
     return [f"{name}_{number}" for number in range(1, parameter_list.count + 1)]
+
+
+class Background(SqlWorkload):
+    """A second load during the trials of a workload: own transactions, own connections, own figures."""
+
+    name: Literal["sql"] = "sql"
+    """`sql`, which may be left out, or a bundled workload of `dbdyno workloads`."""
+    label: str | None = Field(default="background", pattern=TITLE)
+    """Name in results; required if a workload has several."""
+    connections: Connections
+    """Number of connections; with `rate` the maximum of busy connections."""
+    rate: Rate | None = None
+    """Transactions per second, an open loop; without it a closed loop."""
+    arrivals: Literal["poisson", "constant"] = "poisson"
+    """With `rate`: the intervals between scheduled starts are random (`poisson`) or `constant`."""
+    # A background load has none of its own.
+    background: SkipJsonSchema[tuple[()]] = ()
+
+    @property
+    def point(self) -> Point:
+        """Its load."""
+        return Point(connections=self.connections, rate=self.rate)
+
+    @property
+    def load_text(self) -> str:
+        """Its load in words."""
+        if self.rate is None:
+            return compose_count(self.connections, "on {number} connection", "on {number} connections")
+        return compose_count(
+            self.connections,
+            "{rate:,g} transactions/s on at most {number} connection",
+            "{rate:,g} transactions/s on at most {number} connections",
+            rate=self.rate,
+        )
+
+
+def open_sequences(workload: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The parameters of a workload's plan that are sequences without end."""
+    generators = workload.get("sql", {}).get("parameters", {}).values()
+    return [one["sequence"] for one in generators if "sequence" in one and one["sequence"]["last"] is None]
+
+
+SqlWorkload.model_rebuild()

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "label": "Leave it out: the trials of all variants are paired by the workload's title",
     "statements": "Write prepared = true or false under [variant.session]",
     "session": "Write sql = [ … ] under [variant.session]; these statements follow those of the workload",
+    "background": "Leave it out: all variants run with the same background loads",
     "after": "Write after = [ … ] under [variant.data]; these statements follow those of the workload",
 }
 # Keys of a workload whose values may be tables.

@@ -191,4 +191,5 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "R16": compose("files were changed after they were measured"),
     "R14": compose("transactions are too long for the slices"),
     "R17": compose("the limit of the load was reached"),
+    "R18": compose("a background load did not run as demanded"),
 }

@@ -12,9 +12,11 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks
 from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic, slices
+from dbdyno.judge.background import background_figures
 from dbdyno.judge.distribution import distribution, statements
 from dbdyno.judge.figures import PERCENTILES, figures, interval_events
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
+from dbdyno.judge.gaps import ticks
 from dbdyno.judge.load_generator import generator_delays
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.window import drift, windows
@@ -207,6 +209,8 @@ def _measure_group(
     for (entry, recording), window in zip(complete, common_windows, strict=True):
         foreign = evidence.foreign.shares.get(entry.index)
         measured = _measure(entry, recording, window, foreign, experiment.metrics)
+        background = background_figures(stored[entry.index], experiment, recording, window)
+        measured = replace(measured, background=background)
         if measured.figures is not None:
             server = stored[entry.index].server
             evidence.unread[entry.index] = server.get("edges_unread", "")
@@ -265,4 +269,5 @@ def _measure(
         slices=slices.throughputs(recording) if recording.is_sliced else None,
         distribution_us=distribution(recording, window),
         statements=statements(recording, window),
+        ticks=ticks(recording, window),
     )

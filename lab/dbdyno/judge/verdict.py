@@ -15,6 +15,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import workloads_by_start
 from dbdyno.finding import Finding
 from dbdyno.judge import (
+    background,
     cost_changes,
     factorial,
     findings,
@@ -180,6 +181,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
         }
         yield from findings.errors(of_workload, workload.title)
         yield from findings.row_counts(of_workload, workload.title)
+        yield from background.findings(of_workload, workload.title)
     # Under a promise, rates that are too high are part of the design.
     if experiment.load.rate and not experiment.load.promise:
         yield from findings.overload(by_variant)

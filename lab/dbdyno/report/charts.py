@@ -13,6 +13,7 @@ from dbdyno.report.effect_chart import effect_charts
 from dbdyno.report.load_chart import load_chart
 from dbdyno.report.model import LOADS_MAX, Report, value
 from dbdyno.report.scaling_chart import scaling_chart
+from dbdyno.report.stall_chart import stall_charts
 from dbdyno.report.time_chart import time_charts
 from dbdyno.store.measured import MeasuredTrial
 
@@ -42,6 +43,8 @@ def all_charts(report: Report, translate: Translate = IN_ENGLISH) -> list[Chart]
         charts += distribution_charts(report, workload, some_loads(results))
         if with_intervals := some_loads([trial for trial in results if trial.seconds]):
             charts += time_charts(report, workload, with_intervals)
+        if with_ticks := some_loads([trial for trial in results if trial.ticks]):
+            charts += stall_charts(report, workload, with_ticks)
     return [*charts, *card(report, translate)]
 
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.report import formatting
+from dbdyno.report.background_table import background_rows
 from dbdyno.report.chart import Chart
 from dbdyno.report.load_table import COLUMNS, load_rows
 from dbdyno.report.model import Report
@@ -127,7 +128,8 @@ class _Writer:
             lines.append(
                 self._row((self._escaped(row.variant), self._translate(row.load) + note, *row.cells))
             )
-        return [*lines, ""]
+        background = background_rows(self._report.trials, self._report.variants, workload)
+        return [*lines, "", *self._list(row.sentence for row in background)]
 
     def _metrics(self, comparison: Comparison) -> list[str]:
         if not comparison.metrics:

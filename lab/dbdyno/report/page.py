@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib import resources
@@ -14,17 +14,19 @@ from markupsafe import Markup
 from dbdyno import __version__
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.durations import format_duration
-from dbdyno.experiment.model import Design, Variant
+from dbdyno.experiment.model import Design, Experiment, Variant
 from dbdyno.experiment.slices import describe_slices
 from dbdyno.explain.formatting import PER
 from dbdyno.finding import FreeForm
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.report import formatting
+from dbdyno.report.background_table import background_rows
 from dbdyno.report.chart import Chart
 from dbdyno.report.check_texts import check_texts
 from dbdyno.report.load_table import COLUMNS, load_rows
 from dbdyno.report.model import LOADS_MAX, Report
 from dbdyno.report.rendering import RenderedCharts, inline_svg
+from dbdyno.report.stall_chart import STALLS, gap_text, has_stall
 from dbdyno.report.statement_table import statement_rows
 from dbdyno.report.suite_table import suite_tables
 from dbdyno.text import compose, compose_count, compose_line, join
@@ -41,6 +43,10 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
         load_rows=load_rows,
         load_columns=COLUMNS,
         statement_rows=statement_rows,
+        background_rows=background_rows,
+        STALLS=STALLS,
+        gap_text=gap_text,
+        has_stall=has_stall,
         loads_max=LOADS_MAX,
     )
     style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")
@@ -184,9 +190,7 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
         (compose("server {name}", name=variant.name), join(", ", _server(report, variant)))
         for variant in experiment.variants
     ]
-    for workload in experiment.workloads:
-        texts = [experiment.workload_for(one, workload.title).data_text() for one in experiment.variants]
-        rows.append((compose("workload {title}", title=workload.title), join("; ", dict.fromkeys(texts))))
+    rows += _workload_rows(experiment)
     differing = [(one.name, describe_differences(experiment, one)) for one in experiment.variants[1:]]
     rows += [
         (compose("what differs in {name}", name=name), join("; ", texts))
@@ -194,6 +198,18 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
         if texts
     ]
     return rows
+
+
+def _workload_rows(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """The data of each workload, and its background loads."""
+    for workload in experiment.workloads:
+        texts = [experiment.workload_for(one, workload.title).data_text() for one in experiment.variants]
+        yield compose("workload {title}", title=workload.title), join("; ", dict.fromkeys(texts))
+        for one in experiment.backgrounds(experiment.variants[0], workload.title):
+            yield (
+                compose("background load {name} of {title}", name=one.title, title=workload.title),
+                one.load_text,
+            )
 
 
 _LOAD_ORDERS = {"random": compose("random"), "given": compose("given")}

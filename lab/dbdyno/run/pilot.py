@@ -21,11 +21,11 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import only_reads
 from dbdyno.finding import Finding
+from dbdyno.run.background import run_loads
 from dbdyno.run.engine import Engine, Record, require_within_limits
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.trial import prewarm
-from dbdyno.servers.admin.connection import require_answers
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
 from dbdyno.store.warmup_trial import hook_writer, warmup_trial_writer
@@ -112,7 +112,8 @@ def reason_against(experiment: Experiment, largest: int) -> str:
         return "the load generator has one CPU or one connection"
     if experiment.load.is_changing:
         return "the load changes during a trial"
-    if not experiment.design.renews_data and not all(map(_is_repeatable, experiment.distinct_workloads())):
+    repeatable = all(map(_is_repeatable, experiment.distinct_workloads())) and not experiment.has_background
+    if not experiment.design.renews_data and not repeatable:
         return "a pilot would change the data of the first trial"
     return ""
 
@@ -235,14 +236,14 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
             if not failure:
                 if not numbers[1]:
                     prewarm(experiment, trial, server)
-                environment, cpus = address.environment(), experiment.client.cpus
-                result = engine.run(
-                    "run",
+                result = run_loads(
+                    experiment,
+                    trial,
                     plan,
-                    environment,
-                    cpus=cpus,
+                    server=server,
+                    engine=engine,
                     on_line=writer.append_event,
-                    on_silence=lambda: require_answers(server, "the load generator"),
+                    earlier_trials=numbers[1],
                 )
                 require_within_limits(result.end)
                 failure = result.failure()

@@ -5,13 +5,15 @@ schema/plan.schema.json defines its form and the defaults of omitted keys.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.experiment.model import Experiment, Load, Point, SqlWorkload, Variant, Workload
-from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed
+from dbdyno.experiment.model import Background, Experiment, Load, Point, SqlWorkload, Variant, Workload
+from dbdyno.experiment.schedule import Trial, background_seed, count_earlier_trials, engine_seed
 from dbdyno.experiment.slices import GUARD_SHARE
+from dbdyno.experiment.sql_workload import open_sequences
 
 SCHEMA_VERSION = 1
 US = 1_000_000
@@ -22,6 +24,10 @@ LOADING_STREAMS_MAX = 4
 # Distance between the first sequence numbers of consecutive trials on the same data. It suffices for an hour
 # at 27,000 rows per second; an INTEGER column has room for 21 trials.
 SEQUENCE_DISTANCE = 100_000_000
+# A background load is ended after its trial. It ends by itself so long after the planned end of the trial.
+BACKGROUND_SPARE_US = 3600 * US
+# It is counted in the intervals that are within the measurement of the trial: at least so many.
+BACKGROUND_INTERVALS = 20
 
 
 def plan(
@@ -102,12 +108,73 @@ def trial_plan(
         document["phases"]["warmup_us"] = round(warmup_s * US)
     if workers is not None:
         document["client"]["workers"] = workers
-    # Sequences continue after the numbers of earlier trials, whose rows still exist.
-    used = (count_earlier_trials(experiment, trial, planned) + earlier_trials) * SEQUENCE_DISTANCE
-    for generator in document["workload"].get("sql", {}).get("parameters", {}).values():
-        if is_open_ended(generator):
-            generator["sequence"]["first"] += used
+    earlier = count_earlier_trials(experiment, trial, planned) + earlier_trials
+    _continue_sequences(document, earlier, _sequence_users(experiment, trial))
     return document
+
+
+def background_plan(
+    experiment: Experiment,
+    trial: Trial,
+    background: Background,
+    trial_document: Mapping[str, Any],
+    planned: Sequence[Trial] = (),
+    *,
+    earlier_trials: int = 0,
+) -> dict[str, Any]:
+    """The plan of a background load of the trial with the plan `trial_document`; the other parameters are
+    those of `trial_plan`.
+    """
+    variant = experiment.variant(trial.variant)
+    of_trial = experiment.load_for(variant)
+    point, target = background.point, trial_document["target"]
+    load = Load(
+        connections=(background.connections,),
+        rate=() if background.rate is None else (background.rate,),
+        arrivals=background.arrivals,
+        # What waits longer than a second is dropped, so that a rate that cannot be kept is a finding.
+        queue_limit=None if background.rate is None else math.ceil(background.rate),
+        duration_s=of_trial.duration_s,
+        warmup_s=0.0,
+        on_lost=of_trial.on_lost,
+        give_up_s=of_trial.give_up_s,
+        answer_timeout_s=of_trial.answer_timeout_s,
+    )
+    document = plan(
+        experiment,
+        background,
+        target,
+        point=point,
+        seed=background_seed(experiment, trial, background.title),
+        scheduling="normal",
+        load=load,
+        session=variant.session.statements(str(target["protocol"])),
+    )
+    document["client"]["workers"] = 1
+    phases = trial_document["phases"]
+    document["phases"] = {"warmup_us": 0, "measure_us": sum(phases.values()) + BACKGROUND_SPARE_US}
+    document["report"] = {"interval_us": min(US, phases["measure_us"] // BACKGROUND_INTERVALS)}
+    earlier = count_earlier_trials(experiment, trial, planned) + earlier_trials
+    _continue_sequences(document, earlier, _sequence_users(experiment, trial), background.title)
+    return document
+
+
+def _sequence_users(experiment: Experiment, trial: Trial) -> list[str]:
+    """The loads of a trial with sequences without end: "" for the trial's own, titles of background loads."""
+    variant = experiment.variant(trial.variant)
+    loads: list[tuple[str, Workload]] = [("", experiment.workload_for(variant, trial.workload))]
+    loads += [(one.title, one) for one in experiment.backgrounds(variant, trial.workload)]
+    return [title for title, workload in loads if open_sequences(workload.plan())]
+
+
+def _continue_sequences(
+    document: dict[str, Any], earlier: int, users: Sequence[str], title: str = ""
+) -> None:
+    """Let sequences begin after the numbers of earlier trials, whose rows still exist, and those of each load
+    of a trial after those of the loads before it in `users`.
+    """
+    for sequence in open_sequences(document["workload"]):
+        sequence["first"] += (earlier * len(users) + users.index(title)) * SEQUENCE_DISTANCE
 
 
 def slice_plan(document: dict[str, Any], slice_s: float) -> dict[str, Any]:
@@ -119,11 +186,6 @@ def slice_plan(document: dict[str, Any], slice_s: float) -> dict[str, Any]:
         "phases": {"measure_us": 0},
         "report": {"interval_us": 0, "tick_us": 0},
     }
-
-
-def is_open_ended(generator: Mapping[str, Any]) -> bool:
-    """Whether a generator of parameters is a sequence without end."""
-    return "sequence" in generator and generator["sequence"]["last"] is None
 
 
 def scheduling(experiment: Experiment, variant: Variant) -> str:

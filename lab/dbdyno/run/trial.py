@@ -15,13 +15,14 @@ from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import slice_s
 from dbdyno.problem import Problem
+from dbdyno.run.background import BackgroundEnded, run_loads
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.foreign import create_meter
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import slice_plan, trial_plan
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.server_record import ServerRecord
-from dbdyno.servers.admin.connection import answers_within, require_answers
+from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.server import Address, Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.trial import FailedBy, TrialWriter
@@ -87,30 +88,30 @@ def run_trial(
     begun, at both edges of the measurement, and after the end. Raises StoreProblem; trial.json records any
     other failure.
     """
-    address = server.address()
-    plan = plan_of(run, experiment, trial, address)
-    before, after = Counters(), Counters()
+    plan = plan_of(run, experiment, trial, server.address())
+    before, after, length_s = Counters(), Counters(), experiment.load.duration_s
     foreign = create_meter(experiment, experiment.variant(trial.variant), description)
-    edges = Edges(server, description, round(experiment.load.duration_s * 1e6), foreign)
+    edges = Edges(server, description, round(length_s * 1e6), foreign)
     started_unix_us = time.time_ns() // 1000
     result: EngineResult | None = None
     with run.begin(trial, plan) as writer:
-        measured_s = experiment.load.duration_s
-        hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=measured_s)
+        hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=length_s)
         try:
             if reason := hooks.before():
                 raise HookProblem(reason)
             prewarm(experiment, trial, server)
             try:
-                result = engine.run(
-                    "run",
+                result = run_loads(
+                    experiment,
+                    trial,
                     plan,
-                    address.environment(),
-                    notify_all(edges.handle_record, hooks.handle_record),
-                    experiment.client.cpus,
+                    server=server,
+                    engine=engine,
+                    on_record=notify_all(edges.handle_record, hooks.handle_record),
                     on_line=writer.append_event,
                     on_ready=lambda: edges.read_before(before),
-                    on_silence=lambda: require_answers(server, "the load generator"),
+                    open_file=writer.open_background,
+                    planned=run.schedule(),
                 )
             finally:
                 edges.close()
@@ -182,6 +183,8 @@ def describe_problem(problem: Problem, result: EngineResult | None, server: Serv
     """The failure of a trial because of a problem outside the engine, in the format of trial.json."""
     if isinstance(problem, MachineProblem):
         return {"reason": problem.text, "failed_by": "harness"}
+    if isinstance(problem, BackgroundEnded) and problem.result is not None:
+        return describe_failure(problem.result, server) | {"reason": problem.text}
     # The engine's reason is closer to the cause than "the server no longer answers".
     if result is not None and (failure := describe_failure(result, server)):
         return failure

@@ -24,11 +24,11 @@ from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.run.background import run_loads
 from dbdyno.run.engine import Engine, Record, require_within_limits
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.trial import notify_all, prewarm
-from dbdyno.servers.admin.connection import require_answers
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
@@ -116,14 +116,14 @@ def run_warmup_trial(
             failure = hooks.before()
             if not failure:
                 prewarm(experiment, trial, server)
-                result = engine.run(
-                    "run",
+                result = run_loads(
+                    experiment,
+                    trial,
                     plan,
-                    address.environment(),
-                    notify_all(listen, hooks.handle_record),
-                    experiment.client.cpus,
+                    server=server,
+                    engine=engine,
+                    on_record=notify_all(listen, hooks.handle_record),
                     on_line=writer.append_event,
-                    on_silence=lambda: require_answers(server, "the load generator"),
                 )
                 require_within_limits(result.end)
                 failure = result.failure()

@@ -177,6 +177,22 @@ class Figures:
 
 
 @dataclass(frozen=True, config=_DESCRIBED)
+class BackgroundFigures:
+    """A background load within the window of its trial; it is no part of the trial's own figures."""
+
+    rate: float | None
+    """Demanded transactions per second; null in a closed loop."""
+    connections: int
+    """Number of connections; with a rate the maximum of busy connections."""
+    counted_us: int
+    """Duration that counts: the load's intervals within the window of the trial."""
+    throughput: float
+    """Transactions per second."""
+    figures: Figures | None
+    """All figures, of which `throughput` is one; null if no transaction ended."""
+
+
+@dataclass(frozen=True, config=_DESCRIBED)
 class StatementFigures:
     """One kind of statement of a trial. Latencies are from sending it to the end of its result."""
 
@@ -188,6 +204,18 @@ class StatementFigures:
     """95th percentile of latency."""
     latency_p99_us: float
     """99th percentile of latency."""
+
+
+@dataclass(frozen=True, config=_DESCRIBED)
+class Ticks:
+    """Transactions in short spans of equal length, at most 300, which show stalls."""
+
+    start_us: int
+    """Begin of the first span, which is that of the window, in microseconds since the start of the run."""
+    width_us: int
+    """Length of each span: 100 ms, or a multiple in a long trial."""
+    events: tuple[int, ...]
+    """Transactions that ended in each span."""
 
 
 @dataclass(frozen=True, config=_DESCRIBED)
@@ -223,6 +251,12 @@ class MeasuredTrial:
         default_factory=dict
     )
     """The kinds of statements by name; empty in slices."""
+    background: Annotated[dict[str, BackgroundFigures], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=dict
+    )
+    """The background loads by name."""
+    ticks: Optional[Ticks] = None
+    """Transactions in spans of 100 ms or a multiple of it; absent in slices."""
 
     @property
     def index(self) -> int:

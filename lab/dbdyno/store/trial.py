@@ -5,6 +5,7 @@
     trials/0007/trial.json       written last; without it the trial was interrupted
                 plan.json
                 events.jsonl.gz  (events.jsonl while it runs)
+                background-NAME.jsonl.gz  the records of a background load, in the same way
                 server.json
                 hook-NAME.txt   output of the user's hooks
                 attempt-1/      the folder of an earlier attempt that failed, with its own trial.json
@@ -17,7 +18,7 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
@@ -27,6 +28,8 @@ from dbdyno.server_record import ServerRecord
 from dbdyno.store import digests, files
 from dbdyno.store.files import StoreProblem
 
+# The file of the engine's records, while they are written.
+EVENTS = "events.jsonl"
 # Folders of earlier attempts, followed by their number.
 ATTEMPT = "attempt-"
 # Maximum bytes of a record: an interval with a million distinct latencies has about 20 MB.
@@ -99,13 +102,17 @@ class StoredTrial:
         """The server: identity, configuration, status counters, resource use."""
         return cast("ServerRecord", self._json("server.json"))
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def background(self, title: str) -> Iterator[dict[str, Any]]:
+        """The records of the background load with that title, as `records`."""
+        return self.records(_background(title))
+
+    def records(self, name: str = EVENTS) -> Iterator[dict[str, Any]]:
         """The engine's records in order, each {"type", "data"}; none if it wrote none.
 
         An incomplete last line (the engine died while writing) is left out. Raises StoreProblem for any other
         line that is not JSON.
         """
-        lines = self._lines()
+        lines = self._lines(name)
         for number, line in enumerate(lines, start=1):
             try:
                 # Engines before November 2026 wrote the counter under another name.
@@ -133,8 +140,8 @@ class StoredTrial:
         value: dict[str, Any] = files.read_json(self.path / name)
         return value
 
-    def _lines(self) -> Iterator[bytes]:
-        compressed, plain = self.path / "events.jsonl.gz", self.path / "events.jsonl"
+    def _lines(self, name: str) -> Iterator[bytes]:
+        compressed, plain = self.path / f"{name}.gz", self.path / name
         if compressed.exists():
             with files.open_regular(compressed) as file, gzip.open(file) as unpacked:
                 try:
@@ -161,14 +168,24 @@ class TrialWriter:
         with files.store_errors(path):
             digests.start(path)
             files.write_json(path / "plan.json", plan)
-            self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
+            # Name of each file of records -> the file.
+            self._files: dict[str, BinaryIO] = {EVENTS: (path / EVENTS).open("ab", buffering=0)}
 
-    def append_event(self, line: bytes) -> None:
+    def append_event(self, line: bytes, name: str = EVENTS) -> None:
         """Append one line of the engine's output. Raises StoreProblem."""
-        with files.store_errors(self._path / "events.jsonl"):
+        with files.store_errors(self._path / name):
             view = memoryview(line)
             while view:
-                view = view[self._events.write(view) :]
+                view = view[self._files[name].write(view) :]
+
+    def open_background(self, title: str) -> Callable[[bytes], None]:
+        """Open the file for the records of a background load; returns what appends one line. Raises
+        StoreProblem.
+        """
+        name = _background(title)
+        with files.store_errors(self._path / name):
+            self._files[name] = (self._path / name).open("ab", buffering=0)
+        return lambda line: self.append_event(line, name)
 
     def write_server(self, record: ServerRecord) -> None:
         """Write server.json. Raises StoreProblem."""
@@ -186,16 +203,18 @@ class TrialWriter:
     def finish(self, status: Status, **facts: Any) -> StoredTrial:
         """End the trial: write trial.json with its schedule entry and `facts`. Raises StoreProblem."""
         self.close()
-        files.compress(self._path / "events.jsonl")
+        for name in self._files:
+            files.compress(self._path / name)
         files.write_json(self._path / "trial.json", {**self._meta, "status": status, **facts})
         return StoredTrial(self._path)
 
     def close(self) -> None:
-        """Close events.jsonl. Idempotent."""
-        if not self._events.closed:
-            with files.store_errors(self._path / "events.jsonl"):
-                os.fsync(self._events.fileno())
-                self._events.close()
+        """Close the files of records. Idempotent."""
+        for name, file in self._files.items():
+            if not file.closed:
+                with files.store_errors(self._path / name):
+                    os.fsync(file.fileno())
+                    file.close()
 
     def __enter__(self) -> TrialWriter:
         return self
@@ -207,6 +226,11 @@ class TrialWriter:
             return
         with suppress(StoreProblem):
             self.close()
+
+
+def _background(title: str) -> str:
+    """The file of the records of a background load."""
+    return f"background-{title.replace('/', '-')}.jsonl"
 
 
 def schedule_entry(trial: Trial) -> dict[str, Any]:

@@ -7,7 +7,7 @@ use dbdyno_schema::record::Accounting;
 
 use super::{KindCounters, Recorder};
 use crate::histogram::{Histogram, buckets_of};
-use crate::spans::{ClosedSpans, PhaseAccounting, Span, StatementSummary, Window};
+use crate::spans::{ClosedSpans, DrainedEvents, PhaseAccounting, Span, StatementSummary, Window};
 
 impl Recorder {
     /// Records at the end of each interval how long the events that have not ended have taken.
@@ -105,5 +105,15 @@ impl Recorder {
         let running = self.outstanding.running_due_times().filter(|_| !is_end_of_run);
         let censored = self.outstanding.queued_due_times().chain(running).chain(dropped);
         buckets_of(censored.map(|due| at.saturating_sub(due)))
+    }
+
+    /// Returns the outcome of the events in flight at the end of an open loop's run. Call it after the drain time.
+    pub fn take_drained_events(&mut self) -> DrainedEvents {
+        let end = self.timeline.end();
+        if self.service.is_none() {
+            return DrainedEvents::default();
+        }
+        let censored = buckets_of(self.outstanding.running_due_times().map(|due| end.saturating_sub(due)));
+        DrainedEvents { latency: self.drained.take(), censored }
     }
 }

@@ -1,0 +1,15 @@
+-- Inserts one row and deletes the oldest one, at a fixed rate.
+-- @background writes rate=write_rate connections=4
+-- @parameter new = sequence(rows + reserve + 1)
+-- @parameter old = sequence()
+-- @parameter at = uniform(1, 2_000_000_000)
+-- @parameter till = uniform(1, 1_000)
+-- @parameter customer = uniform(1, 100_000)
+-- @parameter price = uniform(1, 10_000)
+-- @transaction write
+BEGIN;
+-- @statement name=insert rows=1
+INSERT INTO sales (id, sold_at, till, customer, price, data) VALUES (:new, :at, :till, :customer, :price, 'new');
+-- @statement name=delete rows=1
+DELETE FROM sales WHERE id = :old;
+COMMIT;
