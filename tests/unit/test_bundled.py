@@ -43,7 +43,9 @@ def test_a_workload_is_valid_for_both_protocols(name: str) -> None:
     assert bundled.description(name).endswith(".")
     assert bundled.description(name).count(". ") == 0
     for _, _, statement in workload.named_statements():
-        if statement.sql.upper() not in ("BEGIN", "COMMIT", "ROLLBACK"):
+        # In tpcc an order has 5 to 15 lines, and a delivery may find no order.
+        is_open = name == "tpcc" and ("order_line" in statement.sql or ":line" in statement.sql)
+        if statement.sql.upper() not in ("BEGIN", "COMMIT", "ROLLBACK") and not is_open:
             assert statement.rows is not None or statement.rows_parameter, statement.sql
 
 

@@ -10,8 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dbdyno.experiment.calls import Call, parse
+from dbdyno.experiment.column_generators import column
 from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.generators import column, parameter
+from dbdyno.experiment.generators import parameter
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
@@ -252,7 +253,7 @@ def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
         ("uniform(1,", "a generator is a name and its arguments"),
         ("__import__('os').system('x')", "is not an argument"),
         ("uniform(1, open('x'))", "high = Call("),
-        ("uniform(1, 2, 3)", "uniform has at most 2 arguments: uniform(low, high)"),
+        ("uniform(1, 2, 'w', 3)", "uniform has at most 3 arguments: uniform(low, high, other_than=none)"),
         ("uniform(1, 2, low=3)", "low occurs twice"),
         ("uniform(2, 1)", "write the lower value first"),
         ("uniform(1, 'a')", "high = 'a' is invalid"),

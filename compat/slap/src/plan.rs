@@ -132,7 +132,7 @@ fn transactions(settings: &Settings, queries_per_client: u64) -> Vec<SqlTransact
         if commit > 0 && (number + 1).is_multiple_of(commit) {
             statements.push(statement(COMMIT.into(), COMMIT.into()));
         }
-        SqlTransaction { name: None, weight: 1.0, statements }
+        SqlTransaction { weight: 1.0, statements, ..SqlTransaction::default() }
     };
     (0..period.min(queries_per_client)).map(transaction).collect()
 }

@@ -10,6 +10,7 @@ use dbdyno_schema::record::EndReason;
 use dbdyno_wire::mysql::PublicKey;
 use dbdyno_wire::tls::{Files, TlsClient};
 use dbdyno_workload::Contents;
+use dbdyno_workload::generated::GeneratedTables;
 use dbdyno_workload::replay;
 use dbdyno_workload::sql::columns;
 
@@ -27,7 +28,8 @@ pub fn read_plan() -> Result<Plan, String> {
     }
     let plan: Plan =
         serde_json::from_str(&line).map_err(|error| format!("the plan is not usable: {error}"))?;
-    reject_problems(&plan.problems()).map(|()| plan)
+    reject_problems(&plan.problems())?;
+    reject_problems(&GeneratedTables::from_plan(&plan).problems()).map(|()| plan)
 }
 
 fn reject_problems(problems: &[String]) -> Result<(), String> {

@@ -66,7 +66,8 @@ impl<C: ScriptedConnector> User<C> {
         }
         let mut collected_events = 0u32;
         while !self.event.is_done()
-            && let Some(due) = self.worker.next_due(self.session.user, free_since).await
+            && let pauses = self.event.pauses(&self.run.program)
+            && let Some(due) = self.worker.next_due_after(self.session.user, free_since, pauses).await
         {
             let renew_before = reconnect_every != 0 && events_on_connection == reconnect_every;
             let renew_after = renews_within_event && events_on_connection + 1 == reconnect_every;

@@ -13,7 +13,7 @@ use dbdyno_load::rate_limit::RateLimit;
 use dbdyno_load::slices::SliceGate;
 use dbdyno_load::timeline::Timeline;
 use dbdyno_metrics::Recorder;
-use dbdyno_schema::plan::{Plan, Scheduling, Target};
+use dbdyno_schema::plan::{Plan, Scheduling, SqlWorkload, Target};
 use dbdyno_schema::record::{EndReason, Failure, Warning};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
@@ -236,7 +236,8 @@ impl WorkerContext {
             let _ = is_batch.then(machine::schedule_normal); // The load begins paused.
             return Schedule::Slices { gate: SliceGate::closed(), is_batch };
         }
-        match Pauses::new(&plan.load, begin, worker, workers, plan.seed) {
+        let by_transaction = plan.workload.custom_sql().is_some_and(SqlWorkload::has_pauses);
+        match Pauses::new(&plan.load, by_transaction, begin, (worker, workers), plan.seed) {
             Some(pauses) => {
                 let connections = self.share(plan.load.connections);
                 Schedule::Paced(pauses, RateLimit::new(&plan.load, connections, worker, workers))

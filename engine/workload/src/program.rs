@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dbdyno_schema::Plan;
-use dbdyno_schema::plan::StatementMode;
+use dbdyno_schema::plan::{StatementMode, TransactionPauses};
 use dbdyno_schema::record::StatementKind;
 
 use crate::call::{Call, Statement, UserIndex};
@@ -140,6 +140,15 @@ impl Event {
             (Event::Sql(event), Program::Sql(sql)) => event.next(sql),
             (Event::Replay(event), Program::Replay(replay)) => event.next(replay),
             _ => unreachable!("an event belongs to the program that created it"),
+        }
+    }
+
+    /// How long the user waits before its next transaction, which this chooses if it has pauses.
+    #[inline]
+    pub fn pauses(&mut self, program: &Program) -> TransactionPauses {
+        match (self, program) {
+            (Event::Sql(event), Program::Sql(sql)) => event.pauses(sql),
+            _ => TransactionPauses::default(),
         }
     }
 

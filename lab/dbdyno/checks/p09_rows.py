@@ -255,7 +255,10 @@ class _StatementRunner:
         for parameter, generator in results.items():
             row = rows[0] if rows else ()
             value = row[generator.column - 1] if len(row) >= generator.column else None
-            sample[parameter] = None if value is None else str(value)
+            if value is None or generator.type == "text":
+                sample[parameter] = None if value is None else str(value)
+            else:
+                sample[parameter] = int(float(value))
 
     def _read_handler_count(self) -> int:
         """Number of rows that the session has read so far, from any index or table."""

@@ -27,12 +27,13 @@ _MODULES = (
     "p19_memory",
     "p22_thread_pool",
     "p23_builds",
+    "p24_consistency",
 )
 
 ALL: tuple[Check, ...] = tuple(import_module(f"dbdyno.checks.{name}").CHECK for name in _MODULES)
 
 # Checks that need loaded data.
-NEED_DATA = frozenset({"P02", "P08", "P09"})
+NEED_DATA = frozenset({"P02", "P08", "P09", "P24"})
 
 
 def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:

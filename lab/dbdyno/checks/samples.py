@@ -80,8 +80,11 @@ def make_finding(
 def parameter_values(workload: SqlWorkload, number: int) -> dict[str, Value]:
     """Sample `number`, from 0 to SAMPLE_COUNT - 1: values of all parameters except results of statements."""
     sample: dict[str, Value] = {}
-    for name, generator in workload.plan_parameters().items():
-        for value in _sample(generator, number):
+    known = workload.plan_parameters()
+    for name, generator in known.items():
+        # The first of several parameters has the value, as that of most transactions.
+        chosen = known[generator.parameters[0]] if isinstance(generator, generators.Choice) else generator
+        for value in _sample(chosen, number):
             sample[name] = value
     return sample
 
@@ -95,6 +98,12 @@ def _sample(generator: generators.Generator, number: int) -> Iterator[Value]:
             yield high - (high - low) * number // (SAMPLE_COUNT - 1)
         case generators.Text(length=length, alphabet=alphabet):
             yield (alphabet or "a")[0] * length
+        case generators.Connection(low=low, high=high):
+            yield low + (high - low) * number // (SAMPLE_COUNT - 1)
+        case generators.Repetition():
+            yield 1
+        case generators.Words(words=words, numbers=numbers):
+            yield generators.write_words(words, numbers, numbers.low + number)
         case generators.Sequence(first=first, last=last):
             yield first + number if last is None else min(last, first + number)
         case generators.OneOf(values=values):

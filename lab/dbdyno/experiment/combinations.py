@@ -183,6 +183,10 @@ def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputE
             fix = f"Give workload[{title}].prewarm, a list of statements that read its data"
             key = f"{place}.load.prewarm" if "prewarm" in changes else "load.prewarm"
             yield InputError(key, "scan", problem, fix)
+        if isinstance(workload, SqlWorkload) and workload.has_pauses and (load.is_open or load.think_time_s):
+            problem = "its transactions have keying or think times, which replace think_time in a closed loop"
+            fix = "Write pauses = false, or remove think_time and the rate from [load]"
+            yield InputError(f"workload[{title}].pauses", True, problem, fix)
         if isinstance(workload, ScriptWorkload):
             if load.reconnect_every:
                 problem = f"{title} is a script, which opens its connections itself"

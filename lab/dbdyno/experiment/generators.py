@@ -1,7 +1,7 @@
-"""Generators of parameters and of generated columns: their models, and their form in an engine plan.
+"""Generators of parameters: their models, and their form in an engine plan.
 
 Each generator is one model, and its fields in order are the generator's arguments. To add a generator, add a
-class and an entry of `PARAMETERS` or `COLUMNS`.
+class and an entry of `PARAMETERS`, or one in `column_generators`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ class Generator(Model):
 
     # Its key in an engine plan.
     key: ClassVar[str]
+    # The field that gets all arguments without a name, if there is one, and an example.
+    rest: ClassVar[str] = ""
+    usage: ClassVar[str] = ""
 
     def plan(self) -> dict[str, Any]:
         """The generator in an engine plan."""
@@ -73,6 +76,14 @@ class IntegerRange(Generator):
 class Uniform(IntegerRange):
     """All values are equally likely."""
 
+    # A parameter whose value is left out.
+    other_than: str | None = None
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        integer = {"low": self.low, "high": self.high, "distribution": Keys().plan()}
+        return {"integer": {**integer, **({"other_than": self.other_than} if self.other_than else {})}}
+
 
 class Gaussian(IntegerRange):
     """A bell-shaped distribution: the mean of several uniform numbers."""
@@ -100,6 +111,37 @@ class Zipfian(IntegerRange):
     scattered: bool = False
 
 
+class Nurand(IntegerRange):
+    """The non-uniform random numbers of TPC-C, clause 2.1.6."""
+
+    a: int = Field(ge=0, le=2**40)
+    c: int = Field(default=0, ge=0, le=2**40)
+
+    @model_validator(mode="after")
+    def _check_constant(self) -> Nurand:
+        if self.c > self.a:
+            raise ValueError(f"its constant c is {self.c}: it must not be above a, which is {self.a}")
+        if self.low < 0:
+            raise ValueError(f"it begins at {self.low}: the lowest value must not be below 0")
+        return self
+
+
+class Connection(Generator):
+    """An integer that is constant on each connection."""
+
+    key = "connection"
+    low: Integer
+    high: Integer
+    # Number of consecutive connections with the same value.
+    every: int = Field(default=1, ge=1)
+
+
+class Repetition(Generator):
+    """The number of the current repetition of a loop, from 1."""
+
+    key = "repetition"
+
+
 class Sequence(Generator):
     """Consecutive integers; no two users get the same one."""
 
@@ -123,9 +165,14 @@ class Sequence(Generator):
         return {self.key: self.model_dump(exclude={"order"} if self.order == "rising" else set())}
 
 
+def split_words(value: Any) -> Any:
+    """Convert words with spaces between them to a list."""
+    return value.split() if isinstance(value, str) else value
+
+
 def _parse_range(value: Any) -> Any:
     """Convert a call such as `uniform(1, 10)` to its generator."""
-    return _build_generator(value, _INTEGERS) if isinstance(value, Call) else value
+    return build_generator(value, INTEGERS) if isinstance(value, Call) else value
 
 
 class ParameterList(Generator):
@@ -172,9 +219,58 @@ class Latest(Generator):
         return {"latest": {**self.model_dump(exclude={"exponent"}), "distribution": keys.plan()}}
 
 
+class Choice(Generator):
+    """The value of one of several parameters with integers."""
+
+    key = "choice"
+    rest = "parameters"
+    usage = "choice(home, elsewhere, weights=[99, 1])"
+    parameters: list[str] = Field(min_length=1)
+    weights: Weights = None
+
+
+class Words(Generator):
+    """A text of words that the digits of a random number select."""
+
+    words: Annotated[list[str], BeforeValidator(split_words)] = Field(min_length=2)
+    numbers: Annotated[IntegerRange, BeforeValidator(_parse_range)]
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        return {"words": {"words": self.words, **self.numbers.plan()["integer"]}}
+
+
+def write_words(words: list[str], numbers: IntegerRange, number: int) -> str:
+    """The words of a number, as many as the largest number has digits."""
+    digits, rest = 1, numbers.high
+    while rest := rest // len(words):
+        digits += 1
+    text = ""
+    for _ in range(digits):
+        number, digit = divmod(number, len(words))
+        text = words[digit] + text
+    return text
+
+
+class Text(Generator):
+    """Random letters and digits. With two lengths, the length is random between them."""
+
+    length: int = Field(ge=0, le=LIMITS["text_length"])
+    longest: int | None = Field(default=None, ge=0, le=LIMITS["text_length"])
+    alphabet: str | None = Field(default=None, min_length=1)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`. With `longest`, the length is a range."""
+        length = self.length if self.longest is None else {"low": self.length, "high": self.longest}
+        alphabet = {} if self.alphabet is None else {"alphabet": self.alphabet}
+        return {"text": {"length": length, **alphabet}}
+
+
 class OneOf(Generator):
     """A value from a list."""
 
+    rest = "values"
+    usage = "one_of('a', 'b', weights=[9, 1])"
     values: list[Value] = Field(min_length=1)
     weights: Weights = None
 
@@ -212,90 +308,24 @@ class StatementResult(Generator):
     statement: str = Field(min_length=1)
     # Number of the column, from 1.
     column: int = Field(default=1, ge=1, le=4096)
-
-
-class RowSequence(Generator):
-    """`first`, `first + step`, and so on, in the order of the rows; after `last` it continues at `first`."""
-
-    key = "sequence"
-    first: Integer = 1
-    step: Integer = 1
-    last: Integer | None = None
+    type: Literal["text", "integer"] = "text"
 
     def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
-        return {self.key: self.model_dump(exclude_none=True)}
+        """See `Generator`. Without a type it is text."""
+        return {self.key: self.model_dump(exclude={"type"} if self.type == "text" else set())}
 
 
-class Decimal(Generator):
-    """A random number from `low` to `high` with `scale` decimal places."""
-
-    key = "decimal"
-    low: float
-    high: float
-    scale: int = Field(default=2, ge=0, le=18)
-    distribution: Distribution = Field(default_factory=Keys)
-
-
-class Timestamp(Generator):
-    """A random time between two times, as `2024-01-31 12:00:00`."""
-
-    key = "timestamp"
-    begin: str = Field(serialization_alias="from")
-    end: str = Field(serialization_alias="to")
-    # Number of decimal places of the seconds.
-    digits: int = Field(default=0, ge=0, le=6)
-    order: Literal["random", "rising"] = "random"
-    distribution: Distribution = Field(default_factory=Keys)
-
-
-class Date(Generator):
-    """A random day between two days, as `2024-01-31`."""
-
-    key = "date"
-    begin: str = Field(serialization_alias="from")
-    end: str = Field(serialization_alias="to")
-    order: Literal["random", "rising"] = "random"
-    distribution: Distribution = Field(default_factory=Keys)
-
-
-class Text(Generator):
-    """Random letters and digits. With two lengths, the length is random between them."""
-
-    length: int = Field(ge=0, le=LIMITS["text_length"])
-    longest: int | None = Field(default=None, ge=0, le=LIMITS["text_length"])
-    alphabet: str | None = Field(default=None, min_length=1)
-
-    def plan(self) -> dict[str, Any]:
-        """See `Generator`. With `longest`, the length is a range."""
-        length = self.length if self.longest is None else {"low": self.length, "high": self.longest}
-        alphabet = {} if self.alphabet is None else {"alphabet": self.alphabet}
-        return {"text": {"length": length, **alphabet}}
-
-
-class ForeignKey(Generator):
-    """A value from a column of another generated table."""
-
-    key = "foreign_key"
-    table: str = Field(min_length=1)
-    column: str = Field(min_length=1)
-    distribution: Distribution = Field(default_factory=Keys)
-
-
-class Constant(Generator):
-    """The same value in every row."""
-
-    key = "constant"
-    value: Value
-
-
-_INTEGERS: Mapping[str, type[Generator]] = {
-    one.__name__.lower(): one for one in (Uniform, Zipfian, Pareto, Gaussian, Special)
+INTEGERS: Mapping[str, type[Generator]] = {
+    one.__name__.lower(): one for one in (Uniform, Zipfian, Pareto, Gaussian, Special, Nurand)
 }
 
 PARAMETERS: Mapping[str, type[Generator]] = {
-    **_INTEGERS,
+    **INTEGERS,
     "sequence": Sequence,
+    "connection": Connection,
+    "repetition": Repetition,
+    "choice": Choice,
+    "words": Words,
     "list": ParameterList,
     "latest": Latest,
     "text": Text,
@@ -304,46 +334,20 @@ PARAMETERS: Mapping[str, type[Generator]] = {
     "result": StatementResult,
 }
 
-COLUMNS: Mapping[str, type[Generator]] = {
-    **_INTEGERS,
-    "sequence": RowSequence,
-    "decimal": Decimal,
-    "timestamp": Timestamp,
-    "date": Date,
-    "text": Text,
-    "foreign_key": ForeignKey,
-    "one_of": OneOf,
-    "constant": Constant,
-}
-
 
 def parameter(text: str, rows: Mapping[str, int]) -> Generator:
     """The generator of a parameter. Raises ValueError, whose text says what to write."""
-    return _build_generator(parse(text, rows), PARAMETERS)
+    return build_generator(parse(text, rows), PARAMETERS)
 
 
-def column(name: str, text: str, rows: Mapping[str, int]) -> dict[str, Any]:
-    """The column `name` of a generated table, in an engine plan.
-
-    Every generator accepts `nulls`, the share of rows in which the column is NULL. Raises ValueError that
-    says what to write.
-    """
-    call = parse(text, rows)
-    named = dict(call.named)
-    nulls = named.pop("nulls", 0.0)
-    if not isinstance(nulls, int | float) or not 0 <= nulls <= 1:
-        raise ValueError("nulls is a share of the rows, from 0 to 1")
-    values = _build_generator(Call(call.name, call.arguments, named), COLUMNS).plan()
-    return {"name": name, "values": values, **({"nulls": float(nulls)} if nulls else {})}
-
-
-def _build_generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
+def build_generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
+    """The generator of a call, of those in `known`. Raises ValueError that says what to write."""
     kind = known.get(call.name)
     if kind is None:
         raise ValueError(f"there is no generator {call.name}. {did_you_mean(call.name, known)}")
     fields = list(kind.model_fields)
-    if kind is OneOf:
-        arguments: dict[str, Any] = {"values": list(call.arguments), **call.named}
+    if kind.rest:
+        arguments: dict[str, Any] = {kind.rest: list(call.arguments), **call.named}
     elif len(call.arguments) > len(fields):
         raise ValueError(f"{call.name} has at most {len(fields)} arguments: {_usage(call.name, kind)}")
     else:
@@ -359,8 +363,8 @@ def _build_generator(call: Call, known: Mapping[str, type[Generator]]) -> Genera
 
 def _usage(name: str, kind: type[Generator]) -> str:
     """The syntax of a generator: its arguments, and the defaults of the optional ones."""
-    if kind is OneOf:
-        return "one_of('a', 'b', weights=[9, 1])"
+    if kind.usage:
+        return kind.usage
     parts = [
         field
         if info.is_required()

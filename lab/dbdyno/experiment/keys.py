@@ -12,7 +12,7 @@ from dbdyno.experiment.base import Model
 class Keys(Model):
     """Which rows are accessed: sysbench's distributions, with its parameters and their defaults."""
 
-    distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian"] = "uniform"
+    distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian", "nurand"] = "uniform"
     """Name of the distribution."""
     iterations: int = Field(default=12, ge=1, le=1000)
     """gaussian, special: how many uniform numbers are averaged to give the bell curve."""
@@ -26,6 +26,11 @@ class Keys(Model):
     """zipfian: row k is chosen in proportion to 1 / k^exponent."""
     scattered: bool = False
     """zipfian: the hottest rows are scattered over the table, as in YCSB, instead of its first ones."""
+
+    a: int = Field(default=8191, ge=0, le=2**40)
+    """nurand (TPC-C): largest number that is combined with a uniform one by a bitwise OR."""
+    c: int = Field(default=0, ge=0, le=2**40)
+    """nurand: a constant that moves the frequent values, at most `a`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -48,4 +53,5 @@ _KEY_PARAMETERS: dict[str, tuple[str, ...]] = {
     "special": ("iterations", "percent", "hot_percent"),
     "pareto": ("h",),
     "zipfian": ("exponent",),
+    "nurand": ("a", "c"),
 }

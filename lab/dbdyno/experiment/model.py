@@ -385,7 +385,10 @@ class Experiment(Model):
         """Whether throughput determines the mean latency, as in a closed loop with a constant load and no
         pauses: it is the number of connections divided by the throughput.
         """
-        has_pauses = any(self.load_for(variant).think_time_s for variant in self.variants)
+        has_pauses = any(self.load_for(variant).think_time_s for variant in self.variants) or any(
+            isinstance(workload, SqlWorkload) and workload.has_pauses
+            for workload in self.distinct_workloads()
+        )
         return not (self.load.has_set_rate or self.load.is_changing or has_pauses)
 
     def shares_cpus(self, variant: Variant) -> bool:

@@ -159,6 +159,9 @@ def _load_errors(experiment: Experiment) -> Iterator[InputError]:
         if isinstance(workload, SqlWorkload) and workload.reconnect_every:
             key = f"workload[{workload.title}].reconnect_every"
             yield InputError(key, workload.reconnect_every, "a load in slices has no such pauses", _FIX)
+        if isinstance(workload, SqlWorkload) and workload.has_pauses:
+            problem = "a load in slices has no such pauses"
+            yield InputError(f"workload[{workload.title}].pauses", True, problem, _FIX)
 
 
 def _server_errors(experiment: Experiment) -> Iterator[InputError]:

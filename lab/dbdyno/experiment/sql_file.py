@@ -33,8 +33,9 @@ from functools import partial
 from typing import Any
 
 from dbdyno.experiment.calls import parse_number, replace_names
+from dbdyno.experiment.column_generators import column
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.generators import column, parameter
+from dbdyno.experiment.generators import parameter
 from dbdyno.experiment.sql_text import (
     Dialect,
     StatementText,
@@ -52,8 +53,8 @@ SECTIONS = ("setup", "after", "prewarm", "cleanup", "session")
 _PRODUCTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
 _OPTION = re.compile(r"(?P<name>[a-z][a-z0-9_]*)\s*=\s*(?P<default>[0-9][0-9_.]*)(?:\s+(?P<description>.+))?")
 _IN_BRACES = re.compile(r"\{([a-z][a-z0-9_ +*-]*)\}")
-# Settings that are numbers.
-_NUMBERS = ("rows", "weight", "repeat", "rate", "connections")
+# Settings whose values are numbers; one of a loop may be the name of a parameter.
+_NUMBERS = ("rows", "weight", "repeat", "times", "rate", "connections")
 _BEGIN, _END = ("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END")
 
 
@@ -137,12 +138,17 @@ class _Reader:
             "column": self._column_annotation,
             "background": self._background_annotation,
             "transaction": self._transaction_annotation,
+            "loop": self._loop_annotation,
+            "end": self._end_annotation,
+            "consistency": self._consistency_annotation,
+            "pauses": self._pauses_annotation,
             "statement": self._statement_annotation,
             "description": partial(self._key_annotation, "description"),
             "option": self._option_annotation,
             "reconnect_every": self._reconnect_annotation,
             "include": self._include_annotation,
             "only": self._only_annotation,
+            "headline": partial(self._key_annotation, "headline"),
             "order": partial(self._key_annotation, "order"),
             "statements": partial(self._key_annotation, "statements"),
             **{section: partial(self._section_annotation, section) for section in SECTIONS},
@@ -230,7 +236,12 @@ class _Reader:
                 self._add_error(
                     transaction.pop("line"), "this transaction has no statements", "Add a statement"
                 )
-            transaction.pop("line", None)
+            line = transaction.pop("line", 0)
+            if any("last" not in one for one in transaction.get("loops", ())):
+                self._add_error(
+                    line, "a loop of this transaction has no end", "Write -- @end after its last statement"
+                )
+                del transaction["loops"]
         if self._transactions:
             self._owner["transactions"] = self._transactions
         self._transactions = []
@@ -272,11 +283,11 @@ class _Reader:
         generators[name] = generator
 
     def _table_annotation(self, line: int, text: str) -> None:
-        words, settings = self._parse_words(line, text, ("rows",))
+        words, settings = self._parse_words(line, text, ("rows", "parent"))
         if len(words) != 1 or "rows" not in settings:
             self._add_error(line, "a table needs a name and rows", "Write -- @table item rows=1_000_000")
             return
-        self._table = {"rows": settings["rows"], "columns": {}}
+        self._table = {**settings, "columns": {}}
         self._document.setdefault("tables", {})[words[0]] = self._table
 
     def _section_annotation(self, name: str, line: int, text: str) -> None:
@@ -287,12 +298,39 @@ class _Reader:
         self._current_list, self._in_transaction = self._document.setdefault(name, []), False
 
     def _transaction_annotation(self, line: int, text: str) -> None:
-        words, settings = self._parse_words(line, text, ("weight", "name"))
+        words, settings = self._parse_words(line, text, ("weight", "name", "keying", "think"))
         if len(words) > 1:
             self._add_error(line, f"unexpected word {words[1]}", "Write -- @transaction NAME weight=9")
         entry: dict[str, Any] = {**({"name": words[0]} if words else {}), **settings, "statements": []}
         self._transactions.append({**entry, "line": line})
         self._current_list, self._in_transaction = self._transactions[-1]["statements"], True
+
+    def _loop_annotation(self, line: int, text: str) -> None:
+        words, settings = self._parse_words(line, text, ("times",))
+        if words or "times" not in settings or not (self._in_transaction and self._transactions):
+            fix = "Write -- @loop times=lines after -- @transaction, and -- @end"
+            self._add_error(line, "a loop is a part of a transaction and needs times", fix)
+            return
+        loops = self._transactions[-1].setdefault("loops", [])
+        loops.append({"first": len(self._transactions[-1]["statements"]) + 1, **settings})
+
+    def _end_annotation(self, line: int, _text: str) -> None:
+        loops = self._transactions[-1].get("loops", []) if self._transactions else []
+        if not loops or "last" in loops[-1] or loops[-1]["first"] > len(self._transactions[-1]["statements"]):
+            self._add_error(line, "@end follows no statement of a loop", "Write -- @loop times=N before it")
+            return
+        loops[-1]["last"] = len(self._transactions[-1]["statements"])
+
+    def _consistency_annotation(self, line: int, text: str) -> None:
+        if not text:
+            self._add_error(line, "a condition needs a name", "Write -- @consistency balance")
+        self._current_list, self._in_transaction = self._document.setdefault("consistency", []), True
+        self._next_settings = {"name": text}
+
+    def _pauses_annotation(self, line: int, text: str) -> None:
+        if text not in ("true", "false"):
+            self._add_error(line, "pauses are true or false", "Write -- @pauses false")
+        self._document["pauses"] = text == "true"
 
     def _statement_annotation(self, line: int, text: str) -> None:
         known = ("name", "rows", "rows_parameter", "mode", "draw", "repeat", "access")

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from dbdyno.experiment import bundled
 from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.calls import parse
+from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.file_reading import read_file
 from dbdyno.experiment.generators import Generator, ParameterList, StatementResult
@@ -73,7 +74,9 @@ def resolve(
         # Paths in the file are relative to its folder.
         folder = absolute.parent
     if isinstance(value := merged.get("transactions"), list):
-        merged["transactions"] = [_expand_transaction(transaction) for transaction in value]
+        merged["transactions"] = [
+            _convert_pauses(_expand_transaction(transaction), place, errors) for transaction in value
+        ]
     if isinstance(value := merged.get("replay"), dict) and isinstance(value.get("file"), str):
         recorded = (folder / Path(value["file"]).expanduser()).resolve()
         if not recorded.is_file():
@@ -198,14 +201,30 @@ def _expand_transaction(transaction: Any) -> Any:
     if not isinstance(transaction, dict):
         return transaction
     if "sql" in transaction and "statements" not in transaction:
-        shared = {key: transaction[key] for key in ("name", "weight") if key in transaction}
+        own = ("weight", "loops", "keying", "think")
+        shared = {key: transaction[key] for key in ("name", *own) if key in transaction}
         # The statement has the transaction's name.
-        statement = {key: value for key, value in transaction.items() if key != "weight"}
+        statement = {key: value for key, value in transaction.items() if key not in own}
         transaction = {**shared, "statements": [statement]}
     if isinstance(statements := transaction.get("statements"), list):
         whole = [{"sql": one} if isinstance(one, str) else one for one in statements]
         transaction = {**transaction, "statements": whole}
     return transaction
+
+
+def _convert_pauses(transaction: Any, place: str, errors: list[InputError]) -> Any:
+    """A transaction with its pauses in seconds."""
+    if not isinstance(transaction, dict):
+        return transaction
+    converted = dict(transaction)
+    for key in ("keying", "think"):
+        if (value := converted.pop(key, None)) is None:
+            continue
+        try:
+            converted[f"{key}_s"] = parse_duration_s(value)
+        except ValueError as error:
+            errors.append(InputError(f"{place}.transactions.{key}", value, str(error)))
+    return converted
 
 
 def _resolve_generator(key: str, generator: Any, folder: Path, errors: list[InputError]) -> Any:
@@ -261,6 +280,8 @@ class _Statements:
         for key in ("setup", "after", "prewarm", "cleanup", "session"):
             for number, sql in enumerate(getattr(self._workload, key), start=1):
                 yield from self._text_errors(f"{self._key}.{key}[{number}]", sql)
+        for one in self._workload.consistency:
+            yield from self._text_errors(f"{self._key}.consistency[{one.name}]", one.sql)
         before: list[str] = []
         current: object = None
         for name, transaction, statement in self._workload.named_statements():

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from dbdyno.experiment.base import Model
-from dbdyno.experiment.generators import Generator, ParameterList, column, parameter
+from dbdyno.experiment.base import Duration, Model
+from dbdyno.experiment.column_generators import column
+from dbdyno.experiment.generators import Generator, ParameterList, parameter
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.point import Connections, Point, Rate
 from dbdyno.experiment.sql_text import Dialect, created_tables, replace_parameters, table_names
@@ -59,6 +60,17 @@ class SqlStatement(Model):
         return self.model_dump(mode="json", exclude_none=True, exclude={"line", "access"})
 
 
+class SqlLoop(Model):
+    """Consecutive statements of a transaction that are repeated together."""
+
+    first: int = Field(ge=1)
+    """Number of the first statement, from 1."""
+    last: int = Field(ge=1)
+    """Number of the last statement."""
+    times: Annotated[int, Field(ge=1, le=100_000)] | Name
+    """How often they are executed: a number, or a parameter with integers."""
+
+
 class SqlTransaction(Model):
     """Statements that belong together, executed as one transaction."""
 
@@ -68,11 +80,34 @@ class SqlTransaction(Model):
     """Frequency relative to the other transactions."""
     statements: tuple[SqlStatement, ...] = Field(min_length=1)
     """The statements, in order; a string is a statement without further keys."""
+    loops: tuple[SqlLoop, ...] = ()
+    """Groups of statements that are repeated together, such as the lines of an order."""
+    keying_s: Duration | None = None
+    """Closed loop: the pause of a connection before the transaction; no latency includes it."""
+    think_s: Duration | None = None
+    """Closed loop: mean of the pause after it, exponentially distributed up to ten times the mean."""
 
-    def plan(self) -> dict[str, Any]:
-        """The transaction of an engine plan."""
+    def plan(self, *, pauses: bool = True) -> dict[str, Any]:
+        """The transaction of an engine plan, with its pauses if `pauses`."""
         name = {"name": self.name} if self.name else {}
-        return {**name, "weight": self.weight, "statements": [one.plan() for one in self.statements]}
+        plan = {**name, "weight": self.weight, "statements": [one.plan() for one in self.statements]}
+        if self.loops:
+            plan["loops"] = [one.model_dump() for one in self.loops]
+        for key, seconds in (("keying_us", self.keying_s), ("think_us", self.think_s)):
+            if pauses and seconds:
+                plan[key] = round(seconds * 1e6)
+        return plan
+
+
+class SqlConsistency(Model):
+    """A condition that the data meet whenever no transaction is in progress."""
+
+    name: Name
+    """Name of the condition."""
+    sql: Sql
+    """A query that returns a row for each violation, and no row if the data are consistent."""
+    # Its line in the workload's .sql file.
+    line: SkipJsonSchema[int | None] = Field(default=None, exclude=True)
 
 
 class SqlTable(Model):
@@ -82,6 +117,15 @@ class SqlTable(Model):
     """Number of rows."""
     columns: dict[str, str] = Field(min_length=1)
     """A generator for each column, as in `"zipfian(1, 1_000)"`; other columns get their defaults."""
+    parent: str | None = Field(default=None, pattern=r"^[^.]+\.[^.]+$")
+    """`table.column`: this earlier table's column says how many of the rows belong to each of its rows."""
+
+    def parent_plan(self) -> dict[str, Any]:
+        """The parent in an engine plan."""
+        if self.parent is None:
+            return {}
+        table, column = self.parent.split(".")
+        return {"parent": {"table": table, "rows": column}}
 
 
 class SqlReplay(Model):
@@ -126,6 +170,12 @@ class SqlWorkload(BaseWorkload):
     """Statements that every new connection sends first; they are not counted."""
     reconnect_every: int | None = Field(default=None, ge=0, le=2**32 - 1)
     """Transactions after which a connection is closed and opened again, instead of that of `[load]`."""
+    pauses: bool = True
+    """Wait for the `keying` and `think` times of the transactions."""
+    consistency: tuple[SqlConsistency, ...] = ()
+    """Conditions that the data must meet after each group of trials (P24)."""
+    headline: Name | None = None
+    """A statement whose rate per minute is in the result (R19), such as the last one of a transaction."""
     description: str | None = Field(default=None, max_length=300)
     """What the workload does, in one sentence."""
     background: tuple[Background, ...] = ()
@@ -135,6 +185,11 @@ class SqlWorkload(BaseWorkload):
     def row_counts(self) -> dict[str, int]:
         """Rows of each generated table, for `rows(TABLE)`."""
         return {name: table.rows for name, table in self.tables.items()}
+
+    @property
+    def has_pauses(self) -> bool:
+        """Whether connections pause before or after a transaction."""
+        return self.pauses and any(one.keying_s or one.think_s for one in self.transactions)
 
     def generator(self, name: str) -> Generator:
         """The generator of a parameter. Raises ValueError, whose text says what to write."""
@@ -162,6 +217,7 @@ class SqlWorkload(BaseWorkload):
                 "name": title,
                 "rows": table.rows,
                 "columns": [self.column(title, name) for name in table.columns],
+                **table.parent_plan(),
             }
             for title, table in self.tables.items()
         ]
@@ -252,7 +308,7 @@ class SqlWorkload(BaseWorkload):
 
     def _transaction_plans(self, dialect: Dialect) -> list[dict[str, Any]]:
         """The transactions of an engine plan."""
-        plans = [transaction.plan() for transaction in self.transactions]
+        plans = [transaction.plan(pauses=self.pauses) for transaction in self.transactions]
         generators = {name: self.generator(name) for name in self.parameters}
         lists = {
             name: member_names(name, one)

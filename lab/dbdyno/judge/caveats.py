@@ -179,6 +179,7 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "P19": compose("the memory or disk is unusual"),
     "P22": compose("the sessions of the variants differ"),
     "P23": compose("the servers were built differently"),
+    "P24": compose("the data are inconsistent after the load"),
     "R01": _warm_up,
     "R03": _contradictory,
     "R04": _missing,

@@ -40,6 +40,7 @@ from dbdyno.judge.evidence import Evidence, gather, scheduled
 from dbdyno.judge.few_beyond import few_beyond
 from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate, sure
+from dbdyno.judge.headline import headline_rates
 from dbdyno.judge.highest import highest_throughput
 from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.judge.reached_limit import reached_limit
@@ -171,6 +172,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from few_beyond(trials, experiment)
     yield from few_rounds(trials, experiment)
     yield from reached_limit(trials, experiment)
+    yield from headline_rates(trials, experiment)
     yield from load_generator.generator(by_variant)
     yield from load_generator.generator_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)

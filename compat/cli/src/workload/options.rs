@@ -50,7 +50,7 @@ pub(super) fn plan_registry(plan: &Plan) -> Registry {
             set("rand-pareto-h", h.to_string());
             "pareto"
         }
-        Distribution::Zipfian { .. } => "zipfian",
+        Distribution::Zipfian { .. } | Distribution::Nurand { .. } => "zipfian",
     };
     set("rand-type", distribution.into());
     match &plan.target {

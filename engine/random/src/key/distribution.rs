@@ -43,6 +43,15 @@ pub enum Distribution {
         #[serde(default)]
         scattered: bool,
     },
+    /// The non-uniform random numbers of TPC-C, clause 2.1.6: ((random(0, a) | random(low, high)) + c) modulo the number of
+    /// values, plus low. The bits that are set more often than others make some ids hotter.
+    Nurand {
+        /// Largest number that is combined with the uniform id by a bitwise OR.
+        a: u64,
+        /// A constant that moves the hot ids.
+        #[serde(default)]
+        c: u64,
+    },
 }
 
 impl Distribution {
@@ -63,10 +72,16 @@ impl Distribution {
             Distribution::Zipfian { exponent, .. } if !(0.0..=100.0).contains(&exponent) => {
                 Some(format!("{key}.exponent is {exponent}; it must be between 0 and 100"))
             }
+            Distribution::Nurand { a, c } if a > NURAND_MAX || c > a => Some(format!(
+                "{key}.a is {a} and c {c}; a must not exceed {NURAND_MAX}, and c must not exceed a"
+            )),
             _ => None,
         }
     }
 }
+
+/// Maximum of `a`; far below it, the OR with any id fits 64 bits.
+const NURAND_MAX: u64 = 1 << 40;
 
 mod defaults {
     pub fn iterations() -> u32 {

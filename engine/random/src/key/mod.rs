@@ -33,12 +33,25 @@ enum Kind {
     },
     Zipfian(Zipfian),
     Scattered(Zipfian, RangePermutation),
+    Nurand {
+        a: u64,
+        c: u64,
+    },
 }
 
 /// Seed of the permutation of scattered ids: the load of two variants has the same hot ids.
 const SCATTERED_SEED: u64 = 0;
 
 impl Keys {
+    /// A distribution over `low..=high`, and the number to add to each id. Only `nurand` depends on the ids themselves, so
+    /// only its range must not be below 0.
+    pub fn with_offset(distribution: &Distribution, low: i64, high: i64) -> (Self, i64) {
+        match distribution {
+            Distribution::Nurand { .. } => (Self::new(distribution, low as u64, high as u64), 0),
+            _ => (Self::new(distribution, 0, high.abs_diff(low)), low),
+        }
+    }
+
     /// A distribution over `low..=high`; `high` must not be below `low`.
     pub fn new(distribution: &Distribution, low: u64, high: u64) -> Self {
         assert!(low <= high, "a range from {low} to {high}");
@@ -57,6 +70,7 @@ impl Keys {
                 let permutation = RangePermutation::new(SCATTERED_SEED, count);
                 Kind::Scattered(Zipfian::new(count, exponent), permutation)
             }
+            Distribution::Nurand { a, c } => Kind::Nurand { a, c },
         };
         Self { low, count, kind }
     }
@@ -71,6 +85,10 @@ impl Keys {
             Kind::Pareto { exponent } => (self.count as f64 * rng.unit().powf(*exponent)) as u64,
             Kind::Zipfian(zipfian) => zipfian.draw(rng),
             Kind::Scattered(zipfian, permutation) => permutation.at(zipfian.draw(rng)),
+            Kind::Nurand { a, c } => {
+                let combined = rng.below(a + 1) | (self.low + rng.below(self.count));
+                (combined + c) % self.count
+            }
         };
         self.low + offset
     }
@@ -99,6 +117,30 @@ mod tests {
         let keys = Keys::new(&Distribution::Pareto { h: 0.2 }, 1, 500);
         let cdf = |id: u64| ((id - 1) as f64 / 500.0).powf((0.8f64).ln() / (0.2f64).ln());
         assert_fits(|rng| keys.draw(rng), 1, 500, |id| cdf(id + 1) - cdf(id));
+    }
+
+    #[test]
+    fn nurand_fits_its_probabilities() {
+        let (a, c, low, high) = (7u64, 5u64, 1u64, 30u64);
+        let keys = Keys::new(&Distribution::Nurand { a, c }, low, high);
+        let ways = |id: u64| {
+            let pairs = (0..=a).flat_map(|x| (low..=high).map(move |y| ((x | y) + c) % 30 + low));
+            pairs.filter(|found| *found == id).count()
+        };
+        assert_fits(|rng| keys.draw(rng), low, high, |id| ways(id) as f64 / (8.0 * 30.0));
+        let (keys, offset) = Keys::with_offset(&Distribution::Nurand { a: 255, c: 0 }, 0, 999);
+        assert_eq!((offset, keys.low), (0, 0));
+    }
+
+    #[test]
+    fn an_offset_moves_the_range_of_ids() {
+        for distribution in [Distribution::Uniform, Distribution::Pareto { h: 0.2 }] {
+            let (keys, offset) = Keys::with_offset(&distribution, -5, -2);
+            let mut rng = Rng::new(1, &[]);
+            let ids: std::collections::BTreeSet<i64> =
+                (0..200).map(|_| keys.draw(&mut rng) as i64 + offset).collect();
+            assert_eq!(ids.into_iter().collect::<Vec<_>>(), [-5, -4, -3, -2]);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 
 use dbdyno_load::Nanos;
+use dbdyno_load::pauses::TransactionPauses;
 
 use super::{State, UserId, WorkerState};
 use crate::schedule::Schedule;
@@ -19,6 +20,16 @@ impl WorkerState {
     /// Waits until the next event of `user` is due, and begins it. `free_since` is the end of the user's last event.
     /// Returns the due time, or `None` if no further event may begin; then the user must call [`Self::end_user`].
     pub async fn next_due(&self, user: UserId, free_since: Option<Nanos>) -> Option<Nanos> {
+        self.next_due_after(user, free_since, TransactionPauses::default()).await
+    }
+
+    /// As [`Self::next_due`], with the pauses of the user's transactions.
+    pub(crate) async fn next_due_after(
+        &self,
+        user: UserId,
+        free_since: Option<Nanos>,
+        own: TransactionPauses,
+    ) -> Option<Nanos> {
         let now = free_since.unwrap_or_else(|| self.now());
         let pause_end = {
             let mut state = self.current_state(now);
@@ -37,8 +48,8 @@ impl WorkerState {
                 Schedule::Open { .. } => PauseEnd::Arrival,
                 Schedule::Slices { .. } => PauseEnd::Slice,
                 Schedule::Paced(pauses, _) => PauseEnd::At(match free_since {
-                    Some(now) => pauses.next_start(user.global, now),
-                    None => pauses.first_start(user.global),
+                    Some(now) => pauses.next_start(user.global, now, own),
+                    None => pauses.first_start(user.global, own),
                 }),
             }
         };

@@ -12,6 +12,9 @@ mod script;
 mod script_validation;
 mod slices_validation;
 mod sql;
+mod sql_loops_validation;
+mod sql_parameters_validation;
+mod sql_sources_validation;
 mod sql_tables;
 mod sql_tables_validation;
 mod sql_validation;
@@ -20,6 +23,7 @@ mod target;
 mod validation;
 mod workload;
 
+pub use dbdyno_load::pauses::TransactionPauses;
 pub use dbdyno_load::plan::{Load, Phases, ThinkTime};
 pub use dbdyno_load::report::Report;
 pub use dbdyno_load::shapes::{
@@ -33,10 +37,12 @@ pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};
 pub use script::{ScriptOption, ScriptWorkload};
 pub use sql::{
-    CsvSource, LineOrder, ParameterSource, SequenceOrder, SqlStatement, SqlTransaction, SqlWorkload,
-    TransactionOrder,
+    CsvSource, LineOrder, LoopTimes, ParameterSource, ResultType, SequenceOrder, SqlStatement,
+    SqlTransaction, SqlWorkload, StatementLoop, TransactionOrder,
 };
-pub use sql_tables::{ColumnSource, GeneratedColumn, GeneratedTable, TextLength, TimeOrder};
+pub use sql_tables::{
+    ColumnSource, GeneratedColumn, GeneratedTable, ParentTable, TextLength, TextWord, TimeOrder,
+};
 pub use statement_mode::StatementMode;
 pub use target::{Compression, Endpoint, Secret, Target, Tls, TlsMode};
 pub use workload::{OltpOptions, Workload, WorkloadName};

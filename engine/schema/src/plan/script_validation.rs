@@ -28,6 +28,9 @@ impl Plan {
         if matches!(self.workload.keys, Distribution::Zipfian { scattered: true, .. }) {
             problems.push("workload.keys is scattered, which scripts do not know; leave it out".into());
         }
+        if matches!(self.workload.keys, Distribution::Nurand { .. }) {
+            problems.push("workload.keys is nurand, which scripts do not have; use another".into());
+        }
         if self.load.reconnect_every > 0 {
             problems.push(format!(
                 "load.reconnect_every is {}, but a script opens its connections itself, so it has no effect; leave it out",

@@ -65,7 +65,7 @@ pub enum TransactionOrder {
 }
 
 /// Statements that one event executes in order. A database transaction needs `BEGIN` and `COMMIT` among them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlTransaction {
     /// Name in error messages, and prefix of the names of unnamed statements; by default `transactionN`.
@@ -76,6 +76,38 @@ pub struct SqlTransaction {
     pub weight: f64,
     /// In the order in which they are sent.
     pub statements: Vec<SqlStatement>,
+    /// Groups of statements that are repeated together, in their order and without common statements.
+    #[serde(default)]
+    pub loops: Vec<StatementLoop>,
+    /// Closed loops: how long a user waits before the transaction, in microseconds. No latency includes it.
+    #[serde(default)]
+    pub keying_us: u64,
+    /// Closed loops: mean of the exponentially distributed time that a user waits after the transaction, in microseconds;
+    /// at most ten times the mean. No latency includes it.
+    #[serde(default)]
+    pub think_us: u64,
+}
+
+/// Consecutive statements of a transaction that are repeated together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatementLoop {
+    /// Number of the first statement, from 1.
+    pub first: u32,
+    /// Number of the last statement.
+    pub last: u32,
+    /// How often the statements are executed.
+    pub times: LoopTimes,
+}
+
+/// How often the statements of a loop are executed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum LoopTimes {
+    /// Always equally often.
+    Number(u32),
+    /// As often as the value of the parameter with this name, which must have integers; not at all below 1.
+    Parameter(String),
 }
 
 /// One statement.
@@ -121,6 +153,46 @@ pub enum ParameterSource {
         /// Maximum.
         high: i64,
         /// Distribution; with `zipfian` and `pareto` the smallest values are the hottest.
+        #[serde(default)]
+        distribution: Distribution,
+        /// Name of a parameter of the kind `integer` or `connection` within the same range, whose value is left out. If it
+        /// is the only value of the range, it is used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        other_than: Option<String>,
+    },
+    /// An integer that is constant on each connection: the first `every` connections have `low`, the next ones `low` + 1,
+    /// and so on; after `high` follows `low`.
+    Connection {
+        /// First value.
+        #[serde(default = "one_i64")]
+        low: i64,
+        /// Last value.
+        high: i64,
+        /// Number of consecutive connections with the same value.
+        #[serde(default = "one_u64")]
+        every: u64,
+    },
+    /// The number of the current repetition of a loop, from 1.
+    Repetition {},
+    /// The value of one of several parameters with integer values.
+    Choice {
+        /// Their names.
+        parameters: Vec<String>,
+        /// Relative frequencies. Null: all equal.
+        #[serde(default)]
+        weights: Option<Vec<f64>>,
+    },
+    /// A text of several words: each digit of a random number selects one. The base of the digits is the number of words,
+    /// and every text has as many words as `high` has digits.
+    Words {
+        /// The words, in the order of the digits.
+        words: Vec<String>,
+        /// Smallest number, at least 0.
+        #[serde(default)]
+        low: i64,
+        /// Largest number.
+        high: i64,
+        /// Distribution of the numbers.
         #[serde(default)]
         distribution: Distribution,
     },
@@ -179,14 +251,17 @@ pub enum ParameterSource {
         #[serde(default)]
         order: LineOrder,
     },
-    /// A column of the first row that an earlier statement of the transaction returned, sent as a string; NULL if the
-    /// statement returned no row.
+    /// A column of the first row that an earlier statement of the transaction returned, sent as a string unless `type`
+    /// is set; NULL if the statement returned no row.
     Result {
         /// Name of the statement.
         statement: String,
         /// Number of the column, from 1.
         #[serde(default = "once")]
         column: u32,
+        /// Type of the value.
+        #[serde(default)]
+        r#type: ResultType,
     },
 }
 
@@ -199,6 +274,17 @@ pub enum SequenceOrder {
     Rising,
     /// Scattered evenly over the range; each number comes once before any comes again. Needs `last`.
     Random,
+}
+
+/// Type of a value that a statement returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResultType {
+    /// A string.
+    #[default]
+    Text,
+    /// A 64-bit integer; NULL if the value is not one.
+    Integer,
 }
 
 /// Source of the lines of a CSV file.
@@ -222,6 +308,18 @@ pub enum LineOrder {
     InOrder,
 }
 
+impl SqlTransaction {
+    /// How often the loop around a statement repeats it; `None` if that depends on a parameter. `index` is from 0.
+    pub fn repetitions(&self, index: usize) -> Option<u32> {
+        let number = index as u32 + 1;
+        match self.loops.iter().find(|one| (one.first..=one.last).contains(&number)).map(|one| &one.times) {
+            None => Some(1),
+            Some(LoopTimes::Number(times)) => Some(*times),
+            Some(LoopTimes::Parameter(_)) => None,
+        }
+    }
+}
+
 impl SqlWorkload {
     /// Name of a transaction in errors and records.
     pub fn transaction_name(&self, index: usize) -> String {
@@ -237,6 +335,10 @@ impl SqlWorkload {
             .and_then(|statement| statement.name.clone())
             .unwrap_or_else(|| format!("{}.{}", self.transaction_name(transaction), index + 1))
     }
+}
+
+fn one_u64() -> u64 {
+    1
 }
 
 fn one() -> f64 {

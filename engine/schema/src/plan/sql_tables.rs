@@ -16,6 +16,19 @@ pub struct GeneratedTable {
     pub rows: u64,
     /// Columns with generated values; the table's other columns get their defaults.
     pub columns: Vec<GeneratedColumn>,
+    /// If the table has a number of rows for each row of an earlier table. `rows` must be their sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentTable>,
+}
+
+/// The table whose rows have rows of another table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParentTable {
+    /// An earlier table of the list, without a parent.
+    pub table: String,
+    /// Its column with the number of rows: of the kind `integer`, `cycle` or `shuffle`, without NULLs.
+    pub rows: String,
 }
 
 /// One column of a generated table.
@@ -58,6 +71,56 @@ pub enum ColumnSource {
         /// Distribution; with `zipfian` and `pareto` the smallest values are the hottest.
         #[serde(default)]
         distribution: Distribution,
+    },
+    /// An integer that repeats: the first `every` rows get `low`, the next ones `low` + 1, and so on; after `high` follows
+    /// `low`.
+    Cycle {
+        /// First value.
+        #[serde(default = "one")]
+        low: i64,
+        /// Last value.
+        high: i64,
+        /// Number of consecutive rows with the same value.
+        #[serde(default = "one_u64")]
+        every: u64,
+    },
+    /// An integer, equally often in each run of rows, in random order: a permutation if a run has as many rows as the range
+    /// has values. If the values do not divide the run, some at equal distances from the
+    /// middle of the range occur once more, so that each run has the same sum.
+    Shuffle {
+        /// Minimum.
+        #[serde(default = "one")]
+        low: i64,
+        /// Maximum.
+        high: i64,
+        /// Number of rows of a run.
+        of: u64,
+    },
+    /// The value of a column of the parent's row, in a table with a parent.
+    Parent {
+        /// Name of the parent's column.
+        column: String,
+    },
+    /// The number of the row among the rows of its parent's row, from 1.
+    ChildNumber {},
+    /// One of two sources, depending on the value of another column of the row.
+    Below {
+        /// A column of the kind `sequence`, `integer`, `cycle`, `shuffle`, `child_number`, or `parent` with one of them.
+        column: String,
+        /// The limit.
+        bound: i64,
+        /// The source in rows whose value is below the limit.
+        then: Box<ColumnSource>,
+        /// The source in all other rows.
+        otherwise: Box<ColumnSource>,
+    },
+    /// A text of several words: each digit of a number selects one. The base of the digits is the number of words, and every
+    /// text has as many words as the largest number has digits.
+    Words {
+        /// The words, in the order of the digits.
+        words: Vec<String>,
+        /// The numbers: `integer`, `cycle` or `shuffle`, not below 0.
+        numbers: Box<ColumnSource>,
     },
     /// A random number with a fixed number of decimals.
     Decimal {
@@ -108,6 +171,12 @@ pub enum ColumnSource {
         /// The characters, all equally frequent; a character that is listed twice is twice as frequent.
         #[serde(default = "letters_and_digits")]
         alphabet: String,
+        /// A word at a random place of some of the strings, which does not change their length.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        word: Option<TextWord>,
+        /// Characters after the random ones, which `length` does not count.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        suffix: String,
     },
     /// The value of a column in a random row of a generated table.
     ForeignKey {
@@ -132,6 +201,16 @@ pub enum ColumnSource {
         /// The value.
         value: Literal,
     },
+}
+
+/// A word within random strings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TextWord {
+    /// The word: ASCII characters, not more than the shortest string has.
+    pub text: String,
+    /// Share of the strings that contain it, 0 to 1.
+    pub share: f64,
 }
 
 /// How long a generated string is, in characters.
@@ -171,6 +250,10 @@ pub enum TimeOrder {
 }
 
 fn one() -> i64 {
+    1
+}
+
+fn one_u64() -> u64 {
     1
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::sql_parameters_validation::{nurand_problem, words_problem};
 use super::sql_validation::{range_problem, text_problems, weights_problems};
-use super::{ColumnSource, GeneratedColumn, GeneratedTable, SqlWorkload, TimeOrder, limits};
+use super::{ColumnSource, GeneratedColumn, GeneratedTable, SqlWorkload, TextWord, TimeOrder, limits};
 use crate::calendar;
 
 const KEY: &str = "workload.sql.tables";
@@ -57,6 +58,7 @@ impl GeneratedTable {
             let most = limits::TABLE_SIZE;
             problems.push(format!("{KEY}: {name} has {} rows; it must be between 1 and {most}", self.rows));
         }
+        problems.extend(self.parent_problem(earlier).map(|problem| format!("{KEY}: {name} {problem}")));
         if self.columns.is_empty() {
             problems.push(format!("{KEY}: {name} has no columns; it needs at least one"));
         }
@@ -77,6 +79,7 @@ impl GeneratedTable {
             }
             column.values.problems(&key, self.rows, problems);
             self.foreign_key_problem(column, &key, earlier, problems);
+            self.reference_problems(&column.values, &key, earlier, problems);
             bytes += column.values.max_bytes();
         }
         if bytes > limits::ROW_BYTES {
@@ -131,6 +134,50 @@ fn sequence_problem(first: i64, step: i64, rows: u64) -> Option<String> {
     (!fits).then(|| format!("ends at {last}; the values of a sequence must fit 64 bits"))
 }
 
+/// The problem of a range of decimals, if any.
+fn decimal_problem(low: f64, high: f64, scale: u32) -> Option<String> {
+    let most = MAX_EXACT_INTEGER / 10f64.powi(scale.min(30) as i32);
+    if scale > 15 {
+        Some(format!("has scale {scale}; the maximum is 15"))
+    } else if !(low.abs() <= most && high.abs() <= most) {
+        Some(format!("goes from {low} to {high}; with scale {scale} the maximum is {most:e}"))
+    } else {
+        (low > high).then(|| format!("goes from {low} to {high}; low must not be above high"))
+    }
+}
+
+/// The problem of the word and the suffix of random strings of at least `low` characters, if any.
+fn word_problem(low: u32, alphabet: &str, word: Option<&TextWord>, suffix: &str) -> Option<String> {
+    let is_valid = |word: &TextWord| {
+        word.text.is_ascii() && word.text.len() <= low as usize && (0.0..=1.0).contains(&word.share)
+    };
+    let is_wrong =
+        suffix.contains('\0') || !word.is_none_or(is_valid) || (word.is_some() && !alphabet.is_ascii());
+    is_wrong.then(|| {
+        "has an invalid word or suffix; a word and the alphabet around it must be ASCII, the word not longer than the \
+         shortest text, its share between 0 and 1, and a suffix without NUL"
+            .into()
+    })
+}
+
+/// Problems of a source that writes numbers as words.
+fn words_problems(
+    key: &str,
+    words: &[String],
+    numbers: &ColumnSource,
+    rows: u64,
+    problems: &mut Vec<String>,
+) {
+    let low = match numbers {
+        ColumnSource::Integer { low, .. }
+        | ColumnSource::Cycle { low, .. }
+        | ColumnSource::Shuffle { low, .. } => *low,
+        _ => i64::MIN,
+    };
+    problems.extend(words_problem(key, words, low));
+    numbers.problems(key, rows, problems);
+}
+
 impl ColumnSource {
     fn problems(&self, key: &str, rows: u64, problems: &mut Vec<String>) {
         let mut add = |text: String| problems.push(format!("{key} {text}"));
@@ -141,18 +188,25 @@ impl ColumnSource {
             ColumnSource::Sequence { first, step, last: None } => {
                 sequence_problem(*first, *step, rows).into_iter().for_each(add);
             }
-            ColumnSource::Integer { low, high, .. } => {
-                range_problem(*low, *high).into_iter().for_each(add);
+            ColumnSource::Integer { low, high, distribution } => {
+                range_problem(*low, *high).into_iter().for_each(&mut add);
+                nurand_problem(*low, distribution).into_iter().for_each(add);
             }
-            ColumnSource::Decimal { low, high, scale, .. } => {
-                let most = MAX_EXACT_INTEGER / 10f64.powi((*scale).min(30) as i32);
-                if *scale > 15 {
-                    add(format!("has scale {scale}; the maximum is 15"));
-                } else if !(low.abs() <= most && high.abs() <= most) {
-                    add(format!("goes from {low} to {high}; with scale {scale} the maximum is {most:e}"));
-                } else if low > high {
-                    add(format!("goes from {low} to {high}; low must not be above high"));
+            ColumnSource::Cycle { low, high, every: runs }
+            | ColumnSource::Shuffle { low, high, of: runs } => {
+                range_problem(*low, *high).into_iter().for_each(&mut add);
+                if !(1..=limits::TABLE_SIZE).contains(runs) {
+                    let most = limits::TABLE_SIZE;
+                    add(format!("has runs of {runs} rows; a run must have between 1 and {most} rows"));
                 }
+            }
+            ColumnSource::Below { then, otherwise, .. } => {
+                then.problems(key, rows, problems);
+                otherwise.problems(key, rows, problems);
+            }
+            ColumnSource::Words { words, numbers } => words_problems(key, words, numbers, rows, problems),
+            ColumnSource::Decimal { low, high, scale, .. } => {
+                decimal_problem(*low, *high, *scale).into_iter().for_each(add)
             }
             ColumnSource::Timestamp { from, to, digits, .. } => {
                 if *digits > 6 {
@@ -168,13 +222,17 @@ impl ColumnSource {
             ColumnSource::Date { from, to, .. } => {
                 add_time_problems(calendar::parse_day, "a date such as 2024-06-30", (from, to), &mut add);
             }
-            ColumnSource::Text { length, alphabet } => {
-                text_problems(*length, alphabet).into_iter().for_each(add);
+            ColumnSource::Text { length, alphabet, word, suffix } => {
+                let problem = word_problem(length.bounds().0, alphabet, word.as_ref(), suffix);
+                problem.into_iter().chain(text_problems(*length, alphabet)).for_each(add);
             }
             ColumnSource::OneOf { values, weights } => {
                 weights_problems(values.len(), weights.as_deref()).into_iter().for_each(add);
             }
-            ColumnSource::ForeignKey { .. } | ColumnSource::Constant { .. } => {}
+            ColumnSource::ForeignKey { .. }
+            | ColumnSource::Parent { .. }
+            | ColumnSource::ChildNumber {}
+            | ColumnSource::Constant { .. } => {}
         }
         self.distribution_problems(key, problems);
     }
@@ -202,9 +260,14 @@ impl ColumnSource {
     /// Approximate bytes of the longest value.
     fn max_bytes(&self) -> u64 {
         match self {
-            ColumnSource::Text { length, alphabet } => {
+            ColumnSource::Text { length, alphabet, suffix, .. } => {
                 let widest = alphabet.chars().map(char::len_utf8).max().unwrap_or(1);
-                u64::from(length.bounds().1) * widest as u64
+                u64::from(length.bounds().1) * widest as u64 + suffix.len() as u64
+            }
+            ColumnSource::Below { then, otherwise, .. } => then.max_bytes().max(otherwise.max_bytes()),
+            ColumnSource::Words { words, .. } => {
+                // At most 63 digits, in base 2.
+                63 * words.iter().map(String::len).max().unwrap_or(0) as u64
             }
             ColumnSource::OneOf { values, .. } => {
                 values.iter().flatten().map(super::Literal::max_bytes).max().unwrap_or(0)

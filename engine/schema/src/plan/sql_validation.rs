@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    LogFormat, ParameterSource, SequenceOrder, SqlStatement, SqlWorkload, StatementMode, TextLength,
-    TransactionOrder, Workload, WorkloadName, limits,
+    LogFormat, ParameterSource, SqlStatement, SqlWorkload, StatementMode, TextLength, TransactionOrder,
+    Workload, WorkloadName, limits,
 };
 use crate::placeholders::{Fragment, Quoting, fragments};
 
@@ -36,7 +36,7 @@ impl SqlWorkload {
                     "{key} is not a valid parameter name; use letters, digits and _, and do not begin with a digit"
                 ));
             }
-            generator.problems(&key, &mut problems);
+            generator.problems(&key, &self.parameters, &mut problems);
             self.latest_problem(&key, generator, &mut problems);
         }
         problems.extend(self.table_problems());
@@ -71,6 +71,7 @@ impl SqlWorkload {
             }
             statements +=
                 transaction.statements.iter().map(|statement| u64::from(statement.repeat)).sum::<u64>();
+            self.loop_problems(index, &mut problems);
             self.statement_problems(index, (mode, quoting), &mut problems);
         }
         let weights: f64 = self.transactions.iter().map(|transaction| transaction.weight.max(0.0)).sum();
@@ -208,45 +209,6 @@ enum Used<'a> {
     Unknown(&'a str),
     /// A parameter that takes its value from the result of the statement with this name.
     Result(&'a String),
-}
-
-impl ParameterSource {
-    fn problems(&self, key: &str, problems: &mut Vec<String>) {
-        let mut add = |text: String| problems.push(format!("{key} {text}"));
-        match self {
-            ParameterSource::Integer { low, high, distribution } => {
-                range_problem(*low, *high).into_iter().for_each(add);
-                problems.extend(distribution.problem(&format!("{key}.integer.distribution")));
-            }
-            ParameterSource::Sequence { first, last: Some(last), .. } if last < first => {
-                add(format!("goes from {first} to {last}; last must not be before first"));
-            }
-            ParameterSource::Sequence { last: None, order: SequenceOrder::Random, .. } => {
-                add("has a random order but no last number; set last".into());
-            }
-            ParameterSource::Sequence { .. } => {}
-            ParameterSource::Latest { low, high, distribution, .. } => {
-                range_problem(*low, *high).into_iter().for_each(add);
-                problems.extend(distribution.problem(&format!("{key}.latest.distribution")));
-            }
-            ParameterSource::Text { length, alphabet } => {
-                text_problems(*length, alphabet).into_iter().for_each(add);
-            }
-            ParameterSource::OneOf { values, weights } => {
-                weights_problems(values.len(), weights.as_deref()).into_iter().for_each(add);
-            }
-            ParameterSource::Csv { column, .. } => {
-                if column.is_empty() {
-                    add("has an empty column name".into());
-                }
-            }
-            ParameterSource::Result { column, .. } => {
-                if !(1..=4096).contains(column) {
-                    add(format!("has column {column}; it must be between 1 and 4096"));
-                }
-            }
-        }
-    }
 }
 
 /// The problem of a range of integers, if any.

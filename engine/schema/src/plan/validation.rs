@@ -42,6 +42,7 @@ impl Plan {
         problems.extend(self.workload.sql_problems(self.target.quoting()));
         problems.extend(self.script_problems());
         problems.extend(self.slices_problems());
+        problems.extend(self.pauses_problem());
         if self.load.abort_if.is_some() && self.report.interval_us == 0 {
             problems.push("load.abort_if needs intervals; set report.interval_us".into());
         }

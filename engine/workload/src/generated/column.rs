@@ -5,11 +5,13 @@ use std::sync::Arc;
 use dbdyno_random::Rng;
 use dbdyno_random::alphabet::Strings;
 use dbdyno_random::key::Keys;
+use dbdyno_random::permutation::RangePermutation;
 use dbdyno_schema::calendar::{self, DAY_US, civil_from_days};
-use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, Literal, TimeOrder};
+use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, Literal, TextWord, TimeOrder};
 
+use super::children::{Children, RowPlace};
 use super::encode::{self, Encoding};
-use crate::sql::source::{cumulative_weights, draw_weighted};
+use crate::sql::source::{cumulative_weights, digit_count, draw_weighted, push_words};
 
 /// A column with a generator for its values.
 #[derive(Clone, Debug)]
@@ -17,21 +19,37 @@ pub(super) struct Column {
     /// Seed of the column's random streams.
     seed: u64,
     nulls: f64,
+    is_ascii: bool,
     source: Source,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
     Sequence(Sequence),
-    /// Distribution of the offset from the minimum, and the minimum.
+    /// Distribution of the values, and an offset to add.
     Integer(Box<Keys>, i64),
+    /// First value, number of values, and number of consecutive rows with the same value.
+    Cycle(i64, u64, u64),
+    Shuffle(Shuffle),
+    /// A column of the parent's row.
+    Parent(Arc<Column>),
+    ChildNumber,
+    /// A column, a limit, the source below it, and the other one.
+    Below(Box<(Arc<Column>, i64, Source, Source)>),
+    /// The words, the source of the numbers that they write, and the number of digits.
+    Words(Arc<[String]>, Box<Source>, usize),
     /// As `Integer`, in units of the last decimal place; the third field is the number of decimal places.
     Decimal(Box<Keys>, i64, u32),
     Time(TimeSource),
-    /// The strings, and whether they need no escapes.
-    Text(Strings, bool),
-    /// The value of the referenced column in a random row of its table.
-    Foreign(Box<Keys>, Arc<Column>),
+    Text {
+        strings: Strings,
+        /// Whether they need no escapes.
+        is_plain: bool,
+        word: Option<TextWord>,
+        suffix: String,
+    },
+    /// The value of the referenced column in a random row of its table, and the parent of that table.
+    Foreign(Box<Keys>, Arc<Column>, Option<Arc<Children>>),
     OneOf(Vec<Option<Literal>>, Option<Arc<[f64]>>),
 }
 
@@ -42,6 +60,16 @@ struct Sequence {
     step: i64,
     /// Number of values after which it continues at the first; 0 if it has no end.
     count: i128,
+}
+
+/// Every value of a range, equally often in each run of rows.
+#[derive(Clone, Copy, Debug)]
+struct Shuffle {
+    low: i64,
+    /// Number of values.
+    values: u64,
+    /// Number of rows of a run.
+    rows: u64,
 }
 
 /// Times, counted in `unit`s since 1970-01-01.
@@ -65,57 +93,152 @@ enum Unit {
 }
 
 impl Column {
-    /// A column of the table with the name and number of rows in `table`. `parent` returns the column that a foreign
-    /// key references, and the number of rows in that column's table.
+    /// A column of the table with the name and number of rows in `table`. `columns` finds other columns.
     pub(super) fn new(
         plan_seed: u64,
         table: (&str, u64),
         column: &GeneratedColumn,
-        parent: impl Fn(&str, &str) -> (Arc<Column>, u64),
+        columns: &impl Columns,
     ) -> Self {
         Self {
             seed: column_seed(plan_seed, table.0, &column.name),
             nulls: column.nulls,
-            source: Source::new(&column.values, table.1, parent),
+            is_ascii: is_ascii(&column.values, columns),
+            source: Source::new(&column.values, table.1, columns),
         }
     }
 
-    /// Appends the value in row `row`, counted from 1.
+    /// Whether all values are certainly ASCII.
+    pub(super) fn is_ascii(&self) -> bool {
+        self.is_ascii
+    }
+
+    /// Appends the value in a row.
     #[inline]
-    pub(super) fn write(&self, row: u64, out: &mut Vec<u8>, encoding: Encoding) {
+    pub(super) fn write(&self, row: RowPlace, out: &mut Vec<u8>, encoding: Encoding) {
         if let (Source::Sequence(sequence), 0.0) = (&self.source, self.nulls) {
-            return push_integer(out, sequence.at(row));
+            return push_integer(out, sequence.at(row.row));
         }
-        let mut rng = Rng::new(self.seed, &[row]);
+        let mut rng = Rng::new(self.seed, &[row.row]);
         if self.nulls > 0.0 && rng.unit() < self.nulls {
             return encode::push_null(out, encoding);
         }
-        match &self.source {
-            Source::Sequence(sequence) => push_integer(out, sequence.at(row)),
-            Source::Integer(keys, low) => push_integer(out, low.wrapping_add(keys.draw(&mut rng) as i64)),
-            Source::Decimal(keys, low, scale) => push_decimal(out, low + keys.draw(&mut rng) as i64, *scale),
-            Source::Time(times) => {
-                let at = times.draw(row, &mut rng);
-                encode::push_plain(out, encoding, |out| times.unit.write(at, out));
+        self.source.write(self.seed, row, &mut rng, out, encoding);
+    }
+
+    /// The value in a row of a column with integers and without nulls.
+    pub(super) fn integer(&self, row: RowPlace) -> i64 {
+        self.source.integer(self.seed, row, &mut Rng::new(self.seed, &[row.row]))
+    }
+}
+
+/// Finds the columns on which another one depends.
+pub(super) trait Columns {
+    /// A column of a table, the table's number of rows, and its parent.
+    fn foreign(&self, table: &str, column: &str) -> (Arc<Column>, u64, Option<Arc<Children>>);
+    /// A column of the parent.
+    fn parent(&self, column: &str) -> Arc<Column>;
+    /// Another column of the same table.
+    fn sibling(&self, column: &str) -> Arc<Column>;
+}
+
+impl Source {
+    fn write(&self, seed: u64, row: RowPlace, rng: &mut Rng, out: &mut Vec<u8>, encoding: Encoding) {
+        match self {
+            Source::Sequence(_)
+            | Source::Integer(..)
+            | Source::Cycle(..)
+            | Source::Shuffle(_)
+            | Source::ChildNumber => push_integer(out, self.integer(seed, row, rng)),
+            Source::Parent(column) => column.write(RowPlace::of(row.parent), out, encoding),
+            Source::Below(parts) => {
+                let (column, bound, then, otherwise) = &**parts;
+                let source = if column.integer(row) < *bound { then } else { otherwise };
+                source.write(seed, row, rng, out, encoding);
             }
-            Source::Text(strings, true) => {
-                encode::push_plain(out, encoding, |out| strings.write(&mut rng, out));
-            }
-            Source::Text(strings, false) => {
+            Source::Words(words, numbers, digits) => {
+                let number = numbers.integer(seed, row, rng) as u64;
                 let mut text = Vec::new();
-                strings.write(&mut rng, &mut text);
+                push_words(&mut text, words, number, *digits);
                 encode::push_text(out, encoding, &text);
             }
-            Source::Foreign(keys, column) => column.write(keys.draw(&mut rng), out, encoding),
+            Source::Decimal(keys, low, scale) => push_decimal(out, low + keys.draw(rng) as i64, *scale),
+            Source::Time(times) => {
+                let at = times.draw(row.row, rng);
+                encode::push_plain(out, encoding, |out| times.unit.write(at, out));
+            }
+            Source::Text { strings, is_plain, word, suffix } => {
+                let write = |rng: &mut Rng, out: &mut Vec<u8>| {
+                    let begin = out.len();
+                    strings.write(rng, out);
+                    if let Some(word) = word.as_ref().filter(|word| rng.unit() < word.share) {
+                        let places = (out.len() - begin - word.text.len() + 1) as u64;
+                        let at = begin + rng.below(places) as usize;
+                        out[at..at + word.text.len()].copy_from_slice(word.text.as_bytes());
+                    }
+                    out.extend_from_slice(suffix.as_bytes());
+                };
+                if *is_plain {
+                    return encode::push_plain(out, encoding, |out| write(rng, out));
+                }
+                let mut text = Vec::new();
+                write(rng, &mut text);
+                encode::push_text(out, encoding, &text);
+            }
+            Source::Foreign(keys, column, children) => {
+                column.write(RowPlace::new(keys.draw(rng), children.as_deref()), out, encoding);
+            }
             Source::OneOf(values, weights) => {
                 let index = match weights {
                     _ if values.len() == 1 => 0,
                     None => rng.below(values.len() as u64) as usize,
-                    Some(weights) => draw_weighted(weights, &mut rng),
+                    Some(weights) => draw_weighted(weights, rng),
                 };
                 push_literal(out, encoding, values[index].as_ref());
             }
         }
+    }
+
+    /// The value in a row, of a source of integers.
+    fn integer(&self, seed: u64, row: RowPlace, rng: &mut Rng) -> i64 {
+        match self {
+            Source::Sequence(sequence) => sequence.at(row.row),
+            Source::Integer(keys, offset) => offset.wrapping_add(keys.draw(rng) as i64),
+            Source::Cycle(low, values, every) => low + ((row.row - 1) / every % values) as i64,
+            Source::Shuffle(shuffle) => shuffle.value(seed, row.row),
+            Source::Parent(column) => column.integer(RowPlace::of(row.parent)),
+            Source::ChildNumber => row.number as i64,
+            _ => unreachable!("Plan::problems rejects other sources of integers"),
+        }
+    }
+
+    /// The largest value, of a source of numbers that words write.
+    fn largest(source: &ColumnSource) -> u64 {
+        match source {
+            ColumnSource::Integer { high, .. }
+            | ColumnSource::Cycle { high, .. }
+            | ColumnSource::Shuffle { high, .. } => *high as u64,
+            _ => unreachable!("Plan::problems rejects other sources of numbers"),
+        }
+    }
+}
+
+impl Shuffle {
+    fn value(&self, seed: u64, row: u64) -> i64 {
+        let (run, place) = ((row - 1) / self.rows, (row - 1) % self.rows);
+        let run_seed = Rng::new(seed, &[u64::from_be_bytes(*b"shuffle\0"), run]).bits();
+        let place = RangePermutation::new(run_seed, self.rows).at(place);
+        let complete = self.rows / self.values * self.values;
+        let offset = match place.checked_sub(complete) {
+            None => place % self.values,
+            // Values at equal distances from the middle, so that the mean of a run is the mean of the range.
+            Some(extra) => {
+                let extras = self.rows - complete;
+                let skips_middle = self.values % 2 == 1 && extras % 2 == 0 && extra >= extras / 2;
+                (self.values - extras) / 2 + extra + u64::from(skips_middle)
+            }
+        };
+        self.low + offset as i64
     }
 }
 
@@ -132,13 +255,18 @@ impl Sequence {
 }
 
 /// Whether all values of such a column are certainly ASCII.
-pub(super) fn is_ascii(source: &ColumnSource) -> bool {
+fn is_ascii(source: &ColumnSource, columns: &impl Columns) -> bool {
     let has_ascii = |value: &Literal| !matches!(value, Literal::Text(text) if !text.is_ascii());
     match source {
-        ColumnSource::Text { alphabet, .. } => alphabet.is_ascii(),
+        ColumnSource::Text { alphabet, suffix, .. } => alphabet.is_ascii() && suffix.is_ascii(),
         ColumnSource::OneOf { values, .. } => values.iter().flatten().all(has_ascii),
         ColumnSource::Constant { value } => has_ascii(value),
-        ColumnSource::ForeignKey { .. } => false, // The values depend on the parent column.
+        ColumnSource::ForeignKey { table, column, .. } => columns.foreign(table, column).0.is_ascii,
+        ColumnSource::Parent { column } => columns.parent(column).is_ascii,
+        ColumnSource::Words { words, .. } => words.iter().all(|word| word.is_ascii()),
+        ColumnSource::Below { then, otherwise, .. } => {
+            is_ascii(then, columns) && is_ascii(otherwise, columns)
+        }
         _ => true,
     }
 }
@@ -158,7 +286,7 @@ fn column_seed(seed: u64, table: &str, column: &str) -> u64 {
 }
 
 impl Source {
-    fn new(source: &ColumnSource, rows: u64, parent: impl Fn(&str, &str) -> (Arc<Column>, u64)) -> Self {
+    fn new(source: &ColumnSource, rows: u64, columns: &impl Columns) -> Self {
         let from_zero = |distribution, span| Box::new(Keys::new(distribution, 0, span));
         match source {
             ColumnSource::Sequence { first, step, last } => {
@@ -166,7 +294,22 @@ impl Source {
                 Source::Sequence(Sequence { first: *first, step: *step, count })
             }
             ColumnSource::Integer { low, high, distribution } => {
-                Source::Integer(from_zero(distribution, high.abs_diff(*low)), *low)
+                let (keys, offset) = Keys::with_offset(distribution, *low, *high);
+                Source::Integer(Box::new(keys), offset)
+            }
+            ColumnSource::Cycle { low, high, every } => Source::Cycle(*low, high.abs_diff(*low) + 1, *every),
+            ColumnSource::Shuffle { low, high, of } => {
+                Source::Shuffle(Shuffle { low: *low, values: high.abs_diff(*low) + 1, rows: *of })
+            }
+            ColumnSource::Parent { column } => Source::Parent(columns.parent(column)),
+            ColumnSource::ChildNumber {} => Source::ChildNumber,
+            ColumnSource::Below { column, bound, then, otherwise } => {
+                let [then, otherwise] = [then, otherwise].map(|source| Source::new(source, rows, columns));
+                Source::Below(Box::new((columns.sibling(column), *bound, then, otherwise)))
+            }
+            ColumnSource::Words { words, numbers } => {
+                let digits = digit_count(Self::largest(numbers), words.len());
+                Source::Words(words.as_slice().into(), Box::new(Source::new(numbers, rows, columns)), digits)
             }
             ColumnSource::Decimal { low, high, scale, distribution } => {
                 let units = |bound: f64| (bound * 10f64.powi(*scale as i32)).round() as i64;
@@ -188,18 +331,32 @@ impl Source {
                 let keys = (*order == TimeOrder::Random).then(|| from_zero(distribution, span));
                 Source::Time(TimeSource { keys, first, span, rows, unit: Unit::Day })
             }
-            ColumnSource::Text { length, alphabet } => {
-                let (low, high) = length.bounds();
-                Source::Text(Strings::new(alphabet, low, high), encode::is_plain(alphabet))
+            ColumnSource::Text { length, alphabet, word, suffix } => {
+                Self::text(length.bounds(), alphabet, word.as_ref(), suffix)
             }
             ColumnSource::ForeignKey { table, column, distribution } => {
-                let (column, rows) = parent(table, column);
-                Source::Foreign(Box::new(Keys::new(distribution, 1, rows)), column)
+                let (column, rows, children) = columns.foreign(table, column);
+                Source::Foreign(Box::new(Keys::new(distribution, 1, rows)), column, children)
             }
             ColumnSource::OneOf { values, weights } => {
                 Source::OneOf(values.clone(), weights.as_deref().map(cumulative_weights))
             }
             ColumnSource::Constant { value } => Source::OneOf(vec![Some(value.clone())], None),
+        }
+    }
+
+    fn text(
+        (min_length, max_length): (u32, u32),
+        alphabet: &str,
+        word: Option<&TextWord>,
+        suffix: &str,
+    ) -> Self {
+        let mut parts = [alphabet, suffix].into_iter().chain(word.map(|word| word.text.as_str()));
+        Source::Text {
+            strings: Strings::new(alphabet, min_length, max_length),
+            is_plain: parts.all(encode::is_plain),
+            word: word.cloned(),
+            suffix: suffix.to_owned(),
         }
     }
 }

@@ -31,6 +31,10 @@ impl GeneratedTables {
         for column in &spec.columns {
             self.describe_parent(column.values.clone(), &mut described);
         }
+        if let Some(parent) = &spec.parent {
+            let parent = self.tables.iter().map(|table| &table.spec).find(|spec| spec.name == parent.table);
+            described.push_str(&serde_json::to_string(&parent).expect("a specification is JSON"));
+        }
         let sum = crc32fast::hash(described.as_bytes());
         format!("{MARK} v1 generated seed={} rows={} columns={sum:08x}", self.seed, spec.rows)
     }

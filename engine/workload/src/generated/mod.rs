@@ -7,9 +7,11 @@
 //! # Layout
 //! - this file: the tables and their rows.
 //! - `column`: the values of one column.
+//! - `children`: tables with a number of rows for each row of another table.
 //! - `encode`: the encodings of values in LOAD DATA, COPY and INSERT.
 //! - `marks`: marks in table comments, which show whether a table is complete.
 
+mod children;
 mod column;
 mod encode;
 mod marks;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 use dbdyno_schema::description::{ColumnDescription, TableGroup};
 use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, GeneratedTable, Plan};
 
+use self::children::{Children, RowPlace};
 use self::column::Column;
 use self::encode::Encoding;
 use crate::kind::Dialect;
@@ -45,6 +48,7 @@ pub struct GeneratedTables {
 struct Table {
     spec: GeneratedTable,
     columns: Arc<[Arc<Column>]>,
+    children: Option<Arc<Children>>,
     /// Number of rows in one LOAD DATA or COPY.
     statement_rows: u64,
 }
@@ -59,6 +63,20 @@ impl GeneratedTables {
             tables.push(table);
         }
         Self { seed: plan.seed, dialect: Dialect::from_target(&plan.target), tables }
+    }
+
+    /// Problems of the tables that only their values show, one sentence each.
+    pub fn problems(&self) -> Vec<String> {
+        let problem = |table: &Table| {
+            let (sum, parent) = (table.children.as_ref()?.rows(), table.spec.parent.as_ref()?);
+            (sum != table.spec.rows).then(|| {
+                format!(
+                    "workload.sql.tables: {} has {} rows, but {}.{} adds up to {sum}; set rows to {sum}",
+                    table.spec.name, table.spec.rows, parent.table, parent.rows
+                )
+            })
+        };
+        self.tables.iter().filter_map(problem).collect()
     }
 
     /// The tables, for the output of `describe`. Types and indexes are unknown, because the user's statements define them.
@@ -141,38 +159,94 @@ impl GeneratedTables {
 
 impl Table {
     fn new(seed: u64, spec: &GeneratedTable, before: &[Table]) -> Self {
-        let mut columns: Vec<Option<Arc<Column>>> = vec![None; spec.columns.len()];
-        // Foreign keys come last, because they may refer to any other column of their table.
-        let is_key = |index: &usize| matches!(spec.columns[*index].values, ColumnSource::ForeignKey { .. });
+        let parent = spec.parent.as_ref().map(|parent| find(before, &parent.table));
+        let children = spec
+            .parent
+            .as_ref()
+            .zip(parent)
+            .map(|(keys, parent)| Arc::new(Children::new(parent.column(&keys.rows), parent.spec.rows)));
+        let mut columns = Siblings {
+            spec,
+            before,
+            parent,
+            children: children.clone(),
+            built: vec![None; spec.columns.len()],
+        };
+        // Columns that depend on others of their table follow them.
+        let rank = |index: &usize| match spec.columns[*index].values {
+            ColumnSource::ForeignKey { .. } => 2,
+            ColumnSource::Below { .. } => 1,
+            _ => 0,
+        };
         let mut order: Vec<usize> = (0..spec.columns.len()).collect();
-        order.sort_by_key(is_key);
+        order.sort_by_key(rank);
         for index in order {
-            let parent = |table: &str, column: &str| {
-                let at = |spec: &GeneratedTable| spec.columns.iter().position(|found| found.name == column);
-                let source = if table == spec.name {
-                    at(spec).and_then(|at| Some((columns[at].clone()?, spec.rows)))
-                } else {
-                    let parent = before.iter().find(|parent| parent.spec.name == table);
-                    parent.and_then(|parent| {
-                        at(&parent.spec).map(|at| (Arc::clone(&parent.columns[at]), parent.spec.rows))
-                    })
-                };
-                source.expect("Plan::problems rejects keys of unknown columns")
-            };
-            let column = Column::new(seed, (&spec.name, spec.rows), &spec.columns[index], parent);
-            columns[index] = Some(Arc::new(column));
+            let column = Column::new(seed, (&spec.name, spec.rows), &spec.columns[index], &columns);
+            columns.built[index] = Some(Arc::new(column));
         }
-        let columns: Arc<[_]> = columns.into_iter().flatten().collect();
-        let mut table = Self { spec: spec.clone(), columns, statement_rows: 1 };
-        let (mut sample, mut out) = (table.rows_from(Encoding::Line, 1, spec.rows.min(SAMPLE)), Vec::new());
+        let columns: Arc<[_]> = columns.built.into_iter().flatten().collect();
+        let mut table = Self { spec: spec.clone(), columns, children, statement_rows: 1 };
+        let rows = table.sampled_rows();
+        let (mut sample, mut out) = (table.rows_from(Encoding::Line, 1, rows), Vec::new());
         while sample.write_bulk(&mut out, STATEMENT_BYTES as usize) {}
-        let row_bytes = (out.len() as u64).div_ceil(spec.rows.min(SAMPLE)).max(1);
+        let row_bytes = (out.len() as u64).div_ceil(rows.max(1)).max(1);
         table.statement_rows = (STATEMENT_BYTES / row_bytes).clamp(1, STATEMENT_BYTES / 50);
         table
     }
 
+    /// Number of rows in the sample that estimates the length of a row.
+    fn sampled_rows(&self) -> u64 {
+        let rows = self.children.as_ref().map_or(self.spec.rows, |children| children.rows());
+        rows.min(self.spec.rows).min(SAMPLE)
+    }
+
+    fn column(&self, name: &str) -> Arc<Column> {
+        let index = self.spec.columns.iter().position(|column| column.name == name);
+        Arc::clone(&self.columns[index.expect("Plan::problems rejects unknown columns")])
+    }
+
     fn rows_from(&self, encoding: Encoding, first: u64, last: u64) -> GeneratedRows {
-        GeneratedRows { columns: Arc::clone(&self.columns), encoding, next: first, last }
+        GeneratedRows {
+            columns: Arc::clone(&self.columns),
+            children: self.children.clone(),
+            encoding,
+            next: first,
+            last,
+        }
+    }
+}
+
+fn find<'a>(tables: &'a [Table], name: &str) -> &'a Table {
+    let table = tables.iter().find(|table| table.spec.name == name);
+    table.expect("Plan::problems rejects unknown tables")
+}
+
+/// The columns of a table that is being built.
+struct Siblings<'a> {
+    spec: &'a GeneratedTable,
+    before: &'a [Table],
+    parent: Option<&'a Table>,
+    children: Option<Arc<Children>>,
+    built: Vec<Option<Arc<Column>>>,
+}
+
+impl column::Columns for Siblings<'_> {
+    fn foreign(&self, table: &str, column: &str) -> (Arc<Column>, u64, Option<Arc<Children>>) {
+        if table == self.spec.name {
+            return (self.sibling(column), self.spec.rows, self.children.clone());
+        }
+        let table = find(self.before, table);
+        (table.column(column), table.spec.rows, table.children.clone())
+    }
+
+    fn parent(&self, column: &str) -> Arc<Column> {
+        self.parent.expect("Plan::problems rejects a missing parent").column(column)
+    }
+
+    fn sibling(&self, column: &str) -> Arc<Column> {
+        let index = self.spec.columns.iter().position(|found| found.name == column);
+        let column = index.and_then(|index| self.built[index].clone());
+        column.expect("Plan::problems rejects keys of unknown columns")
     }
 }
 
@@ -187,7 +261,7 @@ impl Tables for GeneratedTables {
     /// uses `ascii` where possible, because it loads faster than `utf8mb4`.
     fn load_sql(&self, table: u32) -> String {
         let (name, columns) = (self.quote(&self.name(table)), self.column_list(table));
-        let is_ascii = self.table(table).spec.columns.iter().all(|column| column::is_ascii(&column.values));
+        let is_ascii = self.table(table).columns.iter().all(|column| column.is_ascii());
         let characters = if is_ascii { "ascii" } else { "utf8mb4" };
         match self.dialect {
             Dialect::Mysql => format!(
@@ -230,6 +304,7 @@ impl Tables for GeneratedTables {
 #[derive(Clone, Debug)]
 pub struct GeneratedRows {
     columns: Arc<[Arc<Column>]>,
+    children: Option<Arc<Children>>,
     /// Encoding of literals.
     encoding: Encoding,
     next: u64,
@@ -239,11 +314,12 @@ pub struct GeneratedRows {
 impl GeneratedRows {
     #[inline]
     fn write(&mut self, out: &mut Vec<u8>, encoding: Encoding, between: u8) {
+        let row = RowPlace::new(self.next, self.children.as_deref());
         for (index, column) in self.columns.iter().enumerate() {
             if index > 0 {
                 out.push(between);
             }
-            column.write(self.next, out, encoding);
+            column.write(row, out, encoding);
         }
         self.next += 1;
     }

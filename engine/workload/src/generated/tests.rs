@@ -265,3 +265,111 @@ fn the_mark_depends_on_parent_tables() {
     assert_ne!(mark(10, 1), mark(10, 2));
     assert_eq!(mark(10, 1), mark(10, 1));
 }
+
+#[test]
+fn cycles_and_shuffles_repeat_their_range() {
+    assert_eq!(
+        column_values(9, json!({"cycle": {"low": 4, "high": 6, "every": 2}})),
+        ["4", "4", "5", "5", "6", "6", "4", "4", "5"]
+    );
+    let shuffled = column_values(3000, json!({"shuffle": {"low": 1, "high": 1000, "of": 1000}}));
+    let runs: Vec<Vec<i64>> =
+        shuffled.chunks(1000).map(|run| run.iter().map(|value| value.parse().unwrap()).collect()).collect();
+    for run in &runs {
+        let mut sorted = run.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(1..=1000));
+    }
+    assert!(runs[0] != runs[1] && runs[1] != runs[2] && !runs[0].is_sorted());
+    // 300 = 27 x 11 + 3: the middle values 9 to 11 occur once more, so that the mean is that of the range.
+    let counts = column_values(300, json!({"shuffle": {"low": 5, "high": 15, "of": 300}}));
+    for value in 5..=15 {
+        let expected = if (9..=11).contains(&value) { 28 } else { 27 };
+        assert_eq!(counts.iter().filter(|one| **one == value.to_string()).count(), expected, "{value}");
+    }
+    for rows in 11..40 {
+        let counts = column_values(rows, json!({"shuffle": {"low": 5, "high": 15, "of": rows}}));
+        let sum: u64 = counts.iter().map(|count| count.parse::<u64>().unwrap()).sum();
+        assert_eq!(sum, 10 * rows, "{rows}");
+    }
+}
+
+#[test]
+fn words_write_numbers() {
+    let words =
+        json!({"words": {"words": ["BAR", "OUGHT", "ABLE"], "numbers": {"cycle": {"low": 0, "high": 10}}}});
+    assert_eq!(
+        column_values(5, words),
+        ["BARBARBAR", "BARBAROUGHT", "BARBARABLE", "BAROUGHTBAR", "BAROUGHTOUGHT"]
+    );
+}
+
+#[test]
+fn texts_can_contain_a_word_and_a_suffix() {
+    let texts = column_values(
+        10_000,
+        json!({"text": {"length": {"low": 8, "high": 9}, "alphabet": "ab", "word": {"text": "WORD", "share": 0.1}, "suffix": "11"}}),
+    );
+    let with_word = texts.iter().filter(|text| text.contains("WORD"));
+    let places: std::collections::BTreeSet<usize> =
+        with_word.clone().filter_map(|text| text.find("WORD")).collect();
+    // Four standard deviations of 10,000 draws with the probability 0.1 are 120.
+    assert!(with_word.count().abs_diff(1000) <= 120);
+    assert!(places.into_iter().eq(0..=5));
+    assert!(texts.iter().all(|text| text.ends_with("11") && (10..=11).contains(&text.len())));
+}
+
+fn orders_and_lines(rows: u64) -> Value {
+    json!([
+        {"name": "orders", "rows": 500, "columns": [
+            {"name": "id", "values": {"cycle": {"high": 100}}},
+            {"name": "lines", "values": {"shuffle": {"low": 0, "high": 4, "of": 100}}},
+            {"name": "carrier", "values": {"below": {"column": "id", "bound": 71, "then": {"constant": {"value": 1}},
+                "otherwise": {"one_of": {"values": [null]}}}}},
+            {"name": "at", "values": {"timestamp": {"from": "2024-01-01", "to": "2024-12-31"}}}]},
+        {"name": "line", "rows": rows, "parent": {"table": "orders", "rows": "lines"}, "columns": [
+            {"name": "paid", "values": {"below": {"column": "id", "bound": 71, "then": {"parent": {"column": "at"}},
+                "otherwise": {"one_of": {"values": [null]}}}}},
+            {"name": "id", "values": {"parent": {"column": "id"}}},
+            {"name": "number", "values": {"child_number": {}}}]},
+        {"name": "note", "rows": 200, "columns": [
+            {"name": "line", "values": {"foreign_key": {"table": "line", "column": "number"}}}]}
+    ])
+}
+
+#[test]
+fn every_row_of_a_parent_has_its_rows() {
+    let generated = generated("mysql", &orders_and_lines(1000), 3);
+    assert_eq!(generated.problems(), [""; 0]);
+    let mut children = lines(&generated, 2).into_iter();
+    for parent in lines(&generated, 1) {
+        let is_below = parent[0].parse::<i64>().unwrap() < 71;
+        assert_eq!(parent[2], if is_below { "1" } else { "\\N" });
+        for number in 1..=parent[1].parse().unwrap() {
+            let child = children.next().unwrap();
+            assert_eq!((&child[1], &child[2]), (&parent[0], &number.to_string()));
+            assert_eq!(child[0], if is_below { &*parent[3] } else { "\\N" });
+        }
+    }
+    assert_eq!(children.next(), None);
+    assert!(lines(&generated, 3).iter().all(|note| ["1", "2", "3", "4"].contains(&&*note[0])));
+    assert_eq!(
+        bulk(&generated, 2, 400, 410, 100),
+        bulk(&generated, 2, 1, 410, 4096).split_inclusive('\n').skip(399).collect::<String>()
+    );
+}
+
+#[test]
+fn rows_that_do_not_fit_the_parent_are_a_problem() {
+    let problems = generated("mysql", &orders_and_lines(999), 3).problems();
+    assert_eq!(
+        problems,
+        ["workload.sql.tables: line has 999 rows, but orders.lines adds up to 1000; set rows to 1000"]
+    );
+    let mark = |low: u64| {
+        let mut tables = orders_and_lines(1000);
+        tables[0]["columns"][0]["values"]["cycle"]["low"] = low.into();
+        generated("mysql", &tables, 1).mark(2)
+    };
+    assert_ne!(mark(1), mark(2));
+}

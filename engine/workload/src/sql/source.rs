@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dbdyno_random::Rng;
 use dbdyno_random::alphabet::Strings;
 use dbdyno_random::key::Keys;
-use dbdyno_schema::plan::{CsvSource, LineOrder, Literal, ParameterSource, SequenceOrder};
+use dbdyno_schema::plan::{CsvSource, LineOrder, Literal, ParameterSource, ResultType, SequenceOrder};
 use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 
@@ -28,6 +28,16 @@ pub(super) struct Sources {
 enum Source {
     /// Distribution of the values, and an offset to add.
     Integer(Box<Keys>, i64),
+    /// As `Integer`, over one value less: the value of the parameter with this number is left out.
+    OtherThan(Box<Keys>, i64, usize),
+    /// First value, number of values, and number of consecutive connections with the same value.
+    Connection(i64, u64, u64),
+    /// Numbers of the parameters, and their cumulative weights.
+    Choice(Arc<[usize]>, Arc<[f64]>),
+    /// The words, the distribution of the numbers that they write, an offset to add, and the number of digits.
+    Words(Arc<[String]>, Box<Keys>, i64, usize),
+    /// The number of the repetition, which the event knows.
+    Repetition,
     /// First number, the number of values after which the sequence restarts (0 if it never restarts), and the distance
     /// between consecutive values, by which the sequence visits every value once.
     Sequence(i64, u64, u64),
@@ -39,7 +49,7 @@ enum Source {
     /// The value in each line of a CSV file, and the number of the file.
     Column(Arc<[Value]>, usize),
     /// The result of a statement.
-    Result,
+    Result(ResultType),
 }
 
 /// The row numbers of a sequence, the latest first, and after them loaded rows.
@@ -96,7 +106,9 @@ impl Sources {
                     let keys = Keys::new(distribution, 0, high.abs_diff(*low));
                     Source::Latest(Box::new(Latest { recent: number, first: *first, keys, high: *high }))
                 }
-                other => Source::new(other),
+                other => {
+                    Source::new(other, &|name| parameters.keys().position(|key| key == name).unwrap_or(0))
+                }
             });
         }
         let files = files.into_iter().map(|((_, order), lines)| (lines, order)).collect();
@@ -104,8 +116,33 @@ impl Sources {
     }
 
     /// Initial values of the parameters.
-    pub(super) fn initial_values(&self) -> Vec<Value> {
-        vec![Value::Null; self.sources.len()]
+    pub(super) fn initial_values(&self, user: UserIndex) -> Vec<Value> {
+        let value = |source: &Source| match source {
+            Source::Connection(low, count, every) => {
+                Value::Int(low.wrapping_add((user.global / every % count) as i64))
+            }
+            _ => Value::Null,
+        };
+        self.sources.iter().map(value).collect()
+    }
+
+    /// Whether a parameter gets its values from [`Self::draw`].
+    pub(super) fn is_drawn(&self, number: usize) -> bool {
+        !matches!(self.sources[number], Source::Connection(..) | Source::Repetition | Source::Result(_))
+    }
+
+    /// Whether a parameter's value is the number of the repetition.
+    pub(super) fn is_repetition(&self, number: usize) -> bool {
+        matches!(self.sources[number], Source::Repetition)
+    }
+
+    /// The parameters on whose values a parameter depends.
+    pub(super) fn inputs(&self, number: usize) -> &[usize] {
+        match &self.sources[number] {
+            Source::OtherThan(_, _, other) => std::slice::from_ref(other),
+            Source::Choice(parameters, _) => parameters,
+            _ => &[],
+        }
     }
 
     pub(super) fn initial_state(&self, user: UserIndex) -> SourceState {
@@ -150,7 +187,21 @@ impl Sources {
                 values[number].clone_from(&all[index]);
             }
             Source::Column(_, file) => self.draw_line(*file, rng, state, values),
-            Source::Result => values[number] = Value::Null,
+            Source::OtherThan(keys, offset, other) => {
+                let drawn = offset.wrapping_add(keys.draw(rng) as i64);
+                let is_left_out = matches!(values[*other], Value::Int(other) if drawn >= other);
+                values[number] = Value::Int(drawn + i64::from(is_left_out));
+            }
+            Source::Choice(parameters, weights) => {
+                let chosen = parameters[draw_weighted(weights, rng)];
+                values[number] = values[chosen].clone();
+            }
+            Source::Words(words, keys, offset, digits) => {
+                let mut text = Vec::new();
+                push_words(&mut text, words, (offset + keys.draw(rng) as i64) as u64, *digits);
+                values[number] = Value::Text(text);
+            }
+            Source::Connection(..) | Source::Repetition | Source::Result(_) => {}
         }
     }
 
@@ -176,7 +227,14 @@ impl Sources {
     /// Type of a parameter's values.
     pub(super) fn value_type(&self, number: usize) -> Type {
         match &self.sources[number] {
-            Source::Integer(..) | Source::Sequence(..) | Source::Latest(_) => Type::Int,
+            Source::Integer(..)
+            | Source::OtherThan(..)
+            | Source::Connection(..)
+            | Source::Choice(..)
+            | Source::Repetition
+            | Source::Result(ResultType::Integer)
+            | Source::Latest(_)
+            | Source::Sequence(..) => Type::Int,
             Source::OneOf(values, _) | Source::Column(values, _)
                 if matches!(values[..], [Value::Int(_), ..]) =>
             {
@@ -219,12 +277,32 @@ impl SourceState {
 }
 
 impl Source {
-    fn new(generator: &ParameterSource) -> Self {
+    /// `number` returns the number of a parameter.
+    fn new(generator: &ParameterSource, number: &dyn Fn(&str) -> usize) -> Self {
         match generator {
-            ParameterSource::Integer { low, high, distribution } => {
-                // Keys begin at 1, because `pareto` never returns 0; the offset shifts them to the requested range.
-                let keys = Keys::new(distribution, 1, high.abs_diff(*low) + 1);
-                Source::Integer(Box::new(keys), low.wrapping_sub(1))
+            ParameterSource::Integer { low, high, distribution, other_than } => match other_than {
+                Some(other) if low < high => {
+                    let (keys, offset) = Keys::with_offset(distribution, *low, high - 1);
+                    Source::OtherThan(Box::new(keys), offset, number(other))
+                }
+                _ => {
+                    let (keys, offset) = Keys::with_offset(distribution, *low, *high);
+                    Source::Integer(Box::new(keys), offset)
+                }
+            },
+            ParameterSource::Connection { low, high, every } => {
+                Source::Connection(*low, high.abs_diff(*low) + 1, *every)
+            }
+            ParameterSource::Repetition {} => Source::Repetition,
+            ParameterSource::Choice { parameters, weights } => {
+                let equal = vec![1.0; parameters.len()];
+                let weights = cumulative_weights(weights.as_deref().unwrap_or(&equal));
+                Source::Choice(parameters.iter().map(|name| number(name)).collect(), weights)
+            }
+            ParameterSource::Words { words, low, high, distribution } => {
+                let (keys, offset) = Keys::with_offset(distribution, *low, *high);
+                let digits = digit_count(*high as u64, words.len());
+                Source::Words(words.as_slice().into(), Box::new(keys), offset, digits)
             }
             ParameterSource::Sequence { first, last, order } => {
                 let count = last.map_or(0, |last| last.abs_diff(*first).saturating_add(1));
@@ -239,8 +317,9 @@ impl Source {
                 let (low, high) = length.bounds();
                 Source::Text(Box::new(Strings::new(alphabet, low, high)))
             }
-            ParameterSource::Csv { .. } | ParameterSource::Latest { .. } | ParameterSource::Result { .. } => {
-                Source::Result
+            ParameterSource::Result { r#type, .. } => Source::Result(*r#type),
+            ParameterSource::Csv { .. } | ParameterSource::Latest { .. } => {
+                unreachable!("`Sources::new` needs other parameters or files for these")
             }
         }
     }
@@ -277,6 +356,20 @@ fn literals(values: &[Option<Literal>]) -> Arc<[Value]> {
         Some(Literal::Text(text)) => Value::Text(text.clone().into_bytes()),
     };
     values.iter().map(value).collect()
+}
+
+/// Number of digits of `number` in the given base.
+pub(crate) fn digit_count(number: u64, base: usize) -> usize {
+    number.checked_ilog(base as u64).map_or(1, |log| log as usize + 1)
+}
+
+/// Appends the words that the digits of `number` select.
+pub(crate) fn push_words(out: &mut Vec<u8>, words: &[String], number: u64, digits: usize) {
+    let base = words.len() as u64;
+    for place in (0..digits as u32).rev() {
+        let digit = number / base.pow(place) % base;
+        out.extend_from_slice(words[digit as usize].as_bytes());
+    }
 }
 
 pub(crate) fn cumulative_weights(weights: &[f64]) -> Arc<[f64]> {

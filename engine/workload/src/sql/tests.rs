@@ -303,3 +303,120 @@ fn a_limit_is_the_expected_number_of_rows() {
     }
     assert_eq!(texts.len(), 50);
 }
+
+#[test]
+fn a_loop_repeats_its_statements() {
+    let sql = json!({
+        "parameters": {
+            "lines": {"integer": {"low": 0, "high": 3}}, "id": {"integer": {"high": 1_000_000_000}},
+            "item": {"integer": {"high": 1_000_000_000}}, "line": {"repetition": {}}
+        },
+        "transactions": [{"name": "order", "statements": [
+            {"sql": "BEGIN :line"}, {"sql": "GET :id, :item, :line", "draw": ["item"]}, {"sql": "PUT :id, :item", "repeat": 2},
+            {"sql": "BETWEEN :line"}, {"sql": "TAIL :line, :lines"}
+        ], "loops": [{"first": 2, "last": 3, "times": "lines"}, {"first": 5, "last": 5, "times": 2}]}]
+    });
+    let program = program(&sql, "prepared");
+    let mut event = user(&program, 0);
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..50 {
+        let sent = execute(&program, &mut event);
+        let Value::Int(lines) = sent.last().unwrap().1[1] else { panic!("{sent:?}") };
+        seen.insert(lines);
+        assert_eq!(sent.len() as i64, 1 + 3 * lines + 1 + 2);
+        assert_eq!((&sent[0].1[0], &sent[sent.len() - 3].1[0]), (&Value::Int(1), &Value::Int(1)));
+        assert_eq!(
+            sent[sent.len() - 2..].iter().map(|one| one.1[0].clone()).collect::<Vec<_>>(),
+            [1, 2].map(Value::Int)
+        );
+        for (number, repetition) in sent[1..sent.len() - 3].chunks(3).enumerate() {
+            let [get, put, again] = repetition else { panic!("{repetition:?}") };
+            assert_eq!(get.1[2], Value::Int(number as i64 + 1));
+            assert_eq!((&get.1[0], &get.1[1]), (&put.1[0], &put.1[1]));
+            assert_eq!((put, &get.1[0]), (again, &sent[1].1[0]), "only the drawn parameter changes");
+            assert!(number == 0 || get.1[1] != sent[1].1[1]);
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert!(program.describe().iter().all(|kind| kind.per_event == 0), "the number depends on a parameter");
+    // A restart begins outside the loop.
+    event.restart();
+    let first = event.next(&program).unwrap().clone();
+    event.next(&program).unwrap();
+    event.restart();
+    assert_eq!(event.next(&program).unwrap(), &first);
+}
+
+#[test]
+fn parameters_depend_on_the_connection_and_on_each_other() {
+    let sql = json!({
+        "parameters": {
+            "a_supply": {"choice": {"parameters": ["home", "elsewhere"], "weights": [3, 1]}},
+            "elsewhere": {"integer": {"low": 1, "high": 3, "other_than": "home"}},
+            "home": {"connection": {"low": 1, "high": 3, "every": 2}},
+            "alone": {"integer": {"low": 3, "high": 3, "other_than": "only"}}, "only": {"connection": {"low": 3, "high": 3}},
+            "name": {"words": {"words": ["BAR", "OUGHT", "ABLE"], "low": 3, "high": 5}}
+        },
+        "transactions": [{"statements": [{"sql": ":home, :a_supply, :elsewhere, :alone, :name"}]}]
+    });
+    let program = program(&sql, "prepared");
+    for index in 0..8 {
+        let mut event = user(&program, index);
+        let (mut supplies, mut names) =
+            (std::collections::BTreeMap::new(), std::collections::BTreeSet::new());
+        for _ in 0..400 {
+            let sent = execute(&program, &mut event).remove(0).1;
+            let [
+                Value::Int(home),
+                Value::Int(supply),
+                Value::Int(elsewhere),
+                Value::Int(3),
+                Value::Text(name),
+            ] = &sent[..]
+            else {
+                panic!("{sent:?}")
+            };
+            assert_eq!(*home, index as i64 / 2 % 3 + 1);
+            assert!(
+                home != elsewhere && (1..=3).contains(elsewhere) && (supply == home || supply == elsewhere)
+            );
+            *supplies.entry(*supply).or_insert(0) += 1;
+            names.insert(String::from_utf8(name.clone()).unwrap());
+        }
+        // Four standard deviations of 400 draws with the probability 3/4 are 35.
+        let home = supplies[&(index as i64 / 2 % 3 + 1)];
+        assert!(i32::abs(home - 300) <= 35 && supplies.len() == 3, "{supplies:?}");
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["OUGHTABLE", "OUGHTBAR", "OUGHTOUGHT"]);
+    }
+}
+
+#[test]
+fn results_can_be_integers() {
+    let sql = json!({
+        "parameters": {
+            "n": {"result": {"statement": "look", "type": "integer"}}, "text": {"result": {"statement": "look"}},
+            "null": {"result": {"statement": "look", "column": 2, "type": "integer"}}
+        },
+        "transactions": [{"statements": [{"sql": "SELECT", "name": "look"}, {"sql": "PUT :n, :text, :null"}]}]
+    });
+    let program = program(&sql, "prepared");
+    let sent = execute(&program, &mut user(&program, 0));
+    assert_eq!(sent[1].1, [Value::Int(17), Value::Text(b"17".to_vec()), Value::Null]);
+    use dbdyno_wire::scripted::Type;
+    assert_eq!(program.statements()[1].types, [Type::Int, Type::Text, Type::Int]);
+}
+
+#[test]
+fn pauses_belong_to_the_transaction_before_and_to_the_next_one() {
+    let transaction = |name, keying, think| json!({"name": name, "statements": [{"sql": name}], "keying_us": keying, "think_us": think});
+    let sql =
+        json!({"order": "each-in-order", "transactions": [transaction("A", 1, 2), transaction("B", 10, 20)]});
+    let program = program(&sql, "prepared");
+    let mut event = user(&program, 0);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let pauses = event.pauses(&program);
+        seen.push((pauses.think_us, pauses.keying_us, execute(&program, &mut event).remove(0).0));
+    }
+    assert_eq!(seen, [(2, 1, "A".to_owned()), (2, 10, "B".into()), (20, 1, "A".into())]);
+}
