@@ -44,7 +44,7 @@ impl Children {
     pub(super) fn new(counts: Arc<Column>, parents: u64) -> Self {
         let (mut sums, mut sum) = (Vec::new(), 0);
         for parent in 1..=parents {
-            if (parent - 1) % PARENTS_PER_SUM == 0 {
+            if (parent - 1).is_multiple_of(PARENTS_PER_SUM) {
                 sums.push(sum);
             }
             sum += counts.integer(RowPlace::of(parent)) as u64;

@@ -234,7 +234,7 @@ impl Shuffle {
             // Values at equal distances from the middle, so that the mean of a run is the mean of the range.
             Some(extra) => {
                 let extras = self.rows - complete;
-                let skips_middle = self.values % 2 == 1 && extras % 2 == 0 && extra >= extras / 2;
+                let skips_middle = self.values % 2 == 1 && extras.is_multiple_of(2) && extra >= extras / 2;
                 (self.values - extras) / 2 + extra + u64::from(skips_middle)
             }
         };
