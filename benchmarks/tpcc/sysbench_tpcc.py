@@ -23,8 +23,9 @@ from dbdyno.run.engine import Engine
 from dbdyno.servers.server import Address
 
 TOLERANCE = 0.02
-# Deliveries of each kind of run: a district begins with 900 orders to deliver.
-DELIVERIES = 250
+# Long transactions: a district begins with 900 orders to deliver, and stock-level by item has 200 statements.
+LONG = ("delivery", "stock-level")
+LONG_EVENTS = 250
 # The functions of the scripts.
 FUNCTIONS = dict(
     zip(TRANSACTIONS, ("new_order", "payment", "orderstatus", "delivery", "stocklevel"), strict=True)
@@ -97,7 +98,7 @@ def _count_scripts(address: Address, options: argparse.Namespace) -> dict[str, f
 
 
 def _events(name: str, options: argparse.Namespace) -> int:
-    return min(options.events, DELIVERIES) if name == "delivery" else int(options.events)
+    return min(options.events, LONG_EVENTS) if name in LONG else int(options.events)
 
 
 def _count(address: Address, folder: Path, function: str, number: int) -> float:
