@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.tpcc import sysbench_tpcc, terminals
+from . import sysbench_tpcc, terminals
 
 
 def main() -> int:

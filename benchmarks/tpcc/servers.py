@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dbdyno.experiment.model import Experiment, ServerSpec, Variant
 from dbdyno.experiment.reading import from_document
@@ -21,7 +21,9 @@ TRANSACTIONS = ("new-order", "payment", "order-status", "delivery", "stock-level
 
 @contextmanager
 def private_server(
-    product: str, variables: Mapping[str, str | int], scratch: Path | None
+    product: Literal["mariadb", "mysql", "postgresql"],
+    variables: Mapping[str, str | int],
+    scratch: Path | None,
 ) -> Iterator[Address]:
     """The address of a private server, which stops at the end."""
     with tempfile.TemporaryDirectory(dir=scratch) as directory:

@@ -16,11 +16,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peer import sysbench
-from benchmarks.tpcc.servers import TRANSACTIONS, engine_plan, experiment, prepare, private_server
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from peer import sysbench
 
 from dbdyno.run.engine import Engine
 from dbdyno.servers.server import Address
+
+from .servers import TRANSACTIONS, engine_plan, experiment, prepare, private_server
 
 TOLERANCE = 0.02
 # Long transactions: a district begins with 900 orders to deliver, and stock-level by item has 200 statements.

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import psutil
-from benchmarks.tpcc.servers import TRANSACTIONS, engine_plan, experiment, prepare, private_server
 
 from dbdyno.run.engine import Engine
+
+from .servers import TRANSACTIONS, engine_plan, experiment, prepare, private_server
 
 TARGET_CPUS = 0.3
 VARIABLES: dict[str, str | int] = {
