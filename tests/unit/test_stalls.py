@@ -14,7 +14,8 @@ from dbdyno import judge, report
 from dbdyno.judge.gaps import SPANS_MAX, ticks
 from dbdyno.judge.recording import Recording
 from dbdyno.report.model import gather
-from dbdyno.report.stall_chart import gap_text, has_stall, stall_charts
+from dbdyno.report.stall_chart import stall_charts
+from dbdyno.report.stalls import gap_text, has_stall
 from dbdyno.store.measured import MeasuredTrial, Window
 
 

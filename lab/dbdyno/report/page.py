@@ -26,7 +26,7 @@ from dbdyno.report.check_texts import check_texts
 from dbdyno.report.load_table import COLUMNS, load_rows
 from dbdyno.report.model import LOADS_MAX, Report
 from dbdyno.report.rendering import RenderedCharts, inline_svg
-from dbdyno.report.stall_chart import STALLS, gap_text, has_stall
+from dbdyno.report.stalls import STALLS, gap_text, has_stall
 from dbdyno.report.statement_table import statement_rows
 from dbdyno.report.suite_table import suite_tables
 from dbdyno.text import compose, compose_count, compose_line, join

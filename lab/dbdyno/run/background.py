@@ -112,7 +112,7 @@ class _Loads:
     ) -> None:
         """`plans` are by title."""
         self._plans, self._environment, self._cpus = plans, environment, cpus
-        self._binary, self._open_file = engine.binary, open_file
+        self._engine, self._open_file = engine, open_file
         self._running: list[_Load] = []
 
     def start(self) -> None:
@@ -120,7 +120,7 @@ class _Loads:
         for title, plan in self._plans.items():
             append = self._open_file(title)
             with on_cpus(self._cpus):
-                self._running.append(_Load(title, plan, self._binary, self._environment, append))
+                self._running.append(_Load(title, plan, self._engine.binary, self._environment, append))
         for load in self._running:
             load.wait_for_start()
 

@@ -1,8 +1,7 @@
 //! Tables with a number of rows for each row of another table.
 
+use std::fmt::Debug;
 use std::sync::Arc;
-
-use super::column::Column;
 
 /// Number of parents between two stored sums.
 const PARENTS_PER_SUM: u64 = 64;
@@ -31,23 +30,29 @@ impl RowPlace {
     }
 }
 
+/// The number of rows that belong to a row of a parent.
+pub(super) trait RowCounts: Debug + Send + Sync {
+    /// The number for a row of the parent.
+    fn count(&self, parent: RowPlace) -> u64;
+}
+
 /// The numbers of rows that belong to each row of a parent.
 #[derive(Debug)]
 pub(super) struct Children {
-    counts: Arc<Column>,
+    counts: Arc<dyn RowCounts>,
     /// Number of rows before each group of parents, and the total.
     sums: Vec<u64>,
 }
 
 impl Children {
     /// `counts` has the number of rows for each of the `parents` rows.
-    pub(super) fn new(counts: Arc<Column>, parents: u64) -> Self {
+    pub(super) fn new(counts: Arc<dyn RowCounts>, parents: u64) -> Self {
         let (mut sums, mut sum) = (Vec::new(), 0);
         for parent in 1..=parents {
             if (parent - 1).is_multiple_of(PARENTS_PER_SUM) {
                 sums.push(sum);
             }
-            sum += counts.integer(RowPlace::of(parent)) as u64;
+            sum += counts.count(RowPlace::of(parent));
         }
         sums.push(sum);
         Self { counts, sums }
@@ -63,7 +68,7 @@ impl Children {
         let group = self.sums.partition_point(|sum| *sum < row) - 1;
         let (mut number, mut parent) = (row - self.sums[group], group as u64 * PARENTS_PER_SUM + 1);
         loop {
-            let count = self.counts.integer(RowPlace::of(parent)) as u64;
+            let count = self.counts.count(RowPlace::of(parent));
             if number <= count {
                 return RowPlace { row, parent, number };
             }

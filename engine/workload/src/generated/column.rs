@@ -9,7 +9,7 @@ use dbdyno_random::permutation::RangePermutation;
 use dbdyno_schema::calendar::{self, DAY_US, civil_from_days};
 use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, Literal, TextWord, TimeOrder};
 
-use super::children::{Children, RowPlace};
+use super::children::{Children, RowCounts, RowPlace};
 use super::encode::{self, Encoding};
 use crate::sql::source::{cumulative_weights, digit_count, draw_weighted, push_words};
 
@@ -129,6 +129,12 @@ impl Column {
     /// The value in a row of a column with integers and without nulls.
     pub(super) fn integer(&self, row: RowPlace) -> i64 {
         self.source.integer(self.seed, row, &mut Rng::new(self.seed, &[row.row]))
+    }
+}
+
+impl RowCounts for Column {
+    fn count(&self, parent: RowPlace) -> u64 {
+        self.integer(parent) as u64
     }
 }
 
