@@ -1,7 +1,7 @@
 """Change points of a series: the places at which its level has changed.
 
 Apache Otava finds them: it splits the series where the energy distance of both sides is largest (E-divisive,
-Matteson & James 2014, J. Am. Stat. Assoc. 109:334) for as long as a t-test tells the sides apart (Fleming et
+Matteson & James 2014, J. Am. Stat. Assoc. 109:334) while a t-test finds that the sides differ (Fleming et
 al. 2023, ICPE, doi 10.1145/3578244.3583719). A place that was searched for has more than its share of such
 p-values, so these change points are candidates, and a comparison of its own has to confirm each.
 """
