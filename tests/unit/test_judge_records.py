@@ -119,8 +119,8 @@ class TestFailuresOfAServer:
         assert (found["verdict"], found["blocks"]) == ("undecided", 8)
         assert found["interval_percent"][0] == -100.0
         assert verdict["comparisons"][0]["points"][2]["verdict"] == "undecided"
-        # Latency is lower where it lives.
-        assert "; 8 blocks; but p" in found["sentence"]
+        # It is faster where it lives.
+        assert "; at 20 connections b is faster than a (+10.3 %); 8 blocks" in found["sentence"]
         assert found["sentence"].endswith("; 2 of 24 trials of b failed (server went away).")
         (check,) = without_unchecked(verdict)
         assert (check["code"], check["level"], check["subject"]) == ("R04", "warn", "b")

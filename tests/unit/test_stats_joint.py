@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dbdyno.stats.joint import EXACT_BLOCKS, JointInterval, joint_intervals
+from dbdyno.stats.joint import EXACT_BLOCKS, FAR, JointInterval, finite_row, joint_intervals
 
 Array = NDArray[np.float64]
 
@@ -182,8 +182,22 @@ def test_edges() -> None:
     assert joint_intervals([[math.nan] * 8, [0.1] * 8], 0.05)[0] is None
     with pytest.raises(ValueError, match="one difference per block"):
         joint_intervals([[0.1, 0.2], [0.1]], 0.05)
-    with pytest.raises(ValueError, match="finite"):
-        joint_intervals([[0.1] * 5 + [math.inf]], 0.05)
+
+
+def test_an_infinite_value_counts_as_a_large_one_of_its_sign() -> None:
+    """As the largest, and at least as twice the mean: so the largest rank is to the mean rank."""
+    assert finite_row(np.array([0.1, -0.5, math.inf, math.nan])).tolist()[:3] == [0.1, -0.5, 0.6]
+    assert finite_row(np.array([0.1, -0.9, 0.1, -math.inf])).tolist() == [0.1, -0.9, 0.1, -0.9]
+    assert finite_row(np.array([-math.inf] * 3)).tolist() == [-FAR] * 3
+    row = np.array([0.3, -0.2, math.inf, -math.inf])
+    assert finite_row(-row).tolist() == (-finite_row(row)).tolist()
+    # Among exact rows, one with a failure among clear differences is as sure as the others.
+    clear = [-0.30, -0.31, -0.29, -0.32, -0.28, -0.30, -0.31, -math.inf]
+    found = joint(np.vstack([noisy(29, 8, 5) * 0.1, [clear]]))
+    assert found[-1].p_value == 1 / 2**7
+    assert found[-1].high < -0.1
+    # If the failure contradicts them, it weighs as much as in the signed-rank test.
+    assert joint(np.array([[*clear[:-1], math.inf]]))[0].p_value > 0.1
 
 
 @pytest.mark.parametrize(

@@ -181,26 +181,47 @@ class TestJointLevels:
         assert first is not None
         assert first.is_significant
 
-    def test_a_level_with_bounds_has_its_share_and_the_others_share_the_rest(self) -> None:
-        bounded = ratios([0.5] * 8, [INF] * 8)
-        first, second, third = joint_effects([ratios(EIGHT), bounded, ratios(AROUND_ZERO)])
-        expected = joint_intervals([EIGHT, AROUND_ZERO], ALPHA * 2 / 3)
-        for found, one in ((first, expected[0]), (third, expected[1])):
-            assert found is not None
-            assert one is not None
-            assert ends(found) == (percent(one.low), percent(one.high))
-            # Scaled, so that it is read against the same level as all the others.
-            assert found.p_value == pytest.approx(min(1.0, one.p_value * 1.5))
-            assert found.alpha == ALPHA
+    def test_the_bounds_of_a_level_are_two_rows(self) -> None:
+        lows, highs = [0.5, *[0.3] * 7], [INF, *[0.3] * 7]
+        first, second, third = joint_effects([ratios(EIGHT), ratios(lows, highs), ratios(AROUND_ZERO)])
+        expected = joint_intervals([EIGHT, lows, highs, AROUND_ZERO], ALPHA)
+        assert all(one is not None for one in expected)
+        of = [(percent(one.low), percent(one.high)) for one in expected if one]
+        assert (ends(first), ends(third)) == (of[0], of[3])
+        # The upper bound is unknown.
+        assert ends(second) == (of[1][0], INF)
         assert second is not None
-        alone = effect_of([0.5] * 8, [INF] * 8, ALPHA / 3)
-        assert ends(second) == ends(alone)
-        assert (second.bound, second.alpha) == (Bound.AT_LEAST, ALPHA)
-        assert second.p_value == pytest.approx(3 * 2 / 2**8)
+        assert expected[1] is not None
+        assert (second.bound, second.alpha, second.p_value) == (Bound.EXACT, ALPHA, expected[1].p_value)
+        assert second.effect_percent == pytest.approx(percent(0.3))
 
-    def test_a_level_without_blocks_has_its_share_all_the_same(self) -> None:
+    def test_a_failed_trial_leaves_the_end_on_its_side_unknown(self) -> None:
+        clear = [-0.30, -0.31, -0.29, -0.32, -0.28, -0.30, -0.31]
+        slower, faster, equal = joint_effects(
+            [
+                ratios([*clear, -INF]),
+                ratios([*(-value for value in clear), -INF]),
+                ratios([*AROUND_ZERO[:7], -INF]),
+            ]
+        )
+        assert slower is not None
+        assert slower.is_significant
+        assert ends(slower)[0] == -100.0
+        for one in (faster, equal):
+            assert one is not None
+            assert not one.is_significant
+            assert ends(one)[0] == -100.0
+            assert math.isfinite(ends(one)[1])
+
+    def test_the_p_value_of_bounds_on_both_sides_of_zero_is_1(self) -> None:
+        (found,) = joint_effects([ratios([-0.2] * 8, [0.3] * 8)])
+        assert found is not None
+        assert found.p_value == 1.0
+        assert ends(found)[0] < 0.0 < ends(found)[1]
+
+    def test_a_level_without_blocks_takes_nothing_from_the_others(self) -> None:
         first, second = joint_effects([ratios(EIGHT), ratios([])])
-        (expected,) = joint_intervals([EIGHT], ALPHA / 2)
+        (expected,) = joint_intervals([EIGHT], ALPHA)
         assert second is None
         assert expected is not None
         assert ends(first) == (percent(expected.low), percent(expected.high))

@@ -231,6 +231,20 @@ def test_too_few_blocks_have_no_joint_interval_and_missing_ones_are_left_out() -
     assert constant[0].high == pytest.approx(0.5, abs=1e-6)
 
 
+def test_an_infinite_difference_counts_as_a_large_one_at_every_look() -> None:
+    random = np.random.default_rng(12)
+    others = np.array(rows(random, 10, 29)) * 0.01
+    clear = [-0.3 + 0.01 * value for value in random.standard_normal(10)]
+    clear[2] = -math.inf
+    found = repeated_joint_intervals([*others.tolist(), clear], 0.05, OPEN)[-1]
+    assert found is not None
+    assert found.p_value <= 0.05
+    assert found.high < -0.1
+    sign_less = repeated_joint_intervals([[*clear[:2], math.inf, *clear[3:]]], 0.05, OPEN)[0]
+    assert sign_less is not None
+    assert sign_less.p_value == 1.0
+
+
 def test_blocks_that_were_repeated_keep_their_place_among_the_looks() -> None:
     """Block 20 repeats block 2, which one of the loads lacks."""
     random = np.random.default_rng(11)

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from dbdyno.stats.paired import Effect, Ratios, effect, joint_effects, mean_ratios
+from dbdyno.stats.paired import Effect, Ratios, effect, joint_effects, mean_ratios, ratio_bounds
 from dbdyno.stats.verdict_rule import Verdict, choose
 
 SECONDS = 10
@@ -85,6 +85,30 @@ def test_equal_variants_are_told_apart_in_at_most_one_experiment_of_twenty(
     most = 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / COUNT)
     assert 0 < missed / COUNT <= most
     assert 0 < missed_at_a_point / COUNT <= most
+
+
+@pytest.mark.parametrize(("failed", "censored"), [(0.1, 0.0), (0.3, 0.0), (0.05, 0.15)])
+def test_failures_and_bounds_make_no_false_words(failed: float, censored: float) -> None:
+    """Trials of equal variants: the server fails in some, and of others only a lower bound is known, that
+    another log latency is above."""
+    generator, wrong = np.random.default_rng(19), 0
+    shape = (4, 8, 2)
+    for _ in range(COUNT):
+        values = generator.normal(0.0, 0.03, shape)
+        lows, highs, kind = values.copy(), values.copy(), generator.random(shape)
+        lows[kind < censored] -= np.abs(generator.normal(0.0, 0.05, shape))[kind < censored]
+        highs[kind < censored] = np.inf
+        lows[kind > 1.0 - failed] = highs[kind > 1.0 - failed] = -np.inf
+        loads = []
+        for of_low, of_high in zip(lows, highs, strict=True):
+            trials = [
+                [(float(low), float(high)) for low, high in zip(*pair, strict=True)]
+                for pair in zip(of_low, of_high, strict=True)
+            ]
+            bounds = [ratio_bounds(base, other) for base, other in trials]
+            loads.append(Ratios(*(dict(enumerate(side)) for side in zip(*bounds, strict=True))))
+        wrong += any(one is not None and one.p_value <= 0.05 for one in joint_effects(loads))
+    assert wrong / COUNT <= 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / COUNT)
 
 
 def test_coverage_of_a_true_difference() -> None:

@@ -19,6 +19,9 @@ So J_j is an interval too, and its ends are ends of such intervals, so they are 
 Each J_j is exact for symmetric differences. All of them together contain the true values with probability 1 -
 alpha (Westfall & Young 1993, Resampling-Based Multiple Testing, ch. 2; Romano & Wolf 2005, J. Am. Stat.
 Assoc. 100:94). Six blocks are enough for any number of loads, and the order of the rows does not matter.
+
+A difference is infinite if a server failed. It has no mean, so it counts as a large finite one; `finite_row`
+says how large.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ SEED = 20_240_607
 ROUNDING = 1e-9
 # Share of a row's sum of squares below which the variation around the mean is a rounding error.
 VARIATION_MIN = 1e-12
+# Size of infinite values in a row without other ones. As a log ratio it is -100 % or infinite.
+FAR = 1000.0
 
 Array = NDArray[np.float64]
 
@@ -60,17 +65,15 @@ def joint_intervals(
 
     A row contains one difference per block, NaN if the block has none; all rows have the same blocks. The
     result is None for a row with too few blocks to reach `alpha`, and for those not `selected`, if given.
-    Raises ValueError for infinite values and for rows of different lengths.
+    Raises ValueError for rows of different lengths.
     """
     if len({len(row) for row in rows}) > 1:
         raise ValueError("every row needs one difference per block, NaN where there is none")
-    values = np.asarray(rows, dtype=np.float64)
-    if values.size == 0:
+    if not rows or not rows[0]:
         return [None] * len(rows)
-    if np.isinf(values).any():
-        raise ValueError("a joint interval needs finite differences")
+    values = np.array([finite_row(np.array(row, dtype=np.float64)) for row in rows])
     signs = sign_patterns(values.shape[1], EXACT_BLOCKS)
-    centred = values - np.array([_mean(row) for row in values])[:, None]
+    centred = values - np.array([mean(row) for row in values])[:, None]
     of_others = np.array([_statistics(row, signs) for row in centred])
     return [
         _invert(values[row], np.delete(of_others, row, axis=0), signs, alpha)
@@ -80,7 +83,22 @@ def joint_intervals(
     ]
 
 
-def _mean(row: Array) -> float:
+def finite_row(row: Array) -> Array:
+    """The row, in which infinite values are finite ones of the same sign.
+
+    They are as far from zero as the farthest finite value, and at least twice as far as the mean one, because
+    the largest of n ranks is about twice the mean rank. No sign influences this distance, so every pattern of
+    signs stays as likely as the observed one if the effect is zero.
+    """
+    if not np.isinf(row).any():
+        return row
+    sizes = np.abs(row[np.isfinite(row)])
+    distance = max(sizes.max(), 2.0 * sizes.mean()) if sizes.any() else FAR
+    return np.asarray(np.clip(row, -distance, distance))
+
+
+def mean(row: Array) -> float:
+    """The mean of the values that are present; 0 without any."""
     present = row[~np.isnan(row)]
     return float(present.mean()) if present.size else 0.0
 
@@ -92,17 +110,17 @@ def _statistics(row: Array, signs: Array) -> Array:
     if count < 2:
         return np.zeros(len(signs))
     means = signs[:, present] @ values / count
-    return _t(means, float(values @ values), count)
+    return np.asarray(np.sqrt(squares_of_t(means**2, values @ values / count, count - 1)))
 
 
-def _t(means: Array, squares: float, count: int) -> Array:
-    """|t| for each mean, from the sum of squares of the row."""
+def squares_of_t(means: Array, squares: Array | np.float64, freedom: Array | int) -> Array:
+    """The square of t, from the square of the mean under each pattern and the mean square of the row."""
     # A pattern of signs changes the mean of a row but not its sum of squares.
-    deviations = np.maximum(squares - count * means**2, 0.0)
-    is_rounding = deviations <= VARIATION_MIN * squares
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistics = np.abs(means) / np.sqrt(deviations / (count - 1) / count)
-    statistics[is_rounding] = np.where(np.abs(means[is_rounding]) > 0.0, np.inf, 0.0)
+    rest = squares - means
+    is_rounding = rest <= VARIATION_MIN * squares
+    rest[is_rounding] = 1.0
+    statistics = means * freedom / rest
+    statistics[is_rounding] = np.where(means[is_rounding] > 0.0, np.inf, 0.0)
     return np.asarray(statistics)
 
 
@@ -113,14 +131,14 @@ def _invert(row: Array, others: Array, signs: Array, alpha: float) -> JointInter
     if count < 2 or 0.5 ** (count - 1) > alpha:
         return None
     largest = others.max(axis=0) if len(others) else np.zeros(len(signs))
-    mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(count)
+    centre, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(count)
     with np.errstate(invalid="ignore"):
         # An infinite |t| of another row times a standard error of 0 would be NaN.
         reach = np.where(np.isinf(largest), np.inf, largest * error)
     kept, changed = _part_means(values, signs[:, present])
     tolerance = ROUNDING * float(np.abs(values).max())
-    lows = np.minimum(np.minimum(kept, changed), mean - reach) - tolerance
-    highs = np.maximum(np.maximum(kept, changed), mean + reach) + tolerance
+    lows = np.minimum(np.minimum(kept, changed), centre - reach) - tolerance
+    highs = np.maximum(np.maximum(kept, changed), centre + reach) + tolerance
     # A theta outside the interval has a p-value of at most alpha: at most this many patterns contain it.
     rejected = math.floor(alpha * len(signs) * (1.0 + ROUNDING))
     return JointInterval(

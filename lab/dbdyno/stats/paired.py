@@ -9,7 +9,8 @@
 Of some log ratios only bounds are known: a percentile may be "more than x". Others are infinite: a trial in
 which the server failed has throughput 0. Estimate, interval and signed-rank statistic never decrease if a
 difference increases. So the true value of each is between its value for all lower bounds and its value for
-all upper bounds.
+all upper bounds. In the joint test an infinite difference counts as a large finite one
+(`stats.joint.finite_row`).
 """
 
 from __future__ import annotations
@@ -125,10 +126,7 @@ def effect(ratios: Ratios, alpha: float = ALPHA, looks: Looks | None = None) -> 
     else:
         low, high = interval(lows, alpha, -math.inf), interval(highs, alpha, math.inf)
         p_value = _p_value(lows, highs)
-    if least == most:
-        bound = Bound.EXACT
-    else:
-        bound = Bound.AT_LEAST if math.isfinite(least) or not math.isfinite(most) else Bound.AT_MOST
+    bound = _bound(least, most)
     return Effect(
         effect_percent=percent(most if bound == Bound.AT_MOST else least),
         interval_percent=None if low is None or high is None else (percent(low.low), percent(high.high)),
@@ -137,6 +135,13 @@ def effect(ratios: Ratios, alpha: float = ALPHA, looks: Looks | None = None) -> 
         blocks=len(lows),
         bound=bound,
     )
+
+
+def _bound(least: float, most: float) -> Bound:
+    """Which of the smallest and the largest possible estimate is given."""
+    if least == most:
+        return Bound.EXACT
+    return Bound.AT_LEAST if math.isfinite(least) or not math.isfinite(most) else Bound.AT_MOST
 
 
 def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
@@ -154,49 +159,54 @@ def joint_effects(
     """One effect per load, with simultaneous intervals of confidence 1 - alpha; None without blocks.
 
     `looks` as for `effect`. With `only`, the effect of this load alone is computed; the others are None.
-
-    If only bounds are known at a load, it has no t statistic: its interval is the signed-rank interval at an
-    equal share of alpha. The other loads share the rest. A load without blocks also has a share. P-values are
-    adjusted for all loads.
+    P-values are adjusted for all loads. If only bounds are known at a load, the lower bounds are one row of
+    the joint test, and the upper bounds another.
     """
-    share = alpha / max(1, len(loads))
-    exact = [index for index, ratios in enumerate(loads) if ratios.lows and ratios.is_exact]
-    blocks = _all_blocks([loads[index] for index in exact])
-    rows = [[loads[index].lows.get(block, math.nan) for block in blocks] for index in exact]
-    joint_alpha = share * len(exact)
-    selected = [row for row, index in enumerate(exact) if only in (None, index)]
-    if not exact:
-        intervals: list[JointInterval | None] = []
-    elif looks is None:
-        intervals = joint_intervals(rows, joint_alpha, selected)
+    blocks = _all_blocks(loads)
+    bounds = [[one.lows] if one.lows == one.highs else [one.lows, one.highs] for one in loads]
+    rows = [[row.get(block, math.nan) for block in blocks] for of_load in bounds for row in of_load]
+    load_of_row = [load for load, of_load in enumerate(bounds) for _ in of_load]
+    selected = [row for row, load in enumerate(load_of_row) if only in (None, load)]
+    if looks is None:
+        intervals = joint_intervals(rows, alpha, selected)
     else:
-        intervals = repeated_joint_intervals(rows, joint_alpha, looks, selected)
-    joint = dict(zip(exact, intervals, strict=True))
-    effects: list[Effect | None] = []
-    for index, ratios in enumerate(loads):
-        single = effect(ratios, share, looks) if only in (None, index) else None
-        if single is None:
-            effects.append(None)
-        elif index not in joint:
-            effects.append(replace(single, alpha=alpha, p_value=min(1.0, single.p_value * len(loads))))
-        else:
-            effects.append(_with_joint_interval(single, joint[index], alpha, len(loads) / len(exact)))
-    return tuple(effects)
+        intervals = repeated_joint_intervals(rows, alpha, looks, selected)
+    of_loads: list[list[JointInterval | None]] = [[] for _ in loads]
+    for load, one in zip(load_of_row, intervals, strict=True):
+        of_loads[load].append(one)
+    return tuple(
+        _joint_effect(ratios, of_load[0], of_load[-1], alpha)
+        if ratios.lows and only in (None, load)
+        else None
+        for load, (ratios, of_load) in enumerate(zip(loads, of_loads, strict=True))
+    )
 
 
-def _with_joint_interval(
-    single: Effect, joint: JointInterval | None, alpha: float, p_value_factor: float
+def _joint_effect(
+    ratios: Ratios, of_lows: JointInterval | None, of_highs: JointInterval | None, alpha: float
 ) -> Effect:
-    """The effect at one load with its joint interval; the estimate is limited to the interval."""
-    if joint is None:
-        return replace(single, interval_percent=None, alpha=alpha, p_value=1.0)
-    estimate = min(max(math.log1p(single.effect_percent / 100.0), joint.low), joint.high)
-    return replace(
-        single,
-        effect_percent=percent(estimate),
-        interval_percent=(percent(joint.low), percent(joint.high)),
+    """The effect at one load, from the rows of its bounds; the estimate is limited to the interval."""
+    lows, highs = list(ratios.lows.values()), list(ratios.highs.values())
+    least, most = hodges_lehmann(lows, -math.inf), hodges_lehmann(highs, math.inf)
+    bound, ends, p_value = _bound(least, most), None, 1.0
+    if of_lows is not None and of_highs is not None:
+        # The finite value in place of an infinite one depends on its distance from zero, so an end beyond
+        # zero on that side is unknown.
+        low = -math.inf if -math.inf in lows and of_lows.low <= 0.0 else of_lows.low
+        high = math.inf if math.inf in highs and of_highs.high >= 0.0 else of_highs.high
+        least, most = (min(max(one, low), high) for one in (least, most))
+        if of_lows is of_highs or least > 0.0:
+            p_value = of_lows.p_value
+        elif most < 0.0:
+            p_value = of_highs.p_value
+        ends = percent(low), percent(high)
+    return Effect(
+        effect_percent=percent(most if bound == Bound.AT_MOST else least),
+        interval_percent=ends,
         alpha=alpha,
-        p_value=min(1.0, joint.p_value * p_value_factor),
+        p_value=p_value,
+        blocks=len(lows),
+        bound=bound,
     )
 
 

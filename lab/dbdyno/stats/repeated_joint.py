@@ -24,18 +24,25 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.stats.joint import SEED, Array, JointInterval, sign_patterns
+from dbdyno.stats.joint import (
+    RANDOM_PATTERNS,
+    SEED,
+    VARIATION_MIN,
+    Array,
+    JointInterval,
+    finite_row,
+    mean,
+    sign_patterns,
+    squares_of_t,
+)
 from dbdyno.stats.repeated import ROUNDING, Looks, rounded
 
 # Up to this number of blocks all patterns are enumerated; beyond it, random patterns are used, of which each
 # look sees the first signs.
 EXACT_BLOCKS = 13
-RANDOM_PATTERNS = 4096
 # The search for an end begins at this many standard errors, doubles the distance until the test rejects, and
 # then halves the step.
 START_ERRORS, DOUBLINGS, HALVINGS = 4.0, 40, 16
-# Share of the sum of squares below which the variation around the mean is a rounding error.
-VARIATION_MIN = 1e-12
 # More patterns are left out when the bracket of the search has this share of its former width.
 NARROWED = 0.25
 
@@ -64,7 +71,7 @@ def repeated_joint_intervals(
     return [
         _invert(
             _Search(of_row, [look[index] for look in others], alpha, looks),
-            [_mean(values[index, :count]) for count in counts],
+            [mean(finite_row(values[index, :count])) for count in counts],
         )
         if selected is None or index in selected
         else None
@@ -85,18 +92,13 @@ def _largest_of_others(statistics: Array) -> Array:
     return np.asarray(np.where(statistics == first, second, first))
 
 
-def _mean(row: Array) -> float:
-    present = row[~np.isnan(row)]
-    return float(present.mean()) if present.size else 0.0
-
-
 class _Look:
     """One row at one look."""
 
     def __init__(self, row: Array) -> None:
-        present = ~np.isnan(row)
+        row, present = finite_row(row), ~np.isnan(row)
         self.blocks, self.count = len(row), int(present.sum())
-        self.mean = _mean(row)
+        self.mean = mean(row)
         centred = np.where(present, row - self.mean, 0.0)
         self.variance = float(centred @ centred) / max(self.count, 1)
         # Of the row less its mean, and of the signs alone, under every pattern; the first is the observed.
@@ -115,7 +117,7 @@ class _Look:
         """The square of t of the row less its mean, under every pattern."""
         if self.count < 2:
             return np.zeros(len(self.means))
-        return _squares_of_t(self.means**2, np.float64(self.variance), self.count - 1)
+        return squares_of_t(self.means**2, np.float64(self.variance), self.count - 1)
 
     def observed(self, theta: float) -> float:
         """The square of t of the row less theta, under the observed pattern."""
@@ -126,17 +128,6 @@ class _Look:
         if rest <= VARIATION_MIN * squares:
             return math.inf if mean else 0.0
         return mean * mean * (self.count - 1) / rest
-
-
-def _squares_of_t(means: Array, squares: Array | np.float64, freedom: Array | int) -> Array:
-    """The square of t, from the square of the mean under each pattern and the mean square of the row."""
-    # A pattern of signs changes the mean of a row but not its sum of squares.
-    rest = squares - means
-    is_rounding = rest <= VARIATION_MIN * squares
-    rest[is_rounding] = 1.0
-    statistics = means * freedom / rest
-    statistics[is_rounding] = np.where(means[is_rounding] > 0.0, np.inf, 0.0)
-    return np.asarray(statistics)
 
 
 @lru_cache(maxsize=64)
@@ -338,7 +329,7 @@ class _Search:
         shifts = [look.mean - theta for look in self.row]
         squares = [look.variance + shift**2 for look, shift in zip(self.row, shifts, strict=True)]
         means = (of.means + np.repeat(shifts, of.counts) * of.means_of_signs) ** 2
-        return np.maximum(_squares_of_t(means, np.repeat(squares, of.counts), of.freedom), of.others)
+        return np.maximum(squares_of_t(means, np.repeat(squares, of.counts), of.freedom), of.others)
 
 
 def _invert(search: _Search, means: Sequence[float]) -> JointInterval | None:
