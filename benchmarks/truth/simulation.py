@@ -159,6 +159,8 @@ def _noise(of: Experiment, planned: Sequence[Trial], world: World, random: Rando
     kinds = set(world.noise.split("+"))
     if "heavy" in kinds:
         noise = random.standard_t(3, count) * sd / math.sqrt(3.0)
+    if "skewed" in kinds:
+        noise = sd * (1.0 - random.exponential(1.0, count))
     if "growing" in kinds:
         noise *= np.linspace(0.5, 1.5, count)
     if "drifting" in kinds:

@@ -10,13 +10,14 @@ from functools import partial
 import numpy as np
 
 from dbdyno.experiment.model import Experiment, OltpWorkload
-from dbdyno.judge.comparison import comparison_entry
+from dbdyno.judge.comparison import Comparison, comparison_entry
 from dbdyno.judge.decision import compare_all
 from dbdyno.judge.gate import gate, sure
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Family, GateResult, VerdictFile
 
+from . import stopping
 from .row import Promise, Row, Sample
 from .simulation import Random, World, experiment, simulate, with_values
 
@@ -40,14 +41,21 @@ def _planted(trials: Sequence[MeasuredTrial], affected: Sequence[str]) -> list[M
     return _changed(trials, affected, 1.0 + EFFECT_PERCENT / 100.0)
 
 
-def _changed(trials: Sequence[MeasuredTrial], affected: Sequence[str], factor: float) -> list[MeasuredTrial]:
-    """The trials, in which the throughput of the variant b is another one in some tests."""
+def _changed(
+    trials: Sequence[MeasuredTrial], affected: Sequence[str], factor: float, at: float | None = None
+) -> list[MeasuredTrial]:
+    """The trials, in which the throughput of the variant b is another one in some tests, at one load or at
+    all.
+    """
     return [
         replace(
             trial,
             figures=with_values(trial.figures, throughput=trial.figures.throughput * factor),
         )
-        if trial.figures and trial.variant == "b" and trial.workload in affected
+        if trial.figures
+        and trial.variant == "b"
+        and trial.workload in affected
+        and at in (None, trial.point.value)
         else trial
         for trial in trials
     ]
@@ -98,8 +106,81 @@ def promises() -> list[Promise]:
     made.append(_false_words("3 equal variants, 30 tests, 8 blocks", three, World(sd=0.03)))
     two_loads = suite(blocks=8, loads=2, tests=10)
     made.append(_false_words("10 equal tests at 2 loads, 8 blocks", two_loads, World(sd=0.03)))
+    for tests, failed in ((30, 8), (3, 6)):
+        of = suite(blocks=8, loads=1 if tests == TESTS else 2, tests=tests)
+        text = f"{tests} equal tests, both servers fail in a trial of {failed} of 8 blocks"
+        made.append(_false_words(text, of, World(sd=0.03, failures={"a": failed, "b": failed})))
     powers = (_power(noise, blocks) for noise in (0.03, 0.05) for blocks in (8, 12))
-    return [*made, *powers, Promise(_false_discoveries, cost=8), *_gates()]
+    single = (Promise(one, cost=8) for one in (_single_loads, _crossing, _failing, _false_discoveries))
+    return [*made, *powers, *single, *_gates(), Promise(_at_any_look, cost=20)]
+
+
+def _wrong(comparison: Comparison, verdict: Verdict, loads: Sequence[Verdict]) -> bool:
+    """Whether the comparison has a word for a difference that is not the true one."""
+    judged = comparison.judged
+    words = zip((judged.verdict, *judged.load_verdicts), (verdict, *loads), strict=True)
+    return any(word in _DIRECTIONS and word is not truth for word, truth in words)
+
+
+def _single_loads(sample: Sample) -> list[Row]:
+    """Half of the tests differ at one of two loads, so that rows with and without an effect are tested
+    together.
+    """
+    of, random = suite(blocks=8, loads=2, tests=10), np.random.default_rng(sample.seed(28))
+    names = [workload.title for workload in of.workloads][:5]
+    none, faster = Verdict.UNDECIDED, Verdict.FASTER
+    wrong = 0
+    for _ in range(sample.count):
+        trials = _changed(simulate(of, World(sd=0.03), random), names, 1.25, at=10.0)
+        wrong += any(
+            _wrong(one, faster, (faster, none)) if one.workload in names else _wrong(one, none, (none, none))
+            for one in compare_all(trials, of, [])
+        )
+    text = "5 of 10 tests 25 % faster at one of 2 loads, noise of 3 % a trial, 8 blocks"
+    return [Row(f"{text}: any wrong verdict", sample.count, wrong / sample.count, 0.05)]
+
+
+def _crossing(sample: Sample) -> list[Row]:
+    """A test whose effect depends on the load, which the mean over the loads hides."""
+    of = _with_gate(suite(blocks=8, loads=2, tests=10))
+    random, mixed, passed = np.random.default_rng(sample.seed(29)), 0, 0
+    name = of.workloads[0].title
+    for _ in range(sample.count):
+        trials = _changed(simulate(of, World(sd=0.01), random), [name], 1.28, at=10.0)
+        comparisons = compare_all(_changed(trials, [name], 0.82, at=20.0), of, [])
+        mixed += comparisons[0].judged.verdict is Verdict.MIXED
+        passed += (
+            gate(verdict_file(of, comparisons), MAX_LOSS_PERCENT, sure(comparisons)).result == "not-inferior"
+        )
+    text = "1 of 10 tests +28 % at one load, -18 % at another, noise of 1 % a trial, 8 blocks"
+    return [
+        Row(f"{text}: verdict mixed", sample.count, mixed / sample.count, 0.90, at_most=False),
+        Row(f"{text}: the suite's gate of 3 % passes", sample.count, passed / sample.count, 0.025),
+    ]
+
+
+def _failing(sample: Sample) -> list[Row]:
+    """A failed trial does not take its test out of the joint test."""
+    of, random, found = suite(blocks=8), np.random.default_rng(sample.seed(30)), 0
+    name = of.workloads[0].title
+    for _ in range(sample.count):
+        trials = _changed(simulate(of, World(sd=0.01), random), [name], 0.74)
+        own = [n for n, trial in enumerate(trials) if (trial.workload, trial.variant) == (name, "b")]
+        failed = int(random.choice(own))
+        trials[failed] = MeasuredTrial(trials[failed].planned, "the server went away", "server")
+        found += compare_all(trials, of, [])[0].judged.verdict is Verdict.SLOWER
+    text = "1 of 30 tests 26 % slower, of which the server fails in 1 of 8 blocks, noise of 1 % a trial"
+    return [Row(f"{text}: verdict slower", sample.count, found / sample.count, 0.90, at_most=False)]
+
+
+def _at_any_look(sample: Sample) -> list[Row]:
+    of = stopping.stopping(suite(blocks=8, loads=2, tests=10), max_blocks=14)
+    random, wrong, looks = np.random.default_rng(sample.seed(31)), 0, (8, 11, 14)
+    for _ in range(sample.count):
+        trials = simulate(of, World(sd=0.03), random)
+        wrong += any(_has_word([one for one in trials if one.block < blocks], of) for blocks in looks)
+    text = "10 equal tests at 2 loads, judged up to 14 blocks whatever ends the run"
+    return [Row(f"{text}: any wrong verdict", sample.count, wrong / sample.count, 0.05)]
 
 
 def _gates() -> list[Promise]:
@@ -118,7 +199,17 @@ def _gated(of: Experiment, world: World, losing: int, random: Random) -> tuple[G
     names = [workload.title for workload in of.workloads]
     trials = _changed(simulate(of, world, random), names[:losing], 1.0 - MAX_LOSS_PERCENT / 100.0)
     comparisons = compare_all(trials, of, [])
-    file = VerdictFile(
+    found = gate(verdict_file(of, comparisons), MAX_LOSS_PERCENT, sure(comparisons))
+    wrong = found.result == "not-inferior" and losing > 0
+    for one, entry in zip(comparisons, found.comparisons, strict=True):
+        loses = one.workload in names[:losing]
+        wrong |= entry.result == "worse" or (loses and entry.result == "not-inferior")
+        wrong |= one.judged.verdict in _DIRECTIONS and not (loses and one.judged.verdict is Verdict.SLOWER)
+    return found.result, wrong
+
+
+def verdict_file(of: Experiment, comparisons: Sequence[Comparison]) -> VerdictFile:
+    return VerdictFile(
         experiment=of.name,
         baseline="a",
         order_seed=None,
@@ -126,13 +217,6 @@ def _gated(of: Experiment, world: World, losing: int, random: Random) -> tuple[G
         comparisons=[comparison_entry(one, "") for one in comparisons],
         checks=[],
     )
-    found = gate(file, MAX_LOSS_PERCENT, sure(comparisons))
-    wrong = found.result == "not-inferior" and losing > 0
-    for one, entry in zip(comparisons, found.comparisons, strict=True):
-        loses = one.workload in names[:losing]
-        wrong |= entry.result == "worse" or (loses and entry.result == "not-inferior")
-        wrong |= one.judged.verdict in _DIRECTIONS and not (loses and one.judged.verdict is Verdict.SLOWER)
-    return found.result, wrong
 
 
 def _with_gate(of: Experiment) -> Experiment:

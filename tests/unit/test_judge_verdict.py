@@ -498,9 +498,9 @@ class TestFamily:
             # The two variants share 5 %; the intervals over all loads of the two workloads hold together.
             assert comparison["curve"]["confidence"] == pytest.approx(1.0 - 0.05 / 2)
             assert "97.5 % interval" in comparison["curve"]["sentence"]
-            # The single loads of each workload have an equal part.
+            # So do those at all loads of the two workloads.
             for entry in comparison["points"]:
-                assert entry["confidence"] == pytest.approx(1.0 - 0.05 / 4)
+                assert entry["confidence"] == pytest.approx(1.0 - 0.05 / 2)
 
     def test_the_interval_of_a_sentence_has_the_level_of_its_share(self, tmp_path: Path) -> None:
         speed = against_1000(lambda t: 900 + t.block**2)

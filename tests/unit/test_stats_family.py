@@ -88,6 +88,21 @@ class TestByHand:
     def test_a_load_without_a_result_keeps_the_share(self) -> None:
         assert not decide([comparison(0.001, 0.001, None), comparison(0.04, 0.5)])[1].overall
 
+    def test_the_loads_of_a_group_are_one_joint_test(self) -> None:
+        """They have the full level only if the effects over all loads are significant in every test."""
+        first, second = (replace(comparison(0.03, p, 1.0), group="b") for p in (0.0099, 0.0101))
+        assert [words.loads[0] for words in decide([first, second])] == [True, True]
+        second = replace(second, p_value=0.0401)
+        assert [words.loads[0] for words in decide([first, second])] == [True, False]
+
+    def test_a_group_with_few_blocks_in_one_test_leaves_nothing_for_its_loads(self) -> None:
+        # Five variants: 0.04/5 each. 4/5 of it takes 9 blocks, so the test with 8 has all of it.
+        of_b = [replace(comparison(1.0, 0.0007, blocks=blocks), group="b") for blocks in (8, 9)]
+        others = [comparison(1.0, 1.0)] * 4
+        assert [words.loads for words in decide([*of_b, *others], 0.04)[:2]] == [[False], [False]]
+        of_b[0] = replace(of_b[0], blocks=9)
+        assert [words.loads for words in decide([*of_b, *others], 0.04)[:2]] == [[True], [True]]
+
     def test_an_empty_family(self) -> None:
         assert decide([]) == []
 

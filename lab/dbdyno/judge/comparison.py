@@ -245,7 +245,7 @@ def _entry(
         baseline=_median(pairs.baseline, scale.metric),
         variant=_median(pairs.variant, scale.metric),
         **change(effect),
-        confidence=1.0 - comparison.judged.assessment.alpha_of_loads,
+        confidence=1.0 - comparison.judged.assessment.alpha,
         noise_floor_percent=None,
         delta_percent=scale.delta_percent,
         blocks=effect.blocks if effect else 0,

@@ -177,6 +177,7 @@ def _assess(pending: Sequence[_Pending], experiment: Experiment) -> None:
             ALPHA if is_alone else first.scale.alpha,
             stopping(experiment, 1 if is_alone else first.scale.family),
             1.0 if is_alone else share_of_verdicts(experiment, first.scale.metric),
+            has_zone=first.scale.delta_percent is not None,
         )
         for one, assessment in zip(group, assessments, strict=True):
             one.assessment = assessment

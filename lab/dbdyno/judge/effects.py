@@ -30,10 +30,12 @@ class Assessment:
     # Log ratios at each load; empty if there is no result.
     ratios: tuple[Ratios, ...]
     overall_ratios: Ratios
-    # Effect at each load, with simultaneous intervals. If there is only one load, it is equal to `overall`.
+    # Effect at each load, with intervals that are simultaneous over all loads of all tests. If there is only
+    # one load, it is equal to `overall`.
     load_effects: tuple[Effect | None, ...]
     overall: Effect | None
-    # Effect at each load with its individual interval at `level`, for the equivalence test.
+    # Effect at each load with its interval at `level` for the equivalence test: individual, or simultaneous
+    # over several tests. Empty without that test.
     separate_effects: tuple[Effect | None, ...]
     # Significance level of every other interval.
     alpha: float
@@ -47,11 +49,6 @@ class Assessment:
     # and the place of this test among them.
     tests: tuple[Ratios, ...] = ()
     place: int = 0
-
-    @property
-    def alpha_of_loads(self) -> float:
-        """Significance level of the intervals at single loads: several tests share that of the variant."""
-        return self.alpha if len(self.load_effects) == 1 else self.alpha / max(1, len(self.tests))
 
 
 @dataclass(frozen=True)
@@ -123,61 +120,56 @@ def assess(
 
 
 def assess_jointly(
-    tests: Sequence[Sequence[Ratios]], alpha: float, stopping: Stopping | None = None, share: float = 1.0
+    tests: Sequence[Sequence[Ratios]],
+    alpha: float,
+    stopping: Stopping | None = None,
+    share: float = 1.0,
+    *,
+    has_zone: bool = True,
 ) -> list[Assessment]:
     """The effects of one variant in each test (workload), from the ratios at each load.
 
     `alpha` is its share of the family-wise error rate. The intervals over all loads of all tests are
-    simultaneous; the single loads of each test have an equal part of alpha. The tests of the verdict have
-    the level `share` x `alpha`. With `stopping`, the effects allow for a look after every block.
+    simultaneous, and so are those at all loads of all tests. The tests of the verdict have the level `share`
+    x `alpha`. With `stopping`, the effects allow for a look after every block. `has_zone`: a zone of
+    equivalence is declared; else there are no effects for that test.
     """
     over_loads = tuple(mean_ratios(ratios) for ratios in tests)
-    looks = [overall_looks(stopping, len(ratios), share) if stopping else None for ratios in tests]
-    separate = Looks(stopping.last, planned=stopping.planned, share=share) if stopping else None
+    every = [one for ratios in tests for one in ratios]
     # All tests of an experiment have the same loads.
-    overall = _simultaneous(over_loads, alpha, looks[0])
-    alone = _simultaneous(over_loads, share * alpha, separate) if len(tests) > 1 else overall
+    loads, level = len(tests[0]), share * alpha
+    looks = overall_looks(stopping, loads, share) if stopping else None
+    of_loads = Looks(stopping.last, load_levels(share), stopping.planned, share) if stopping else None
+    separate = Looks(stopping.last, planned=stopping.planned, share=share) if stopping else None
+    if len(tests) == 1:
+        overall: Sequence[Effect | None] = (effect(over_loads[0], alpha, looks),)
+        alone: Sequence[Effect | None] = [effect(one, level, separate) for one in every]
+    else:
+        overall = joint_effects(over_loads, alpha, looks)
+        alone = joint_effects(every, level, separate) if has_zone else ()
+    load_effects = joint_effects(every, alpha, of_loads) if loads > 1 else overall
     return [
-        _assess_test(
-            ratios,
+        _without_early_intervals(
             Assessment(
                 ratios=tuple(ratios),
                 overall_ratios=over_loads[place],
-                load_effects=(overall[place],),
+                load_effects=tuple(load_effects[place * loads : (place + 1) * loads]),
                 overall=overall[place],
-                separate_effects=(alone[place],),
+                separate_effects=tuple(alone[place * loads : (place + 1) * loads]),
                 alpha=alpha,
-                level=share * alpha,
-                blocks_needed=blocks_for_verdict(alpha, len(ratios), share, looks[place]),
-                looks=looks[place],
+                level=level,
+                blocks_needed=blocks_for_verdict(alpha, loads, share, looks),
+                looks=looks,
                 tests=over_loads,
                 place=place,
-            ),
-            stopping,
-            share,
+            )
         )
         for place, ratios in enumerate(tests)
     ]
 
 
-def _simultaneous(rows: Sequence[Ratios], alpha: float, looks: Looks | None) -> Sequence[Effect | None]:
-    return joint_effects(rows, alpha, looks) if len(rows) > 1 else (effect(rows[0], alpha, looks),)
-
-
-def _assess_test(
-    ratios: Sequence[Ratios], one: Assessment, stopping: Stopping | None, share: float
-) -> Assessment:
-    """The assessment with the effects at single loads, and without intervals if the blocks are too few."""
-    count = len(one.tests)
-    of_loads = separate = None
-    if stopping is not None:
-        of_loads = Looks(stopping.last, load_levels(share), stopping.planned, share)
-        separate = Looks(stopping.last, planned=stopping.planned, share=share)
-    if len(ratios) > 1:
-        one = replace(one, load_effects=joint_effects(ratios, one.alpha / count, of_loads))
-    if count == 1 or len(ratios) > 1:
-        alone = tuple(effect(each, one.level / count, separate) for each in ratios)
-        one = replace(one, separate_effects=alone)
+def _without_early_intervals(one: Assessment) -> Assessment:
+    """The assessment, without intervals if the blocks are too few for a verdict."""
     if len(one.overall_ratios.lows) >= one.blocks_needed:
         return one
     return replace(
@@ -210,7 +202,7 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
     """
     effects = assessment.load_effects if len(assessment.load_effects) > 1 else ()
     overall = assessment.overall
-    blocks = None if assessment.looks else overall.blocks if overall else 0
+    blocks = overall.blocks if overall and not assessment.looks else None
     limit = conditions.limit_percent
     group = conditions.group
     if overall is None or conditions.circumstances.is_stopped or conditions.circumstances.is_unfinished:

@@ -1,22 +1,23 @@
 """Decides which effects of a run are significant, so that the family-wise error rate is at most alpha (5 %).
 
 Several tests (workloads) of one variant are one comparison here: their p-values over all loads are adjusted
-for each other by a joint test, so each may use the whole part of the budget for that effect, and each has an
-equal part of the budget for its single loads. Each of K comparisons has a budget, at first alpha / K. Within
-a comparison the effect over all loads is tested first, then those at single loads, at these significance
-levels:
+for each other by a joint test, and so are those at all single loads of all tests. Each of K comparisons has a
+budget, at first alpha / K. Within a comparison the effects over all loads are tested first, then those at
+single loads, at these significance levels:
 
 ::
 
     over all loads    4/5 of the budget; the whole budget if there is only one load
-    single loads      alpha / K if the effect over all loads is significant;
+    single loads      alpha / K if the effect over all loads is significant in every test;
                       1/5 of alpha / K if it is not (an effect at a single load is a result too)
 
 A gate (a limit of the loss, declared before the run) is tested at the level of the effect over all loads. An
-effect is not both zero and at the limit, so the two tests together spend no more than one. The single loads
-then have their full level only if the gate is decided too. The claim that all tests of a variant lose less is
-an intersection-union test (Berger 1982, Technometrics 24:295): each test has the full level, without
-adjustment for the others, because the claim is wrong only if it is wrong about one that loses more.
+effect is not both zero and at the limit, so the two tests of one workload together spend no more than one. Of
+several workloads, one may have no effect and another one at the limit: there the gate has an error rate of
+its own, of the same size. The single loads have their full level only if the gate is decided too. The claim
+that all tests of a variant lose less is an intersection-union test (Berger 1982, Technometrics 24:295): each
+test has the full level, without adjustment for the others, because the claim is wrong only if it is wrong
+about one that loses more.
 
 A zone of equivalence has tests of its own (`judge/effects.py`); an effect is not both zero and at the edge of
 the zone.
@@ -30,7 +31,6 @@ comparisons does not matter (the graphical procedures of Bretz et al. 2009, Stat
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -53,9 +53,9 @@ class ComparisonTests:
     # P-value over all loads, from the signed-rank test.
     p_value: float
     # None if the p-values allow for a look after every block: the budgets must not depend on the number of
-    # blocks then.
+    # blocks then. Also None without a result.
     blocks: int | None
-    # P-value at each load, adjusted for all loads of the comparison; None without a result. Empty for a
+    # P-value at each load, adjusted for all loads of the group; None without a result. Empty for a
     # comparison with only one load.
     loads: Sequence[float | None] = ()
     # P-value of the loss that a gate allows, over all loads; None without a gate.
@@ -85,27 +85,32 @@ class SignificantEffects:
 def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[SignificantEffects]:
     """Decide which effects are significant; one result per comparison, in the order of `family`."""
     groups = [tests.group or f"{index}" for index, tests in enumerate(family)]
-    sizes = Counter(groups)
-    share = alpha / max(1, len(sizes))
+    count = len(set(groups))
+    share = alpha / max(1, count)
+    parts = _overall_parts(family, groups, share)
     results = [SignificantEffects(loads=[False] * len(tests.loads)) for tests in family]
     # Number of groups that have passed their budget on.
     finished, is_new = 0, True
-    while is_new and finished < len(sizes):
+    while is_new and finished < count:
         # Budget of each group that still has tests left.
-        budget = alpha / (len(sizes) - finished)
+        budget = alpha / (count - finished)
         for tests, group, found in zip(family, groups, results, strict=True):
-            limit = _overall_budget(tests, budget)
-            found.overall |= is_within(tests.p_value, limit)
-            found.gate |= is_within(tests.gate, limit)
-            found.gate_alone |= is_within(tests.gate_alone, limit)
-            is_decided = found.overall and (found.gate or tests.gate is None)
-            # What a joint test has used does not return when one of its effects is significant.
-            returns = is_decided and sizes[group] == 1
-            limit = (share if returns else share - _overall_budget(tests, share)) / sizes[group]
+            found.overall |= is_within(tests.p_value, parts[group] * budget)
+            found.gate |= is_within(tests.gate, parts[group] * budget)
+            found.gate_alone |= is_within(tests.gate_alone, parts[group] * budget)
+        undecided = {
+            group
+            for tests, group, found in zip(family, groups, results, strict=True)
+            if not (found.overall and (found.gate or tests.gate is None))
+        }
+        for tests, group, found in zip(family, groups, results, strict=True):
+            # What a joint test has used returns only if all its effects are significant.
+            limit = share * (1.0 - parts[group] if group in undecided else 1.0)
             found.loads = [is_within(p, limit) for p in tests.loads]
-            found.is_complete = is_decided and all(found.loads) and not tests.has_open_equivalence
+            is_open = group in undecided or tests.has_open_equivalence
+            found.is_complete = all(found.loads) and not is_open
         open_groups = {group for group, one in zip(groups, results, strict=True) if not one.is_complete}
-        complete = len(sizes) - len(open_groups)
+        complete = count - len(open_groups)
         is_new, finished = complete > finished, complete
     return results
 
@@ -115,15 +120,21 @@ def is_within(p_value: float | None, budget: float) -> bool:
     return p_value is not None and p_value <= budget * (1.0 + ROUNDING)
 
 
-def _overall_budget(tests: ComparisonTests, budget: float) -> float:
-    """The part of a budget for the effect over all loads.
+def _overall_parts(
+    family: Sequence[ComparisonTests], groups: Sequence[str], share: float
+) -> dict[str, float]:
+    """For each group, the part of its budget for the effects over all loads.
 
-    It is the whole budget if there is only one load, or if the blocks are too few to reach a smaller
-    significance level.
+    It is the whole budget if there is only one load, or if the blocks of any test are too few to reach a
+    smaller significance level.
     """
-    part = budget * (1.0 - SINGLE_LOADS_SHARE)
-    has_enough_blocks = tests.blocks is None or tests.blocks >= blocks_needed(part)
-    return part if tests.loads and has_enough_blocks else budget
+    parts: dict[str, float] = {}
+    needed = blocks_needed((1.0 - SINGLE_LOADS_SHARE) * share)
+    for tests, group in zip(family, groups, strict=True):
+        has_enough_blocks = tests.blocks is None or tests.blocks >= needed
+        part = 1.0 - SINGLE_LOADS_SHARE if tests.loads and has_enough_blocks else 1.0
+        parts[group] = max(part, parts.get(group, 0.0))
+    return parts
 
 
 def verdicts_share(comparisons: float, blocks: int | None) -> float:
