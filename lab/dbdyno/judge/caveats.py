@@ -142,13 +142,23 @@ def _cpus(finding: Finding) -> str:
 
 def _order(finding: Finding) -> str:
     evidence = finding.evidence
+    values = {
+        "effect_percent": signed(evidence["effect_percent"]),
+        "metric": evidence["metric"],
+        "crossover_percent": signed(evidence["crossover_percent"]),
+        "interval": interval(evidence["crossover_interval_percent"]),
+    }
+    if averaged := evidence.get("workloads"):
+        return compose(
+            "on average of {number} tests, the variant that ran later in a block had {effect_percent} % "
+            "{metric}; their mean without this order effect is {crossover_percent} % ({interval})",
+            number=len(averaged),
+            **values,
+        )
     return compose(
         "the variant that ran later in a block had {effect_percent} % {metric}; without this "
         "order effect {crossover_percent} % ({interval})",
-        effect_percent=signed(evidence["effect_percent"]),
-        metric=evidence["metric"],
-        crossover_percent=signed(evidence["crossover_percent"]),
-        interval=interval(evidence["crossover_interval_percent"]),
+        **values,
     )
 
 

@@ -153,9 +153,10 @@ def _pairs(
         if trial.variant in names and trial.figures is not None and costs.get(trial.index)
     }
     points = [point.as_dict() for point in experiment.load.points()]
+    # In the order in which they ran.
     blocks = [
         block
-        for block in sorted({block for _, _, block in cells})
+        for block in dict.fromkeys(block for _, _, block in cells)
         if all((role, _load(point), block) in cells for role in (0, 1) for point in points)
     ]
     return _Pairs(*names, per, cells, points, blocks)

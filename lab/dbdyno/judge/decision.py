@@ -377,8 +377,12 @@ def relevant_to(names: tuple[str, str, str], findings: Sequence[Finding]) -> lis
 
 
 def on_workload(workload: str, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings about this workload or about all workloads."""
-    return [one for one in findings if one.evidence.get("workload", workload) == workload]
+    """The findings about this workload, also among others, or about all workloads."""
+    return [
+        one
+        for one in findings
+        if workload in one.evidence.get("workloads", [one.evidence.get("workload", workload)])
+    ]
 
 
 def stops(findings: Sequence[Finding]) -> list[Finding]:

@@ -71,9 +71,15 @@ def _halved(shifted: Shift) -> tuple[float, tuple[float, float]]:
 
 
 def order_findings(
-    order: OrderEffect | None, names: tuple[str, str, str], metric: str, delta_percent: float | None
+    order: OrderEffect | None,
+    names: tuple[str, str, str],
+    metric: str,
+    delta_percent: float | None,
+    averaged: Sequence[str] = (),
 ) -> Iterator[Finding]:
-    """The finding R10 for one comparison; `names` are baseline, variant and workload."""
+    """The finding R10 for one comparison, or for the mean of several; `names` are baseline, variant and
+    workload, or a text for the `averaged` workloads.
+    """
     limit = REPORTED_MIN_PERCENT if delta_percent is None else delta_percent / 2.0
     if order is None or not order.is_significant or math.fabs(order.effect_percent) <= limit:
         return
@@ -95,7 +101,12 @@ def order_findings(
             crossover_percent=signed(order.crossover_percent),
             interval_2=interval(order.crossover_interval_percent),
         ),
-        {"workload": workload, "metric": metric_text(metric), **order.model_dump(mode="json")},
+        {
+            "workload": workload,
+            **({"workloads": [*averaged]} if averaged else {}),
+            "metric": metric_text(metric),
+            **order.model_dump(mode="json"),
+        },
         variant,
         fix=compose('To reduce it, use a longer warmup in [load], or state_per = "trial" in [design]'),
     )

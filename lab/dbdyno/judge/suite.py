@@ -2,7 +2,8 @@
 
 The verdicts of the tests are those of `decision`, which holds the family-wise error rate over them. The costs
 of a transaction are tested jointly too: over all tests of a variant, with an equal share of 5 % for each cost
-of each variant.
+of each variant. With `design.stop` they allow for a look after every block, because throughput, which decides
+when the run stops, goes with the costs.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from typing import Literal
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.measures import BY_KEY
+from dbdyno.finding import Finding
+from dbdyno.judge.caveats import caveats
 from dbdyno.judge.comparison import Comparison, change
 from dbdyno.judge.cost_changes import TrialCosts, cost_ratios
+from dbdyno.judge.decision import failures, relevant_to, stopping
 from dbdyno.judge.wording import change as change_text
 from dbdyno.judge.wording import interval
 from dbdyno.stats.paired import ALPHA, Effect, joint_effects
+from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.verdict import CostKey, Suite, SuiteCell, SuiteCost
-from dbdyno.text import Text, compose, join
+from dbdyno.store.verdict import CostKey, Suite, SuiteCell, SuiteCost, caveats_text
+from dbdyno.text import Text, compose, compose_count, join
 
 COSTS: Sequence[CostKey] = ("cpu_us", "context_switches", "write_kib")
 # In the order of the sentence.
@@ -41,8 +46,12 @@ def suites(
     trials: Sequence[MeasuredTrial],
     costs: TrialCosts,
     experiment: Experiment,
+    findings: Sequence[Finding],
 ) -> list[Suite]:
-    """One per variant other than the baseline; [] if there is one workload, or the factors have verdicts."""
+    """One per variant other than the baseline; [] if there is one workload, or the factors have verdicts.
+
+    `findings` are those of the run, whose caveats follow the sentence.
+    """
     by_variant: dict[str, list[Comparison]] = {}
     for one in comparisons:
         by_variant.setdefault(one.variant, []).append(one)
@@ -54,13 +63,17 @@ def suites(
         for word in _COUNTS:
             if of_word := [one for one in tests if one.judged.verdict is word]:
                 by_verdict[word] = of_word
-        of_costs = list(_costs(variant, trials, costs, experiment))
+        # An unfinished run has no intervals, so that nobody stops it after a block with a lucky result.
+        is_unfinished = Verdict.UNFINISHED in by_verdict
+        of_costs = [] if is_unfinished else list(_costs(variant, trials, costs, experiment))
+        of_variants = [one for one in trials if one.variant in tests[0].names[:2]]
+        text = join("; ", [_sentence(tests, by_verdict, of_costs), *dict(failures(of_variants)).values()])
         results.append(
             Suite(
                 variant=variant,
                 tests={word.value: [one.workload for one in of] for word, of in by_verdict.items()},
                 costs=of_costs,
-                sentence=_sentence(tests, by_verdict, of_costs),
+                sentence=join("", (text, ".", caveats_text(_caveats(tests, findings)))),
             )
         )
     return results
@@ -70,9 +83,11 @@ def _costs(
     variant: str, trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment
 ) -> Iterator[SuiteCost]:
     alpha = ALPHA / (len(COSTS) * (len(experiment.variants) - 1))
+    stop = stopping(experiment)
+    looks = Looks(stop.last, planned=stop.planned) if stop else None
     for key in COSTS:
         ratios = cost_ratios(key, variant, trials, costs, experiment)
-        effects = joint_effects(list(ratios.values()), alpha)
+        effects = joint_effects(list(ratios.values()), alpha, looks)
         cells = [
             SuiteCell(workload=workload, direction=_direction(effect), **change(effect))
             for workload, effect in zip(ratios, effects, strict=True)
@@ -86,6 +101,21 @@ def _direction(effect: Effect) -> Literal["more", "less"] | None:
     if not effect.is_significant:
         return None
     return "more" if effect.effect_percent > 0.0 else "less"
+
+
+def _caveats(tests: Sequence[Comparison], findings: Sequence[Finding]) -> list[str]:
+    """The caveats that all tests share, and the number of tests with further ones."""
+    of_tests = [caveats(relevant_to(one.names, findings)) for one in tests]
+    shared = [one for one in of_tests[0] if all(one in of_test for of_test in of_tests)]
+    if number := sum(len(of_test) > len(shared) for of_test in of_tests):
+        shared.append(
+            compose_count(
+                number,
+                "{number} test has further caveats, see its sentence",
+                "{number} tests have further caveats, see their sentences",
+            )
+        )
+    return shared
 
 
 def _sentence(
@@ -113,7 +143,7 @@ def _sentence(
         for one in costs
         if one.key == COSTS[0]
     ]
-    return join("", (join("; ", (text, *changes)), "."))
+    return join("; ", (text, *changes))
 
 
 def _count(word: Verdict, tests: Sequence[Comparison]) -> Text:

@@ -110,7 +110,7 @@ def judge(run: Run) -> VerdictFile:
         family=_family(experiment, has_result=not verdicts.isdisjoint(_RESULTS)),
         comparisons=entries,
         stopping=stopping.rule(evidence.trials, experiment, read_endings(run), state),
-        suites=suites(comparisons, evidence.trials, evidence.costs, experiment) or None,
+        suites=suites(comparisons, evidence.trials, evidence.costs, experiment, all_findings) or None,
         scaling=scaling_entries or None,
         factors=factors,
         checks=all_findings,
@@ -204,11 +204,11 @@ def _order_findings(
             ratios = mean_ratios([one.judged.assessment.overall_ratios for one in tests])
             of_tests = [trial for trial in trials if trial.workload in titles]
             order = order_effect(ratios, of_tests, first.baseline, first.variant, ALPHA / len(sets))
-        where = first.workload
-        if len(tests) > 1:
+        where, averaged = first.workload, titles if len(titles) > 1 else ()
+        if averaged:
             where = compose("average of {number} tests", number=len(tests))
         names = first.baseline, first.variant, where
-        yield from order_findings(order, names, first.scale.metric, first.scale.delta_percent)
+        yield from order_findings(order, names, first.scale.metric, first.scale.delta_percent, averaged)
 
 
 def _comparison_findings(

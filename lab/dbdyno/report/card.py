@@ -50,8 +50,9 @@ def card(report: Report, translate: Translate) -> list[Chart]:
     )
     suites = report.verdict.suites or []
     text = translate(suites[0].sentence if report.verdict.is_summed_up else judged.statement)
-    if len(sentences) > 1 and not report.verdict.is_summed_up:
-        text += translate(compose(" (and {number} more verdicts)", number=len(sentences) - 1))
+    more = len(suites if report.verdict.is_summed_up else sentences) - 1
+    if more:
+        text += translate(compose(" (and {number} more verdicts)", number=more))
     interval = compose(
         "{metric_name}, {confidence} interval {interval}",
         metric_name=formatting.metric_name(judged.metric),

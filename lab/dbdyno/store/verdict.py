@@ -375,7 +375,8 @@ class Suite(DocumentPart):
     tests: dict[VerdictCode, list[str]]
     """Verdict -> the tests that have it, in the order of the file."""
     costs: list[SuiteCost]
-    """The costs of a transaction. The chance that any direction in these lists is wrong is 5 %."""
+    """The costs of a transaction; [] in an unfinished run. The chance that any direction in these lists is
+    wrong is 5 %."""
     sentence: Composed
     """The result as a sentence."""
 
