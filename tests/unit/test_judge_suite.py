@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.truth.simulation import World, simulate, with_values
+from benchmarks.truth.stopping import stopping
+from benchmarks.truth.suites import suite, verdict_file
+from scipy import stats
 from tests.unit.stored_run import Making, experiment, judged, make
 from tests.unit.test_judge_why import edges
 
 from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.model import OltpWorkload
+from dbdyno.experiment.model import Experiment, OltpWorkload, Stop
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.judge import judge
+from dbdyno.judge.comparison import comparison_entry
+from dbdyno.judge.decision import compare_all, share_of_verdicts
+from dbdyno.judge.gate import gate, sure
 from dbdyno.report.suite_table import suite_tables
-from dbdyno.stats.false_discoveries import discoveries
 from dbdyno.stats.joint import sign_patterns
+from dbdyno.stats.paired import joint_effects
+from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import VerdictFile
 
 BLOCKS = 8
@@ -148,22 +158,52 @@ def test_the_table_has_a_row_for_each_test_and_a_colour_for_what_is_sure(tmp_pat
 
 
 class TestFalseDiscoveries:
-    def test_as_the_paper_defines_it(self) -> None:
-        p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.324]
-        assert discoveries(p_values, 0.05) == _benjamini_yekutieli(p_values, 0.05) == 3
-        assert discoveries([], 0.05) == 0
-        for seed in range(50):
-            random = np.random.default_rng(seed)
-            values = list(random.uniform(0.0, random.choice([0.01, 0.1, 1.0]), size=30))
-            assert discoveries(values, 0.05) == _benjamini_yekutieli(values, 0.05)
+    @pytest.mark.parametrize("effects", [0, 3, 12])
+    def test_as_many_directions_as_the_paper_allows(self, effects: int) -> None:
+        random, found = np.random.default_rng(effects), 0
+        of = _suite(blocks=16, tests=12, error_rate="false-discovery")
+        for _ in range(5):
+            trials = simulate(of, World(sd=0.02), random)
+            changed = _with_effects(trials, {f"test-{n:02}": (0.94,) for n in range(effects)})
+            comparisons = compare_all(changed, of, [])
+            p_values = [one.judged.overall.p_value for one in comparisons if one.judged.overall]
+            share = share_of_verdicts(of)
+            allowed = stats.false_discovery_control(p_values, method="by") <= share * 0.05
+            words = [one.judged.verdict in DIRECTIONS for one in comparisons]
+            assert words == allowed.tolist()
+            found += sum(words)
+        assert (found > 0) == (effects > 0)
+
+    def test_directions_that_cannot_be_do_not_raise_the_level(self) -> None:
+        """Five tests are surely faster by less than the declared 5 %, and one is slower at a level that only
+        six directions would allow."""
+        small = {f"test-{n:02}": (1.01,) for n in range(5)}
+        words = []
+        for delta_percent in (None, 5.0):
+            of = _suite(blocks=10, tests=6, error_rate="false-discovery", delta_percent=delta_percent)
+            trials = simulate(of, World(sd=0.0001), np.random.default_rng(1))
+            comparisons = compare_all(_with_effects(trials, small | {"test-05": SLOWER_IN_9_OF_10}), of, [])
+            words.append([str(one.judged.verdict) for one in comparisons])
+        assert words == [[*["faster"] * 5, "slower"], [*["equivalent"] * 5, "undecided"]]
 
     def test_verdict_and_interval_agree(self, tmp_path: Path) -> None:
-        verdict = judged(tmp_path, self.making(blocks=16))
+        verdict = judged(tmp_path, self.making(blocks=16, metrics=("throughput", "p95", "p99")))
         words = [one["curve"]["verdict"] for one in verdict["comparisons"]]
         assert words == ["faster", "slower", *["undecided"] * 4]
         parts = 6 * sum(1 / number for number in range(1, 7))
         assert verdict["comparisons"][0]["curve"]["confidence"] == pytest.approx(1 - 2 * 0.05 / parts)
-        assert "false discovery rate of 6 verdicts" in verdict["family"]["text"]
+        text = verdict["family"]["text"]
+        assert "false discovery rate of 6 verdicts" in text
+        # The further metrics have one rate for all of them.
+        further = [one["curve"] for each in verdict["comparisons"] for one in each["metrics"]]
+        directions = sum(one["verdict"] in DIRECTIONS for one in further)
+        parts = 12 * sum(1 / number for number in range(1, 13))
+        assert {one["confidence"] for one in further} == {1 - max(1, directions) * 0.05 / parts}
+        assert (
+            "p95 latency and p99 latency with a direction, at most 5 % are expected to be wrong too" in text
+        )
+        assert "false discovery rate of 12 verdicts" in text
+        assert "The chance" not in text
 
     @pytest.mark.parametrize(
         ("design", "connections", "problem"),
@@ -184,14 +224,6 @@ class TestFalseDiscoveries:
         return making(error_rate="false-discovery", **changes)
 
 
-def _benjamini_yekutieli(p_values: Sequence[float], rate: float) -> int:
-    count = len(p_values)
-    parts = sum(1 / number for number in range(1, count + 1))
-    ordered = sorted(p_values)
-    within = [rank for rank, p in enumerate(ordered, 1) if p <= rate * rank / (count * parts)]
-    return max(within, default=0)
-
-
 def test_the_order_effect_of_a_suite_is_that_of_all_its_tests(tmp_path: Path) -> None:
     """Each test alone would have a chance of 5 % of a false warning."""
     of_block = making(state_per="block")
@@ -204,3 +236,135 @@ def test_the_order_effect_of_a_suite_is_that_of_all_its_tests(tmp_path: Path) ->
     (found,) = [one for one in verdict["checks"] if one["code"] == "R10"]
     assert "on average of 6 tests" in found["text"]
     assert found["evidence"]["effect_percent"] == pytest.approx(-3.0, abs=0.5)
+    # Every verdict sentence of the suite has it.
+    sentences = [one["curve"]["sentence"] for one in verdict["comparisons"]]
+    sentences.append(verdict["suites"][0]["sentence"])
+    assert all(
+        "on average of 6 tests, the variant that ran later in a block had -" in one for one in sentences
+    )
+    assert all("their mean without this order effect is +" in one and "(R10)" in one for one in sentences)
+
+
+class TestSingleLoads:
+    def test_a_test_that_depends_on_the_load_is_mixed_among_many(self) -> None:
+        """Its mean over the loads is positive, and the gate must not pass."""
+        of = _suite(blocks=8, tests=10, loads=2, max_loss_percent=3.0)
+        trials = simulate(of, World(sd=0.005), np.random.default_rng(1))
+        comparisons = compare_all(_with_effects(trials, {"test-00": (1.28, 0.82)}), of, [])
+        assert [str(word) for word in comparisons[0].judged.load_verdicts] == ["faster", "slower"]
+        assert [str(one.verdict) for one in comparisons] == ["mixed", *["undecided"] * 9]
+        found = gate(verdict_file(of, comparisons), 3.0, sure(comparisons))
+        assert [one.result for one in found.comparisons] == ["undecided", *["not-inferior"] * 9]
+        assert found.result == "undecided"
+
+    def test_all_loads_of_all_tests_have_intervals_after_eight_blocks(self) -> None:
+        """Also in a run that may stop, which must not be sure while a load is surely worse."""
+        of = stopping(_suite(blocks=8, tests=3, loads=2))
+        trials = simulate(of, World(sd=0.005), np.random.default_rng(2))
+        trials = [one for one in trials if one.block < 8]
+        changed = _with_effects(trials, {"test-00": (1.28, 0.82), "test-01": (1.1, 1.1)})
+        comparisons = compare_all(changed, of, [])
+        assert [str(one.verdict) for one in comparisons] == ["mixed", "faster", "undecided"]
+        ends = [one.interval_percent for each in comparisons for one in each.judged.load_effects if one]
+        assert len(ends) == 6
+        assert None not in ends
+
+    def test_they_are_one_joint_test(self) -> None:
+        of = _suite(blocks=8, tests=4, loads=2, delta_percent=5.0)
+        comparisons = compare_all(simulate(of, World(sd=0.005), np.random.default_rng(3)), of, [])
+        rows = [ratios for one in comparisons for ratios in one.judged.assessment.ratios]
+        found = [one.judged.assessment.load_effects for one in comparisons]
+        assert tuple(itertools.chain(*found)) == joint_effects(rows)
+        assert [str(one.verdict) for one in comparisons] == ["equivalent"] * 4
+        assert comparison_entry(comparisons[0], "").points[0].confidence == pytest.approx(0.95)
+
+
+class TestFailedTrials:
+    @pytest.mark.parametrize(("failed", "blocks"), [(1, 8), (8, 8), (2, 10)])
+    def test_a_test_with_failed_trials_keeps_its_place_among_thirty(self, failed: int, blocks: int) -> None:
+        of = _suite(blocks=blocks, tests=30)
+        trials = _with_effects(
+            simulate(of, World(sd=0.01), np.random.default_rng(4)), {"test-07": (0.74,)}, failed=failed
+        )
+        comparisons = {one.workload: one for one in compare_all(trials, of, [])}
+        assert str(comparisons["test-07"].verdict) == "slower"
+        effect = comparisons["test-07"].judged.overall
+        assert effect is not None
+        assert effect.interval_percent is not None
+        assert effect.interval_percent[0] == -100.0
+        others = [str(one.verdict) for name, one in comparisons.items() if name != "test-07"]
+        assert others == ["undecided"] * 29
+
+
+def test_costs_allow_for_every_look_and_wait_for_the_end(tmp_path: Path) -> None:
+    def process(trial: Trial) -> dict[str, float]:
+        factor = 1.2 if trial.variant == "b" else 1.0
+        noise = float(np.random.default_rng(trial.index).normal(1.0, 0.005))
+        return {"cpu_user_s": 100e-6 * factor * noise, "cpu_system_s": 20e-6 * factor * noise}
+
+    def costs(folder: Path, **changes: Any) -> list[dict[str, Any]]:
+        made = making(
+            workloads=point_selects(*NAMES[:2]),
+            speed=lambda _trial, _tick: 100,
+            edges=lambda t: edges(t, lambda _: {}, process),
+            **changes,
+        )
+        (suite,) = judged(folder, made)["suites"]
+        return [one for one in suite["costs"] if one["key"] == "cpu_us"]
+
+    (fixed,) = costs(tmp_path / "fixed", blocks=10)
+    stop = Stop(max_blocks=10)
+    (looks,) = costs(tmp_path / "looks", stop=stop)
+    for narrow, wide in zip(fixed["tests"], looks["tests"], strict=True):
+        assert wide["interval_percent"][0] < narrow["interval_percent"][0]
+        assert wide["interval_percent"][1] > narrow["interval_percent"][1]
+        assert wide["direction"] == "more"
+    # The first look that can exclude a value at 5 % / 3 is after nine blocks.
+    (few,) = costs(tmp_path / "few", stop=stop, absent=lambda trial: trial.block > 7)
+    assert [one["interval_percent"] for one in few["tests"]] == [None, None]
+    assert costs(tmp_path / "open", blocks=10, absent=lambda trial: trial.block > 7) == []
+
+
+def test_the_sentence_of_a_suite_has_failures_and_caveats(tmp_path: Path) -> None:
+    found = [
+        {"code": "P04", "level": "warn", "text": "t", "subject": "", "evidence": {}},
+        {"code": "P14", "level": "warn", "text": "t", "subject": "", "evidence": {"workload": NAMES[2]}},
+    ]
+    made = making(findings=found, failed=lambda t: "server went away" if t.index in (3, 40) else None)
+    sentence = judged(tmp_path, made)["suites"][0]["sentence"]
+    assert " trials of " in sentence
+    assert "failed (server went away)" in sentence
+    assert "a setting did not take effect as declared (P04)" in sentence
+    assert "1 test has further caveats, see its sentence" in sentence
+    assert "P14" not in sentence
+
+
+# Of ten blocks one is contrary, so the p-value is 2 x 2/2^10.
+SLOWER_IN_9_OF_10 = (*[0.9] * 9, 1.0001)
+DIRECTIONS = (Verdict.FASTER, Verdict.SLOWER, Verdict.MIXED)
+
+
+def _suite(*, blocks: int, tests: int, loads: int = 1, **design: Any) -> Experiment:
+    of = suite(blocks=blocks, tests=tests, loads=loads)
+    return of.model_copy(update={"design": of.design.model_copy(update=design)})
+
+
+def _with_effects(
+    trials: Sequence[MeasuredTrial], factors: Mapping[str, Sequence[float]], failed: int = 0
+) -> list[MeasuredTrial]:
+    """The trials, with other throughputs of b: test -> factors of the loads, or, if there is one load, also
+    of the blocks. In the first `failed` blocks the servers of these tests fail.
+    """
+    loads = sorted({trial.point.value for trial in trials})
+
+    def changed(trial: MeasuredTrial) -> MeasuredTrial:
+        of_test = factors.get(trial.workload)
+        if trial.figures is None or trial.variant != "b" or of_test is None:
+            return trial
+        if trial.block < failed:
+            return MeasuredTrial(trial.planned, "the server went away", "server")
+        place = trial.block if len(of_test) > len(loads) else loads.index(trial.point.value)
+        throughput = trial.figures.throughput * of_test[place]
+        return replace(trial, figures=with_values(trial.figures, throughput=throughput))
+
+    return [changed(trial) for trial in trials]

@@ -70,17 +70,18 @@ def allows_false_discoveries(experiment: Experiment) -> bool:
     return experiment.design.error_rate == "false-discovery"
 
 
-def error_shares(experiment: Experiment) -> float:
-    """The number by which the error rate is divided for one verdict; at least 1.
+def error_shares(experiment: Experiment, metrics: int = 1) -> float:
+    """The number by which an error rate of so many metrics is divided for one verdict; at least 1.
 
     The family-wise error rate has an equal part for each variant, whose workloads are tested jointly, or for
     each sentence about factors. The part of a false discovery rate is that of an only effect with a direction
-    among m: m (1 + 1/2 + ... + 1/m), see `stats.false_discoveries`.
+    among m: m (1 + 1/2 + ... + 1/m), see `judge.decision`.
     """
     if allows_false_discoveries(experiment):
-        tests = family_size(experiment)
+        tests = family_size(experiment) * metrics
         return tests * sum(1.0 / number for number in range(1, tests + 1))
-    return family_size(experiment) if is_factorial(experiment) else max(1, different_variants(experiment))
+    variants = max(1, different_variants(experiment))
+    return metrics * (family_size(experiment) if is_factorial(experiment) else variants)
 
 
 def family_size(experiment: Experiment) -> int:

@@ -27,11 +27,10 @@ from dbdyno.judge.effects import (
     overall_looks,
 )
 from dbdyno.judge.order_effect import order_effect
-from dbdyno.stats.false_discoveries import discoveries
 from dbdyno.stats.family import blocks_for_verdict, verdicts_share
 from dbdyno.stats.paired import ALPHA, Effect, Ratios
 from dbdyno.stats.repeated import Looks
-from dbdyno.stats.verdict_rule import Circumstances
+from dbdyno.stats.verdict_rule import Circumstances, Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, join
 
@@ -59,7 +58,7 @@ def tests_per_variant(experiment: Experiment) -> int:
 def further_scales(experiment: Experiment) -> list[Scale]:
     """Those of the further metrics of `design.metrics`, which share a second family-wise error rate."""
     further = experiment.metrics[1:]
-    size, tests = error_shares(experiment) * len(further), tests_per_variant(experiment)
+    size, tests = error_shares(experiment, len(further)), tests_per_variant(experiment)
     return [Scale(metric, experiment.design.delta_percent, size, tests) for metric in further]
 
 
@@ -98,7 +97,7 @@ class VerdictTest:
 def verdict_test(experiment: Experiment, metric: str | None = None) -> VerdictTest:
     """The test of the verdicts by a metric, by default the first."""
     further = metric in experiment.metrics[1:]
-    family = error_shares(experiment) * (len(experiment.metrics) - 1 if further else 1)
+    family = error_shares(experiment, len(experiment.metrics) - 1 if further else 1)
     loads = 1 if experiment.load.promise else len(experiment.load.points())
     share, alpha = share_of_verdicts(experiment, metric), ALPHA / family
     stop = stopping(experiment, family)
@@ -141,26 +140,25 @@ def _compare(
         for workload in experiment.workloads
         for one in scales
     ]
-    share = share_of_verdicts(experiment, scales[0].metric)
-    if allows_false_discoveries(experiment):
-        _assess_for_discoveries(pending, share)
-    else:
-        _assess(pending, experiment)
     identical = [one for one in pending if one.is_identical]
     family = [one for one in pending if not one.is_identical]
+    if allows_false_discoveries(experiment):
+        for one in identical:
+            one.assessment = assess(one.ratios(), ALPHA)
+    else:
+        _assess(pending, experiment)
     if is_factorial(experiment):
         # The sentences about factors have the verdicts, so comparisons get none, like those of identical
         # variants.
         identical, family = pending, []
     judged = {id(one): judge_identical(one.assessment, one.conditions()) for one in identical}
     floors = _NoiseFloors(identical, judged) if not is_factorial(experiment) else _NoiseFloors((), {})
+    share = share_of_verdicts(experiment, scales[0].metric)
     if allows_false_discoveries(experiment):
-        families = [([one], share * one.assessment.alpha) for one in family]
+        results = _judge_for_discoveries(family, floors, share)
     else:
-        families = [(family, share * ALPHA)]
-    for members, alpha in families:
-        results = judge_family([(one.assessment, one.conditions(floors)) for one in members], alpha)
-        judged |= {id(one): result for one, result in zip(members, results, strict=True)}
+        results = judge_family([(one.assessment, one.conditions(floors)) for one in family], share * ALPHA)
+    judged |= {id(one): result for one, result in zip(family, results, strict=True)}
     return [one.comparison(judged[id(one)], floors) for one in pending]
 
 
@@ -183,14 +181,27 @@ def _assess(pending: Sequence[_Pending], experiment: Experiment) -> None:
             one.assessment = assessment
 
 
-def _assess_for_discoveries(pending: Sequence[_Pending], share: float) -> None:
-    """Compute the effects of all comparisons at the level at which their false discovery rate is limited."""
-    for one in pending:
-        one.assessment = assess(one.ratios(), ALPHA if one.is_identical else one.scale.alpha, share=share)
-    family = [one for one in pending if not one.is_identical]
-    count = discoveries([one.p_value for one in family], share * ALPHA)
-    for one in family:
-        one.assessment = assess(one.ratios(), one.scale.alpha * max(1, count), share=share)
+def _judge_for_discoveries(family: Sequence[_Pending], floors: _NoiseFloors, share: float) -> list[Judged]:
+    """The verdicts of all comparisons, of which at most 5 % of those with a direction are expected to be
+    wrong.
+
+    With m comparisons, the level of each is R times that of the first of m, where R is the largest number
+    with at least R directions at that level (Benjamini & Yekutieli 2001, Ann. Stat. 29:1165). Directions that
+    the noise floor or the zone of equivalence forbids do not count. This holds whatever the dependence of the
+    tests, as each direction has a p-value that fits the number of all of them (Blanchard & Roquain 2008,
+    Electron. J. Stat. 2:963), and of intervals at that level too an expected share of at most 5 % misses the
+    true value (Benjamini & Yekutieli 2005, J. Am. Stat. Assoc. 100:71).
+    """
+    count = len(family)
+    while True:
+        results: list[Judged] = []
+        for one in family:
+            one.assessment = assess(one.ratios(), one.scale.alpha * max(1, count), share=share)
+            results += judge_family([(one.assessment, one.conditions(floors))], share * one.assessment.alpha)
+        directions = sum(one.verdict in (Verdict.FASTER, Verdict.SLOWER) for one in results)
+        if directions >= count:
+            return results
+        count = directions
 
 
 class _NoiseFloors:
@@ -262,13 +273,6 @@ class _Pending:
             is_unfinished=is_unfinished(self.trials),
             is_disturbed=self.is_disturbed,
         )
-
-    @property
-    def p_value(self) -> float:
-        """P-value of the effect over all loads; 1 if there can be no verdict."""
-        overall, circumstances = self.assessment.overall, self.circumstances
-        is_known = overall is not None and not circumstances.is_stopped and not circumstances.is_unfinished
-        return overall.p_value if overall is not None and is_known else 1.0
 
     def conditions(self, floors: _NoiseFloors | None = None) -> Conditions:
         """All inputs of the verdict other than the effects."""

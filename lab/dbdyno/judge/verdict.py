@@ -262,6 +262,14 @@ def _family(experiment: Experiment, *, has_result: bool) -> Family:
 def _further_text(count: int, experiment: Experiment) -> str:
     """The error rate of the second family."""
     names = join_words([metric_text(metric) for metric in experiment.metrics[1:]])
+    if allows_false_discoveries(experiment):
+        return compose(
+            "Of the verdicts on {names} with a direction, at most {alpha:g} % are expected to be wrong too "
+            "(false discovery rate of {count} verdicts).",
+            names=names,
+            alpha=ALPHA * 100,
+            count=count,
+        )
     any_of = compose("the verdict") if count == 1 else compose("any of the {count} verdicts", count=count)
     return compose(
         "The chance that {any_of} on {names} is wrong is at most {alpha:g} % too.",
