@@ -10,9 +10,11 @@ from tests.unit.pages import Page, joined, page_of, undrawn
 from tests.unit.stored_run import Making, make, make_large, verdict_of
 
 from dbdyno import judge
+from dbdyno.experiment.model import OltpWorkload
 from dbdyno.report import charts
 from dbdyno.report.check_texts import check_texts
 from dbdyno.report.model import gather
+from dbdyno.store import Run
 from dbdyno.store.measured import DISTRIBUTION_PERCENTS
 
 PAGE_BYTES_MAX = 2_000_000
@@ -48,18 +50,31 @@ def test_a_code_leads_to_its_explanation(tmp_path: Path, code: str) -> None:
     assert joined(text.paragraphs[0].striptags()) in joined(page.text)
 
 
+def card_texts(run: Run) -> list[str]:
+    """The texts of the card; one with several lines is one text."""
+    (card,) = [one for one in charts.all_charts(gather(run)) if one.name == "card"]
+    specification = card.specification.to_dict()
+    assert specification["width"] == 600
+    marks = [layer["mark"] for layer in specification["layer"] if layer["mark"]["type"] == "text"]
+    texts = [mark["text"] for mark in marks]
+    return [" ".join(text) if isinstance(text, list) else text for text in texts]
+
+
 def test_the_card_has_word_change_and_sentence(tmp_path: Path) -> None:
     run = Judged().write(tmp_path)
-    (card,) = [one for one in charts.all_charts(gather(run)) if one.name == "card"]
-    texts = [
-        layer["mark"]["text"]
-        for layer in card.specification.to_dict()["layer"]
-        if layer["mark"]["type"] == "text"
-    ]
-    lines = " ".join(" ".join(text) if isinstance(text, list) else text for text in texts)
+    texts = card_texts(run)
     assert "SLOWER" in texts
-    assert verdict_of(run)["comparisons"][0]["curve"]["sentence"].split(" Caveat")[0][:60] in lines
-    assert card.specification.to_dict()["width"] == 600
+    sentence = verdict_of(run)["comparisons"][0]["curve"]["sentence"]
+    assert sentence.split(" Caveat")[0][:60] in " ".join(texts)
+
+
+def test_the_card_of_a_suite_has_its_sentence_and_not_the_verdict_of_its_first_test(tmp_path: Path) -> None:
+    tests = tuple(OltpWorkload(name="oltp_point_select", label=f"test-{number}") for number in range(4))
+    run = make(tmp_path, Making(blocks=8, connections=(10,), names=("a", "b", "c"), workloads=tests))
+    judge.judge(run)
+    texts = card_texts(run)
+    assert any("b against a over 4 tests: 4 slower" in text and "1 more verdicts)" in text for text in texts)
+    assert "SLOWER" not in texts
 
 
 def test_a_large_report_stays_small(tmp_path: Path) -> None:

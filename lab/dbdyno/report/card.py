@@ -33,25 +33,24 @@ LINE, LINES = 70, 4
 
 
 def card(report: Report, translate: Translate) -> list[Chart]:
-    """The card of the first verdict; [] without one. Further verdicts are counted. `say` translates, because
-    the length of a translation decides where lines break.
+    """The card of the first verdict, or of the first suite; [] without one. Further ones are counted.
+    `translate` is needed because the length of a translation decides where lines break.
     """
     sentences = report.verdict.sentences
     if not sentences or sentences[0][0].verdict == "unfinished":
         return []
     judged, entry = sentences[0]
     factors = getattr(judged, "factors", ())
-    tone, soft = TONES[formatting.css_class(judged.verdict, factors)]
+    suites = report.verdict.suites if report.verdict.is_summed_up else None
+    # A suite has no verdict of its own.
+    tone, soft = TONES["neutral" if suites else formatting.css_class(judged.verdict, factors)]
     estimate = formatting.estimate(judged)
     has_effect = (
-        estimate != formatting.MISSING
-        and judged.verdict not in formatting.WITHOUT_EFFECT
-        and not report.verdict.is_summed_up
+        estimate != formatting.MISSING and judged.verdict not in formatting.WITHOUT_EFFECT and not suites
     )
-    suites = report.verdict.suites or []
-    text = translate(suites[0].sentence if report.verdict.is_summed_up else judged.statement)
-    more = len(suites if report.verdict.is_summed_up else sentences) - 1
-    if more:
+    statement = suites[0].sentence if suites else judged.statement
+    text = translate(statement)
+    if more := len(suites or sentences) - 1:
         text += translate(compose(" (and {number} more verdicts)", number=more))
     interval = compose(
         "{metric_name}, {confidence} interval {interval}",
@@ -68,7 +67,7 @@ def card(report: Report, translate: Translate) -> list[Chart]:
         .mark_rect(color=tone)
         .encode(x=alt.value(0), x2=alt.value(9), y=alt.value(0), y2=alt.value(HEIGHT)),
         _text(title, 44, 15, MUTED),
-        _text(translate(formatting.heading(entry)).upper(), 86, 17, tone, bold=True),
+        *([] if suites else [_text(translate(formatting.heading(entry)).upper(), 86, 17, tone, bold=True)]),
         *([_text(estimate, 142, 54, tone, bold=True), _text(interval, 172, 14, MUTED)] if has_effect else []),
         _text(_wrapped(text), 208, 15, INK),
         _text("dbdyno", HEIGHT - 16, 12, MUTED),
@@ -77,7 +76,7 @@ def card(report: Report, translate: Translate) -> list[Chart]:
         Chart(
             name="card",
             title=compose("Verdict"),
-            description=judged.statement,
+            description=statement,
             caption="",
             specification=alt.layer(*layers).properties(width=WIDTH, height=HEIGHT),
             in_page=False,
