@@ -17,7 +17,7 @@ from dbdyno.commands.choices import TextFormat
 from dbdyno.experiment.model import Experiment, Factor, OltpWorkload
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge.comparable import Side, differences
+from dbdyno.judge.comparable import Differences, Side, differences
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.store.verdict import Family, VerdictFile
 
@@ -232,6 +232,18 @@ def test_differences_without_influence_are_none() -> None:
     same = [("blocks = 8", "blocks = 10"), ('"8M"', "8388608"), ("[load]", '[load]\ngive_up = "10s"')]
     found = differences(FIRST, side("two", same))
     assert (found.refusals, found.notes) == ((), ())
+
+
+def test_keys_of_the_judge_alone_are_ignored() -> None:
+    designs = (
+        "blocks = 8",
+        'blocks = 20\nerror_rate = "false-discovery"\ndelta_percent = 1.0',
+        "stop = { max_blocks = 10 }",
+        "stop = { max_blocks = 20 }",
+    )
+    first, *others = (side("one", [("[10, 20]", "[10]"), ("blocks = 8", keys)]) for keys in designs)
+    for one, other in ((first, others[0]), (first, others[1]), (others[1], others[2])):
+        assert differences(one, other) == Differences((), ())
 
 
 def test_machine_and_versions_are_notes() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.experiment.errors import did_you_mean
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import JUDGING_KEYS, Experiment
 from dbdyno.experiment.reading import from_document
 from dbdyno.experiment.script_reading import workload_title
 from dbdyno.problem import Problem
@@ -23,8 +23,6 @@ from dbdyno.problem import Problem
 CANDIDATE, BUILD = "{candidate}", "{build}"
 # Ends the name of the experiments of a bisection, so that their runs have a folder of their own.
 SUFFIX = "-bisect"
-# Keys of [design] about when and how a comparison is judged, which a bisection decides.
-_OF_COMPARISONS = ("blocks", "twin", "max_loss_percent", "delta_percent", "metrics")
 
 Document = dict[str, Any]
 
@@ -97,19 +95,29 @@ def step_document(
     document: Document, variants: Sequence[Document], workload: str, max_blocks: int
 ) -> Document:
     """The file of one step: these variants on one workload, block after block."""
-    step = copy.deepcopy(document)
-    step["experiment"]["name"] = f"{step['experiment'].get('name', '')}{SUFFIX}"
-    others = {workload_title(one) for one in step["workload"]} - {workload}
-    step["workload"] = [one for one in step["workload"] if workload_title(one) == workload]
-    design = {key: value for key, value in step.get("design", {}).items() if key not in _OF_COMPARISONS}
-    metrics = step.get("design", {}).get("metrics")
-    step["design"] = {
-        **design,
+    stop = {"max_blocks": max_blocks, "max_time": "24h"}
+    return comparison_document(document, SUFFIX, variants, workload, {"stop": stop})
+
+
+def comparison_document(
+    document: Document, suffix: str, variants: Sequence[Document], workload: str, blocks: Document
+) -> Document:
+    """The file of another comparison with the load of this file: these variants on one workload, by the first
+    metric. `suffix` ends its name, and `blocks` are the keys of [design] that say how many there are.
+    """
+    made = copy.deepcopy(document)
+    made["experiment"]["name"] = f"{made['experiment'].get('name', '')}{suffix}"
+    others = {workload_title(one) for one in made["workload"]} - {workload}
+    made["workload"] = [one for one in made["workload"] if workload_title(one) == workload]
+    design = made.get("design", {})
+    metrics = design.get("metrics")
+    made["design"] = {
+        **{key: value for key, value in design.items() if key not in JUDGING_KEYS},
         **({"metrics": metrics[:1]} if isinstance(metrics, list) else {}),
-        "stop": {"max_blocks": max_blocks, "max_time": "24h"},
+        **blocks,
     }
-    step["variant"] = [_on_workload(one, others) for one in variants]
-    return step
+    made["variant"] = [_on_workload(one, others) for one in variants]
+    return made
 
 
 def with_unequal_software(document: Document) -> Document:

@@ -52,6 +52,7 @@ from dbdyno.experiment.workload import NAME
 from dbdyno.text import compose
 
 __all__ = [
+    "JUDGING_KEYS",
     "NAME",
     "AbortIf",
     "Background",
@@ -172,6 +173,12 @@ class Design(Model):
     def renews_data(self) -> bool:
         """Whether every group begins with fresh data, not with the data that the previous group left."""
         return self.state in {"restore", "reset"}
+
+
+# Keys of [design] that only decide when a comparison ends and how it is judged.
+JUDGING_KEYS = (
+    "blocks", "stop", "metrics", "delta_percent", "twin", "error_rate", "max_loss_percent",
+)  # fmt: skip
 
 
 class Loading(Model):

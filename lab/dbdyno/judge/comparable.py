@@ -16,7 +16,7 @@ from typing import Any
 from dbdyno.experiment.base import file_key
 from dbdyno.experiment.differences import differing_variables
 from dbdyno.experiment.metrics import metric_text
-from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.experiment.model import JUDGING_KEYS, Experiment, Variant
 from dbdyno.experiment.quantities import as_text
 from dbdyno.finding import FreeForm
 from dbdyno.store import Run
@@ -26,7 +26,7 @@ from dbdyno.text import compose, join
 
 # Keys that have no influence on the effect, or that are compared in another form.
 _IGNORED = re.compile(
-    r"design\.(blocks|stop|order_seed|repeat_disturbed|max_loss_percent|twin|metrics|delta_percent)"
+    rf"design\.({'|'.join(JUDGING_KEYS)}|order_seed|repeat_disturbed)(\..*)?"
     r"|loading\.(streams|keep)"
     r"|load\.(on_lost|give_up|answer_timeout|abort_if)"
     r"|(variant\[.*\]\.)?workload\[.*\]\.(script|label)"
