@@ -87,6 +87,13 @@ def test_a_slower_build_is_an_alert_when_both_builds_were_compared(tmp_path: Pat
     (alert,) = [one for one in changes(confirmed) if one["after"] == 7]
     assert (alert["state"], alert["is_alert"]) == ("confirmed", True)
     assert alert["confirmation"]["effect_percent"] < -70.0
+    # Its report has an experiment file that others can run.
+    confirmation = alert["confirmation"]
+    page = Path(confirmation["path"]) / "report.html"
+    repeated = dbdyno(tmp_path, "replicate", str(page), "--yes", "--no-report")
+    assert repeated.returncode == 0, repeated.stderr
+    names = [f"nightly run {confirmation[key]}" for key in ("after", "before")]
+    assert repeated.stdout.splitlines()[-1].startswith(f"Replicates: {' against '.join(names)}, ")
     # A build that is gone cannot be compared.
     shutil.rmtree(tmp_path / "old")
     shutil.rmtree(tmp_path / "results" / "nightly-confirm")

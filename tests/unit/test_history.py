@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections.abc import Sequence
@@ -14,14 +15,27 @@ import typer
 from tests.unit.stored_run import Arms, Making, experiment, make, store
 
 from dbdyno.cli.history import history
+from dbdyno.cli.replicate import replicate
 from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.history import spark_line
+from dbdyno.commands.option_document import as_toml
 from dbdyno.experiment.model import Experiment, ServerSpec
+from dbdyno.experiment.reading import read, read_bytes
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.judge.history import Answer, Change, confirming_blocks, find_changes, variant_name
+from dbdyno.finding import Finding
+from dbdyno.judge import judge
+from dbdyno.judge.history import (
+    Answer,
+    Change,
+    confirmed_runs,
+    confirming_blocks,
+    find_changes,
+    variant_name,
+)
 from dbdyno.problem import Problem
-from dbdyno.run.confirming import confirming_experiment
-from dbdyno.stats.change_points import find_change_points
+from dbdyno.report.replication import BEGIN, END, embedded
+from dbdyno.run.confirming import confirming_document, confirming_experiment
+from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.store import Run
 from dbdyno.store.history import HistoryChange, HistoryPoint, HistorySeries
 
@@ -80,6 +94,28 @@ def test_twice_the_runs_after_a_change_make_it_a_candidate_again() -> None:
     assert states == ["not-confirmed", "not-confirmed", "candidate"]
 
 
+def test_an_answer_over_a_wide_range_confirms_the_change_that_is_closest_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def states(answer: Answer, *steps: float) -> list[str]:
+        wide, narrow, larger = (
+            ChangePoint(index, first, last, step, (step, step))
+            for (index, first, last), step in zip(
+                [(10, 6, 14), (20, 20, 20), (22, 22, 22)], steps, strict=True
+            )
+        )
+        points = [wide, narrow, larger]
+        monkeypatch.setattr("dbdyno.judge.history.find_change_points", lambda *_: points)
+        return [one.state for one in find_changes([0.0] * 30, [answer])]
+
+    # The servers of these two values differ by all three changes.
+    every = Answer(5, 25, 29, -1)
+    assert states(every, -0.1, -0.1, -0.2) == ["confirmed", "candidate", "candidate"]
+    # Of equally close ones it is the largest.
+    assert states(every, 0.1, -0.1, -0.2) == ["not-confirmed", "candidate", "confirmed"]
+    assert states(replace(every, direction=0), -0.1, -0.1, -0.2) == ["not-confirmed"] * 3
+
+
 def test_a_smaller_or_noisier_change_needs_more_blocks() -> None:
     quiet, noisy = ([noise(8, seed)] for seed in (1, 2))
     noisy = [[10.0 * one for one in noisy[0]]]
@@ -94,19 +130,23 @@ def test_a_spark_line_has_the_smallest_and_the_largest_block() -> None:
     assert spark_line([]) == ""
 
 
-def build(of: Experiment, folder: str, name: str = "nightly") -> Experiment:
-    """The experiment with the server of a variant in a folder."""
+def build(of: Experiment, folder: str) -> Experiment:
+    """The experiment with the servers of all variants but the reference in a folder."""
     changed = [
         one.model_copy(update={"server": ServerSpec(product="mariadb", basedir=Path(folder), cpus="0")})
-        if one.name == name
+        if one.name != "reference"
         else one
         for one in of.variants
     ]
     return of.model_copy(update={"variants": tuple(changed)})
 
 
-def night(folder: Path, rate: int, seed: int, making: Making = NIGHT, server: str = "/old") -> Run:
-    """A stored run whose variant has so many transactions per tick against 1,000 of the reference."""
+def night(
+    folder: Path, rate: int, seed: int, making: Making = NIGHT, server: str = "/old", *, is_run: bool = True
+) -> Run:
+    """A stored run whose variant has so many transactions per tick against 1,000 of the reference. One that
+    is not run was stopped by a check.
+    """
 
     def speed(trial: Trial, _tick: int) -> int:
         error = random.Random(100 * seed + trial.index).gauss(0.0, 4.0)
@@ -115,8 +155,10 @@ def night(folder: Path, rate: int, seed: int, making: Making = NIGHT, server: st
     making = replace(making, speed=speed)
     of = build(experiment(making), server)
     run = Run.create(folder, of, b"", environment={"host": {"name": "laboratory"}})
-    for trial in schedule(of):
+    for trial in schedule(of) if is_run else ():
         store(run, trial, of, making)
+    if not is_run:
+        run.add_findings([Finding("P03", "stop", "the server does not start", {}, "nightly")])
     run.release()
     return run
 
@@ -158,16 +200,18 @@ def test_the_history_finds_the_step_and_excludes_another_load(
     assert change["sentence"].endswith("CANDIDATE, not confirmed")
 
 
-def changed(found: dict[str, Any]) -> dict[str, Any]:
+def changed(found: dict[str, Any], series: int = 0) -> dict[str, Any]:
     """The change before run 10; the noise may have further candidates."""
-    change: dict[str, Any] = next(one for one in found["series"][0]["changes"] if one["after"] == 10)
+    change: dict[str, Any] = next(one for one in found["series"][series]["changes"] if one["after"] == 10)
     return change
 
 
-def confirmation(folder: Path, rate: int, runs: tuple[int, int], blocks: int = 10) -> Run:
-    """A stored comparison of the servers of two runs."""
-    names = tuple(variant_name("nightly", number) for number in runs)
-    making = replace(NIGHT, names=names, blocks=blocks)
+def confirmation(
+    folder: Path, rate: int, runs: tuple[int, int], name: str = "nightly", blocks_run: int = 10
+) -> Run:
+    """A stored comparison of the servers of two runs; it has 10 blocks, of which so many are finished."""
+    names = tuple(variant_name(name, number) for number in runs)
+    making = replace(NIGHT, names=names, blocks=10)
 
     def speed(trial: Trial, _tick: int) -> int:
         return (1000 if trial.variant == names[0] else rate) + trial.index % 3
@@ -176,7 +220,8 @@ def confirmation(folder: Path, rate: int, runs: tuple[int, int], blocks: int = 1
     of = experiment(making).model_copy(update={"name": "made-confirm"})
     run = Run.create(folder, of, b"", environment={"host": {"name": "laboratory"}})
     for trial in schedule(of):
-        store(run, trial, of, making)
+        if trial.block < blocks_run:
+            store(run, trial, of, making)
     run.release()
     return run
 
@@ -201,6 +246,63 @@ def test_a_comparison_of_both_servers_decides(
     exit_code, found = answer(tmp_path, capsys)
     assert exit_code == 0
     assert changed(found)["state"] == state
+
+
+def confirmed_nights(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
+    """Stores runs 1 to 12, of which 10 and later lose 5 %; returns the two runs to compare."""
+    for number in range(1, 13):
+        night(folder, 1000 if number < 10 else 950, number)
+    change = changed(answer(folder, capsys)[1])
+    return change["surely_before"], change["surely_after"]
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        Finding("P04", "stop", "a setting is not effective", {}),
+        Finding("D06", "warn", "other processes used the CPUs", {}),
+    ],
+)
+def test_a_comparison_without_an_answer_leaves_a_candidate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], finding: Finding
+) -> None:
+    run = confirmation(tmp_path, 950, confirmed_nights(tmp_path, capsys))
+    run.add_findings([finding])
+    _, found = answer(tmp_path, capsys)
+    change = changed(found)
+    assert (change["state"], change["confirmation"]) == ("candidate", None)
+
+
+def test_the_answer_of_a_run_with_a_smaller_number_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = confirmation(tmp_path, 950, confirmed_nights(tmp_path, capsys))
+    run.path.rename(run.path.with_name("20200101T000000.000Z-r0000"))
+    code, found = answer(tmp_path, capsys)
+    assert (changed(found)["state"], code) == ("confirmed", 0)
+
+
+def test_the_newest_run_without_a_result_does_not_hide_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(1, 13):
+        night(tmp_path, 1000 if number < 10 else 950, number)
+    night(tmp_path, 1000, 13, is_run=False)
+    failing = replace(NIGHT, failed=lambda trial: "crashed" if trial.variant == "nightly" else None)
+    night(tmp_path, 1000, 14, failing)
+    _, found = answer(tmp_path, capsys)
+    assert changed(found)["state"] == "candidate"
+    assert found["reference"] == "mariadb 11.4.2-MariaDB"
+    assert [(one["run"], one["reason"]) for one in found["excluded"]] == [
+        (13, "nightly on oltp_read_write is not comparable"),
+        (14, "nightly on oltp_read_write has no known effect"),
+    ]
+
+
+def test_runs_without_any_result_are_an_error(tmp_path: Path) -> None:
+    night(tmp_path, 1000, 1, is_run=False)
+    with pytest.raises(Problem, match="no run of made has a result"):
+        history("made", results=tmp_path)
 
 
 def test_the_text_has_a_line_for_each_run_and_is_translated(
@@ -265,6 +367,150 @@ def test_the_confirmation_compares_both_servers_alone(
     assert [str(one.server.basedir) for one in made.variants] == ["/old", "/new"]
     assert made.design.stop is None
     assert 8 <= made.design.blocks <= 100
+
+
+FILE = """
+[experiment]
+name = "made"
+[[workload]]
+name = "oltp_read_write"
+[[workload]]
+name = "oltp_read_only"
+[load]
+connections = [10]
+duration = "1s"
+warmup = "0s"
+[design]
+blocks = 1
+error_rate = "false-discovery"
+twin = true
+[client]
+cpus = "0"
+[[variant]]
+name = "reference"
+server.variables = { sort_buffer_size = "4M" }
+[[variant]]
+name = "nightly"
+server = { basedir = "old" }
+workload = { oltp_read_write = { tables = 2 }, oltp_read_only = { tables = 3 } }
+"""
+
+
+def nightly(folder: Path, server: str) -> Run:
+    """A run of the file with the nightly server in a folder, as `compare` stores it."""
+    file, assignment = folder / "made.toml", f"variant[nightly].server.basedir={server}"
+    (folder / server).mkdir(exist_ok=True)
+    file.write_text(FILE)
+    run = Run.create(
+        folder, read(file, None, [assignment]), FILE.encode(), None, {}, assignments=[assignment]
+    )
+    run.release()
+    return run
+
+
+def test_the_file_of_a_confirmation_is_its_experiment_wherever_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dbdyno.run.confirming.describe_server", lambda variant: variant.name)
+    runs = [nightly(tmp_path, "old"), nightly(tmp_path, "new")]
+    made = confirming_experiment(*series_of(runs), runs[0], runs[1], [])
+    assert made.design.error_rate == "family-wise"
+    content = as_toml(confirming_document(made, runs[0], runs[1])).encode()
+    there = read_bytes(content, tmp_path / "elsewhere" / "x.toml")
+    assert [str(one.server.basedir) for one in there.variants] == [
+        str(tmp_path / "old"),
+        str(tmp_path / "new"),
+    ]
+    assert there == made.model_copy(update={"design": there.design, "client": there.client})
+    assert (there.design.blocks, there.design.twin) == (made.design.blocks, False)
+    # Another computer repeats it from its report.
+    run = Run.create(tmp_path, made, content, None, {})
+    run.release()
+    judge(run)
+    verdict = run.verdict()
+    assert verdict is not None
+    page = tmp_path / "report.html"
+    page.write_text(f"{BEGIN}{embedded(run, verdict, {})}{END}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(Problem, match="runs only if you agree"):
+        replicate(page)
+    assert (tmp_path / "made-confirm.toml").read_bytes() == content
+
+
+class Measurements:
+    """What `history --confirm` measures: the pairs of runs that it compares, and which of them it resumes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, results: Path) -> None:
+        self.results = results
+        self.begun: list[tuple[tuple[str, int, int], bool]] = []
+        # How each ends: an exception, or the exit code of `compare`.
+        self.ends: list[Exception | int] = []
+        monkeypatch.setattr("dbdyno.run.confirming.describe_server", lambda variant: variant.name)
+        monkeypatch.setattr("dbdyno.commands.history.confirming_document", lambda *_: {})
+        monkeypatch.setattr("dbdyno.commands.history.measure", self.measure)
+
+    def measure(self, *arguments: Any, resume: bool, **_options: Any) -> tuple[None, int]:
+        pair = confirmed_runs(arguments[1])
+        assert pair is not None
+        self.begun.append((pair, resume))
+        end = self.ends.pop(0) if self.ends else 0
+        if isinstance(end, Exception):
+            raise end
+        if end == 0:
+            confirmation(self.results, 950, pair[1:], name=pair[0])
+        return None, end
+
+
+@pytest.fixture
+def two_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measurements:
+    """Runs 1 to 12 with two variants, which both have a loss of 5 % since run 10 and new servers."""
+    making = replace(NIGHT, names=("reference", "nightly", "weekly"))
+    for number in range(1, 13):
+        night(tmp_path, 1000 if number < 10 else 950, number, making, "/old" if number < 10 else "/new")
+    return Measurements(monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("end", "alone"), [(typer.Exit(4), 4), (Problem("the disk is full", "Free some", 3), 3), (4, 4)]
+)
+def test_a_comparison_that_fails_does_not_end_the_others(
+    two_candidates: Measurements, capsys: pytest.CaptureFixture[str], end: Exception | int, alone: int
+) -> None:
+    two_candidates.ends = [end, 0]
+    code, found = answer(two_candidates.results, capsys, confirm=True)
+    assert [pair[0] for pair, _ in two_candidates.begun] == ["nightly", "weekly"]
+    assert [changed(found, index)["state"] for index in (0, 1)] == ["candidate", "confirmed"]
+    # The alert decides.
+    assert code == 1
+    two_candidates.ends = [end]
+    night(two_candidates.results, 950, 13, replace(NIGHT, names=("reference", "nightly", "weekly")), "/new")
+    code, _ = answer(two_candidates.results, capsys, confirm=True)
+    assert code == alone
+
+
+def test_an_interruption_ends_all_comparisons(two_candidates: Measurements) -> None:
+    two_candidates.ends = [typer.Exit(130)]
+    with pytest.raises(typer.Exit) as ended:
+        history("made", results=two_candidates.results, confirm=True)
+    assert (ended.value.exit_code, len(two_candidates.begun)) == (130, 1)
+
+
+def test_only_the_interrupted_comparison_is_resumed(
+    two_candidates: Measurements, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two_candidates.ends = [typer.Exit(130)]
+    with pytest.raises(typer.Exit):
+        history("made", results=two_candidates.results, confirm=True)
+    ((pair, _),) = two_candidates.begun
+    confirmation(two_candidates.results, 950, pair[1:], name=pair[0], blocks_run=4)
+    two_candidates.begun.clear()
+    code, _ = answer(two_candidates.results, capsys, confirm=True, resume=True)
+    assert [(one[0], resume) for one, resume in two_candidates.begun] == [
+        ("nightly", True),
+        ("weekly", False),
+    ]
+    assert code == 1
 
 
 def test_an_experiment_without_runs_or_variants_is_an_error(tmp_path: Path) -> None:

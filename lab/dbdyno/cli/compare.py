@@ -110,17 +110,17 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     file = choose_file(file, options, changes)
     experiment = read(file, profile, changes)
 
-    from dbdyno.commands.compare import Source
-    from dbdyno.commands.compare import compare as work
+    from dbdyno.commands.compare import Source, measure
 
-    work(
+    _, code = measure(
         Source(file, profile, changes),
         experiment,
         results,
+        share=share_machine,
+        output=output,
         resume=resume,
         more_blocks=more_blocks,
         max_time=max_time,
         undecided=undecided,
-        share=share_machine,
-        output=output,
     )
+    raise typer.Exit(code)

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -61,33 +60,8 @@ class Source:
     file: Path
     profile: str | None = None
     assignments: Sequence[str] = ()
-
-
-def compare(
-    source: Source,
-    experiment: Experiment,
-    results: Path,
-    *,
-    resume: bool,
-    more_blocks: int | None,
-    max_time: str | None,
-    undecided: Undecided | None,
-    share: bool,
-    output: Output,
-) -> NoReturn:
-    """Compare the variants of an experiment; with `resume`, continue its newest run."""
-    _, code = measure(
-        source,
-        experiment,
-        results,
-        resume=resume,
-        more_blocks=more_blocks,
-        max_time=max_time,
-        undecided=undecided,
-        share=share,
-        output=output,
-    )
-    raise typer.Exit(code)
+    # What to store as the file; by default its content.
+    content: bytes | None = None
 
 
 def measure(
@@ -95,14 +69,16 @@ def measure(
     experiment: Experiment,
     results: Path,
     *,
-    resume: bool,
-    more_blocks: int | None,
-    max_time: str | None,
-    undecided: Undecided | None,
     share: bool,
     output: Output,
+    resume: bool = False,
+    more_blocks: int | None = None,
+    max_time: str | None = None,
+    undecided: Undecided | None = None,
 ) -> tuple[Run, ExitCode]:
-    """Compare, and print and store the result. Returns the run and the exit code of `compare`."""
+    """Compare the variants of an experiment, and print and store the result; with `resume`, continue its
+    newest run. Returns the run and the exit code of `compare`.
+    """
     console = SafeConsole(stderr=True, highlight=False, quiet=output.quiet)
     experiment = assign_cpus(experiment)
     if not resume:
@@ -117,14 +93,18 @@ def measure(
         # Before the folder of the run exists: an earlier run that cannot be read leaves no empty one.
         expected = None if resume else make_plan(experiment, find_earlier(results, experiment))
         run = _open(source, experiment, results, resume=resume, engine=engine)
-        # The stored experiment has an order seed: chosen above, or by the run that is resumed.
-        experiment = run.experiment()
-        comparison_output.describe(console, experiment, source.profile, chosen_workers(run))
-        if expected is not None:
-            print_text(console, f"  plan      {summary(expected)}", indent=12)
-        show = partial(_conclude, run, experiment, output)
-        conclusion = _run(console, experiment, run, engine, limits=limits, conclude=show)
-        verdict = show()
+        try:
+            # The stored experiment has an order seed: chosen above, or by the run that is resumed.
+            experiment = run.experiment()
+            comparison_output.describe(console, experiment, source.profile, chosen_workers(run))
+            if expected is not None:
+                print_text(console, f"  plan      {summary(expected)}", indent=12)
+            show = partial(_conclude, run, experiment, output)
+            conclusion = _run(console, experiment, run, engine, limits=limits, conclude=show)
+            verdict = show()
+        finally:
+            # A run that is locked is one that goes on.
+            run.release()
     return run, _exit_code(verdict, conclusion, undecided)
 
 
@@ -173,8 +153,8 @@ def _open(source: Source, experiment: Experiment, results: Path, *, resume: bool
         return Run.resume(results, experiment)
     experiment = experiment.with_order_seed(secrets.randbelow(ORDER_SEEDS))
     facts = environment(engine.version())
-    content, changed = source.file.read_bytes(), source.assignments
-    return Run.create(results, experiment, content, source.profile, facts, assignments=changed)
+    content = source.file.read_bytes() if source.content is None else source.content
+    return Run.create(results, experiment, content, source.profile, facts, assignments=source.assignments)
 
 
 def _run(

@@ -1,8 +1,8 @@
 """`dbdyno history EXPERIMENT`: when an effect has changed over the stored runs of an experiment.
 
 Standard output gets a table and the changes of each variant under each workload; standard error the runs that
-cannot be compared with the newest one. The exit code is 1 if a change is an alert: a comparison has confirmed
-it since the newest run.
+have no value. The exit code is 1 if a change is an alert: a comparison has confirmed it since the newest run.
+Else it is that of the first comparison that had no answer.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ from rich.console import Console
 from dbdyno.commands.choices import Output, TextFormat
 from dbdyno.commands.compare import Source, measure
 from dbdyno.commands.console import SafeConsole, print_text, result_console
+from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.experiment.metrics import metric_text
+from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparable import side
-from dbdyno.judge.history import SUFFIX, Night
+from dbdyno.judge.history import SUFFIX, Night, confirmed_runs
 from dbdyno.judge.history import history as make_history
 from dbdyno.languages import Translator, translator
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.report import formatting
-from dbdyno.run.confirming import confirming_experiment
+from dbdyno.run.confirming import confirming_document, confirming_experiment
+from dbdyno.run.stopping import finished_blocks
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.history import ExcludedRun, History, HistoryChange, HistorySeries
 from dbdyno.store.listing import began, is_running, list_runs
@@ -70,10 +74,10 @@ def history(name: str, options: Options) -> None:
     if options.resume and not options.confirm:
         raise Problem("--resume has no effect without --confirm", "Add --confirm")
     stored = _read(name, options)
-    problem: Problem | None = None
+    code: int = ExitCode.DONE
     if options.confirm:
         with _on_standard_error():
-            problem = _confirm_all(stored, options)
+            code = _confirm_all(stored, options)
         stored = _read(name, options)
     translate = translator(options.language)
     if options.output is TextFormat.JSON:
@@ -82,9 +86,7 @@ def history(name: str, options: Options) -> None:
     else:
         _show(stored.history, translate)
     sys.stdout.flush()
-    if problem is not None:
-        raise problem
-    raise typer.Exit(ExitCode.WORSE if stored.history.is_alert else ExitCode.DONE)
+    raise typer.Exit(ExitCode.WORSE if stored.history.is_alert else code)
 
 
 def _read(name: str, options: Options) -> Stored:
@@ -143,39 +145,61 @@ def _night(number: int, run: Run) -> Night:
     return Night(number, "" if time is None else f"{time:%Y-%m-%dT%H:%M:%S}", of_run)
 
 
-def _confirm_all(stored: Stored, options: Options) -> Problem | None:
-    """Compare the servers around each candidate. Returns the problem of the first that cannot be compared."""
-    first: Problem | None = None
+def _confirm_all(stored: Stored, options: Options) -> int:
+    """Compare the servers around each candidate. Returns the exit code of the first comparison that has no
+    answer; 0 if all have one.
+    """
+    codes: list[int] = []
     for series in stored.history.series:
         for change in series.changes:
             if change.state != "candidate":
                 continue
             try:
-                _confirm(series, change, stored.runs, options)
+                codes.append(_confirm(series, change, stored.runs, options))
             except Problem as problem:
-                print(f"error: {problem.text}", file=sys.stderr)
-                first = first or problem
-    return first
+                print_problem(problem)
+                codes.append(problem.exit_code)
+            except typer.Exit as ended:
+                # The reason is printed.
+                if ended.exit_code == ExitCode.INTERRUPTED:
+                    raise
+                codes.append(ended.exit_code)
+    return next(filter(None, codes), ExitCode.DONE)
 
 
-def _confirm(series: HistorySeries, change: HistoryChange, runs: dict[int, Run], options: Options) -> None:
+def _confirm(series: HistorySeries, change: HistoryChange, runs: dict[int, Run], options: Options) -> int:
+    """Compare the servers around a candidate. Returns the exit code of `compare`."""
     before, after = runs[change.surely_before], runs[change.surely_after]
     recent = [run for number, run in runs.items() if number in {point.run for point in series.points}]
     experiment = confirming_experiment(series, change, before, after, recent)
+    document = confirming_document(experiment, before, after)
+    begun = _begun(experiment, options.results) if options.resume else None
     print(change.sentence, file=sys.stderr)
-    run, _ = measure(
-        Source(after.path / "experiment.toml", after.profile, after.assignments),
-        experiment,
+    _, code = measure(
+        Source(Path(f"{experiment.name}.toml"), content=as_toml(document).encode()),
+        begun or experiment,
         options.results,
-        resume=options.resume,
-        more_blocks=None,
-        max_time=None,
-        undecided=None,
         share=options.share,
         output=Output(language=options.language),
+        resume=begun is not None,
     )
-    # A run that is locked is one that goes on.
-    run.release()
+    return code
+
+
+def _begun(experiment: Experiment, results: Path) -> Experiment | None:
+    """The experiment of the newest confirmation, if it compares the same servers and is not finished: since
+    it began, other runs may have changed the number of its blocks.
+    """
+    stored = (path for path in list_runs(results, experiment.name) if (path / "experiment.json").is_file())
+    if (path := next(stored, None)) is None:
+        return None
+    run = Run.open(path)
+    with run.reading():
+        begun = run.experiment()
+        is_finished = len(finished_blocks(run)) >= begun.design.blocks
+    titles = [[one.title for one in of.workloads] for of in (begun, experiment)]
+    is_same = confirmed_runs(begun) == confirmed_runs(experiment) and titles[0] == titles[1]
+    return begun if is_same and not is_finished else None
 
 
 @contextlib.contextmanager

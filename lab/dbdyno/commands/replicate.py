@@ -73,12 +73,9 @@ def replicate(page: Path, options: Options) -> None:
             source,
             experiment,
             options.results,
-            resume=options.resume,
-            more_blocks=None,
-            max_time=None,
-            undecided=None,
             share=options.share,
             output=Output(writes_report=not options.no_report),
+            resume=options.resume,
         )
     second = side(run, NAMES.second)
     show(replication(first, second, require_comparable(first, second), NAMES), options.output, NAMES)

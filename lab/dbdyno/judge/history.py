@@ -20,7 +20,10 @@ from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparable import Side, differences, has_same_points
+from dbdyno.judge.decision import is_disturbed, relevant_to
+from dbdyno.judge.second_lines import WITH_RESULT
 from dbdyno.judge.wording import decimals_for, signed
+from dbdyno.problem import Problem
 from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off
@@ -34,7 +37,7 @@ from dbdyno.store.history import (
     HistorySeries,
 )
 from dbdyno.store.verdict import CombinedEffect, Comparison
-from dbdyno.text import compose, join
+from dbdyno.text import Text, compose, join
 
 # The experiment whose runs confirm the changes of another one is named after it, and its variants after the
 # runs whose servers they have.
@@ -50,6 +53,8 @@ BLOCKS_MIN, BLOCKS_MAX = 8, 100
 # Without blocks from which it is known: the standard deviation of a block's log ratio.
 SCATTER = 0.05
 DIRECTIONS = ("faster", "slower")
+# Verdicts of runs without a value -> the reason.
+_WITHOUT_VALUE = {"not-comparable": compose("is not comparable"), "unfinished": compose("is unfinished")}
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,9 @@ def find_changes(values: Sequence[float], answers: Sequence[Answer]) -> list[Cha
     twice as many values after the change.
     """
     changes = []
-    for point in find_change_points(values, [one.after for one in answers if one.direction]):
-        about = [index for index, one in enumerate(answers) if one.before < point.index <= one.after]
+    points = find_change_points(values, [one.after for one in answers if one.direction])
+    for point in points:
+        about = [index for index, one in enumerate(answers) if _is_about(one, point, points)]
         confirmed = [index for index in about if answers[index].direction * point.step > 0.0]
         state: ChangeState = "candidate"
         if confirmed:
@@ -117,6 +123,19 @@ def find_changes(values: Sequence[float], answers: Sequence[Answer]) -> list[Cha
         known = confirmed or (about if state == "not-confirmed" else [])
         changes.append(Change(point, known[-1] if known else None, state))
     return changes
+
+
+def _is_about(answer: Answer, point: ChangePoint, points: Sequence[ChangePoint]) -> bool:
+    """Whether an answer is about a change point. Of several changes in its direction between the compared
+    values, it is about the one whose possible places are closest to theirs, or the larger of two such.
+    """
+
+    def distance(one: ChangePoint) -> tuple[int, float]:
+        return abs(one.first - 1 - answer.before) + abs(one.last - answer.after), -abs(one.step)
+
+    between = [one for one in points if answer.before < one.index <= answer.after]
+    alike = [one for one in between if answer.direction * one.step > 0.0]
+    return point == min(alike, key=distance) if point in alike else point in between
 
 
 def direction(effect: CombinedEffect) -> int:
@@ -144,29 +163,55 @@ def confirming_blocks(step: float, least: float, blocks: Sequence[Sequence[float
 
 def history(nights: Sequence[Night], confirmations: Sequence[Night]) -> History:
     """The history of an experiment. `nights` are its judged runs, the oldest first, and `confirmations` those
-    of its neighbours. Only runs that can be compared with the newest one have values.
+    of its neighbours. Only runs that can be compared with the newest one with a result have values.
+
+    Raises Problem if no run has a result.
     """
-    newest = nights[-1]
+    newest = next((one for one in reversed(nights) if _has_value(one)), None)
+    if newest is None:
+        raise Problem(
+            f"no run of {nights[-1].side.experiment.name} has a result",
+            f"dbdyno report {nights[-1].side.place} says why the newest has none",
+        )
+    experiment, baseline = newest.side.experiment, newest.side.verdict.baseline
+    series = [
+        (variant.name, workload.title)
+        for variant in experiment.variants[1:]
+        if not is_identical(experiment, variant)
+        for workload in experiment.workloads
+    ]
     used: list[Night] = []
     excluded: list[ExcludedRun] = []
     for night in nights:
-        reasons = list(_refusals(night.side, newest.side)) if night is not newest else []
+        entries = [one for names in series if (one := night.comparison(*names)) is not None]
+        reasons: list[str] = [_no_value_text(one) for one in entries if _value(one) is None]
+        if not entries or len(reasons) < len(entries):
+            refusals = list(_refusals(night.side, newest.side)) if night is not newest else []
+            if not refusals:
+                used.append(night)
+            reasons = refusals or reasons
         if reasons:
             excluded.append(ExcludedRun(run=night.number, reason=join("; ", reasons)))
-        else:
-            used.append(night)
-    experiment, baseline = newest.side.experiment, newest.side.verdict.baseline
     return History(
         experiment=experiment.name,
         baseline=baseline,
         reference=newest.side.servers.get(baseline, ""),
         excluded=excluded,
-        series=[
-            _series(used, confirmations, variant.name, workload.title)
-            for variant in experiment.variants[1:]
-            if not is_identical(experiment, variant)
-            for workload in experiment.workloads
-        ],
+        series=[_series(used, confirmations, *names) for names in series],
+    )
+
+
+def _has_value(night: Night) -> bool:
+    """Whether a run has the effect of any variant that differs from the baseline."""
+    return any(not one.identical and _value(one) is not None for one in night.side.verdict.comparisons)
+
+
+def _no_value_text(entry: Comparison) -> Text:
+    """Why a run has no value in a series."""
+    unknown = compose("has no known effect")
+    reason = _WITHOUT_VALUE.get(str(entry.curve.verdict), unknown)
+    return compose(
+        "{variant} on {workload} {reason}", variant=entry.variant, workload=entry.workload, reason=reason
     )
 
 
@@ -201,7 +246,8 @@ def _series(
         Answer(
             place[one.before],
             place[one.after],
-            newest=max(index for number, index in place.items() if number < one.run),
+            # A run that was copied from another folder may have a smaller number than those it compares.
+            newest=max([place[one.after], *(at for number, at in place.items() if number < one.run)]),
             direction=way,
         )
         for one, way in answered
@@ -242,8 +288,8 @@ def _point(night: Night, entry: Comparison) -> HistoryPoint:
 def _answers(
     confirmations: Sequence[Night], known: Sequence[Night], variant: str, workload: str
 ) -> Iterator[tuple[Confirmation, int]]:
-    """The finished confirmations of a series with their directions. One whose servers were not those of its
-    runs does not count.
+    """The confirmations of a series that have an answer, with its direction. One whose servers were not those
+    of its runs does not count.
     """
     by_number = {night.number: night for night in known}
     for one in confirmations:
@@ -254,7 +300,7 @@ def _answers(
         entry = one.comparison(variant_name(variant, numbers[1]), workload)
         expected = [by_number[number].side.servers.get(variant) for number in numbers]
         actual = [one.side.servers.get(variant_name(variant, number)) for number in numbers]
-        if entry is None or entry.curve.verdict in (None, "unfinished") or expected != actual:
+        if entry is None or not _has_answer(one, entry) or expected != actual:
             continue
         answer = Confirmation(
             run=one.number,
@@ -266,6 +312,15 @@ def _answers(
             verdict=entry.curve.verdict,
         )
         yield answer, direction(entry.curve)
+
+
+def _has_answer(night: Night, entry: Comparison) -> bool:
+    """Whether a confirmation says if the variant has changed. Other processes forbid a direction, so that one
+    which they disturbed has no answer.
+    """
+    verdict, word = night.side.verdict, entry.curve.verdict
+    findings = relevant_to((verdict.baseline, entry.variant, entry.workload), verdict.checks)
+    return word in WITH_RESULT and not (word == "undecided" and is_disturbed(findings))
 
 
 def variant_name(variant: str, number: int) -> str:

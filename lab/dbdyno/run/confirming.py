@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from dbdyno.experiment.model import Design, Experiment, Variant
-from dbdyno.judge.history import SUFFIX, confirming_blocks, variant_name
+from dbdyno.experiment.bisection import Document, comparison_document, with_server
+from dbdyno.experiment.model import JUDGING_KEYS, Design, Experiment, Variant
+from dbdyno.experiment.reading import read_document
+from dbdyno.judge.history import SUFFIX, confirmed_runs, confirming_blocks, variant_name
 from dbdyno.problem import Problem
 from dbdyno.server_record import ServerRecord
 from dbdyno.servers.server import ServerProblem
@@ -54,6 +58,9 @@ def confirming_experiment(
                 f"{problem.text}",
                 problem.fix,
             ) from problem
+    least = min(change.interval_percent, key=abs)
+    step, surely = (math.log1p(percent / 100.0) for percent in (change.change_percent, least))
+    blocks = confirming_blocks(step, surely, [_ratios(run, series) for run in recent[-RUNS:]])
     experiment = after.experiment()
     alike = {
         "name": f"{experiment.name}{SUFFIX}",
@@ -63,48 +70,68 @@ def confirming_experiment(
             one.model_copy(update={"name": variant_name(series.variant, number)})
             for one, number in zip((of_before, of_after), numbers, strict=True)
         ),
-        "design": Design(**_design(experiment)),
+        "design": Design(**_design(experiment), blocks=blocks),
     }
-    comparison = Experiment(**{**dict(experiment), **alike})
-    least = min(change.interval_percent, key=abs)
-    step, surely = (math.log1p(percent / 100.0) for percent in (change.change_percent, least))
-    blocks = confirming_blocks(step, surely, [_ratios(run, series) for run in recent[-RUNS:]])
-    return comparison.model_copy(update={"design": comparison.design.model_copy(update={"blocks": blocks})})
+    return Experiment(**{**dict(experiment), **alike})
+
+
+def confirming_document(experiment: Experiment, before: Run, after: Run) -> Document:
+    """The file of a confirming experiment, from those of both runs. Raises InvalidExperiment if dbdyno does
+    not read them any more.
+    """
+    pair = confirmed_runs(experiment)
+    assert pair is not None, "the caller has a confirming experiment"
+    documents = [
+        read_document(run.path / "experiment.toml", run.profile, run.assignments) for run in (before, after)
+    ]
+    tables = []
+    for run, document, one in zip((before, after), documents, experiment.variants, strict=True):
+        table = next(table for table in document["variant"] if table["name"] == pair[0])
+        changes = {key: str(value) for key, value in _server_changes(run, pair[0]).items()}
+        tables.append({**with_server(table, **changes), "name": one.name})
+    blocks, workload = {"blocks": experiment.design.blocks}, experiment.workloads[0].title
+    made = comparison_document(documents[1], SUFFIX, tables, workload, blocks)
+    made["experiment"]["question"] = experiment.question
+    return made
 
 
 def _design(experiment: Experiment) -> dict[str, Any]:
     """The design without what belongs to the verdicts of the experiment."""
-    own = ("stop", "order_seed", "twin", "max_loss_percent", "delta_percent", "metrics")
+    own = (*JUDGING_KEYS, "order_seed")
     kept = {key: value for key, value in dict(experiment.design).items() if key not in own}
     return {**kept, "metrics": experiment.design.metrics[:1]}
 
 
 def _variant(run: Run, name: str, workload: str) -> Variant:
-    """A variant of a run with the server that the run had: the version of an image's tag, or of a version's
-    first digits, may be another one today.
-    """
+    """A variant of a run with the server that the run had."""
     variant = run.experiment().variant(name)
-    server, changes = variant.server, dict[str, Any]()
+    workloads = tuple(one for one in variant.workloads if one.title == workload)
+    server = variant.server.model_copy(update=_server_changes(run, name))
+    return variant.model_copy(update={"server": server, "workloads": workloads, "levels": {}})
+
+
+def _server_changes(run: Run, name: str) -> dict[str, str | Path]:
+    """The keys that name the server which a variant of a run had: the version of an image's tag, or of a
+    version's first digits, may be another one today.
+    """
+    server = run.experiment().variant(name).server
     records = [one.server for one in run.trials() if one.meta["variant"] == name]
     record = next(filter(None, records), ServerRecord())
     image = record.get("identity", {}).get("image_id")
     version = re.match(r"\d+(\.\d+)*", str(record.get("version", "")))
     if server.kind == "docker" and image:
-        changes["image"] = str(image)
-    elif server.kind == "local" and server.basedir is None and server.version and version:
-        changes["version"] = version[0]
-    workloads = tuple(one for one in variant.workloads if one.title == workload)
-    variant = variant.model_copy(
-        update={"server": server.model_copy(update=changes), "workloads": workloads, "levels": {}}
-    )
-    if "version" in changes:
-        # Two versions differ by their programs.
-        try:
-            folder = programs_folder(variant.server)
-        except ServerProblem:
-            return variant
-        variant = variant.model_copy(update={"server": variant.server.model_copy(update={"basedir": folder})})
-    return variant
+        return {"image": str(image)}
+    if server.basedir is not None:
+        # The file may have a path that begins in its own folder.
+        return {"basedir": server.basedir}
+    if server.kind != "local" or not server.version or not version:
+        return {}
+    changes: dict[str, str | Path] = {"version": version[0]}
+    # Two versions differ by their programs.
+    with suppress(ServerProblem):
+        if (folder := programs_folder(server.model_copy(update=changes))) is not None:
+            changes["basedir"] = folder
+    return changes
 
 
 def _ratios(run: Run, series: HistorySeries) -> list[float]:

@@ -14,12 +14,12 @@ ChangeState = Literal["candidate", "confirmed", "not-confirmed"]
 
 
 class ExcludedRun(DocumentPart):
-    """A run whose values are not in the series."""
+    """A run that has no value in at least one series."""
 
     run: int
     """Its number."""
     reason: Composed
-    """Why it cannot be compared with the newest run."""
+    """Why it has none: it has no result there, or cannot be compared with the newest run that has one."""
 
 
 class HistoryPoint(Change):
@@ -105,7 +105,7 @@ class History(Document):
     reference: str
     """Product and version of its server; empty if they are unknown."""
     excluded: list[ExcludedRun]
-    """Runs that are not in any series."""
+    """Runs that have no value in at least one series."""
     series: list[HistorySeries]
     """One per variant and workload."""
 
