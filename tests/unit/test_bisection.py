@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from benchmarks.truth import bisection as simulated
 from tests.unit.simulated_trials import experiment, measured
+from tests.unit.stored_run import Making, make
 from typer.testing import CliRunner
 
+from dbdyno.commands import bisect as bisect_command
 from dbdyno.commands import bisect_output
 from dbdyno.commands.bisect_versions import Ends, choose_versions
 from dbdyno.commands.choices import Over
@@ -19,8 +24,9 @@ from dbdyno.experiment import bisection as documents
 from dbdyno.experiment.model import Design, Experiment, Stop
 from dbdyno.experiment.reading import read_document
 from dbdyno.finding import Finding
-from dbdyno.judge.bisection import Question, Step, bisect, judge_step, level_of
+from dbdyno.judge.bisection import Question, Step, bisect, conclude, judge_step, level_of, recall
 from dbdyno.problem import Problem
+from dbdyno.run.failures import CannotRunProblem
 from dbdyno.servers import commits
 from dbdyno.servers.sources.between import versions_between
 from dbdyno.stats.bisection import Outcome
@@ -42,6 +48,9 @@ duration = "1s"
 blocks = 8
 twin = true
 max_loss_percent = 3
+delta_percent = 1
+error_rate = "false-discovery"
+metrics = ["throughput", "p95"]
 """
 TEMPLATE = '[[variant]]\nname = "template"\nserver = { product = "postgresql" }\n'
 
@@ -152,18 +161,17 @@ def test_equal_ends_are_nothing_to_bisect() -> None:
     assert (answer.first_bad, list(answer.possible), len(asked)) == (None, [], 1)
 
 
-def test_a_step_survives_its_record() -> None:
-    of, question = stopped("abc"), Question("a", "b", "c", LEVEL, towards_bad=-1)
-    step = judge_step(question, trials(of, a=1.0, b=1.0, c=0.9), of)
+def test_a_recorded_step_has_the_effects_of_its_run(tmp_path: Path) -> None:
+    question = Question("a", None, "b", LEVEL)
+    run = make(tmp_path, Making(blocks=12, connections=(2,), stop=Stop(max_blocks=12)))
+    step = conclude(question, run)
     record = step.record(question.record("results/x"))
-    assert (record.candidate, record.outcome, record.run) == ("b", "like-good", "results/x")
-    restored = Step.restore(record)
-    assert restored.outcome == step.outcome
-    for names, one in restored.effects.items():
-        assert one.alpha == pytest.approx(LEVEL)
-        assert one.interval_percent == step.effects[names].interval_percent
-    skipped = Step.restore(Step.skip("it does not build").record(question.record()))
-    assert (skipped.outcome, skipped.reason) == (Outcome.SKIPPED, "it does not build")
+    assert (record.candidate, record.outcome, record.run) == (None, "like-bad", "results/x")
+    assert recall(question, record, run) == step
+    # What was recorded remains, although another version may decide otherwise.
+    other = record.model_copy(update={"outcome": "cannot-tell", "reason": "disturbed"})
+    again = recall(question, other, run)
+    assert (again.outcome, again.reason, again.effects) == (Outcome.CANNOT_TELL, "disturbed", step.effects)
 
 
 @pytest.fixture
@@ -195,6 +203,8 @@ def test_the_experiment_of_a_step_has_its_variants_and_stops_when_the_step_can(f
     assert of.design.stop.max_blocks == 30
     assert not of.design.twin
     assert of.design.max_loss_percent is None
+    assert (of.design.error_rate, of.design.delta_percent) == ("family-wise", None)
+    assert of.design.metrics == ("throughput",)
     assert document["experiment"]["name"] == "file"
 
 
@@ -214,11 +224,33 @@ def test_versions_between_two_are_of_one_source_and_in_their_direction(
     monkeypatch.setenv("DBDYNO_SERVERS", str(tmp_path))
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     there = versions_between("postgresql", "13", "17")
-    assert [one.split(".")[0] for one in there] == ["14", "15", "16"]
+    assert [one.version.split(".")[0] for one in there] == ["13", "14", "15", "16", "17"]
+    assert len({one.source for one in there}) == 1
     assert versions_between("postgresql", "17", "13") == there[::-1]
-    assert versions_between("mariadb", "10.11", "11.4") == []
+    assert [one.version[:5] for one in versions_between("mariadb", "10.11", "11.4")] == ["10.11", "11.4."]
     with pytest.raises(Problem, match="no source of servers has both postgresql 8 and 18"):
         versions_between("postgresql", "8", "18")
+
+
+def test_the_ends_are_of_the_source_of_the_versions_between_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    monkeypatch.setenv("DBDYNO_SERVERS", str(tmp_path))
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    first = versions_between("postgresql", "14", "18")
+    # A newer 18 of another source, and the same one.
+    others = [replace(first[-1], version=version, source="pypi") for version in ("18.99", first[-1].version)]
+    for release in (*first, *others):
+        (tmp_path / release.name / "server").mkdir(parents=True)
+        (tmp_path / release.name / "release.json").write_text(json.dumps(asdict(release)))
+    versions = choose_versions(read_document(file, None, []), ends(), tmp_path)
+    assert versions.names == [one.version for one in first]
+    for release in (first[0], first[-1]):
+        server = versions.variant(release.version)["server"]
+        assert server["version"] == release.version
+        assert server["basedir"] == str(tmp_path / release.name / "server")
+    with pytest.raises(Problem, match=r"--good 18 and --bad 18\.\d+ are both 18"):
+        choose_versions(read_document(file, None, []), ends("18", first[-1].version), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -287,6 +319,64 @@ def test_commits_are_listed_and_built_outside_the_repository(repository: Path, t
         ["git", "-C", str(repository), "worktree", "list"], check=True, capture_output=True, text=True
     )
     assert len(status.stdout.splitlines()) == 1
+
+
+def test_a_commit_is_built_again_after_another_command_has_failed(repository: Path, tmp_path: Path) -> None:
+    commit = commits.list_commits(repository, "v0", "HEAD")[1]
+    how, builds = commits.Build(("./install",), 20.0), tmp_path / "builds"
+    commits.build(repository, commit, how, builds)
+    with pytest.raises(commits.BuildProblem):
+        commits.build(repository, commit, commits.Build(("false",), 20.0), builds)
+    assert (commits.build(repository, commit, how, builds) / "value").read_text() == "1"
+
+
+def test_a_folder_of_the_repository_names_it(repository: Path, tmp_path: Path) -> None:
+    (repository / "storage").mkdir()
+    commit = commits.list_commits(repository / "storage", "v0", "HEAD")[1]
+    how = commits.Build(("./install",), 20.0)
+    assert (commits.build(repository / "storage", commit, how, tmp_path) / "value").read_text() == "1"
+
+
+def test_the_ends_are_built_while_no_other_dbdyno_measures(
+    repository: Path, tmp_path: Path, file: Path
+) -> None:
+    lock, status = Path(os.environ["XDG_RUNTIME_DIR"]) / "dbdyno" / "measuring", tmp_path / "status"
+    script = tmp_path / "build"
+    script.write_text(f"#!/bin/sh\nflock --nonblock {lock} true\necho $? > {status}\nexit 1\n")
+    script.chmod(0o755)
+    options = ends("v0", "HEAD", Over.COMMITS, repository=str(repository), build=str(script))
+    with pytest.raises(commits.BuildProblem):
+        bisect_command.bisect(read_document(file, None, []), options, called(file))
+    # Another process cannot lock it.
+    assert status.read_text() == "1\n"
+
+
+def called(file: Path) -> bisect_command.Options:
+    return bisect_command.Options(
+        file, None, 60, file.parent / "results", resume=False, share=False, quiet=True, as_json=False
+    )
+
+
+@pytest.mark.parametrize("failing", ["a", "b"])
+def test_only_a_candidate_is_skipped_if_a_variant_cannot_run_its_load(
+    file: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise CannotRunProblem(failing, f"{failing} cannot run this load", "")
+
+    monkeypatch.setattr("dbdyno.commands.bisect.run_comparison", fail)
+    file.write_text(FILE + "".join(f'[[variant]]\nname = "{name}"\n' for name in "abc"))
+    document, options = read_document(file, None, []), called(file)
+    versions = choose_versions(document, ends("a", "c"), file.parent)
+    command = bisect_command._Bisection(
+        document, "oltp_read_only", versions, options, options.results / "file-bisect"
+    )
+    question = Question("a", "b", "c", LEVEL, towards_bad=-1)
+    if failing == "b":
+        assert command.measure(question) == Step.skip("b cannot run this load")
+        return
+    with pytest.raises(CannotRunProblem, match="a cannot run this load"):
+        command.measure(question)
 
 
 def test_a_commit_that_is_not_before_the_other_is_refused(repository: Path, tmp_path: Path) -> None:

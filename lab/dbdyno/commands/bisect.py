@@ -39,13 +39,23 @@ from dbdyno.experiment.bisection import (
 )
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import ORDER_SEEDS
-from dbdyno.judge.bisection import Answer, Question, Step, blocks_needed, conclude, decider, level_of
+from dbdyno.judge.bisection import (
+    Answer,
+    Question,
+    Step,
+    blocks_needed,
+    conclude,
+    decider,
+    level_of,
+    recall,
+)
 from dbdyno.judge.bisection import bisect as search
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.engine import Engine, LimitProblem
 from dbdyno.run.environment import environment
+from dbdyno.run.failures import CannotRunProblem
 from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.progress import BlockEnded, Listener, Progress
 from dbdyno.run.stopping import Limits
@@ -91,8 +101,9 @@ def bisect(document: Document, ends: Ends, options: Options) -> NoReturn:
         )
     if versions.over is Over.COMMITS:
         document = with_unequal_software(document)
-    command = _Bisection(document, workload, versions, options, folder)
     with only_measurement(f"bisect {options.file}", share=options.share):
+        # Builds or installs the two ends.
+        command = _Bisection(document, workload, versions, options, folder)
         answer = search(versions.names, level_of(versions.names), command.measure)
         command.finish(answer)
     raise typer.Exit(ExitCode.UNDECIDED if answer.first_bad is None else ExitCode.DONE)
@@ -117,7 +128,7 @@ class _Bisection:
         number, self._asked = self._asked, self._asked + 1
         recorded = self.record.steps[number] if number < len(self.record.steps) else None
         if recorded is not None and recorded.outcome is not None:
-            step = Step.restore(recorded)
+            step = self._recall(question, recorded)
         else:
             bisect_output.announce(self._console, question, number, self._versions)
             step = self._measure(question, recorded.run if recorded else None)
@@ -177,6 +188,12 @@ class _Bisection:
             self._tables[name] = self._versions.variant(name)
         return self._tables[name]
 
+    def _recall(self, question: Question, recorded: StepRecord) -> Step:
+        """The step that an earlier call has concluded. Raises StoreProblem."""
+        if recorded.outcome == "skipped":
+            return Step.skip(recorded.reason or "")
+        return recall(question, recorded, Run.open(self._folder / Path(str(recorded.run)).name))
+
     def _measure(self, question: Question, stored_run: str | None) -> Step:
         """The answer from a run: the one that an interrupted step has left, or a new one."""
         number = self._asked - 1
@@ -189,7 +206,8 @@ class _Bisection:
             self._write(number, question.record(str(run.path)))
             return self._run(question, run, is_first=number == 0)
         except Problem as problem:
-            if question.candidate is None or isinstance(problem, _OF_NO_CANDIDATE):
+            is_of_end = isinstance(problem, CannotRunProblem) and problem.variant != question.candidate
+            if question.candidate is None or is_of_end or isinstance(problem, _OF_NO_CANDIDATE):
                 raise
             # The two ends have run before, so the candidate is the reason: it does not build, or not start.
             begun = self.record.steps[number:]

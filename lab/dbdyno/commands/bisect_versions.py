@@ -113,11 +113,19 @@ class _Releases(Versions):
                 f'"mariadb:{CANDIDATE}"',
             )
         product = self._server.get("product", "mariadb")
+        # Version -> its source, if dbdyno has chosen the versions.
+        self._sources: dict[str, str] = {}
         if ends.candidates is not None:
             between = [one.strip() for one in ends.candidates.split(",") if one.strip()]
+            names = [ends.good, *between, ends.bad]
         else:
-            between = versions_between(product, ends.good, ends.bad)
-        names = [ends.good, *between, ends.bad]
+            found = versions_between(product, ends.good, ends.bad)
+            names = [one.version for one in found]
+            self._sources = {one.version: one.source for one in found}
+        if len(names) < 2:
+            raise Problem(
+                f"--good {ends.good} and --bad {ends.bad} are both {names[0]}", "Name two different ones"
+            )
         if len(set(names)) < len(names):
             raise Problem(f"a version is there twice: {', '.join(names)}", "Name each version once")
         super().__init__(names)
@@ -128,8 +136,10 @@ class _Releases(Versions):
         filled = fill(self._template, name)
         if self._is_filled:
             return filled
-        install_missing(self._product, name, announce)
-        return with_server(filled, version=name)
+        installed = install_missing(self._product, name, self._sources.get(name), announce)
+        # Several sources may have this version.
+        folder = {} if installed is None else {"basedir": str(installed.programs)}
+        return with_server(filled, version=name, **folder)
 
 
 class _Commits(Versions):

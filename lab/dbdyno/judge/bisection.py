@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
@@ -45,12 +45,6 @@ class Step:
     def skip(cls, reason: str) -> Step:
         """A step whose candidate cannot be measured."""
         return cls(Outcome.SKIPPED, reason=reason)
-
-    @classmethod
-    def restore(cls, record: StepRecord) -> Step:
-        """The step of a record."""
-        effects = {(one.version, one.against): _restored(one) for one in record.effects}
-        return cls(Outcome(str(record.outcome)), effects, record.blocks, record.reason or "")
 
     def record(self, begun: StepRecord) -> StepRecord:
         """The record of the step, which had begun."""
@@ -134,19 +128,6 @@ def _stored(names: Pair, one: Effect) -> PairEffect:
         effect_percent=finite(one.effect_percent),
         interval_percent=ends and (finite(ends[0]), finite(ends[1])),
         confidence=1.0 - one.alpha,
-        p_value=one.p_value,
-        blocks=one.blocks,
-    )
-
-
-def _restored(one: PairEffect) -> Effect:
-    ends = one.interval_percent
-    percent = math.inf if one.effect_percent is None else one.effect_percent
-    low, high = ends or (None, None)
-    return Effect(
-        effect_percent=percent,
-        interval_percent=ends and (-100.0 if low is None else low, math.inf if high is None else high),
-        alpha=1.0 - one.confidence,
         p_value=one.p_value,
         blocks=one.blocks,
     )
@@ -269,6 +250,12 @@ def conclude(question: Question, run: Run) -> Step:
     """The outcome of a step from its run. Raises StoreProblem if the run cannot be read."""
     trials, experiment, findings = finished_trials(run)
     return judge_step(question, trials, experiment, findings)
+
+
+def recall(question: Question, record: StepRecord, run: Run) -> Step:
+    """A step that was concluded before, with the effects of its run. Raises StoreProblem."""
+    step = conclude(question, run)
+    return replace(step, outcome=Outcome(str(record.outcome)), reason=record.reason or "")
 
 
 def _assess(

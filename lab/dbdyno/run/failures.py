@@ -23,6 +23,10 @@ FAILED_BLOCKS_MAX = 2
 class CannotRunProblem(Problem):
     """A variant cannot run its load. What is known until then can be judged and reported."""
 
+    def __init__(self, variant: str, text: str, fix: str) -> None:
+        super().__init__(text, fix, ExitCode.NOT_COMPARABLE)
+        self.variant = variant
+
 
 @dataclass(frozen=True)
 class StartFailure:
@@ -112,7 +116,7 @@ class Failures:
 
     def _problem(self, variant: str, reason: object, where: str) -> CannotRunProblem:
         return CannotRunProblem(
+            variant,
             f"{variant} cannot run this load ({reason}): all its trials {where} failed",
             f"Find the cause in {self._run.path}/trials and in the server's log",
-            ExitCode.NOT_COMPARABLE,
         )

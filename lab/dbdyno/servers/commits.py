@@ -73,11 +73,13 @@ def build(repository: Path, commit: str, how: Build, folder: Path) -> Path:
     mark = json.dumps(how.argv)
     if target.is_dir() and done.is_file() and done.read_text() == mark:
         return target
-    source = folder / "source"
-    if source.is_dir() and _origin(source) != str(repository.resolve()):
+    source, origin = folder / "source", _root(repository)
+    if source.is_dir() and _origin(source) != origin:
         shutil.rmtree(source)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # The mark would be that of what this build replaces.
+        done.unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
     except OSError as error:
@@ -85,9 +87,7 @@ def build(repository: Path, commit: str, how: Build, folder: Path) -> Path:
             f"{folder} cannot be written: {error.strerror}", "choose another folder with --results"
         ) from error
     if not source.is_dir():
-        _require_git(
-            folder, "clone", "--quiet", "--shared", "--no-checkout", str(repository.resolve()), str(source)
-        )
+        _require_git(folder, "clone", "--quiet", "--shared", "--no-checkout", origin, str(source))
     _require_git(source, "checkout", "--quiet", "--force", "--detach", commit)
     # Files that Git ignores stay, so that a build system compiles only what has changed.
     _require_git(source, "clean", "-ffdq")
@@ -109,6 +109,12 @@ def _command(argv: Sequence[str], source: Path) -> list[str]:
             next((one for one in (Path.cwd() / program, source / program) if one.is_file()), program)
         )
     return [program, *arguments]
+
+
+def _root(repository: Path) -> str:
+    """The root of the repository, of which the folder may be a part. A bare one has no working tree."""
+    root = (_git(repository, "rev-parse", "--show-toplevel") or "").strip()
+    return root or str(repository.resolve())
 
 
 def _origin(source: Path) -> str:

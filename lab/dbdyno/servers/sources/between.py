@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.sources.catalogue import SOURCES
-from dbdyno.servers.sources.installed import find_installed, install, list_installed
+from dbdyno.servers.sources.installed import Installed, find_installed, install, list_installed
 from dbdyno.servers.sources.release import Release, choose_release, newest, releases, version_order
 from dbdyno.servers.sources.source import Report
 
 
-def versions_between(product: str, good: str, bad: str) -> list[str]:
-    """The versions between these two, in the direction from good to bad, that are installed or can be
-    installed. They are of the first source that has both, because versions of one source are built alike.
+def versions_between(product: str, good: str, bad: str) -> list[Release]:
+    """The versions from good to bad, both included, that are installed or can be installed. They are of the
+    first source that has both, because versions of one source are built alike. The ends are the newest ones
+    that begin with these numbers.
 
     Raises ServerProblem if no source has both.
     """
@@ -33,23 +34,25 @@ def versions_between(product: str, good: str, bad: str) -> list[str]:
     )
 
 
-def _between(listed: Iterable[Release], good: Release, bad: Release) -> list[str]:
+def _between(listed: Iterable[Release], good: Release, bad: Release) -> list[Release]:
     low, high = sorted((version_order(good.version), version_order(bad.version)))
-    by_order: Mapping[tuple[int, ...], str] = {
-        version_order(one.version): one.version for one in listed if low < version_order(one.version) < high
+    by_order: Mapping[tuple[int, ...], Release] = {
+        version_order(one.version): one for one in listed if low <= version_order(one.version) <= high
     }
     in_order = [by_order[order] for order in sorted(by_order)]
     return in_order if version_order(good.version) == low else in_order[::-1]
 
 
-def install_missing(product: str, version: str, report: Report) -> None:
-    """Install a version that is not in the cache, if a source has it. Raises ServerProblem if that fails."""
-    if find_installed(product, version) is not None:
-        return
+def install_missing(product: str, version: str, source: str | None, report: Report) -> Installed | None:
+    """A version in the cache, of that source or of the first that has one; it is installed if it is missing
+    and a source has it. None if there is none. Raises ServerProblem if the installation fails.
+    """
+    if (installed := find_installed(product, version, source)) is not None:
+        return installed
     try:
-        release = choose_release(product, version, None)
+        release = choose_release(product, version, source)
     except ServerProblem:
         # It may be among the packages of this machine; if not, the comparison says so.
-        return
+        return None
     report(f"installing {product} {release.version}")
-    install(release, report)
+    return install(release, report)
