@@ -21,6 +21,7 @@ from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno import judge
 from dbdyno.commands.choices import Format
+from dbdyno.experiment.schedule import Trial
 from dbdyno.exports import WRITERS
 from dbdyno.exports.otava import otava_row, write_rows
 from dbdyno.problem import Problem
@@ -211,6 +212,62 @@ def test_an_open_loop_has_rates(tmp_path: Path) -> None:
     judge.judge(made)
     assert f"{WORKLOAD}/rate=500/b/latency_p95_us_ratio" in otava_row(made)
     assert "/variant=a/rate=900 " in WRITERS["benchstat"](made)
+
+
+def overloaded(trial: Trial, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """In five blocks of b, half as many transactions again were due and had not ended after two seconds."""
+    if trial.variant == "b" and trial.block < 5:
+        totals = records[-1]["data"]["phases"]["measure"]
+        waiting = totals["events"] // 2
+        totals["censored_us"] = [[2_000_000, waiting]]
+        totals["accounting"]["unfinished"] = waiting
+        totals["accounting"]["due"] += waiting
+    return records
+
+
+def test_lower_bounds_are_left_out(tmp_path: Path) -> None:
+    made = make(tmp_path, Making(blocks=8, connections=(64,), rates=(500.0,), spoil=overloaded))
+    judge.judge(made)
+    measured = made.judge_files()
+    assert measured is not None
+    bounds = [one.figures.censored for one in measured[1].trials if one.figures and one.variant == "b"]
+    assert sum("latency_p99_us" in one for one in bounds) == 5
+    row = otava_row(made)
+    assert row[f"{WORKLOAD}/rate=500/b/latency_p99_us"] == ""
+    assert row[f"{WORKLOAD}/rate=500/b/latency_p95_us_ratio"] == ""
+    assert row[f"{WORKLOAD}/rate=500/b/latency_p50_us"] != ""
+    assert row[f"{WORKLOAD}/rate=500/a/latency_p99_us"] != ""
+    lines = WRITERS["benchstat"](made).splitlines()
+    assert sum("p99-latency-ns" in line for line in lines if "/variant=b/" in line) == 3
+    assert sum("p50-latency-ns" in line for line in lines if "/variant=b/" in line) == 8
+    assert (
+        sum(bool(re.match(r"# trial \d+: only lower bounds are known of .*p99", line)) for line in lines) == 5
+    )
+    known = json.loads(WRITERS["bencher"](made))[f"{WORKLOAD}/rate=500/b"]
+    assert "latency-p99" not in known
+    assert "latency-p50" in known
+    assert 'quantile="0.99",variant="b"' not in WRITERS["openmetrics"](made)
+
+
+@pytest.mark.parametrize(
+    "making",
+    [
+        Making(blocks=6, connections=(2,), absent=lambda trial: trial.block == 5),
+        Making(
+            blocks=6,
+            connections=(2,),
+            findings=[{"code": "P04", "level": "stop", "text": "a setting is not effective"}],
+        ),
+    ],
+)
+def test_ratios_without_a_result_are_left_out(tmp_path: Path, making: Making) -> None:
+    made = make(tmp_path, making)
+    judge.judge(made)
+    row = otava_row(made)
+    assert row[f"{WORKLOAD}/connections=2/b/throughput"] != ""
+    assert {text for column, text in row.items() if column.endswith("_ratio")} == {""}
+    assert "ratio" not in WRITERS["bencher"](made)
+    assert "dbdyno_change_ratio{" not in WRITERS["openmetrics"](made)
 
 
 @pytest.mark.parametrize("export", WRITERS)

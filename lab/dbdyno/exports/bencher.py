@@ -6,12 +6,13 @@ Source of the format: https://bencher.dev/docs/reference/bencher-metric-format.
 from __future__ import annotations
 
 import json
-from statistics import median
 
-from dbdyno.experiment.metrics import CPU, LATENCY_MEAN, THROUGHPUT, is_latency
-from dbdyno.exports.series import latency_name, read
+from dbdyno.experiment.metrics import CPU, LATENCY_MEAN, is_latency
+from dbdyno.exports.series import latency_name, read, scaled
 from dbdyno.store import Run
 
+# Key of a summary or a ratio -> key of the format.
+_KEYS = {"value": "value", "lower": "lower_value", "upper": "upper_value"}
 Benchmarks = dict[str, dict[str, dict[str, float]]]
 
 
@@ -26,15 +27,12 @@ def as_bencher(run: Run) -> str:
     benchmarks: Benchmarks = {}
     for series in judged.series:
         for metric in judged.metrics:
-            if known := series.values(metric):
-                scale = 1.0 if metric == THROUGHPUT else 1000.0
-                bounds = {"value": median(known), "lower_value": min(known), "upper_value": max(known)}
-                entry = {key: value * scale for key, value in bounds.items()}
+            if "value" in (known := series.summary(metric)):
+                entry = {_KEYS[key]: scaled(metric, value, 1e9) for key, value in known.items()}
                 benchmarks.setdefault(series.name, {})[_measure(metric)] = entry
-    keys = {"value": "value", "lower": "lower_value", "upper": "upper_value"}
     for change in judged.changes:
         if "value" in (ratios := change.ratios):
-            entry = {keys[key]: ratio for key, ratio in ratios.items()}
+            entry = {_KEYS[key]: ratio for key, ratio in ratios.items()}
             measure = f"{_measure(change.effect.metric)}-ratio"
             benchmarks.setdefault(change.name, {})[measure] = entry
     return json.dumps(benchmarks, indent=1, ensure_ascii=False)

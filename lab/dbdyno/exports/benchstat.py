@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.experiment.metrics import CPU, HIGHER_IS_BETTER, THROUGHPUT
-from dbdyno.exports.series import JudgedRun, known_value, latency_name, read
+from dbdyno.exports.series import JudgedRun, known_value, latency_name, read, scaled
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
 
@@ -34,14 +34,20 @@ def _lines(judged: JudgedRun) -> Iterator[str]:
     for trial in (one for series in judged.series for one in series.trials):
         if trial.failure is not None:
             yield f"# trial {trial.index + 1}: {' '.join(trial.failure.split())}"
+        elif bounds := [latency_name(one) for one in judged.metrics if _is_bound(trial, one)]:
+            yield f"# trial {trial.index + 1}: only lower bounds are known of {', '.join(bounds)} latency"
         values = [
-            f"{value * _scale(metric):.10g} {_unit(metric)}"
+            f"{scaled(metric, value, 1e9):.10g} {_unit(metric)}"
             for metric in judged.metrics
             if (value := known_value(trial, metric)) is not None
         ]
         if values:
             events = trial.figures.events if trial.figures else 0
             yield " ".join([_name(trial), str(events), *values])
+
+
+def _is_bound(trial: MeasuredTrial, metric: str) -> bool:
+    return trial.has(metric) and known_value(trial, metric) is None
 
 
 def _name(trial: MeasuredTrial) -> str:
@@ -58,7 +64,3 @@ def _unit(metric: str) -> str:
     if metric == THROUGHPUT:
         return "transactions/s"
     return "cpu-ns/op" if metric == CPU else f"{latency_name(metric)}-latency-ns"
-
-
-def _scale(metric: str) -> float:
-    return 1.0 if metric == THROUGHPUT else 1000.0

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from statistics import median
 
 from prometheus_client.core import GaugeMetricFamily
 
 from dbdyno.experiment.metrics import CPU, LATENCY_MEAN, THROUGHPUT, percentile_of
-from dbdyno.exports.series import JudgedRun, Series, read
+from dbdyno.exports.series import JudgedRun, Series, read, scaled
 from dbdyno.metrics.exposition import LABELS, Family, as_text, run_info
 from dbdyno.store import Run
 from dbdyno.store.listing import began
@@ -47,9 +46,9 @@ def _results(judged: JudgedRun, timestamp: float | None) -> Iterator[Family]:
         for state, count in Counter(trial.status for trial in one.trials).items():
             trials.add_metric((*labels, state), count, timestamp)
         for metric in judged.metrics:
-            if not (known := one.values(metric)):
+            if "value" not in (known := one.summary(metric)):
                 continue
-            value = median(known) if metric == THROUGHPUT else median(known) / 1e6
+            value = scaled(metric, known["value"], 1.0)
             percent = percentile_of(metric)
             if percent is None:
                 families[metric].add_metric(labels, value, timestamp)

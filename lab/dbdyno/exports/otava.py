@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from statistics import median
 
 from dbdyno.exports.series import read
 from dbdyno.store import Run
@@ -32,8 +31,8 @@ def otava_row(run: Run) -> dict[str, str]:
     }
     for series in judged.series:
         for metric in judged.metrics:
-            known = series.values(metric)
-            row[f"{series.name}/{metric}"] = f"{median(known):.10g}" if known else ""
+            value = series.summary(metric).get("value")
+            row[f"{series.name}/{metric}"] = "" if value is None else f"{value:.10g}"
     for change in judged.changes:
         ratio = change.ratios.get("value")
         row[f"{change.name}/{change.effect.metric}_ratio"] = "" if ratio is None else f"{ratio:.10g}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
-from dbdyno.experiment.metrics import LATENCY_MEAN, THROUGHPUT, percentile_of
+from dbdyno.experiment.metrics import CAPACITY, LATENCY_MEAN, THROUGHPUT, percentile_of
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
 from dbdyno.store import Run
@@ -34,9 +36,16 @@ class Series:
         """Unique in a run, and the same in every run of the experiment."""
         return series_name(self.workload, self.point.label, self.variant)
 
-    def values(self, metric: str) -> list[float]:
-        """The metric of every trial in which it is known; the throughput is 0 if the server failed."""
-        return [value for trial in self.trials if (value := known_value(trial, metric)) is not None]
+    def summary(self, metric: str) -> dict[str, float]:
+        """The known ones of value, lower and upper: the median over the blocks, minimum and maximum. A median
+        that is only a bound is not known. The throughput is 0 if the server failed.
+        """
+        bounds = [one for trial in self.trials if (one := _bounds(trial, metric)) is not None]
+        if not bounds:
+            return {}
+        lows, highs = zip(*bounds, strict=True)
+        known = {"value": (median(lows), median(highs)), "lower": (min(lows),), "upper": (max(highs),)}
+        return {key: ends[0] for key, ends in known.items() if ends[0] == ends[-1] < math.inf}
 
 
 @dataclass(frozen=True)
@@ -54,9 +63,14 @@ class Change:
 
     @property
     def ratios(self) -> dict[str, float]:
-        """The known ones of value, lower and upper: the ratio to the baseline, and its interval."""
+        """The known ones of value, lower and upper: the ratio to the baseline, and its interval. None if the
+        run is not finished, or the variants are not comparable.
+        """
+        if self.effect.verdict in ("not-comparable", "unfinished"):
+            return {}
         low, high = self.effect.interval_percent or (None, None)
-        percents = {"value": self.effect.effect_percent, "lower": low, "upper": high}
+        value = None if self.effect.bound else self.effect.effect_percent
+        percents = {"value": value, "lower": low, "upper": high}
         return {key: 1.0 + percent / 100.0 for key, percent in percents.items() if percent is not None}
 
 
@@ -73,7 +87,7 @@ class JudgedRun:
     @property
     def metrics(self) -> list[str]:
         """The metrics of a trial: those of every run, then the others of design.metrics."""
-        return list(dict.fromkeys((*_METRICS, *self.experiment.metrics)))
+        return [one for one in dict.fromkeys((*_METRICS, *self.experiment.metrics)) if one != CAPACITY]
 
     @property
     def series(self) -> Iterator[Series]:
@@ -111,9 +125,21 @@ def series_name(workload: str, load: str, variant: str) -> str:
 
 
 def known_value(trial: MeasuredTrial, metric: str) -> float | None:
-    """A metric of a trial; None if it is unknown. The throughput is 0 if the server failed."""
-    is_known = trial.figures is not None or (metric == THROUGHPUT and trial.failed_by == "server")
-    return trial.value(metric) if is_known and trial.has(metric) else None
+    """A metric of a trial; None if it is unknown or a bound. The throughput is 0 if the server failed."""
+    low, high = _bounds(trial, metric) or (0.0, math.inf)
+    return low if low == high else None
+
+
+def _bounds(trial: MeasuredTrial, metric: str) -> tuple[float, float] | None:
+    """Lower and upper bound of a metric of a trial, which are equal if it is known; None without a value."""
+    if trial.figures is not None and trial.has(metric):
+        return trial.figures.bounds(metric)
+    return (0.0, 0.0) if metric == THROUGHPUT and trial.failed_by == "server" else None
+
+
+def scaled(metric: str, value: float, units_per_s: float) -> float:
+    """A metric with its time in units of which a second has so many; trials have microseconds."""
+    return value if metric == THROUGHPUT else value * units_per_s / 1e6
 
 
 def latency_name(metric: str) -> str:
