@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,10 @@ from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.experiment.slices import can_alternate
 from dbdyno.judge.background import findings, is_short
+from dbdyno.run.background import BackgroundEnded, _Loads
+from dbdyno.run.engine import Engine
 from dbdyno.run.plan import SEQUENCE_DISTANCE, background_plan, trial_plan
+from dbdyno.store import Run
 from dbdyno.store.measured import BackgroundFigures, MeasuredTrial, ScheduleEntry
 
 Reading = Callable[[str], Experiment]
@@ -163,6 +167,40 @@ def test_limits_must_suffice_for_both() -> None:
     assert needs == {"max_prepared_stmt_count": 58, "max_connections": 14}
     (files,) = client_capacities(None, 1000, 4)
     assert files.required(10) == 64
+
+
+def test_two_loads_whose_titles_differ_in_a_slash_have_two_files(experiment: Reading, tmp_path: Path) -> None:
+    found = experiment(HEAD + POINTS + WRITES)
+    (trial, *_) = schedule(found)
+    run = Run.create(tmp_path, found, b"")
+    with run.begin(trial, {}) as writer:
+        for title in ("a/b", "a-b"):
+            writer.open_background(title)(b'{"type": "%s", "data": {}}\n' % title.encode())
+        stored = writer.finish("done")
+    run.release()
+    for title in ("a/b", "a-b"):
+        assert [record["type"] for record in stored.background(title)] == [title]
+
+
+def test_all_loads_have_one_limit_for_their_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dbdyno.run.background.START_S_MAX", 2.0)
+    program = tmp_path / "engine"
+    # The first load begins late, the second one never.
+    program.write_text(
+        "#!/bin/sh\nread plan\ncase $plan in *first*) sleep 1.5; echo "
+        '\'{"type": "phase", "data": {}}\';; esac\nexec sleep 20\n'
+    )
+    program.chmod(0o755)
+    plans = {"first": {"name": "first"}, "second": {"name": "second"}}
+    loads = _Loads(plans, {}, None, Engine(program), lambda _title: lambda _line: None)
+    began = time.monotonic()
+    with (
+        pytest.raises(BackgroundEnded, match=r"the background load second .* did not start within 2 s"),
+        loads,
+    ):
+        loads.start()
+    # The second one has no 2 s of its own.
+    assert time.monotonic() - began < 3.2
 
 
 def running_at(throughput: float, rate: float | None = 1000.0, counted_s: float = 10.0) -> BackgroundFigures:

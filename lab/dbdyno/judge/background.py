@@ -14,7 +14,7 @@ from statistics import median
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.figures import figures
+from dbdyno.judge.figures import INCOMPLETE, figures
 from dbdyno.judge.recording import Recording, read
 from dbdyno.judge.wording import trials_count
 from dbdyno.store import StoredTrial
@@ -27,8 +27,6 @@ SHORTFALL = 0.05
 DEVIATIONS = 3.0
 # As D04.
 MISMATCH_SHARE = 0.01
-# What `figures` raises if no transaction ended, or if an engine did not write its last record.
-_NO_FIGURES = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
 
 
 def background_figures(
@@ -49,7 +47,7 @@ def background_figures(
         events = sum(i["events"] for i in inside)
         of_load = None
         if inside:
-            with suppress(*_NO_FIGURES):
+            with suppress(*INCOMPLETE):
                 # What was unfinished when the load was stopped was due after the window.
                 own.measure["censored_us"] = own.measure["drained_us"] = ()
                 of_load = figures(own, Window(inside[0]["start_us"], inside[-1]["end_us"], None))

@@ -14,7 +14,7 @@ from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic, slices
 from dbdyno.judge.background import background_figures
 from dbdyno.judge.distribution import distribution, statements
-from dbdyno.judge.figures import PERCENTILES, figures, interval_events
+from dbdyno.judge.figures import INCOMPLETE, PERCENTILES, figures, interval_events
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.judge.gaps import ticks
 from dbdyno.judge.load_generator import generator_delays
@@ -25,9 +25,6 @@ from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import MeasuredTrial, Point, ScheduleEntry, Window
 from dbdyno.store.records import EngineWarning
 from dbdyno.text import compose, join
-
-# Errors that `figures` raises for incomplete records.
-_INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
 
 
 @dataclass
@@ -230,7 +227,7 @@ def _gaps(recording: Recording) -> str | None:
         complete = windows([recording], automatic=False)[0]
         figures(recording, complete)
         arithmetic.find_contradictions(recording)
-    except _INCOMPLETE as error:
+    except INCOMPLETE as error:
         return compose("its records are incomplete ({name}: {error})", name=type(error).__name__, error=error)
     return None
 
@@ -247,7 +244,7 @@ def _measure(
     further = {one: percent for one, percent in percents.items() if one not in PERCENTILES}
     try:
         trial_figures = figures(recording, window, further)
-    except _INCOMPLETE:
+    except INCOMPLETE:
         left_s = window.length_us / 1e6
         return MeasuredTrial(
             entry,

@@ -26,6 +26,8 @@ PERCENTILES = {
     "latency_p99_us": 99.0,
     "latency_p999_us": 99.9,
 }
+# What `figures` raises for incomplete records, as without an ended transaction or without the last record.
+INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
 # Error classes of an outage: a connection was lost, or a new one was refused.
 OUTAGE_CLASSES = ("lost", "refused")
 
@@ -33,7 +35,7 @@ OUTAGE_CLASSES = ("lost", "refused")
 def figures(recording: Recording, window: Window, further: Mapping[str, float] | None = None) -> Figures:
     """The figures of a window; `further` are percentiles besides `PERCENTILES`.
 
-    Raises KeyError, TypeError or ValueError if the records are incomplete.
+    Raises an error of `INCOMPLETE` if the records are.
     """
     counted = parts(recording, window)
     events = sum(part["events"] for part in counted)

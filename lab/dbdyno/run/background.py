@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +32,7 @@ from dbdyno.servers.admin.connection import require_answers
 from dbdyno.servers.server import Server
 from dbdyno.waiting import waiting_for
 
-# Maximum seconds from the start of an engine to its load: the trial's engine waits 120 s for its own start.
+# Maximum seconds until all of them run: the trial's engine waits 120 s for its own start.
 START_S_MAX = 90.0
 
 OpenFile = Callable[[str], Callable[[bytes], None]]
@@ -117,12 +118,13 @@ class _Loads:
 
     def start(self) -> None:
         """Start all of them; return when they run. Raises BackgroundEnded, EngineProblem, StoreProblem."""
+        deadline = time.monotonic() + START_S_MAX
         for title, plan in self._plans.items():
             append = self._open_file(title)
             with on_cpus(self._cpus):
                 self._running.append(_Load(title, plan, self._engine.binary, self._environment, append))
         for load in self._running:
-            load.wait_for_start()
+            load.wait_for_start(deadline)
 
     def require_running(self) -> None:
         """Raise BackgroundEnded if one of them has ended."""
@@ -177,9 +179,9 @@ class _Load:
             self._ended.set()
             self._decided.set()
 
-    def wait_for_start(self) -> None:
+    def wait_for_start(self, deadline: float) -> None:
         with waiting_for(f"the background load {self._title} to start"):
-            if not self._decided.wait(START_S_MAX):
+            if not self._decided.wait(max(0.0, deadline - time.monotonic())):
                 raise BackgroundEnded(self._title, f"it did not start within {START_S_MAX:.0f} s", None)
         self.require_running()
 

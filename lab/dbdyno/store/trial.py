@@ -5,7 +5,7 @@
     trials/0007/trial.json       written last; without it the trial was interrupted
                 plan.json
                 events.jsonl.gz  (events.jsonl while it runs)
-                background-NAME.jsonl.gz  the records of a background load, in the same way
+                background-NAME.jsonl.gz  the records of a background load; NAME has + for /
                 server.json
                 hook-NAME.txt   output of the user's hooks
                 attempt-1/      the folder of an earlier attempt that failed, with its own trial.json
@@ -230,7 +230,8 @@ class TrialWriter:
 
 def _background(title: str) -> str:
     """The file of the records of a background load."""
-    return f"background-{title.replace('/', '-')}.jsonl"
+    # No title has a +, so two titles have two files.
+    return f"background-{title.replace('/', '+')}.jsonl"
 
 
 def schedule_entry(trial: Trial) -> dict[str, Any]:
