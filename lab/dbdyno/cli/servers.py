@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dbdyno.cli.options import ShareMachine
 from dbdyno.commands.choices import ServersAction
 
 
@@ -37,9 +38,10 @@ def servers(
     sha256: Annotated[
         str | None, typer.Option(metavar="SUM", help="With --url: the SHA-256 that the vendor states.")
     ] = None,
+    share_machine: ShareMachine = False,
 ) -> None:
     """List, install or remove versions of servers, for server.version in an experiment."""
     from dbdyno.commands.servers import Choice
     from dbdyno.commands.servers import servers as work
 
-    work(action, Choice(product, version, source, url, sha256))
+    work(action, Choice(product, version, source, url, sha256), share=share_machine)

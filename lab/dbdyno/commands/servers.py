@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dbdyno.commands import text_table
 from dbdyno.commands.choices import ServersAction
+from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.text_table import Column
 from dbdyno.problem import Problem
 from dbdyno.servers.products.declaration import PRODUCTS
@@ -86,9 +87,13 @@ class Choice:
         )
 
 
-def servers(action: ServersAction, choice: Choice) -> None:
-    """List, install, remove or name versions of servers. Raises Problem with all errors."""
+def servers(action: ServersAction, choice: Choice, *, share: bool = False) -> None:
+    """List, install, remove or name versions of servers; with `share`, remove one while another dbdyno
+    measures. Raises Problem with all errors.
+    """
     choice.require_valid(action)
+    if share and action is not ServersAction.REMOVE:
+        raise Problem("--share-machine is for remove", "Leave it out")
     if action is ServersAction.LIST:
         _print_list(choice)
     elif action is ServersAction.INSTALL:
@@ -96,7 +101,9 @@ def servers(action: ServersAction, choice: Choice) -> None:
         print(f"{_title(installed)} is in {installed.programs}", file=sys.stderr)
     elif action is ServersAction.REMOVE:
         installed = choice.installed()
-        remove(installed, _report)
+        # A comparison may need it.
+        with only_measurement(f"servers remove {installed.release.name}", share=share):
+            remove(installed, _report)
         print(f"{_title(installed)} is removed", file=sys.stderr)
     else:
         print(choice.installed().programs)

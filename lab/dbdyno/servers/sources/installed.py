@@ -4,7 +4,8 @@
 
     <cache>/<product>-<version>-<source>/release.json     where it comes from
     <cache>/<product>-<version>-<source>/server/          its programs and their files
-    <cache>/<product>-<version>-<source>.unfinished/      an installation that goes on, or was interrupted
+    <cache>/<product>-<version>-<source>.unfinished/      an installation or a removal that goes on, or was
+                                                          interrupted
     <cache>/<product>-<version>-<source>.lock             exclusive lock: it is installed or removed
     <cache>/downloads/<product>-<version>-<source>/       the downloaded file, until it is unpacked
 """
@@ -17,7 +18,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -152,9 +153,14 @@ def install(release: Release, report: Report) -> Installed:
 
 
 def remove(installed: Installed, report: Report) -> None:
-    """Remove an installed version."""
-    with _locked(installed.folder.parent, installed.folder.name, report):
-        shutil.rmtree(installed.folder, ignore_errors=True)
+    """Remove an installed version. If this is interrupted, it is not listed any more."""
+    folder = installed.folder
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    with _locked(folder.parent, folder.name, report):
+        shutil.rmtree(unfinished, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            folder.rename(unfinished)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 @contextmanager

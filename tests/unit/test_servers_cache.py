@@ -1,0 +1,77 @@
+"""`dbdyno servers remove`: it waits for comparisons, and leaves no part of a version."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from dbdyno.cli.servers import servers
+from dbdyno.commands.choices import ServersAction
+from dbdyno.problem import Problem
+from dbdyno.servers.sources.installed import list_installed
+from dbdyno.servers.sources.release import Release
+
+# Measures until its standard input ends.
+MEASURING = """
+import sys
+from dbdyno.run.machine_lock import only_measurement
+with only_measurement("dbdyno compare x.toml", print, share=False):
+    print("measures", flush=True)
+    sys.stdin.read()
+"""
+REMOVE = [sys.executable, "-m", "dbdyno", "servers", "remove", "postgresql", "18"]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an installed version, which is the only one."""
+    monkeypatch.setenv("DBDYNO_SERVERS", str(tmp_path))
+    release = Release("postgresql", "18.4", "maven", "item", "")
+    folder = tmp_path / release.name
+    (folder / "server" / "bin").mkdir(parents=True)
+    (folder / "release.json").write_text(json.dumps(asdict(release)))
+    return folder
+
+
+def test_a_removal_that_is_interrupted_leaves_no_installed_version(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(folder: Path, **_options: object) -> None:
+        if folder.exists():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("dbdyno.servers.sources.installed.shutil.rmtree", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        servers(ServersAction.REMOVE, "postgresql", "18")
+    assert list_installed() == []
+    assert not installed.exists()
+
+
+def test_a_removal_waits_for_a_comparison(installed: Path) -> None:
+    environment = {**os.environ, "DBDYNO_SERVERS": str(installed.parent)}
+    with subprocess.Popen(
+        [sys.executable, "-c", MEASURING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as measuring:
+        assert measuring.stdout is not None
+        assert measuring.stdout.readline() == "measures\n"
+        with subprocess.Popen(REMOVE, stderr=subprocess.PIPE, text=True, env=environment) as removing:
+            assert removing.stderr is not None
+            assert removing.stderr.readline().startswith("waiting for dbdyno compare x.toml")
+            assert installed.is_dir()
+            measuring.communicate()
+            assert removing.stderr.read() == "postgresql 18.4 (maven) is removed\n"
+    assert removing.returncode == 0
+    assert not installed.exists()
+
+
+def test_a_removal_need_not_wait(installed: Path) -> None:
+    with pytest.raises(Problem, match="--share-machine is for remove"):
+        servers(ServersAction.LIST, share_machine=True)
+    servers(ServersAction.REMOVE, "postgresql", "18", share_machine=True)
+    assert not installed.exists()
