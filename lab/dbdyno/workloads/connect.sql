@@ -1,8 +1,8 @@
 -- @description Opens a connection, logs in, sends SELECT 1 and closes the connection: a connection storm.
 --
--- Each transaction uses a new connection, whatever the experiment's [load] says. It needs no table. The time of a
--- transaction includes that of its connection. The statement is sent as text, because a connection that executes it once
--- would not prepare it. For the cost of TLS compare a variant with session.tls = "required".
+-- Each transaction opens a new connection, also without reconnect_every in [load]. The latency of a transaction includes
+-- the time to connect. The statement is sent as text, because an application does not prepare a statement that a
+-- connection executes once. To measure the cost of TLS, add a variant with session.tls = "required". No table is needed.
 -- @statements text
 -- @reconnect_every 1
 -- @transaction connect

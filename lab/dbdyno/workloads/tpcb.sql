@@ -1,7 +1,7 @@
--- @description Transfers money: the transaction of pgbench, which resembles TPC-B, on its tables.
+-- @description The default transaction of pgbench (TPC-B-like), on tables of the same names.
 --
--- A scale is 1 branch, 10 tellers and 100,000 accounts. Each transaction adds one amount to a random account, teller
--- and branch, and records it, so the four sums stay equal. With a small scale all connections wait for the row of the
+-- Each unit of scale is 1 branch, 10 tellers and 100,000 accounts. A transaction adds one amount to a random account,
+-- teller and branch, and inserts it into the history, so the four sums stay equal. With a small scale all connections wait for the row of the
 -- same branch; use a scale of at least the number of connections to avoid that. Keys: uniform.
 --
 -- Accounts and tellers belong to branches in turn, not in blocks as in pgbench; no statement depends on that.

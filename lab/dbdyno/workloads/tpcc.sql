@@ -1,13 +1,13 @@
--- @description Orders, payments, deliveries and two queries of TPC-C in their mix; a result is no audited TPC-C result.
+-- @description The five transactions of TPC-C in their specified mix; a result is not an audited TPC-C result.
 -- @option warehouses = 1 Warehouses; each has ten districts, and 100 MB of data
 -- @option items = 100_000 Items, and rows in stock of each warehouse
 -- @option customers = 3_000 Customers and initial orders of each district, at least 1,000
 -- @pauses false
 -- @headline new-order
 --
--- The tables, their rows, the transactions and the conditions of consistency follow revision 5.11 of the specification of
--- TPC-C, whose clauses are named below. A terminal (connection) belongs to one warehouse. With `pauses = true` it waits for
--- the keying and think times of the specification.
+-- The tables, their rows, the transactions and the consistency conditions follow the TPC-C specification, revision 5.11;
+-- its clauses are named below. Each connection is a terminal of one warehouse. With `pauses = true` it waits for the keying
+-- and think times of the specification.
 
 -- Clause 2.1.6: A is 8191 for items, 1023 for customers and 255 for names. The constants C are fixed; those of the loaded and
 -- the requested names differ by 87, as clause 2.1.6.1 demands.
@@ -188,7 +188,7 @@ CREATE INDEX customer_by_name ON customer (c_w_id, c_d_id, c_last, c_first);
 CREATE INDEX orders_by_customer ON orders (o_w_id, o_d_id, o_c_id, o_id);
 
 -- Clause 5.2.3: 45 % new orders, 43 % payments, and 4 % of each of the others, chosen at random. Clause 5.2.5.7: keying and
--- think times. COMMIT or ROLLBACK has the transaction's name, so that its rate is that of the transactions.
+-- think times. The COMMIT or ROLLBACK is named after its transaction, so its rate is that of the transaction.
 
 -- Clause 2.4.
 -- @transaction new-order weight=44.55 keying=18s think=12s
@@ -260,7 +260,7 @@ SELECT i_price, i_name, i_data FROM item WHERE i_id = {items + 1};
 -- @statement name=new-order
 ROLLBACK;
 
--- Clause 2.5: 60 % of the payments name the customer, who is in another warehouse in 15 %.
+-- Clause 2.5: 60 % of the payments select the customer by name; in 15 % the customer is of another warehouse.
 -- @transaction payment weight=17.2 keying=3s think=12s
 BEGIN;
 -- @statement rows=1
@@ -299,7 +299,7 @@ UPDATE district SET d_ytd = d_ytd + :cents / 100.0 WHERE d_w_id = :w AND d_id = 
 -- @statement name=district rows=1
 SELECT CASE WHEN :c_w = :w THEN :d ELSE :other_d END, d_name, d_street_1, d_street_2, d_city, d_state, d_zip
 FROM district WHERE d_w_id = :w AND d_id = :d;
--- Clause 2.5.2.2: of n customers with the name, sorted by their first names, that at the place n / 2, rounded up.
+-- Clause 2.5.2.2: of n customers with this name, sorted by first name, the one at position n / 2, rounded up.
 -- @statement name=middle rows=1
 SELECT FLOOR((COUNT(*) - 1) / 2) FROM customer WHERE c_w_id = :c_w AND c_d_id = :c_d AND c_last = :last;
 -- @statement name=by_name rows=1
@@ -320,7 +320,7 @@ VALUES (:found, :c_d, :c_w, :d, :w, CURRENT_TIMESTAMP, :cents / 100.0, CONCAT(:w
 -- @statement name=payment
 COMMIT;
 
--- Clause 2.6: 60 % of the queries name the customer.
+-- Clause 2.6: 60 % of the queries select the customer by name.
 -- @transaction order-status weight=1.6 keying=2s think=10s
 BEGIN;
 -- @statement rows=1
@@ -378,7 +378,7 @@ SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = :w AND ol_d
 -- @statement name=stock-level
 COMMIT;
 
--- Clause 3.3.2: the twelve conditions of consistency. The eleventh counts the deliveries, so that it holds after them too.
+-- Clause 3.3.2: the twelve consistency conditions. The eleventh also counts deliveries, so that it holds after them too.
 -- @consistency 1: w_ytd is the sum of d_ytd
 SELECT w_id, w_ytd, SUM(d_ytd) FROM warehouse JOIN district ON d_w_id = w_id GROUP BY w_id, w_ytd HAVING w_ytd <> SUM(d_ytd);
 -- @consistency 2: d_next_o_id follows the last order

@@ -1,11 +1,11 @@
 -- The tables of the insert benchmark.
 --
--- sales has ids from 1 in the order in which rows were inserted, and three secondary indexes. Writers insert above the
--- highest id and delete from the lowest one, so the number of rows stays as it was. Reads use the upper part, of which
--- no row is deleted as long as a trial deletes fewer rows than the reserve has. sales_log and sales_indexed are empty at
--- first; the second one has the secondary indexes too.
+-- sales has ascending ids from 1 and three secondary indexes. Writers insert above the highest id and delete from the
+-- lowest one, so the number of rows does not change. Reads use the ids above the reserve: no row there is deleted as long
+-- as a trial deletes fewer rows than the reserve has. sales_log and sales_indexed are empty at first; sales_indexed also
+-- has the secondary indexes.
 --
--- A trial begins with the rows that were loaded: write state_per = "trial" under [design] unless a group has one trial.
+-- Every trial must start with the loaded rows: write state_per = "trial" under [design] unless a group has one trial.
 -- @option rows = 500_000 Rows that are read
 -- @option reserve = 500_000 Rows with lower ids, which a trial may delete
 -- @table sales rows=rows+reserve

@@ -1,6 +1,6 @@
 -- @description Inserts 10 rows per transaction in the order of the primary key, into a table with three more indexes.
 --
--- Each further trial on the same data begins 100,000,000 ids higher.
+-- Each further trial on the same data starts 100,000,000 ids higher.
 -- @include _tables.sql
 -- @parameter new = sequence()
 -- @parameter at = uniform(1, 2_000_000_000)

@@ -1,8 +1,8 @@
--- The tables of all tests in micro. Equal tables are loaded once, whatever number of tests use them.
+-- The tables of all tests in micro. All tests share one loaded copy.
 --
--- id is the primary key, 1 to the number of rows. k has an index and the same values, scattered: 2,147,483,647 is a
--- prime, so every value occurs in one row, and a lookup by k has an exact number of rows too. No test changes id or k.
--- u has an index, n has none; updates change them. churn is empty at first, and only inserts use it.
+-- id is the primary key, 1 to the number of rows. k is indexed and has the same values in another order: 2,147,483,647
+-- is a prime, so every value occurs in exactly one row, and a lookup by k returns an exact number of rows too. No test
+-- changes id or k. Updates change u, which is indexed, and n, which is not. churn is empty at first; only `insert` uses it.
 -- @option rows = 1_000_000 Rows of the table
 -- @table micro rows=rows
 -- @column id = sequence()

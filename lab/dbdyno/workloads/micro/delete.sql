@@ -1,7 +1,7 @@
 -- @description Deletes one row by its primary key and inserts it again, in one transaction.
 --
--- A DELETE alone would soon find no row, in later trials from the begin. Keys: in a scattered order in which each occurs
--- once before any occurs again, so that no two connections change the same row and every DELETE finds one. k is
+-- With DELETE alone the rows would run out, and later trials would find none. Keys: in a scattered order without
+-- repetition until all were used, so that no two connections change the same row and every DELETE finds one. k is
 -- computed from id as in the loaded rows.
 -- @include _tables.sql
 -- @parameter id = sequence(1, rows(micro), order='random')

@@ -1,7 +1,7 @@
 -- @description Inserts one row with a rising primary key and a random value in a secondary index.
 --
--- The rows go into a table of their own, which is empty at first: the loaded table keeps its number of rows. Each
--- further trial on the same data begins 100,000,000 ids higher.
+-- The rows go into a separate table, which is empty at first; the loaded table does not grow. Each further trial on
+-- the same data starts 100,000,000 ids higher.
 -- @include _tables.sql
 -- @parameter id = sequence()
 -- @parameter k = uniform(1, rows(micro))

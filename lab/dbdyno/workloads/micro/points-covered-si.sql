@@ -1,6 +1,6 @@
--- @description Looks 100 values up in a secondary index, and returns only that column.
+-- @description Looks up 100 values in a secondary index, and returns only that column.
 --
--- Keys: uniform; each is from another hundredth of the values, and each value is in one row.
+-- Keys: uniform, one from each hundredth of the values; each value occurs in one row.
 -- @include _tables.sql
 -- @parameter ks = list(100, uniform(1, rows(micro)), pick='distinct')
 -- @transaction points-covered-si

@@ -1,6 +1,6 @@
--- @description Looks 100 values up in the primary key, and returns a column that the index lacks.
+-- @description Looks up 100 values in the primary key, and returns another column.
 --
--- Keys: uniform; each is from another hundredth of the values, and each value is in one row.
+-- Keys: uniform, one from each hundredth of the values; each value occurs in one row.
 -- @include _tables.sql
 -- @parameter ids = list(100, uniform(1, rows(micro)), pick='distinct')
 -- @transaction points-notcovered-pk

@@ -1,6 +1,6 @@
 -- @description Reads 100 rows by their primary keys, in one statement.
 --
--- Keys: uniform; each is from another hundredth of the table, so that all differ and the number of rows is exact.
+-- Keys: uniform, one from each hundredth of the table, so that all differ and the number of rows is exact.
 -- @include _tables.sql
 -- @parameter ids = list(100, uniform(1, rows(micro)), pick='distinct')
 -- @transaction random-points

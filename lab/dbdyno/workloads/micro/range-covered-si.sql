@@ -1,6 +1,6 @@
--- @description Sums 100 consecutive entries of a secondary index, which has all that the query needs.
+-- @description Sums 100 consecutive entries of a secondary index; the query reads no other column.
 --
--- Keys: the begin of the range is uniform. The sum is one row, so that sending rows costs nothing.
+-- Keys: the start of the range is uniform. The result is one row, so the test measures no result transfer.
 -- @include _tables.sql
 -- @parameter low = uniform(1, rows(micro) - 99)
 -- @transaction range-covered-si

@@ -1,6 +1,6 @@
 -- @description The reads of read-only-100, two updates, and a row deleted and inserted again, in one transaction.
 --
--- Keys: uniform; the replaced rows in a scattered order in which each occurs once before any occurs again.
+-- Keys: uniform; those of the replaced rows in a scattered order without repetition until all were used.
 -- @include _tables.sql
 -- @parameter id = uniform(1, rows(micro))
 -- @parameter low = uniform(1, rows(micro) - 99)

@@ -1,6 +1,6 @@
--- @description Reads all rows of the table; none fulfils the condition, so no row is sent.
+-- @description Reads all rows of the table; no row matches the condition, so none is sent.
 --
--- No index has the column c, so the server reads the table itself.
+-- No index contains the column c, so the server reads the whole table.
 -- @include _tables.sql
 -- @transaction scan
 -- @statement rows=0 access=scan

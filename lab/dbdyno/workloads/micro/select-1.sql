@@ -1,6 +1,6 @@
 -- @description Sends SELECT 1, which reads no table: the cost of protocol and parser alone.
 --
--- It has the tables of the other tests only so that a suite loads one copy for all.
+-- It uses no table; it loads those of the other tests, so that all tests of micro share one copy.
 -- @include _tables.sql
 -- @transaction select-1
 -- @statement rows=1

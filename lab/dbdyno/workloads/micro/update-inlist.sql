@@ -1,6 +1,6 @@
 -- @description Updates an indexed column of 100 rows, found by their primary keys, in one statement.
 --
--- Keys: uniform; each is from another hundredth of the table, in rising order, so that two statements rarely deadlock.
+-- Keys: uniform, one from each hundredth of the table, in ascending order, so that two statements rarely deadlock.
 -- @include _tables.sql
 -- @parameter ids = list(100, uniform(1, rows(micro)), pick='distinct')
 -- @transaction update-inlist

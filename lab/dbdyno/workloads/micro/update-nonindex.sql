@@ -1,4 +1,4 @@
--- @description Updates a column without an index of one row, found by its primary key.
+-- @description Updates an unindexed column of one row, found by its primary key.
 --
 -- Keys: uniform.
 -- @include _tables.sql

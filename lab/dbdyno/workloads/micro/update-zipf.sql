@@ -1,4 +1,4 @@
--- @description Updates a column without an index of one row; some rows are much more frequent than others.
+-- @description Updates an unindexed column of one row; the keys have a Zipf distribution.
 --
 -- Keys: Zipf's law with exponent 0.8; low ids are the most frequent.
 -- @include _tables.sql

@@ -1,6 +1,6 @@
 -- @description Two updates, and a row deleted and inserted again, in one transaction.
 --
--- Keys: uniform; the replaced rows in a scattered order in which each occurs once before any occurs again.
+-- Keys: uniform; those of the replaced rows in a scattered order without repetition until all were used.
 -- @include _tables.sql
 -- @parameter id = uniform(1, rows(micro))
 -- @parameter replaced = sequence(1, rows(micro), order='random')

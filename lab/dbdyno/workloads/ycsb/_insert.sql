@@ -1,4 +1,4 @@
--- Rows with new keys, above all others.
+-- Inserts rows with keys above all others.
 -- @parameter new_key = sequence(rows(usertable) + 1)
 -- @parameter value0 = text(100)
 -- @parameter value1 = text(100)

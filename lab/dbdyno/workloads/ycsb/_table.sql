@@ -1,6 +1,6 @@
 -- The table of all workloads in ycsb, after the Yahoo! Cloud Serving Benchmark (Cooper et al., "Benchmarking cloud serving
--- systems with YCSB", SoCC 2010): a key and ten fields of 100 characters. The key is a number; YCSB hashes it to a text,
--- which scatters popular rows. Here `scattered` does that in the choice of the keys.
+-- systems with YCSB", SoCC 2010): a key and ten fields of 100 characters. YCSB scatters popular rows by hashing the key
+-- to a text. Here the key is a number, and `scattered` in the key distribution does the same.
 -- @option rows = 1_000_000 Rows of the table
 -- @table usertable rows=rows
 -- @column ycsb_key = sequence()

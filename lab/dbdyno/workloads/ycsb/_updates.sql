@@ -1,4 +1,4 @@
--- Updates of one field, each of the ten equally often; their weights add up to 10.
+-- Updates of one field; each of the ten fields has weight 1, so their weights add up to 10.
 -- @parameter key = zipfian(1, rows(usertable), exponent=0.99, scattered=true)
 -- @parameter value = text(100)
 -- @transaction update-field0 weight=1

@@ -1,4 +1,4 @@
--- @description Reads rows and updates one field, 50 % each: sessions of users (YCSB A).
+-- @description 50 % reads of a row, 50 % updates of one field (YCSB A, session store).
 -- @include _table.sql
 -- @include _updates.sql
 -- @transaction read weight=10

@@ -1,4 +1,4 @@
--- @description Reads rows 95 %, updates one field 5 %: tags of photos (YCSB B).
+-- @description 95 % reads of a row, 5 % updates of one field (YCSB B, photo tagging).
 -- @include _table.sql
 -- @include _updates.sql
 -- @transaction read weight=190

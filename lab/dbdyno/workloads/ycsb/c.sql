@@ -1,4 +1,4 @@
--- @description Reads rows only: profiles of users (YCSB C).
+-- @description Only reads of a row (YCSB C, user profile cache).
 -- @include _table.sql
 -- @parameter key = zipfian(1, rows(usertable), exponent=0.99, scattered=true)
 -- @transaction read weight=1

@@ -1,7 +1,7 @@
--- @description Reads the latest rows 95 %, inserts 5 %: status updates (YCSB D).
+-- @description 95 % reads of the latest rows, 5 % inserts (YCSB D, user status updates).
 --
--- Each connection reads the rows that it inserted itself, the latest ones most often, and after them the last loaded rows:
--- it knows that these are committed, so that every read finds its row.
+-- Each connection reads the rows that it inserted itself, the latest ones most often, and then the last loaded rows. All
+-- of these are committed, so every read finds its row.
 -- @include _table.sql
 -- @parameter key = latest(new_key, 1, rows(usertable), exponent=0.99)
 -- @include _insert.sql

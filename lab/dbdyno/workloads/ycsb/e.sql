@@ -1,6 +1,6 @@
--- @description Reads short ranges of 1 to 100 rows 95 %, inserts 5 %: messages of a thread (YCSB E).
+-- @description 95 % range scans of 1 to 100 rows, 5 % inserts (YCSB E, threaded conversations).
 --
--- Ranges begin at loaded rows, of which 100 follow, so that each has exactly as many rows as its limit.
+-- Every range starts at a loaded row with at least 99 loaded rows above it, so it returns exactly LIMIT rows.
 -- @include _table.sql
 -- @parameter start = zipfian(1, rows(usertable) - 99, exponent=0.99, scattered=true)
 -- @parameter length = uniform(1, 100)

@@ -1,6 +1,6 @@
--- @description Reads a row 50 %, reads one and updates one of its fields 50 %: records of users (YCSB F).
+-- @description 50 % reads of a row, 50 % reads of a row and updates of one of its fields (YCSB F, user database).
 --
--- As in YCSB, reading and updating are two statements without a transaction of the database.
+-- As in YCSB, the read and the update are two autocommitted statements.
 -- @include _table.sql
 -- @parameter key = zipfian(1, rows(usertable), exponent=0.99, scattered=true)
 -- @parameter value = text(100)
