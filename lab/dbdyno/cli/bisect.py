@@ -23,12 +23,15 @@ _Good = Annotated[
     str,
     typer.Option(metavar="NAME", help="A version, commit or variant without the change.", show_default=False),
 ]
-_Bad = Annotated[str, typer.Option(metavar="NAME", help="One with the change.", show_default=False)]
+_Bad = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="A version, commit or variant with the change.", show_default=False),
+]
 _Over = Annotated[
     Over | None,
     typer.Option(
-        help="What lies between good and bad: variants of the file, versions of the product, or commits "
-        "(default: variants if the file has both, else versions)."
+        help="What to search: variants of the file, versions of the product, or commits (default: variants "
+        "if the file has good, bad and others between them, else versions)."
     ),
 ]
 _Candidates = Annotated[
@@ -76,10 +79,10 @@ def bisect(  # noqa: PLR0917 — one parameter per option; typer passes them by 
     quiet: Quiet = False,
     _verbose: Verbose = False,
     result_format: Annotated[
-        TextFormat, typer.Option("--format", help="Output format of the result: json is the record.")
+        TextFormat, typer.Option("--format", help="Output format: json prints the record of all steps.")
     ] = TextFormat.TEXT,
 ) -> None:
-    """Find the first version or commit that is slower, in blocks with a good and a bad one."""
+    """Find the first version or commit that is slower."""
     from dbdyno.experiment.reading import read_document
 
     document = read_document(file, profile, assignments or ())

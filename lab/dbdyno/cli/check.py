@@ -26,7 +26,7 @@ def check(  # noqa: PLR0917 — one parameter per option; typer passes them by n
     share_machine: ShareMachine = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Validate an experiment; say what it needs on this machine."""
+    """Validate an experiment; show what it needs on this machine."""
     from dbdyno.experiment.reading import read
 
     experiment = read(file, profile, assignments or [])

@@ -14,7 +14,7 @@ def clean(
     keep: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Remove all loaded data but the N used last, without those in use.", min=0
+            metavar="N", help="Remove all loaded data except those in use and the N used last.", min=0
         ),
     ] = None,
 ) -> None:

@@ -25,25 +25,25 @@ from dbdyno.cli.options import (
 )
 from dbdyno.commands.choices import Output, TextFormat, require_language
 
-# Without an experiment file.
 _MaxTime = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="With design.stop: begin no block that would end after this time: 30m, 2h."
+        metavar="TIME", help="With design.stop: start no block that would end after this time, as in 30m."
     ),
 ]
+# Without an experiment file.
 _A = Annotated[
     str | None,
     typer.Option(
         "--a",
         metavar="SERVER",
-        help="Instead of FILE, the baseline: mariadb, mysql or postgresql; mariadb:NAME=VALUE,NAME=VALUE "
-        "with settings; mariadb:11.4 for a container's image; or the URL of a server that runs.",
+        help="Without FILE, the baseline: mariadb, mysql or postgresql; with settings "
+        "mariadb:NAME=VALUE,NAME=VALUE; mariadb:11.4 for a container image; or a URL of an existing server.",
     ),
 ]
 _B = Annotated[
     list[str] | None,
-    typer.Option("--b", metavar="SERVER", help="What to compare with it. Can be repeated."),
+    typer.Option("--b", metavar="SERVER", help="Server to compare with --a. Can be repeated."),
 ]
 _Workload = Annotated[
     str | None,
@@ -58,7 +58,7 @@ _Connections = Annotated[
 _Rate = Annotated[str | None, typer.Option(help="With --a: arrival rates, in transactions/s.")]
 _Time = Annotated[str | None, typer.Option(help="With --a: duration of a trial (default: 10s).")]
 _Warmup = Annotated[
-    str | None, typer.Option(help="With --a: warm-up of a trial (default: as long as needed).")
+    str | None, typer.Option(help="With --a: warm-up of a trial (default: until throughput is steady).")
 ]
 _Tables = Annotated[int | None, typer.Option(help="With --a: number of tables (default: 1).")]
 _TableSize = Annotated[int | None, typer.Option(help="With --a: rows per table (default: 10000).")]

@@ -30,7 +30,7 @@ def diff(
     accept_changes: AcceptChanges = False,
     format: Annotated[TextFormat, typer.Option(help="Output format.")] = TextFormat.TEXT,  # noqa: A002 — the option's name
 ) -> None:
-    """Say whether the effects of one run are in another one."""
+    """Show whether the effects of one run replicate in another one."""
     from dbdyno.commands.diff import diff as work
 
     work(first, second, results, format, accept_changes=accept_changes)

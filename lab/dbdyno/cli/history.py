@@ -19,7 +19,7 @@ def history(  # noqa: PLR0917 — one parameter per option; typer passes them by
     results: Results = RESULTS,
     limit: Annotated[int, typer.Option(help="Use at most this many runs, the newest.", min=1)] = RUNS,
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="Compare the servers of the runs on either side of a candidate.")
+        bool, typer.Option("--confirm", help="Compare the servers before and after each candidate change.")
     ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="With --confirm: continue an interrupted comparison.")
@@ -29,7 +29,7 @@ def history(  # noqa: PLR0917 — one parameter per option; typer passes them by
     language: Language = "en",
     format: Annotated[TextFormat, typer.Option(help="Output format.")] = TextFormat.TEXT,  # noqa: A002 — the option's name
 ) -> None:
-    """Say when an effect has changed over the runs of an experiment."""
+    """Find when an effect changed over the runs of an experiment."""
     from dbdyno.commands.history import Options
     from dbdyno.commands.history import history as work
 

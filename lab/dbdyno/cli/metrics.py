@@ -19,7 +19,7 @@ def metrics(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with a token that clients must send; needed for other than loopback addresses."
+            help="File with a token that clients must send; required unless --listen is a loopback address."
         ),
     ] = None,
     results: Results = RESULTS,

@@ -62,7 +62,7 @@ AcceptChanges = Annotated[
 ]
 PasswordFile = Annotated[
     Path | None,
-    typer.Option(help="File with the password. Without it: the variable DBDYNO_PASSWORD, else a prompt."),
+    typer.Option(help="File with the password (default: the variable DBDYNO_PASSWORD, else a prompt)."),
 ]
 ShareMachine = Annotated[
     bool,
@@ -72,12 +72,12 @@ MaxLoss = Annotated[
     str | None,
     typer.Option(
         metavar="PERCENT",
-        help="Exit with 0 if no variant is worse by more than this, with 1 if one is, with 5 if undecided.",
+        help="Exit with 0 if no variant loses more than this, with 1 if one does, with 5 if undecided.",
     ),
 ]
 UndecidedAs = Annotated[
     Undecided | None,
-    typer.Option(help="With --max-loss: exit with 0 or 1 instead of 5."),
+    typer.Option(help="With --max-loss: exit with 0 (pass) or 1 (fail) instead of 5."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the verdict alone.", callback=set_verbosity)]
 Verbose = Annotated[

@@ -17,13 +17,13 @@ def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by na
     results: Annotated[Path, typer.Option(help="Folder with earlier runs.")] = RESULTS,
     assignments: Assignments = None,
     noise: Annotated[
-        str | None, typer.Option(metavar="PERCENT", help="Standard deviation of a trial, such as 3%.")
+        str | None, typer.Option(metavar="PERCENT", help="Expected standard deviation of a trial, as in 3%.")
     ] = None,
     like: Annotated[
         Path | None,
         typer.Option(
             metavar="RUN",
-            help="Folder of a run whose times and scatter to expect.",
+            help="Folder of a run whose times and noise to expect.",
             autocompletion=stored_runs,
         ),
     ] = None,

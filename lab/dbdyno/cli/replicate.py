@@ -18,7 +18,7 @@ def replicate(  # noqa: PLR0917 — one parameter per option; typer passes them 
     results: Results = RESULTS,
     assignments: Assignments = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask: you have read the experiment file of the report.")
+        bool, typer.Option("--yes", help="Do not ask. Read the experiment file of the report first.")
     ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
@@ -28,7 +28,7 @@ def replicate(  # noqa: PLR0917 — one parameter per option; typer passes them 
     _verbose: Verbose = False,
     result_format: ResultFormat = TextFormat.TEXT,
 ) -> None:
-    """Repeat the comparison of a report here; say if it replicates."""
+    """Repeat the comparison of a report on this machine, and say whether its effects replicate."""
     from dbdyno.commands.replicate import Options
     from dbdyno.commands.replicate import replicate as work
 

@@ -28,8 +28,8 @@ _What = Annotated[
     typer.Argument(
         metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml",
         help=(
-            f"{', '.join(get_args(OltpName))}, another bundled workload (dbdyno workloads lists them), your "
-            "own SQL in FILE.sql, or a sysbench script in FILE.lua, each of which needs --target; or "
+            f"With --target: {', '.join(get_args(OltpName))}, another bundled workload (dbdyno workloads "
+            "lists them), your own SQL in FILE.sql, or a sysbench script in FILE.lua. Without --target: "
             "FILE.toml, an experiment with one variant."
         ),
         show_default=False,
@@ -44,13 +44,13 @@ _Rate = Annotated[
     ),
 ]
 _MaxRate = Annotated[
-    float | None, typer.Option(help="Most transactions/s, for a server that others use too.")
+    float | None, typer.Option(help="Maximum transactions/s, for a server that others use too.")
 ]
 _AbortIf = Annotated[
     str | None,
     typer.Option(
         metavar="LIMITS",
-        help="End within a second when a limit is exceeded: p99=500ms,errors_per_1000=10.",
+        help="End within a second when a limit is exceeded, as in p99=500ms,errors_per_1000=10.",
     ),
 ]
 

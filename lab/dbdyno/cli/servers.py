@@ -36,7 +36,7 @@ def servers(
         str | None, typer.Option(metavar="URL", help="Install from this tarball: a URL or a path.")
     ] = None,
     sha256: Annotated[
-        str | None, typer.Option(metavar="SUM", help="With --url: the SHA-256 that the vendor states.")
+        str | None, typer.Option(metavar="SUM", help="With --url: the SHA-256 that the vendor publishes.")
     ] = None,
     share_machine: ShareMachine = False,
 ) -> None:

@@ -19,7 +19,7 @@ def ui(  # noqa: PLR0917 — one parameter per option; typer passes them by name
     ] = False,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with a token that users must give; needed for other than loopback ones."),
+        typer.Option(help="File with a token that users must enter; required unless --listen is loopback."),
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the pages in a browser.")] = False,
     language: Language = "en",

@@ -6,8 +6,8 @@ from dbdyno.cli.options import RESULTS, AnyRun, Results
 
 
 def watch(run: AnyRun = None, results: Results = RESULTS) -> None:
-    """Follow a run in a terminal while it goes on: progress, throughput, latencies, errors, findings, and the
-    verdict at the end. Reads the run's folder only. Press q to quit; the run goes on.
+    """Follow a run in progress in a terminal: throughput, latencies, errors, findings, and the verdict at the
+    end. Reads the run's folder only. Press q to quit; the run continues.
     """
     from dbdyno.commands.watch import watch as work
 

@@ -15,7 +15,7 @@ def workloads(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Print this workload in full, as a file of your own begins.",
+            help="Print this workload in full, as a start for your own file.",
             autocompletion=bundled_workloads,
         ),
     ] = None,
