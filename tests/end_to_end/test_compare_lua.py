@@ -102,7 +102,7 @@ def test_a_script_runs_over_a_server_that_is_there_and_leaves_nothing(running: R
         SHOP, "--connections", "2,1", "--set", "goods=20", "--time", "500ms", "--warmup", "0s"
     )
     assert answer.returncode == 0, answer.stderr
-    assert [row["thc"] for row in rows(answer.stdout)] == [2, 1]
+    assert [row["connections"] for row in rows(answer.stdout)] == [2, 1]
     assert all(row["tps"] > 0 for row in rows(answer.stdout))
     assert running.tables() == []
 

@@ -176,11 +176,12 @@ class _PointTable:
         self._printed_tenths = tenths
 
     def _print_row(self, index: int) -> None:
+        trial = StoredTrial(trial_folder(self._stored.path, index))
         if not self._has_header:
             self._has_header = True
-            print(header())
+            print(header(trial))
         # Flushed for users and scripts that read the table while it grows.
-        print(row(StoredTrial(trial_folder(self._stored.path, index))), flush=True)
+        print(row(trial), flush=True)
 
 
 def _print_finding(finding: Finding) -> None:

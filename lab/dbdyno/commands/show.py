@@ -29,8 +29,10 @@ def _show_sweep(run: Run) -> None:
     # The table of `dbdyno run` needs the judge's figures.
     from dbdyno.commands.sweep_table import header, peak, row  # noqa: PLC0415
 
-    print(header())
-    for trial in run.trials():
+    trials = run.trials()
+    for first in trials[:1]:
+        print(header(first))
+    for trial in trials:
         print(row(trial))
     verdict = run.verdict()
     assert verdict is not None, "the run has been judged"

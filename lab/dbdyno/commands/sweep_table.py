@@ -1,18 +1,18 @@
-"""The lines of the table that `dbdyno run` prints, one per point, with columns that sysbench users know.
+"""The lines of the table that `dbdyno run` prints, one per point; at most 80 columns wide.
 
 ::
 
-     thc   elaptime      reads     writes   others       tps        qps    errs        min        avg
-     max        p95
-       2   60.0215s      64540      18440     9220     76.80    1536.08       0      24.59      26.04
-       30.33      27.17
+    connections       tps        qps  errors  mean ms   p95 ms   p99 ms   max ms
+              2     76.80    1536.08       0    26.04    27.17    28.40    30.33
 
-Latencies are milliseconds from the intended start to the end; `errs` counts every error of the server,
+tps and qps are transactions and statements per second, as in sysbench. With a rate the first column is the
+offered rate. Latencies count from the scheduled start to the end; `errors` counts every error of the server,
 retried or not. A failed point shows the reason instead of numbers.
 """
 
 from __future__ import annotations
 
+from dbdyno.commands.text_table import Column, heading, line
 from dbdyno.judge.figures import figures
 from dbdyno.judge.recording import failure, read
 from dbdyno.report.formatting import load, plateau, rate
@@ -20,42 +20,46 @@ from dbdyno.store import StoredTrial
 from dbdyno.store.measured import Figures, Window
 from dbdyno.store.verdict import VerdictFile
 
-COLUMNS = ("thc", "elaptime", "reads", "writes", "others", "tps", "qps", "errs", "min", "avg", "max", "p95")
-_WIDTHS = (4, 10, 10, 10, 8, 9, 10, 7, 10, 10, 10, 10)
 _US_PER_S = 1e6
 _US_PER_MS = 1e3
+_LATENCIES = ("latency_mean_us", "latency_p95_us", "latency_p99_us", "latency_max_us")
 
 
-def header() -> str:
-    """The line of column names."""
-    return _line(COLUMNS)
+def _columns(first: str) -> list[Column]:
+    widths = {"tps": 9, "qps": 10, "errors": 6, "mean ms": 7, "p95 ms": 7, "p99 ms": 7, "max ms": 7}
+    return [
+        Column(first, len("connections"), right=True),
+        *(Column(name, width, right=True) for name, width in widths.items()),
+    ]
+
+
+def header(trial: StoredTrial) -> str:
+    """The line of column names above the row of this trial and of those after it."""
+    return heading(_columns(_load(trial)[0]))
 
 
 def row(trial: StoredTrial) -> str:
     """The line of one point, from its stored trial."""
-    connections = str(trial.plan["load"]["connections"])
+    unit, point = _load(trial)
+    columns = _columns(unit)
     recording = read(trial.records())
     failed = failure(trial, recording)
     if failed is not None:
         reason, _ = failed
-        return f"{connections:>{_WIDTHS[0]}} failed: {' '.join(reason.split())}"
+        return f"{line(columns[:1], [f'{point:g}'])}  failed: {' '.join(reason.split())}"
     measured = recording.measure
     elapsed_s = (measured["end_us"] - measured["start_us"]) / _US_PER_S
     whole = figures(recording, Window(measured["start_us"], measured["end_us"], cut_us=None))
     statements = measured["reads"] + measured["writes"] + measured["other"]
-    latencies = ("latency_min_us", "latency_mean_us", "latency_max_us", "latency_p95_us")
-    return _line(
+    return line(
+        columns,
         (
-            connections,
-            f"{elapsed_s:.4f}s",
-            str(measured["reads"]),
-            str(measured["writes"]),
-            str(measured["other"]),
+            f"{point:g}",
             f"{measured['events'] / elapsed_s:.2f}",
             f"{statements / elapsed_s:.2f}",
             str(sum(measured["errors"].values())),
-            *(_latency(whole, name) for name in latencies),
-        )
+            *(_latency(whole, name) for name in _LATENCIES),
+        ),
     )
 
 
@@ -68,10 +72,12 @@ def peak(verdict: VerdictFile) -> str:
     return ""
 
 
+def _load(trial: StoredTrial) -> tuple[str, float]:
+    """Heading and value of the column with the load."""
+    at = trial.meta["at"]
+    return ("rate/s", at["rate"]) if "rate" in at else ("connections", at["connections"])
+
+
 def _latency(measured: Figures, name: str) -> str:
     lower_bound = ">" if name in measured.censored else ""
     return f"{lower_bound}{measured.metric(name) / _US_PER_MS:.2f}"
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))

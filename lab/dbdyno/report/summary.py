@@ -93,4 +93,6 @@ def _text(entry: Comparison | FactorEffect, *, with_workload: bool) -> str:
         name, word = entry.variant, formatting.heading(entry)
         shown = formatting.estimate_and_interval(entry.curve)
     of = compose("{name} on {workload}", name=name, workload=entry.workload) if with_workload else name
+    if shown in (formatting.MISSING, formatting.UNKNOWN):
+        return compose("{name}: {verdict}", name=of, verdict=word)
     return compose("{name}: {verdict} {effect}", name=of, verdict=word, effect=shown)
