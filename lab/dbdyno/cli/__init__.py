@@ -40,6 +40,7 @@ COMMANDS = {
     "servers": "List, install or remove versions of servers.",
     "data": "List or drop the tables that dbdyno has left on a server.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
+    "read": "Read results, scripts and pages of others; name mistakes.",
     "list": "List stored runs with their verdicts, the newest first.",
     "watch": "Follow a run in progress in a terminal.",
     "ui": "Show runs in a browser; edit and start experiments.",

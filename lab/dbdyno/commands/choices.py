@@ -32,6 +32,14 @@ class TextFormat(StrEnum):
     JSON = "json"
 
 
+class ReadFormat(StrEnum):
+    """The output formats of `dbdyno read`."""
+
+    TEXT = "text"
+    JSON = "json"
+    MD = "md"
+
+
 class Undecided(StrEnum):
     """What an undecided gate counts as."""
 

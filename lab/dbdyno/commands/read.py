@@ -1,0 +1,129 @@
+"""`dbdyno read FILE…`: prints the results in other people's documents, what they show, and their mistakes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from dbdyno.commands.choices import ReadFormat
+from dbdyno.commands.console import SafeConsole, print_text
+from dbdyno.commands.text_table import Column, fit, heading, line
+from dbdyno.languages import Translator, translator
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.document import Document, load, parse
+from dbdyno.reading.reading import Reading
+from dbdyno.reading.reading import read as read_document
+from dbdyno.reading.record import ReadDocument, ReadVariant, record
+from dbdyno.reading.result import FIGURE_TEXTS
+from dbdyno.text import compose, join
+
+# The figures that the tables have, if any result of the variant has them.
+_COLUMNS = ("tps", "qps", "nopm", "tpm", "mean_s", "mean_ms", "p95_ms", "p99_ms", "max_ms", "errors")
+
+
+def read(
+    paths: Sequence[Path], to_experiment: Path | None, output: ReadFormat, language: str
+) -> NoReturn:
+    """Print what was read, and exit with 4 if a mistake forbids a comparison. Raises Problem."""
+    documents = [_load(path) for path in paths]
+    if to_experiment is not None:
+        write_experiment(documents, paths, to_experiment)
+    translate = translator(language)
+    readings = [read_document(document) for document in documents]
+    records = [record(reading, examine(reading)) for reading in readings]
+    if output is ReadFormat.JSON:
+        answer = [json.loads(one.model_dump_json()) for one in records]
+        print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
+    else:
+        for number, (one, reading) in enumerate(zip(records, readings, strict=True)):
+            if number:
+                print()
+            if output is ReadFormat.MD:
+                print("\n".join(_markdown(one, translate)))
+            else:
+                _print(one, reading, translate)
+    is_stopped = any(finding.level == "stop" for one in records for finding in one.findings)
+    raise typer.Exit(ExitCode.NOT_COMPARABLE if is_stopped else ExitCode.DONE)
+
+
+def _load(path: Path) -> Document:
+    if str(path) == "-":
+        return parse(sys.stdin.buffer.read(), "-")
+    return load(path)
+
+
+def _print(one: ReadDocument, reading: Reading, translate: Translator) -> None:
+    console = SafeConsole(highlight=False)
+    print_text(console, one.file, "bold")
+    for variant in one.variants:
+        for number, text in enumerate(_table(variant, translate)):
+            print_text(console, text, "bold" if number == 0 else "dim" if number == 1 else "")
+    print_text(console, translate(one.verdict), "bold")
+    for finding in one.findings:
+        lines = ", ".join(map(str, finding.lines))
+        where = compose("line {lines}", lines=lines) if len(finding.lines) == 1 else compose("lines {lines}", lines=lines)
+        text = join(" ", (finding.code, finding.level, join("", (where, ":")), _message(finding.text, finding.fix)))
+        print_text(console, translate(text), "red" if finding.level == "stop" else "", indent=2)
+
+
+def _message(text: str, fix: str) -> str:
+    return join(" ", [join("", (part, ".")) for part in (text, fix) if part])
+
+
+def _table(variant: ReadVariant, translate: Translator) -> Iterator[str]:
+    """The lines of the table of a variant: its name, the headings, and a row for each result."""
+    names = [name for name in _COLUMNS if any(name in one.figures for one in variant.results)]
+    columns = [Column(translate(compose("connections")), right=True)]
+    columns += [Column(translate(FIGURE_TEXTS[name]), right=True) for name in names]
+    columns.append(Column(translate(compose("line")), right=True))
+    rows = [
+        [
+            "–" if one.connections is None else str(one.connections),
+            *(f"{one.figures[name].value:g}" if name in one.figures else "–" for name in names),
+            str(one.lines[0]),
+        ]
+        for one in variant.results
+    ]
+    fit(columns, rows)
+    of = f" ({variant.workload})" if variant.workload else ""
+    yield (variant.name or translate(compose("a variant that the document does not name"))) + of
+    yield f" {heading(columns)}"
+    yield from (f" {line(columns, row)}" for row in rows)
+
+
+def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:
+    """The same as Markdown."""
+    yield f"# {_escape(one.file)}"
+    for variant in one.variants:
+        name, titles, *rows = _table(variant, translate)
+        cells = [" ".join(titles.split("  ")).split("  ")]
+        del cells
+        yield ""
+        yield f"## {_escape(name)}"
+        yield ""
+        split = [[cell.strip() for cell in row.split("  ") if cell.strip()] for row in (titles, *rows)]
+        yield "| " + " | ".join(split[0]) + " |"
+        yield "|" + "--:|" * len(split[0])
+        yield from ("| " + " | ".join(row) + " |" for row in split[1:])
+    yield ""
+    yield f"**{_escape(translate(one.verdict))}**"
+    if one.findings:
+        yield ""
+    for finding in one.findings:
+        lines = ", ".join(map(str, finding.lines))
+        yield f"- **{finding.code}** {finding.level}, {lines}: {_escape(translate(_message(finding.text, finding.fix)))}"
+
+
+def _escape(text: str) -> str:
+    return "".join(f"\\{character}" if character in "\\`*_[]<>|#" else character for character in text)
+
+
+def write_experiment(documents: Sequence[Document], paths: Sequence[Path], file: Path) -> None:
+    """Write the experiment of the documents' calls. Raises Problem."""
+    raise Problem(f"{file}: not yet", "")

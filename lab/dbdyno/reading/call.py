@@ -1,0 +1,129 @@
+"""The calls of benchmark programs in a document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from dbdyno.reading.document import Document
+from dbdyno.reading.shell import Command, commands, until_end
+
+# Programs, and what their names may follow in a line.
+_PROGRAMS = re.compile(
+    r"(?:^|[\s/\"'`$(;&|=])(?:sysbench|pgbench|mysqlslap|mariadb-slap)(?:\s|/\S*\s+--)|--(?:mysql|pgsql)-(?:host|socket|user)="
+)
+_NAMES = ("sysbench", "pgbench", "mysqlslap", "mariadb-slap")
+_PHASES = ("prepare", "run", "cleanup", "prewarm", "warmup")
+# Options of pgbench and mysqlslap that have a value in the next word, with their long names.
+_SHORT = {
+    "pgbench": {
+        **{"c": "client", "j": "jobs", "T": "time", "t": "transactions", "s": "scale", "h": "host", "p": "port"},
+        **{"U": "username", "d": "dbname", "f": "file", "b": "builtin", "M": "protocol", "R": "rate", "P": "progress"},
+        **{"F": "fillfactor", "D": "define", "L": "latency-limit"},
+    },
+    "mysqlslap": {"h": "host", "P": "port", "u": "user", "S": "socket", "q": "query", "c": "concurrency", "i": "iterations"},
+}
+_FLAGS = {"pgbench": {"i": "initialize", "S": "select-only", "N": "skip-some-updates", "n": "no-vacuum", "r": "report-latencies", "C": "connect"}}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a benchmark program."""
+
+    tool: str
+    # prepare, run or cleanup; of pgbench and mysqlslap too, although they have no such words.
+    phase: str
+    # The test or script; "" if the call does not name one.
+    test: str
+    # Values by long name with hyphens; "" for an option without a value.
+    options: Mapping[str, str]
+    first: int
+    last: int
+
+    def number(self, *names: str) -> int | None:
+        """The value of the first of these options that the call has, if it is a whole number."""
+        for name in names:
+            if (text := self.options.get(name)) is not None:
+                match = re.fullmatch(r"(\d+)([KMG]?)", text)
+                return int(match[1]) * {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[match[2]] if match else None
+        return None
+
+    @property
+    def driver(self) -> str:
+        """The driver of a call of sysbench: mysql or pgsql."""
+        default = "pgsql" if "pgsql-host" in self.options and "mysql-host" not in self.options else "mysql"
+        return self.options.get("db-driver", default)
+
+    @property
+    def connections(self) -> int | None:
+        """The number of connections that the call asks for."""
+        return self.number("threads", "num-threads", "client", "concurrency")
+
+
+def find_calls(document: Document) -> Iterator[Call]:
+    """The calls in a document, in the order of their lines, once for each pass of a loop."""
+    previous: Call | None = None
+    for command in commands(document, _PROGRAMS):
+        call = _call(command)
+        # Passes of a loop that differ only in a file's name are one call.
+        if call is not None and call != previous:
+            yield call
+            previous = call
+
+
+def _call(command: Command) -> Call | None:
+    words = tuple(word for word in command.words if word)
+    at = next((at for at, word in enumerate(words) if PurePosixPath(word).name in _NAMES), None)
+    if at is None:
+        # A path that a document has cut, before options of sysbench.
+        at = next((at for at, word in enumerate(words) if re.match(r"--(?:mysql|pgsql)-\w+=", word)), 0) - 1
+        tool = "sysbench"
+    else:
+        tool = PurePosixPath(words[at]).name
+    rest = until_end(words[at + 1 :])
+    options, others = _options(rest, "mysqlslap" if tool == "mariadb-slap" else tool)
+    if tool == "sysbench":
+        phase = next((word for word in others if word in _PHASES), "")
+        tests = [word for word in others if word not in _PHASES]
+        test = options.pop("test", "") or (tests[0] if tests else "")
+        # Prose mentions the program; a call has options or a phase.
+        if not phase and not (options and test) or options.keys() & {"version", "help", "prefix"}:
+            return None
+        return Call(tool, phase, PurePosixPath(test).name.removesuffix(".lua"), options, command.first, command.last)
+    if not options:
+        return None
+    phase = "prepare" if "initialize" in options else "run"
+    return Call(tool, phase, options.get("builtin", options.get("file", "")), options, command.first, command.last)
+
+
+def _options(words: tuple[str, ...], tool: str) -> tuple[dict[str, str], list[str]]:
+    """Options by their long names, and the other words."""
+    options: dict[str, str] = {}
+    others: list[str] = []
+    short, flags = _SHORT.get(tool, {}), _FLAGS.get(tool, {})
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        if word.startswith("--"):
+            name, separator, value = word[2:].partition("=")
+            name = name.replace("_", "-")
+            if not separator and index < len(words) and tool != "sysbench" and not words[index].startswith("-"):
+                value, index = words[index], index + 1
+            options[name] = value
+        elif word.startswith("-") and len(word) > 1 and tool != "sysbench":
+            letters = word[1:]
+            for place, letter in enumerate(letters):
+                if letter in flags:
+                    options[flags[letter]] = ""
+                elif letter in short:
+                    value = letters[place + 1 :]
+                    if not value and index < len(words):
+                        value, index = words[index], index + 1
+                    options[short[letter]] = value
+                    break
+        else:
+            others.append(word)
+    return options, others

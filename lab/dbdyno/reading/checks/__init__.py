@@ -1,0 +1,1 @@
+"""The checks of documents: one file per code, whose explanation is in docs/checks.md with those of experiments."""

@@ -1,0 +1,48 @@
+"""P10: the hosts of the variants must be alike, and known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.finding import Finding
+from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.reading import Reading
+from dbdyno.text import compose
+
+_LINE = re.compile(
+    r"[\s*#|\-]*(OS|operating system|운영 ?체제|操作系统|kernel|커널|CPU|processor|memory|RAM|메모리|内存|disk|storage|디스크|"
+    r"filesystem|instance(?: type| class)?|machine type)\s*[:：|]\s*([^|]+?)[\s|*]*$",
+    re.IGNORECASE,
+)
+_CLASS = re.compile(r"\bdb\.[a-z]\d\w*\.\w+\b|\b[cmrti]\d\w*\.\d*x?large\b|\bStandard_[A-Z]\d+\w*\b|\b(?:n1|n2|e2|c2)d?-\w+-\d+\b")
+
+
+def find(reading: Reading) -> Iterator[Finding]:
+    """Compares what the document says of each host, and the classes of its instances.
+
+    Catches a difference of machines that is taken for one of servers. In a published benchmark the versions run on different
+    operating systems.
+    """
+    if len(reading.series) < 2 and not reading.claims:
+        return
+    said: dict[str, dict[str, int]] = {}
+    for index, text in reading.document.lines():
+        if match := _LINE.match(text):
+            said.setdefault(match[1].lower(), {}).setdefault(" ".join(match[2].split()), index)
+        for match in _CLASS.finditer(text):
+            said.setdefault("instance", {}).setdefault(match[0], index)
+    for name, values in said.items():
+        if len(values) == 2 and not any(one in reading.varied for one in values):
+            first, second = values
+            yield finding(
+                reading,
+                "P10",
+                "warn",
+                compose("the hosts differ: {name} {first} and {second}", name=name, first=first, second=second),
+                values.values(),
+                fix=compose("Run both variants on both hosts, or on one"),
+            )
+
+
+CHECK = DocumentCheck("P10", find)

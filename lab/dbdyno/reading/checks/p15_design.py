@@ -1,0 +1,66 @@
+"""P15: a difference needs repetitions, in an order in which time cannot favour one variant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from dbdyno.finding import Finding
+from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.reading import Reading
+from dbdyno.text import compose
+
+# Fewer repetitions than this give no verdict, as in dbdyno's own experiments.
+BLOCKS_MIN = 6
+
+
+def find(reading: Reading) -> Iterator[Finding]:
+    """Counts the results of each variant and load, and looks at the order of the variants.
+
+    Catches comparisons of one run with one run, which cannot tell a difference from the noise.
+    """
+    if len(reading.series) < 2:
+        if not reading.results and reading.claims:
+            yield finding(
+                reading,
+                "P15",
+                "warn",
+                compose("no result of any run is shown, so the difference cannot be judged"),
+                (claim.index for claim in reading.claims),
+                fix=compose("Show every run's output, at least {blocks} of each variant", blocks=BLOCKS_MIN),
+            )
+        return
+    counts = [Counter(one.connections for one in series.results) for series in reading.series]
+    fewest = min(min(one.values()) for one in counts)
+    if fewest >= BLOCKS_MIN:
+        return
+    repetitions = [one.repetitions for series in reading.series for one in series.results if one.repetitions]
+    runs = compose("one run") if fewest == 1 else compose("{fewest} runs", fewest=fewest)
+    order = compose(", all of one variant before all of the next") if _is_sequential(reading) else ""
+    yield finding(
+        reading,
+        "P15",
+        "warn",
+        compose(
+            "{runs} of each variant and load{order}: the change of the machine between two runs of one variant is "
+            "not known, so a difference proves nothing",
+            runs=runs,
+            order=order,
+        )
+        if not repetitions
+        else compose("{runs} of each variant and load{order}", runs=runs, order=order),
+        (series.results[0].first for series in reading.series),
+        fix=compose(
+            "Repeat every run at least {blocks} times, the variants in alternating order", blocks=BLOCKS_MIN
+        ),
+    )
+
+
+def _is_sequential(reading: Reading) -> bool:
+    """Whether every variant's results stand together."""
+    places = sorted((one.first, number) for number, series in enumerate(reading.series) for one in series.results)
+    turns = sum(before != after for (_, before), (_, after) in zip(places, places[1:], strict=False))
+    return turns == len(reading.series) - 1
+
+
+CHECK = DocumentCheck("P15", find)

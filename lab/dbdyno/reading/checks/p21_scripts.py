@@ -1,0 +1,59 @@
+"""P21: commands that do not run as they stand, and options without effect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.finding import Finding
+from dbdyno.reading.call import Call
+from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.reading import Reading
+from dbdyno.text import compose
+
+# A number's place with something that is no number: "{2~3000}", "<threads>", "XXX", "스레드수".
+_NUMBERS = ("threads", "num-threads", "table-size", "tables", "time", "events", "oltp-table-size", "client", "concurrency")
+# Options of sysbench that its prepare reads and does not use.
+_WITHOUT_EFFECT = ("time", "max-time", "report-interval", "events", "rate", "percentile", "histogram")
+
+
+def find(reading: Reading) -> Iterator[Finding]:
+    """Looks at each call as it is written."""
+    seen: set[tuple[str, ...]] = set()
+    for call in reading.calls:
+        for text in (*_placeholders(call), *_useless(call), *_other_driver(call)):
+            key = (call.phase, str(text))
+            if key not in seen:
+                seen.add(key)
+                yield finding(reading, "P21", "note", text, range(call.first, call.first + 1))
+
+
+def _placeholders(call: Call) -> Iterator[str]:
+    for name in _NUMBERS:
+        value = call.options.get(name)
+        if value and not re.fullmatch(r"[\d.,]+[KMGkmg]?s?", value) and not value.startswith("$"):
+            yield compose(
+                "--{name}={value} is no number, so the command of the results is not known", name=name, value=value
+            )
+
+
+def _useless(call: Call) -> Iterator[str]:
+    if call.tool == "sysbench" and call.phase in ("prepare", "cleanup"):
+        names = [f"--{name}" for name in _WITHOUT_EFFECT if name in call.options]
+        if names:
+            yield compose("{names} has no effect in {phase}", names=", ".join(names), phase=call.phase)
+    tables, threads = call.number("tables"), call.number("threads")
+    if call.phase == "prepare" and tables and threads and threads > tables:
+        yield compose(
+            "prepare with {threads} threads: no more than {tables} work, one per table", threads=threads, tables=tables
+        )
+
+
+def _other_driver(call: Call) -> Iterator[str]:
+    other = "mysql-" if call.driver == "pgsql" else "pgsql-"
+    names = [f"--{name}" for name in call.options if name.startswith(other)]
+    if names:
+        yield compose("{names} is an option of the other driver, and has no effect", names=", ".join(names))
+
+
+CHECK = DocumentCheck("P21", find)

@@ -1,0 +1,76 @@
+"""Q02: a sentence must agree with the numbers, in sign and size, and say how certain it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dbdyno.finding import Finding
+from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.claim import About, Claim, subject
+from dbdyno.reading.judgement import Contrast
+from dbdyno.reading.reading import Reading
+from dbdyno.reading.result import THROUGHPUTS
+from dbdyno.text import compose
+
+
+def find(reading: Reading) -> Iterator[Finding]:
+    """Compares every claim with the results it is about.
+
+    Catches conclusions that contradict the document's own numbers. A published benchmark says that the thread pool
+    did more transactions; its outputs have 7 to 11 % fewer.
+    """
+    for claim in reading.claims:
+        contrast = _contrast(reading, claim)
+        if contrast is None:
+            continue
+        says_better = claim.is_better
+        shows_better = contrast.is_better
+        if shows_better is not None and contrast.variant is not _subject(reading, claim, contrast):
+            shows_better = not shows_better
+        if shows_better is None:
+            yield finding(
+                reading, "Q02", "warn",
+                compose("the sentence gives one direction; the numbers do not: {sentence}", sentence=contrast.sentence),
+                (claim.index, *_lines(contrast)),
+            )  # fmt: skip
+        elif shows_better != says_better:
+            yield finding(
+                reading, "Q02", "stop",
+                compose("the sentence contradicts the numbers: {sentence}", sentence=contrast.sentence),
+                (claim.index, *_lines(contrast)),
+            )  # fmt: skip
+        elif claim.is_strong:
+            yield finding(
+                reading, "Q02", "warn",
+                compose("the sentence is certain; the numbers have no interval: {sentence}", sentence=contrast.sentence),
+                (claim.index, *_lines(contrast)),
+            )  # fmt: skip
+
+
+def _contrast(reading: Reading, claim: Claim) -> Contrast | None:
+    """The contrast that a claim is about."""
+    suitable = [one for one in reading.contrasts if _fits(one, claim.about)]
+    if not suitable:
+        return None
+    if len(reading.series) == 2:
+        return suitable[0]
+    of = subject(claim, reading.series)
+    return next((one for one in suitable if one.variant is of), None)
+
+
+def _subject(reading: Reading, claim: Claim, contrast: Contrast) -> object:
+    """The series that the claim calls better or worse: the one it names, or the variant if it names none."""
+    return subject(claim, (contrast.baseline, contrast.variant)) or contrast.variant
+
+
+def _fits(contrast: Contrast, about: About) -> bool:
+    is_throughput = contrast.figure in THROUGHPUTS
+    return about is About.EITHER or (about is About.THROUGHPUT) == is_throughput
+
+
+def _lines(contrast: Contrast) -> Sequence[int]:
+    pair = contrast.pairs[0]
+    return (pair.baseline.figures[contrast.figure].index, pair.variant.figures[contrast.figure].index)
+
+
+CHECK = DocumentCheck("Q02", find)

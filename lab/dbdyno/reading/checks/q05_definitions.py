@@ -1,0 +1,50 @@
+"""Q05: what is compared must be measured in the same way, and be what the claim is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.finding import Finding
+from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.claim import About
+from dbdyno.reading.reading import Reading
+from dbdyno.reading.result import TIMES
+from dbdyno.text import compose
+
+# Options that change what a transaction or its protocol is.
+_OPTIONS = ("skip-trx", "db-ps-mode", "range-size", "point-selects", "protocol")
+
+
+def find(reading: Reading) -> Iterator[Finding]:
+    """Compares claims with the figures that are shown, and the options of the runs.
+
+    Catches claims about latency that rest on throughput, and scenarios with different transactions side by side.
+    """
+    has_latency = any(one.value(name) for one in reading.results for name in TIMES)
+    claims = [claim for claim in reading.claims if claim.about is About.LATENCY]
+    if claims and not has_latency:
+        yield finding(
+            reading, "Q05", "warn", compose("the claim is about latency, and no latency is shown"), [claim.index for claim in claims]
+        )
+    measured = [call for call in reading.calls if call.phase == "run" and "percentile" in call.options]
+    if measured and not has_latency:
+        yield finding(
+            reading, "Q05", "note", compose("a percentile of latency is measured and not shown"), [measured[0].first]
+        )
+    runs = [call for call in reading.calls if call.phase == "run"]
+    for name in _OPTIONS:
+        values = {call.options.get(name) for call in runs}
+        if len(values) > 1:
+            having = [call.first for call in runs if name in call.options]
+            yield finding(
+                reading, "Q05", "note",
+                compose("--{name} is not the same in all runs, so their figures are not comparable", name=name), having[:1]
+            )  # fmt: skip
+        elif name == "db-ps-mode" and values == {"disable"}:
+            yield finding(
+                reading, "Q05", "note",
+                compose("--db-ps-mode=disable: the server parses every statement, which most clients avoid"), [runs[0].first]
+            )  # fmt: skip
+
+
+CHECK = DocumentCheck("Q05", find)

@@ -1,0 +1,35 @@
+"""R02: a run that writes changes the data of the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.finding import Finding
+from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.reading import Reading
+from dbdyno.text import compose
+
+_WRITING = ("read_write", "write_only", "oltp_insert", "oltp_delete", "oltp_update", "oltp", "tpcc")
+
+
+def find(reading: Reading) -> Iterator[Finding]:
+    """Looks for several loads of a writing test after one prepare.
+
+    Catches later loads over other data than the first ones. In a published benchmark most ids did not exist, and each run
+    inserted a part of them, so later runs found more rows.
+    """
+    runs = [call for call in reading.calls if call.phase == "run" and any(part in call.test for part in _WRITING)]
+    prepares = [call for call in reading.calls if call.phase == "prepare"]
+    loads = {call.connections for call in runs} - {None} or set(reading.loads)
+    if runs and len(prepares) == 1 and max(len(loads), len({one.connections for one in reading.results})) > 1:
+        yield finding(
+            reading,
+            "R02",
+            "warn",
+            compose("all loads write to the same tables, which are loaded once, so each one begins with the rows that those before it left"),
+            (prepares[0].first, runs[0].first),
+            fix=compose("Load or restore the tables before every run, or vary the order"),
+        )
+
+
+CHECK = DocumentCheck("R02", find)

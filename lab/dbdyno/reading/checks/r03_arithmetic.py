@@ -1,0 +1,111 @@
+"""R03: the numbers of a result must agree with each other and with the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.finding import Finding
+from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.reading import Reading
+from dbdyno.reading.result import Result
+from dbdyno.text import compose
+
+# sysbench 1.0 and later end after 10 s if the command names no time; 0.4 and 0.5 end after 10,000 events.
+_DEFAULT_S = 10
+# Runs end late by less than this, except with very slow transactions.
+_LATE_S = 5.0
+# Connections that Little's law gives, as a share of those that the output names: threads wait a little between events.
+_LITTLE = (0.85, 1.03)
+_COUNT_PERCENT = 2.0
+# Sums of few transactions are rounded.
+_COUNT_MIN = 100
+
+
+def find(reading: Reading) -> Iterator[Finding]:
+    """Checks transactions = rate x time, connections = rate x latency (Little's law), and the time with the command's.
+
+    Catches outputs of other commands than the ones shown, and figures of different runs in one row. A published benchmark
+    shows a command without a time, which would end after 10 s; all outputs have 30 s.
+    """
+    yield from _times(reading)
+    for result in reading.results:
+        yield from _counts(reading, result)
+        yield from _little(reading, result)
+
+
+def _times(reading: Reading) -> Iterator[Finding]:
+    runs = [call for call in reading.calls if call.tool == "sysbench" and call.phase == "run"]
+    timed = [one for one in reading.results if one.value("elapsed_s") and one.tool.startswith(("sysbench", "table"))]
+    if not runs or not timed or any("events" in call.options and call.number("events") for call in runs):
+        return
+    planned = {call.number("time", "max-time") if {"time", "max-time"} & call.options.keys() else _DEFAULT_S for call in runs}
+    if None in planned:
+        return
+    wrong = [one for one in timed if not any(0 <= elapsed(one) + 0.5 - (time or 0) <= _LATE_S + 0.5 for time in planned)]
+    if wrong and not any(one.startswith("sysbench 0") for one in {one.tool for one in timed}):
+        yield finding(
+            reading,
+            "R03",
+            "stop",
+            compose(
+                "the outputs have {elapsed:.0f} s, and the command would run {planned} s: it is not the command of these results",
+                elapsed=elapsed(wrong[0]),
+                planned=" or ".join(str(time) for time in sorted(planned, key=str)),
+            ),
+            (runs[0].first, *(one.figures["elapsed_s"].index for one in wrong)),
+        )
+
+
+def elapsed(result: Result) -> float:
+    """The seconds of a result that has them."""
+    value = result.value("elapsed_s")
+    assert value is not None, "the caller looked"
+    return value
+
+
+def _counts(reading: Reading, result: Result) -> Iterator[Finding]:
+    transactions, tps, time = (result.value(name) for name in ("transactions", "tps", "elapsed_s"))
+    if not (transactions and tps and time) or transactions < _COUNT_MIN:
+        return
+    expected = tps * time
+    if abs(transactions / expected - 1) > _COUNT_PERCENT / 100:
+        yield finding(
+            reading,
+            "R03",
+            "stop",
+            compose(
+                "{tps:g} transactions/s over {time:g} s are {expected:,.0f} transactions, and {transactions:,.0f} are shown",
+                tps=tps,
+                time=time,
+                expected=expected,
+                transactions=transactions,
+            ),
+            (result.figures["transactions"].index, result.figures["tps"].index),
+        )
+
+
+def _little(reading: Reading, result: Result) -> Iterator[Finding]:
+    tps, mean = result.value("tps"), result.value("mean_ms")
+    is_closed = not any("rate" in call.options for call in reading.calls)
+    if not (tps and mean and result.connections and is_closed) or result.tool.startswith("pgbench"):
+        return
+    share = tps * mean / 1000 / result.connections
+    low, high = _LITTLE
+    if low <= share <= high or (mean < 1 and share < high):
+        return
+    yield finding(
+        reading,
+        "R03",
+        "warn" if share < low else "stop",
+        compose(
+            "{tps:g} transactions/s of {mean:g} ms keep {busy:.1f} connections busy, and there are {connections}",
+            tps=tps,
+            mean=mean,
+            busy=tps * mean / 1000,
+            connections=result.connections,
+        ),
+        (result.figures["tps"].index, result.figures["mean_ms"].index),
+    )
+
+
+CHECK = DocumentCheck("R03", find)

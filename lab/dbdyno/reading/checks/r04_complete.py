@@ -1,0 +1,51 @@
+"""R04: a run that failed must not yield numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.finding import Finding
+from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.reading import Reading
+from dbdyno.text import compose
+
+_STATUS = re.compile(r"\bset -[a-z]*e|pipefail|\$\?|PIPESTATUS|\|\|\s*(?:exit|continue|return|\{)|\bif\s+!?\s*sysbench")
+_LOOP = re.compile(r"\b(?:for\s+\w+\s+in\b|while\b.*;?\s*do\b)")
+_DONE = re.compile(r"^\s*done\b")
+# A variable that takes a word of an output.
+_TAKEN = re.compile(r"(\w+)=(?:\$\(|`).*(?:cut|awk|sed|grep)")
+_FATAL = re.compile(r"^\s*(?:FATAL|ERROR|error)\b[: ]")
+
+
+def find(reading: Reading) -> Iterator[Finding]:
+    """Looks at loops that call a benchmark and take numbers from its output.
+
+    Catches numbers of the run before. A published script prints the variables of the previous load when a run has failed,
+    because it neither resets them nor looks at the exit status.
+    """
+    texts = reading.document.texts
+    for call in reading.calls:
+        begin = next((index for index in range(call.first, -1, -1) if _LOOP.search(texts[index])), None)
+        end = next((index for index in range(call.last, len(texts)) if re.match(r"done\b", texts[index])), None)
+        if begin is None or end is None or call.phase != "run":
+            continue
+        inside = texts[begin : end + 1]
+        taken = [begin + at for at, text in enumerate(inside) if _TAKEN.search(text)]
+        script = texts[max(0, begin - 60) : end + 1]
+        if taken and not any(_STATUS.search(text) for text in script):
+            yield finding(
+                reading,
+                "R04",
+                "warn",
+                compose(
+                    "the loop takes numbers from the output without looking at the exit status: after a run that failed it prints those of "
+                    "the run before"
+                ),
+                (call.first, taken[0]),
+                fix=compose("Empty the variables before each run, and stop at an exit status that is not 0"),
+            )
+            return
+
+
+CHECK = DocumentCheck("R04", find)

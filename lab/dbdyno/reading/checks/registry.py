@@ -1,0 +1,48 @@
+"""The list of all checks of documents. A new one is a file in this folder that defines a `CHECK`, and one line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from dbdyno.finding import LEVELS, Finding
+from dbdyno.reading.checks.check import DocumentCheck
+from dbdyno.reading.reading import Reading
+
+_MODULES = (
+    "p01_same_data",
+    "p02_rows",
+    "p03_server",
+    "p04_effective",
+    "p05_settings",
+    "p07_capacity",
+    "p08_statements",
+    "p10_hosts",
+    "p11_shared",
+    "p14_cache",
+    "p15_design",
+    "p16_loads",
+    "p17_effect",
+    "p20_secrets",
+    "p21_scripts",
+    "q02_claims",
+    "q03_coverage",
+    "q04_figures",
+    "q05_definitions",
+    "q07_beyond",
+    "q08_labels",
+    "r02_drift",
+    "r03_arithmetic",
+    "r04_complete",
+    "r05_control",
+    "r06_loads",
+    "r07_region",
+    "r11_files",
+)
+
+ALL: tuple[DocumentCheck, ...] = tuple(import_module(f"dbdyno.reading.checks.{name}").CHECK for name in _MODULES)
+
+
+def examine(reading: Reading) -> list[Finding]:
+    """The findings about a document, the most severe first, those of a level by their lines."""
+    found = [finding for check in ALL for finding in check.find(reading)]
+    return sorted(found, key=lambda one: (LEVELS.index(one.level), one.evidence["lines"][:1], one.code))

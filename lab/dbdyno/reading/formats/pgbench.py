@@ -1,0 +1,112 @@
+"""The report that pgbench prints after a run, of version 8.4 to 18.
+
+::
+
+    transaction type: <builtin: TPC-B (sort of)>
+    scaling factor: 100
+    number of clients: 32
+    number of threads: 8
+    duration: 60 s
+    number of transactions actually processed: 123456
+    number of failed transactions: 0 (0.000%)
+    latency average = 15.844 ms                               before 9.6: only with --rate
+    latency stddev = 2.715 ms
+    tps = 618.764555 (without initial connection time)        before 14: one line including and one excluding
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.reading.document import Document
+from dbdyno.reading.formats.format import Format
+from dbdyno.reading.result import Figure, Result
+
+_VERSION = re.compile(r"pgbench \((?:PostgreSQL\) )?(\d[\d.]*\w*)")
+_TYPE = re.compile(r"transaction type:\s*(.+?)\s*$")
+_CLIENTS = re.compile(r"number of clients:\s*(\d+)")
+_LINES = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("elapsed_s", r"duration:\s*([\d.]+) s"),
+        ("transactions", r"number of transactions actually processed:\s*(\d+)"),
+        ("errors", r"number of failed transactions:\s*(\d+)"),
+        ("mean_ms", r"latency average[ :=]+([\d.]+) ms"),
+        ("stddev_ms", r"latency stddev[ :=]+([\d.]+) ms"),
+        ("tps", r"tps = ([\d.]+)(?! \(including)"),
+        ("tps_with_connecting", r"tps = ([\d.]+) \(including"),
+    )
+)
+_OTHER = re.compile(
+    r"(?:scaling factor|query mode|number of threads|number of transactions (?:per client|above|skipped)|maximum number of tries|"
+    r"initial connection time|partition|rate limit|number of .*retried|statement latencies)"
+)
+_PROGRESS = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps")
+_PROGRESS_END = 3
+# Lines without anything of a report, after which it has ended.
+_GAP_MAX = 4
+
+
+def find(document: Document) -> Iterator[Result]:
+    """The reports in a document."""
+    version = ""
+    intervals: list[float] = []
+    index = 0
+    while index < len(document.texts):
+        text = document.texts[index]
+        if match := _VERSION.search(text):
+            version = match[1]
+        elif match := _PROGRESS.search(text):
+            intervals.append(float(match[1]))
+        elif _begins(text):
+            result = _report(document, index, version, tuple(intervals))
+            if result is not None:
+                yield result
+                index = result.last
+            intervals = []
+        index += 1
+
+
+def _begins(text: str) -> bool:
+    return bool(_TYPE.search(text)) or "number of clients:" in text or text.lstrip().startswith(("tps = ", "latency average"))
+
+
+def _report(document: Document, first: int, version: str, intervals: tuple[float, ...]) -> Result | None:
+    figures: dict[str, Figure] = {}
+    clients: int | None = None
+    workload = ""
+    last = first
+    for index, text in document.lines(first):
+        if index - last > _GAP_MAX or (index > first and _TYPE.search(text)):
+            break
+        if match := _TYPE.search(text):
+            workload = _workload(match[1])
+        elif match := _CLIENTS.search(text):
+            clients = int(match[1])
+        elif not _take(text, index, figures) and not _OTHER.search(text):
+            continue
+        last = index
+    if "tps" not in figures and "tps_with_connecting" in figures:
+        figures["tps"] = figures["tps_with_connecting"]
+    if "tps" not in figures and "mean_ms" not in figures:
+        return None
+    return Result(f"pgbench {version}".strip(), first, last, clients, figures, workload, intervals=intervals)
+
+
+def _take(text: str, index: int, figures: dict[str, Figure]) -> bool:
+    """Adds the figure of a line; whether it has one. A second tps without connecting belongs to the next report."""
+    for name, pattern in reversed(_LINES):
+        if match := pattern.search(text):
+            figures.setdefault(name, Figure(float(match[1]), index))
+            return True
+    return False
+
+
+def _workload(text: str) -> str:
+    """The name of a transaction type: "TPC-B (sort of)" of "<builtin: TPC-B (sort of)>"."""
+    match = re.fullmatch(r"<builtin: (.*)>", text)
+    return match[1] if match else text
+
+
+FORMAT = Format("pgbench", find)

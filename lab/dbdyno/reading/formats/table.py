@@ -1,0 +1,85 @@
+"""Tables of results: aligned text, Markdown, or HTML (which the document has as lines with bars)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dbdyno.reading import headings
+from dbdyno.reading.document import Document
+from dbdyno.reading.formats.format import Format
+from dbdyno.reading.formats.table_layout import Cell, results
+from dbdyno.reading.result import Result
+
+_RULE = re.compile(r"[\s|+:=\-─┼│]+$")
+_GAP = re.compile(r"\t+|\s{2,}")
+# Above a table, the lines that may say which figure it has.
+_CAPTION_LINES = 6
+
+
+@dataclass(frozen=True)
+class _Row:
+    index: int
+    cells: tuple[str, ...]
+
+
+def find(document: Document) -> Iterator[Result]:
+    """The results in all tables of a document."""
+    index = 0
+    while index < len(document.texts):
+        rows = _rows(document, index)
+        if len(rows) < 2:
+            index += 1
+            continue
+        found = list(results(_grid(rows), _captions(document, rows[0].index)))
+        yield from found
+        # A line that is no heading of a table may be above one that is.
+        index = rows[-1].index + 1 if found else index + 1
+
+
+def _grid(rows: Sequence[_Row]) -> list[list[Cell]]:
+    return [[Cell(text, row.index) for text in row.cells] for row in rows]
+
+
+def _rows(document: Document, start: int) -> list[_Row]:
+    """The lines from an index on that have as many cells as the first."""
+    first = _cells(document.texts[start])
+    if len(first) < 2:
+        return []
+    rows = [_Row(start, first)]
+    for index, text in document.lines(start + 1):
+        if text.strip() and _RULE.match(text):
+            continue
+        cells = _cells(text)
+        if len(cells) != len(first):
+            break
+        rows.append(_Row(index, cells))
+    return rows
+
+
+def _cells(text: str) -> tuple[str, ...]:
+    """The cells of a line: between bars, or separated by tabs or several spaces; words, if all are numbers or
+    known headings.
+    """
+    bare = text.strip()
+    if "|" in bare or "│" in bare:
+        return tuple(cell.strip() for cell in bare.replace("│", "|").strip("|").split("|"))
+    cells = tuple(_GAP.split(bare))
+    words = tuple(bare.split())
+    if 1 < len(words) != len(cells) and all(_stands_alone(word) for word in words):
+        return words
+    return cells
+
+
+def _stands_alone(word: str) -> bool:
+    return headings.is_load(word) or bool(headings.figure(word)) or bool(re.fullmatch(r"[-+]?[\d.,]+(?:m?s|%)?", word))
+
+
+def _captions(document: Document, first: int) -> list[str]:
+    """The lines above a table that are not empty, the nearest first."""
+    above = [document.texts[index] for index in range(first - 1, max(-1, first - 1 - _CAPTION_LINES), -1)]
+    return [text for text in above if text.strip()]
+
+
+FORMAT = Format("table", find)

@@ -1,0 +1,150 @@
+"""The layouts of tables: what its rows and columns are.
+
+- a row is a load, a column a figure: `| threads | TPS | p95 |`
+- a row is a load, a column a variant: `| threads | MySQL 5.7 | MySQL 8.0 |`, the figure in the caption or in the
+  heading `MySQL 8.0 (TPS)`
+- a row is a variant, a column a figure: `| server | TPS | p95 |`, or a load: `| server | 1 | 16 | 64 |`
+- a row is a figure, a column a load or a variant: `| | before | after |`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dbdyno.reading import headings
+from dbdyno.reading.result import Figure, Result
+
+_NUMBER = re.compile(r"[*_`~]*([-+]?\d[\d, ]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*([kKmM])?(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]*(?:\s*\(.*\))?$")
+_FACTORS = {"k": 1e3, "m": 1e6}
+# A column of changes is no figure of a variant.
+_CHANGE = re.compile(r"%|diff|change|gain|improvement|ratio|speed-?up|delta|증가|향상|차이|提升|增加|差", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell, and the index of its line."""
+
+    text: str
+    index: int
+
+    @property
+    def value(self) -> float | None:
+        """Its number; None if it has none, or more than one."""
+        match = _NUMBER.match(self.text)
+        if match is None:
+            return None
+        try:
+            return float(match[1].replace(",", "").replace(" ", "")) * _FACTORS.get((match[2] or "").lower(), 1.0)
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True)
+class _Column:
+    place: int
+    figure: str
+    label: str
+    connections: int | None = None
+    scale: float = 1.0
+
+
+def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str]) -> Iterator[Result]:
+    """The results in a table; none if it is no table of results."""
+    heading, body = rows[0], rows[1:]
+    if headings.is_load(heading[0].text) or _is_load_column(heading[0].text, body):
+        columns = _figure_columns(heading, captions)
+        first = heading[0].index
+        for row in body:
+            if (connections := headings.load_value(row[0].text)) is not None:
+                yield from _row_results(row, columns, first, connections, "")
+        return
+    if any(headings.figure(row[0].text) or headings.figure_within(row[0].text)[0] for row in body):
+        yield from _transposed(heading, body)
+        return
+    columns = _figure_columns(heading, captions)
+    loads = [headings.load_value(cell.text) for cell in heading[1:]]
+    if loads and all(load is not None for load in loads):
+        figure = _caption_figure([heading[0].text, *captions])
+        columns = [_Column(at, figure, "", load) for at, load in enumerate(loads, start=1)] if figure else []
+    elif not any(headings.figure(cell.text) for cell in heading[1:]):
+        columns = []
+    load_at = next((at for at, cell in enumerate(heading) if at and headings.is_load(cell.text)), None)
+    for row in body:
+        load = headings.load_value(row[load_at].text) if load_at is not None else None
+        yield from _row_results(row, columns, heading[0].index, load, row[0].text.strip("*_` "))
+
+
+def _is_load_column(heading: str, body: Sequence[Sequence[Cell]]) -> bool:
+    """Whether the first column has loads although its heading says nothing."""
+    loads = [headings.load_value(row[0].text) for row in body]
+    known = [load for load in loads if load is not None]
+    return not heading.strip() and len(known) == len(loads) > 1 and known == sorted(set(known))
+
+
+def _figure_columns(heading: Sequence[Cell], captions: Sequence[str]) -> list[_Column]:
+    """The columns with figures, each of one variant."""
+    columns: list[_Column] = []
+    unknown: list[int] = []
+    for at, cell in enumerate(heading[1:], start=1):
+        text = cell.text.strip("*_` ")
+        if headings.is_load(text) or not text:
+            continue
+        if name := headings.figure(text):
+            columns.append(_Column(at, name, "", scale=headings.scale(text, name)))
+        elif _CHANGE.search(text):
+            continue
+        else:
+            name, label = headings.figure_within(text)
+            if name:
+                columns.append(_Column(at, name, label, scale=headings.scale(text, name)))
+            else:
+                unknown.append(at)
+    figure = _caption_figure(captions) if unknown and not columns else ""
+    if figure:
+        columns = [_Column(at, figure, heading[at].text.strip("*_` ")) for at in unknown]
+    return columns
+
+
+def _row_results(
+    row: Sequence[Cell], columns: Sequence[_Column], table: int, connections: int | None, label: str
+) -> Iterator[Result]:
+    """The results of a row, one for each variant and load in its columns."""
+    groups: dict[tuple[str, int | None], dict[str, Figure]] = {}
+    for column in columns:
+        cell = row[column.place]
+        if cell.value is not None:
+            load = column.connections if column.connections is not None else connections
+            name = " ".join(part for part in (label, column.label) if part)
+            groups.setdefault((name, load), {}).setdefault(
+                column.figure, Figure(cell.value * column.scale, cell.index)
+            )
+    for (name, load), figures in groups.items():
+        yield Result("table", row[0].index, row[0].index, load, figures, label=name, table=table)
+
+
+def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iterator[Result]:
+    """The results of a table whose rows are figures: one for each column."""
+    for at, cell in enumerate(heading[1:], start=1):
+        if _CHANGE.search(cell.text):
+            continue
+        figures: dict[str, Figure] = {}
+        for row in body:
+            text = row[0].text.strip("*_` ")
+            name = headings.figure(text) or headings.figure_within(text)[0]
+            if name and row[at].value is not None:
+                figures.setdefault(name, Figure(row[at].value * headings.scale(text, name), row[at].index))
+        if figures:
+            load = headings.load_value(cell.text)
+            label = "" if load is not None else cell.text.strip("*_` ")
+            yield Result("table", heading[0].index, body[-1][0].index, load, figures, label=label, table=cell.index)
+
+
+def _caption_figure(texts: Sequence[str]) -> str:
+    """The figure that the nearest of these texts mentions."""
+    for text in texts:
+        name = headings.figure(text) or headings.figure_within(text)[0]
+        if name:
+            return name
+    return ""

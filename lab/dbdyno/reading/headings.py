@@ -1,0 +1,86 @@
+"""What the headings of tables and charts mean: a load, a figure, or the name of a variant."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = (
+    r"thc|thds?|(?:#|no\.?|num(?:ber)?)?[ _]*(?:of[ _])?(?:concurrent[ _])?(?:threads?|connections?|clients?|concurrency|users|vus?|"
+    r"virtual users|sessions|conns?)|num[_ ]threads|스레드(?: 수)?|쓰레드(?: 수)?|동시\S*(?: \S+)?|线程(?:数)?|并发(?:数|线程数|连接数)?|"
+    r"スレッド数?|並列数?|クライアント数?|потоки|потоков|клиент\w*|число (?:клиентов|потоков|соединений)|verbindungen|hilos|conexiones|clientes"
+)
+_LOAD = re.compile(rf"(?:{_NAME})(?:\s*\(.*\))?", re.IGNORECASE)
+# A load in a cell: "16", "16 threads", "threads=16", "c16".
+_LOAD_VALUE = re.compile(rf"(?:(?:{_NAME})\s*[=:]?\s*)?(\d[\d,]*)(?:\s*(?:{_NAME}))?", re.IGNORECASE)
+_PER_S = r"\s*(?:/|per|p)\s*s(?:ec(?:ond)?)?\b"
+# The figures by their headings. A latency without a statistic is a mean.
+_FIGURES = tuple(
+    (name, re.compile(pattern, re.IGNORECASE))
+    for name, pattern in (
+        ("elapsed_s", r"elap\w*(?: time)?|total time|duration|test time"),
+        ("reads", r"reads?"),
+        ("writes", r"writes?"),
+        ("others", r"others?"),
+        ("nopm", r"nopm|tpm-?c"),
+        ("tpm", r"tpm"),
+        ("tps", rf"tps|eps|(?:transactions?|trx|txn?s?|events?){_PER_S}|초당 트랜잭션(?: 수)?|每秒事务数?"),
+        ("qps", rf"qps|iops?s|(?:quer(?:y|ies)|requests|reads|writes|selects|ops|operations){_PER_S}|초당 쿼리(?: 수)?|每秒查询数?"),
+        ("p99_ms", r"(?:p|lat\w*[ _.]*p?)99(?:th)?(?![.\d])|99 ?(?:%|th)(?:ile| percentile)?(?: lat\w*)?|99분위"),
+        ("p95_ms", r"(?:p|lat\w*[ _.]*p?)95(?:th)?|95 ?(?:%|th)(?:ile| percentile)?(?: lat\w*)?|95分位|95분위"),
+        ("min_ms", r"(?:min(?:imum)?|最小)(?: ?(?:lat\w*|time|response))*"),
+        ("max_ms", r"(?:max(?:imum)?|最大)(?: ?(?:lat\w*|time|response))*"),
+        ("mean_ms", r"(?:avg|average|mean|平均|평균)(?:[ _.]?(?:lat\w*|time|response|응답\S*|延迟))*|lat(?:ency)?(?:[ _.]?(?:avg|average|mean))?|"
+                    r"response time|응답 ?시간|延迟|레이턴시|レイテンシ|задержка"),
+        ("errors", r"errs?|errors?"),
+    )
+)  # fmt: skip
+_UNIT = re.compile(r"\s*[(\[,]?\s*\b(ms|msec|milliseconds?|us|µs|s|sec|seconds?|/s|tps|qps)\b\s*[)\]]?\s*$", re.IGNORECASE)
+_MARKS = "*_` :\t"
+
+
+def is_load(text: str) -> bool:
+    """Whether a heading is that of a column of loads."""
+    return _LOAD.fullmatch(text.strip(_MARKS)) is not None
+
+
+def load_value(text: str) -> int | None:
+    """The number of connections in a cell; None if it has something else."""
+    match = _LOAD_VALUE.fullmatch(text.strip(_MARKS))
+    return int(match[1].replace(",", "")) if match else None
+
+
+def figure(text: str) -> str:
+    """The figure that a heading names and nothing else; "" if it names none."""
+    bare = _without_unit(text)
+    return next((name for name, pattern in _FIGURES if pattern.fullmatch(bare)), "")
+
+
+def figure_within(text: str) -> tuple[str, str]:
+    """A figure that a heading mentions besides other words, and these words: "tps" and "MySQL 8.0" of "MySQL 8.0
+    (TPS)"; twice "" if it mentions none.
+    """
+    bare = _without_unit(text)
+    for name, pattern in _FIGURES:
+        for match in re.finditer(rf"(?<![\w.])(?:{pattern.pattern})(?![\w.])", bare, re.IGNORECASE):
+            rest = f"{bare[: match.start()]} {bare[match.end() :]}"
+            return name, " ".join(rest.replace("()", " ").split()).strip(" -–:,()[]")
+    return "", ""
+
+
+def scale(text: str, name: str) -> float:
+    """What turns the numbers under this heading into the unit of the figure: 0.001 for "p95 (us)"."""
+    match = _UNIT.search(text.strip(_MARKS))
+    if match is None or not name.endswith("_ms"):
+        return 1.0
+    unit = match[1].lower()
+    return 1000.0 if unit.startswith("s") else 0.001 if unit in ("us", "µs") else 1.0
+
+
+def _without_unit(text: str) -> str:
+    """The heading without a unit at its end, unless it is nothing but a unit, such as "tps"."""
+    text = text.strip(_MARKS)
+    match = _UNIT.search(text)
+    if match is None or not text[: match.start()].strip(" (["):
+        return text
+    # "TPS" is a figure and not a unit of what is before it, such as "MySQL 8.0 TPS".
+    return text if match[1].lower() in ("tps", "qps") else text[: match.start()].strip()

@@ -1,0 +1,91 @@
+"""The text of a page, line by line, as a reader sees it; rows of tables become lines with bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+# Elements that begin a new line, and elements whose content nobody sees.
+_BREAKS = frozenset(
+    "address article aside blockquote body br caption dd details div dl dt figcaption figure footer form h1 h2 h3 h4 h5 "
+    "h6 header hr li main nav ol p pre section summary table tbody tfoot thead title tr ul".split()
+)
+_HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
+_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+
+
+def lines_of_html(text: str) -> Iterator[tuple[int, str]]:
+    """Line number in the source, from 1, and text of every line of the page that is not empty."""
+    parser = _Parser()
+    # In pieces, so that a page with one endless tag does not make the parser copy all of it again and again.
+    parser.feed(text)
+    parser.close()
+    parser.end_line()
+    yield from parser.lines
+
+
+class _Parser(HTMLParser):
+    """Collects the lines; the text of `pre` and `textarea` keeps its spaces and line ends."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.lines: list[tuple[int, str]] = []
+        self._parts: list[str] = []
+        self._line = 1
+        self._hidden = self._verbatim = 0
+        self._prefix = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _HIDDEN:
+            self._hidden += 1
+        elif tag in ("pre", "textarea"):
+            self.end_line()
+            self._verbatim += 1
+        elif tag in ("td", "th"):
+            self._add(" | ")
+        elif tag == "img":
+            source = dict(attrs).get("src")
+            self._add(f"![]({source})" if source else "")
+        elif tag in _BREAKS:
+            self.end_line()
+            self._prefix = _HEADINGS.get(tag, "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _HIDDEN:
+            self._hidden = max(0, self._hidden - 1)
+        elif tag in ("pre", "textarea"):
+            self.end_line()
+            self._verbatim = max(0, self._verbatim - 1)
+        elif tag == "tr":
+            self._add(" |")
+            self.end_line()
+        elif tag in _BREAKS:
+            self.end_line()
+
+    def handle_data(self, data: str) -> None:
+        if self._hidden:
+            return
+        if not self._verbatim:
+            self._add(data)
+            return
+        first, *others = data.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        self._add(first)
+        start, _ = self.getpos()
+        for offset, line in enumerate(others, start=1):
+            self.end_line()
+            self._line = start + offset
+            self._parts.append(line)
+
+    def _add(self, text: str) -> None:
+        if not any(part.strip() for part in self._parts):
+            self._line, _ = self.getpos()
+        self._parts.append(text)
+
+    def end_line(self) -> None:
+        """Ends the line that has been collected."""
+        text = "".join(self._parts)
+        text = text if self._verbatim else " ".join(text.split())
+        if text.strip():
+            self.lines.append((self._line, self._prefix + text))
+            self._prefix = ""
+        self._parts.clear()

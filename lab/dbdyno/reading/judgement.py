@@ -1,0 +1,149 @@
+"""What the results of a document show: the variants at equal loads, and how much that is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbdyno.reading.attribution import Series, baseline_first
+from dbdyno.reading.result import FIGURE_TEXTS, THROUGHPUTS, TIMES, Result
+from dbdyno.stats.paired import Ratios, effect, mean_ratios
+from dbdyno.text import Text, compose, join
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two variants at one load."""
+
+    connections: int | None
+    baseline: Result
+    variant: Result
+    # Change of the figure from the baseline to the variant, in percent.
+    change_percent: float
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One variant against the baseline in one figure."""
+
+    baseline: Series
+    variant: Series
+    figure: str
+    pairs: Sequence[Pair]
+    # The 95 % interval of the mean change over all loads; None without enough repetitions.
+    interval_percent: tuple[float, float] | None = None
+
+    @property
+    def changes(self) -> list[float]:
+        """The change at each load, in percent."""
+        return [pair.change_percent for pair in self.pairs]
+
+    @property
+    def is_better(self) -> bool | None:
+        """Whether the variant is better at all loads; None if it is better at some and worse at others."""
+        signs = {change > 0 for change in self.changes if change}
+        if len(signs) != 1:
+            return None
+        return signs.pop() == (self.figure in THROUGHPUTS)
+
+    @property
+    def sentence(self) -> Text:
+        """What the numbers say."""
+        return compose(
+            "{variant} against {baseline}: {figure} {changes}{direction}",
+            variant=self.variant.label or "?",
+            baseline=self.baseline.label or "?",
+            figure=FIGURE_TEXTS[self.figure],
+            changes=_changes(self.pairs),
+            direction=self._direction(),
+        )
+
+    def _direction(self) -> str:
+        if len(self.pairs) < 2:
+            return ""
+        if self.is_better is None:
+            signs = [change > 0 for change in self.changes]
+            turns = [pair for pair, sign, before in zip(self.pairs[1:], signs[1:], signs, strict=False) if sign != before]
+            at = turns[0].connections if len(turns) == 1 else None
+            if at is not None:
+                return compose(": the sign changes at {connections} connections", connections=at)
+            return compose(": the sign differs from load to load")
+        return compose(": better at all loads") if self.is_better else compose(": worse at all loads")
+
+
+def contrasts(series: Sequence[Series]) -> list[Contrast]:
+    """Every variant against the baseline of its workload, in the figures that both have at equal loads."""
+    found: list[Contrast] = []
+    for workload in dict.fromkeys(one.workload for one in series):
+        same = baseline_first([one for one in series if one.workload == workload])
+        for variant in same[1:]:
+            for figure in (*THROUGHPUTS, *TIMES):
+                pairs = _pairs(same[0], variant, figure)
+                if pairs:
+                    interval = _interval(same[0], variant, figure)
+                    found.append(Contrast(same[0], variant, figure, pairs, interval))
+    return found
+
+
+def _pairs(baseline: Series, variant: Series, figure: str) -> list[Pair]:
+    """The loads that both have; of several results at one load the geometric means."""
+    pairs = []
+    for connections in dict.fromkeys(one.connections for one in baseline.results):
+        first = [one for one in baseline.results if one.connections == connections and one.value(figure)]
+        second = [one for one in variant.results if one.connections == connections and one.value(figure)]
+        if first and second:
+            change = 100 * math.expm1(_mean_log(second, figure) - _mean_log(first, figure))
+            pairs.append(Pair(connections, first[0], second[0], change))
+    return pairs
+
+
+def _interval(baseline: Series, variant: Series, figure: str) -> tuple[float, float] | None:
+    """The interval of the mean change over the loads, from repetitions in the order of the document."""
+    loads = []
+    for connections in dict.fromkeys(one.connections for one in baseline.results):
+        rows = [
+            [math.log(value) for one in side.results if one.connections == connections and (value := one.value(figure))]
+            for side in (baseline, variant)
+        ]
+        if len(rows[0]) != len(rows[1]):
+            return None
+        differences = {number: other - base for number, (base, other) in enumerate(zip(*rows, strict=True))}
+        loads.append(Ratios(differences, differences))
+    found = effect(mean_ratios(loads))
+    return found.interval_percent if found is not None else None
+
+
+def verdict(series: Sequence[Series], found: Sequence[Contrast]) -> Text:
+    """What can be said of the variants of a document."""
+    if not series:
+        return compose("No result was found.")
+    if len(series) == 1:
+        return compose("One variant: nothing is compared.")
+    if not found:
+        return compose("The variants have no load and figure in common.")
+    seen: dict[int, Contrast] = {}
+    for contrast in found:
+        seen.setdefault(id(contrast.variant), contrast)
+    sentences = join("; ", (contrast.sentence for contrast in seen.values()))
+    if all(contrast.interval_percent is not None for contrast in seen.values()):
+        return compose("{sentences}.", sentences=sentences)
+    return compose(
+        "Exploratory, because too few runs were repeated to tell a difference from noise: {sentences}.", sentences=sentences
+    )
+
+
+def _mean_log(results: Sequence[Result], figure: str) -> float:
+    values = [value for one in results if (value := one.value(figure))]
+    return sum(map(math.log, values)) / len(values)
+
+
+def _changes(pairs: Sequence[Pair]) -> Text:
+    """The changes: one, up to four with their loads, or the range."""
+    texts = [f"{pair.change_percent:+.1f} %" for pair in pairs]
+    loads = [str(pair.connections) for pair in pairs if pair.connections is not None]
+    if len(loads) != len(texts):
+        return join(", ", texts)
+    if len(texts) == 1:
+        return compose("{change} at {load} connections", change=texts[0], load=loads[0])
+    return compose("{changes} at {loads} connections", changes=", ".join(texts), loads=", ".join(loads))

@@ -1,0 +1,123 @@
+"""What `dbdyno read` says of one document, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from dbdyno.finding import Finding, Level
+from dbdyno.reading.attribution import Series
+from dbdyno.reading.judgement import Contrast, verdict
+from dbdyno.reading.reading import Reading
+from dbdyno.reading.result import Result
+from dbdyno.text import Composed
+
+
+class ReadFigure(BaseModel):
+    """A number, and the line that has it."""
+
+    value: float
+    line: int
+
+
+class ReadResult(BaseModel):
+    """One result of a variant."""
+
+    tool: str
+    connections: int | None
+    lines: tuple[int, int]
+    figures: dict[str, ReadFigure]
+
+
+class ReadVariant(BaseModel):
+    """A variant, and its results by their places in the document."""
+
+    name: str
+    """Empty if the document does not name it."""
+    workload: str
+    heading: str
+    results: list[ReadResult]
+
+
+class ReadChange(BaseModel):
+    """The change of one figure from the baseline to a variant."""
+
+    baseline: str
+    variant: str
+    figure: str
+    connections: list[int | None]
+    change_percent: list[float]
+    interval_percent: tuple[float, float] | None
+    """The 95 % interval of the mean change over all loads; null without enough repetitions."""
+    is_better: bool | None
+    """Whether the variant is better at all loads; null if that depends on the load."""
+    sentence: Composed
+
+
+class ReadFinding(BaseModel):
+    """A mistake, and the lines that show it."""
+
+    code: str
+    level: Level
+    lines: list[int]
+    text: Composed
+    fix: Composed
+
+
+class ReadDocument(BaseModel):
+    """One document."""
+
+    file: str
+    variants: list[ReadVariant]
+    changes: list[ReadChange]
+    verdict: Composed
+    findings: list[ReadFinding]
+
+
+def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
+    """The record of a reading."""
+    return ReadDocument(
+        file=reading.document.name,
+        variants=[_variant(reading, one) for one in reading.series],
+        changes=[_change(one) for one in reading.contrasts],
+        verdict=verdict(reading.series, reading.contrasts),
+        findings=[
+            ReadFinding(code=one.code, level=one.level, lines=one.evidence["lines"], text=one.text, fix=one.fix)
+            for one in findings
+        ],
+    )
+
+
+def _variant(reading: Reading, series: Series) -> ReadVariant:
+    return ReadVariant(
+        name=series.label,
+        workload=series.workload,
+        heading=series.heading,
+        results=[_result(reading, one) for one in series.results],
+    )
+
+
+def _result(reading: Reading, result: Result) -> ReadResult:
+    numbers = reading.document.numbers
+    return ReadResult(
+        tool=result.tool,
+        connections=result.connections,
+        lines=(numbers[result.first], numbers[result.last]),
+        figures={
+            name: ReadFigure(value=one.value, line=numbers[one.index]) for name, one in result.figures.items()
+        },
+    )
+
+
+def _change(contrast: Contrast) -> ReadChange:
+    return ReadChange(
+        baseline=contrast.baseline.label,
+        variant=contrast.variant.label,
+        figure=contrast.figure,
+        connections=[pair.connections for pair in contrast.pairs],
+        change_percent=[round(change, 3) for change in contrast.changes],
+        interval_percent=contrast.interval_percent,
+        is_better=contrast.is_better,
+        sentence=contrast.sentence,
+    )

@@ -1,0 +1,89 @@
+"""The settings of servers that a document shows: configuration files, and what the server itself printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dbdyno.reading.document import Document
+
+_SECTION = re.compile(r"\s*\[(mysqld|mysql\.conf|mariadb|server|mysqld[\w.\-]*)\]\s*$")
+_ASSIGNMENT = re.compile(r"\s*(?:set\s+global\s+)?([a-zA-Z][\w\-]{2,})\s*=\s*(.*?)\s*(?:#.*|\s--\s.*|;)?$", re.IGNORECASE)
+_FLAG = re.compile(r"\s*((?:skip|log|innodb)[\w\-]+)\s*$")
+_BOX = re.compile(r"\s*\|\s*([a-z][\w]*)\s*\|\s*(.*?)\s*\|\s*$")
+_BOX_HEADING = re.compile(r"\s*\|\s*Variable_name\s*\|\s*Value\s*\|", re.IGNORECASE)
+_POSTGRESQL = re.compile(
+    r"shared_buffers|effective_cache_size|work_mem|maintenance_work_mem|max_wal_size|checkpoint_\w+|wal_\w+|"
+    r"synchronous_commit|max_connections|random_page_cost|fsync|full_page_writes|effective_io_concurrency|"
+    r"max_worker_processes|max_parallel_\w+|huge_pages|jit|autovacuum\w*|listen_addresses"
+)
+# Lines in a row that are no settings, after which a block has ended.
+_GAP_MAX = 3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A block of settings."""
+
+    product: str
+    # Whether the server printed them, not a file that it may have ignored.
+    is_shown: bool
+    # Value and index of its line, by the variable's name with underscores.
+    values: Mapping[str, tuple[str, int]]
+    first: int
+    last: int
+
+
+def find_settings(document: Document) -> Iterator[Settings]:
+    """The blocks of settings in a document."""
+    index = 0
+    while index < len(document.texts):
+        text = document.texts[index]
+        block: Settings | None = None
+        if _SECTION.match(text):
+            block = _file(document, index, "mysql", index + 1)
+        elif _BOX_HEADING.match(text):
+            block = _box(document, index)
+        elif (match := _ASSIGNMENT.match(text)) and _POSTGRESQL.fullmatch(match[1].lower()):
+            block = _file(document, index, "postgresql", index)
+            block = block if len(block.values) > 1 else None
+        if block is not None and block.values:
+            yield block
+            index = block.last
+        index += 1
+
+
+def _file(document: Document, first: int, product: str, start: int) -> Settings:
+    values: dict[str, tuple[str, int]] = {}
+    last = first
+    for index, text in document.lines(start):
+        if index - last > _GAP_MAX or text.startswith("```") or re.match(r"\s*\[|\s*EOF\b", text):
+            break
+        if text.lstrip().startswith("#"):
+            last = index
+        elif match := _ASSIGNMENT.match(text):
+            values[_name(match[1])] = (match[2].strip("'\""), index)
+            last = index
+        elif match := _FLAG.match(text):
+            values[_name(match[1])] = ("ON", index)
+            last = index
+        elif text.strip():
+            break
+    return Settings(product, False, values, first, last)
+
+
+def _box(document: Document, first: int) -> Settings:
+    values: dict[str, tuple[str, int]] = {}
+    last = first
+    for index, text in document.lines(first + 1):
+        if match := _BOX.match(text):
+            values[_name(match[1])] = (match[2], index)
+        elif not text.lstrip().startswith("+-"):
+            break
+        last = index
+    return Settings("mysql", True, values, first, last)
+
+
+def _name(text: str) -> str:
+    return text.lower().replace("-", "_")

@@ -1,0 +1,34 @@
+"""How many statements a call of sysbench prepares, from the load generator's own statements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+from dbdyno.experiment.oltp_name import OltpName
+from dbdyno.experiment.reading import from_document
+from dbdyno.reading.call import Call
+from dbdyno.run.description import describe
+
+
+def prepared_statements(call: Call) -> int | None:
+    """Prepared statements of one connection to a MySQL server; None for a test that dbdyno does not know.
+
+    Raises Problem if the load generator rejects the options.
+    """
+    if call.test not in get_args(OltpName):
+        return None
+    workload: dict[str, Any] = {"name": call.test, "tables": call.number("tables") or 1}
+    if call.options.get("skip-trx", "off") in ("1", "on", ""):
+        workload["skip_trx"] = True
+    document = {
+        "experiment": {"name": "reading"},
+        "workload": [workload],
+        "load": {"connections": [1], "duration": "1s"},
+        "variant": [{"name": "server"}],
+    }
+    experiment = from_document(document, "the call", Path())
+    described = describe(experiment, experiment.workloads[0], "mysql")
+    # MySQL does not prepare BEGIN: sysbench sends it as text there.
+    begins = sum(one.kind == "begin" and one.prepared for one in described.statements)
+    return described.prepared_per_connection - begins
