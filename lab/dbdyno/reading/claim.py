@@ -165,7 +165,7 @@ def _own_words(one: Series, series: Sequence[Series]) -> set[str]:
 
 
 def _words(one: Series) -> set[str]:
-    return {word for word in re.findall(r"[\w.\-]+", f"{one.label} {one.heading}".lower()) if not word.isdigit()}
+    return {word for word in re.findall(r"[\w.\-]+", f"{one.label} {one.heading.text}".lower()) if not word.isdigit()}
 
 
 def _is_word(word: str, known: str) -> bool:

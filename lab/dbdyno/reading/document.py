@@ -18,6 +18,14 @@ _PAGE = re.compile(rb"<(?:!doctype html|html|body|table|pre|div|p)[\s>]", re.IGN
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 # Spaces that pages use to align text, and characters without width.
 _SPACES = str.maketrans({"\u00a0": " ", "\u3000": " ", "\u200b": None, "\ufeff": None})
+# Where sysbench and pgbench begin a line.
+_LABEL = re.compile(
+    r"\s+(?=(?:SQL statistics|queries performed|read|write|other|total|transactions|queries|ignored errors|reconnects|General statistics|"
+    r"Throughput|total time|time elapsed|total number of events|Latency \(ms\)|min|avg|max|95th percentile|99th percentile|sum|Threads "
+    r"fairness|events \(avg/stddev\)|execution time \(avg/stddev\)|Number of threads|scaling factor|query mode|number of clients|"
+    r"number of threads|duration|number of transactions actually processed|latency average)\s*[:=]|tps =|\[ ?\d+s ?\] th)"
+)
+_FOLDED_MAX = 100_000
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -63,8 +71,25 @@ def parse(content: bytes, name: str) -> Document:
     text = _decode(content)
     if name.lower().endswith((".html", ".htm")) or _is_page(content):
         numbered = list(lines_of_html(text))
-        return Document(name, [_clean(one) for _, one in numbered], [number for number, _ in numbered])
-    return Document(name, [_clean(line) for line in _LINE_END.split(text)])
+        return _unfolded(Document(name, [_clean(one) for _, one in numbered], [number for number, _ in numbered]))
+    return _unfolded(Document(name, [_clean(line) for line in _LINE_END.split(text)]))
+
+
+def _unfolded(document: Document) -> Document:
+    """The document with outputs on several lines that a page has put into one."""
+    if not any(_is_folded(text) for text in document.texts):
+        return document
+    texts: list[str] = []
+    numbers: list[int] = []
+    for number, text in zip(document.numbers, document.texts, strict=True):
+        parts = _LABEL.split(text) if _is_folded(text) else [text]
+        texts += [part for part in parts if part is not None]
+        numbers += [number] * len(parts)
+    return Document(document.name, texts, numbers)
+
+
+def _is_folded(text: str) -> bool:
+    return len(text) > 200 and len(text) < _FOLDED_MAX and len(_LABEL.findall(text)) > 3
 
 
 def _is_page(content: bytes) -> bool:

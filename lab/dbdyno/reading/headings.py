@@ -29,13 +29,24 @@ _FIGURES = tuple(
         ("p95_ms", r"(?:p|lat\w*[ _.]*p?)95(?:th)?|95 ?(?:%|th)(?:ile| percentile)?(?: lat\w*)?|95分位|95분위"),
         ("min_ms", r"(?:min(?:imum)?|最小)(?: ?(?:lat\w*|time|response))*"),
         ("max_ms", r"(?:max(?:imum)?|最大)(?: ?(?:lat\w*|time|response))*"),
-        ("mean_ms", r"(?:avg|average|mean|平均|평균)(?:[ _.]?(?:lat\w*|time|response|응답\S*|延迟))*|lat(?:ency)?(?:[ _.]?(?:avg|average|mean))?|"
+        ("mean_ms", r"(?:avg|average|mean|平均|평균)(?:[ _.]?(?:lat\w*|time|response|응답\S*|延迟))*|(?:lat\w*|응답 ?시간|延迟|レイテンシ) ?(?:평균|平均)|lat(?:ency)?(?:[ _.]?(?:avg|average|mean))?|"
                     r"response time|응답 ?시간|延迟|레이턴시|レイテンシ|задержка"),
         ("errors", r"errs?|errors?"),
+        ("transactions", r"(?:number of )?transactions(?: (?:actually )?processed)?"),
     )
 )  # fmt: skip
-_UNIT = re.compile(r"\s*[(\[,]?\s*\b(ms|msec|milliseconds?|us|µs|s|sec|seconds?|/s|tps|qps)\b\s*[)\]]?\s*$", re.IGNORECASE)
+_UNIT = re.compile(r"\s*(?:[(\[,]\s*(ms|msec|milliseconds?|us|µs|s|sec|seconds?|/s|tps|qps)\s*[)\]]?|\b(ms|tps|qps))\s*$", re.IGNORECASE)
+# A unit in the middle, and what is between the words of a heading.
+_INNER_UNIT = re.compile(r"\(\s*(?:ms|msec|us|µs|s|sec)\s*\)|\s+[-–—:,]\s+", re.IGNORECASE)
+# Headings that say no more than the figure.
+_GENERAL = re.compile(r"(?:throughput|performance|result|value|score)s?", re.IGNORECASE)
 _MARKS = "*_` :\t"
+# Connections that tables and commands have; larger numbers are counts.
+_LOAD_MAX = 20_000
+# A load within a heading: "c8 SELECT", "SELECT 8 threads".
+_LOAD_WITHIN = re.compile(r"\bc(\d+)\b|\b(\d+)\s*(?:threads?|clients?|connections?|users|vus?|스레드|线程|并发|接続)(?!\w)", re.IGNORECASE)
+# Statistics without a word for time are figures only if they stand alone: "average" of what?
+_BARE = re.compile(r"(?:avg|average|mean|平均|평균|min(?:imum)?|最小|max(?:imum)?|最大|errs?|errors?|reads?|writes?|others?|transactions)", re.IGNORECASE)
 
 
 def is_load(text: str) -> bool:
@@ -46,7 +57,16 @@ def is_load(text: str) -> bool:
 def load_value(text: str) -> int | None:
     """The number of connections in a cell; None if it has something else."""
     match = _LOAD_VALUE.fullmatch(text.strip(_MARKS))
-    return int(match[1].replace(",", "")) if match else None
+    value = int(match[1].replace(",", "")) if match else 0
+    return value if 0 < value <= _LOAD_MAX else None
+
+
+def load_within(text: str) -> tuple[int | None, str]:
+    """A load that a heading names besides other words, and these words."""
+    match = _LOAD_WITHIN.search(text)
+    if match is None:
+        return None, text
+    return int(match[1] or match[2]), " ".join(f"{text[: match.start()]} {text[match.end() :]}".split())
 
 
 def figure(text: str) -> str:
@@ -60,11 +80,22 @@ def figure_within(text: str) -> tuple[str, str]:
     (TPS)"; twice "" if it mentions none.
     """
     bare = _without_unit(text)
+    unit = _UNIT.search(text.strip(_MARKS))
+    if unit is not None and (name := (unit[1] or unit[2]).lower()) in ("tps", "qps"):
+        return name, _label(text.strip(_MARKS)[: unit.start()])
     for name, pattern in _FIGURES:
         for match in re.finditer(rf"(?<![\w.])(?:{pattern.pattern})(?![\w.])", bare, re.IGNORECASE):
+            if _BARE.fullmatch(match[0].strip()):
+                continue
             rest = f"{bare[: match.start()]} {bare[match.end() :]}"
-            return name, " ".join(rest.replace("()", " ").split()).strip(" -–:,()[]")
+            return name, _label(rest)
     return "", ""
+
+
+def _label(text: str) -> str:
+    """The words of a heading besides the figure; "" if they are as general as "throughput"."""
+    bare = " ".join(text.replace("()", " ").split()).strip(" -–:,()[]")
+    return "" if _GENERAL.fullmatch(bare) else bare
 
 
 def scale(text: str, name: str) -> float:
@@ -72,15 +103,15 @@ def scale(text: str, name: str) -> float:
     match = _UNIT.search(text.strip(_MARKS))
     if match is None or not name.endswith("_ms"):
         return 1.0
-    unit = match[1].lower()
+    unit = (match[1] or match[2]).lower()
     return 1000.0 if unit.startswith("s") else 0.001 if unit in ("us", "µs") else 1.0
 
 
 def _without_unit(text: str) -> str:
     """The heading without a unit at its end, unless it is nothing but a unit, such as "tps"."""
-    text = text.strip(_MARKS)
+    text = " ".join(_INNER_UNIT.sub(" ", text.strip(_MARKS)).split())
     match = _UNIT.search(text)
     if match is None or not text[: match.start()].strip(" (["):
         return text
     # "TPS" is a figure and not a unit of what is before it, such as "MySQL 8.0 TPS".
-    return text if match[1].lower() in ("tps", "qps") else text[: match.start()].strip()
+    return text if (match[1] or match[2]).lower() in ("tps", "qps") else text[: match.start()].strip()

@@ -11,6 +11,7 @@ _BREAKS = frozenset(
     "h6 header hr li main nav ol p pre section summary table tbody tfoot thead title tr ul".split()
 )
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
+_SPAN_MAX = 100
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
@@ -34,6 +35,10 @@ class _Parser(HTMLParser):
         self._line = 1
         self._hidden = self._verbatim = 0
         self._prefix = ""
+        # Cells of the rows above that extend into the next ones: column -> text and rows that are left.
+        self._spans: dict[int, tuple[str, int]] = {}
+        self._row: list[str] = []
+        self._cell: tuple[int, int] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _HIDDEN:
@@ -41,11 +46,21 @@ class _Parser(HTMLParser):
         elif tag in ("pre", "textarea"):
             self.end_line()
             self._verbatim += 1
+        elif tag == "table":
+            self.end_line()
+            self._spans.clear()
+        elif tag == "tr":
+            self.end_line()
+            self._row = []
         elif tag in ("td", "th"):
-            self._add(" | ")
+            self._end_cell()
+            self._parts.clear()
+            self._cell = (_span(attrs, "rowspan"), _span(attrs, "colspan"))
         elif tag == "img":
             source = dict(attrs).get("src")
             self._add(f"![]({source})" if source else "")
+        elif self._cell is not None and tag in _BREAKS:
+            self._parts.append(" ")
         elif tag in _BREAKS:
             self.end_line()
             self._prefix = _HEADINGS.get(tag, "")
@@ -56,11 +71,40 @@ class _Parser(HTMLParser):
         elif tag in ("pre", "textarea"):
             self.end_line()
             self._verbatim = max(0, self._verbatim - 1)
+        elif tag in ("td", "th"):
+            self._end_cell()
         elif tag == "tr":
-            self._add(" |")
+            self._end_cell()
+            self._fill()
+            self._parts = ["| ", " | ".join(self._row), " |"] if self._row else []
+            self._row = []
             self.end_line()
-        elif tag in _BREAKS:
+        elif tag in _BREAKS and self._cell is None:
             self.end_line()
+
+    def _end_cell(self) -> None:
+        """Ends the open cell: it stands in each of its columns, and in the rows below that it extends over."""
+        if self._cell is None:
+            return
+        rows, columns = self._cell
+        self._cell = None
+        text = " ".join("".join(self._parts).split()).replace("|", "/")
+        self._parts.clear()
+        self._fill()
+        for _ in range(columns):
+            if rows > 1:
+                self._spans[len(self._row)] = (text, rows - 1)
+            self._row.append(text)
+
+    def _fill(self) -> None:
+        """Puts the cells of rows above that extend into this place."""
+        while (found := self._spans.get(len(self._row))) is not None:
+            text, left = found
+            if left > 1:
+                self._spans[len(self._row)] = (text, left - 1)
+            else:
+                del self._spans[len(self._row)]
+            self._row.append(text)
 
     def handle_data(self, data: str) -> None:
         if self._hidden:
@@ -89,3 +133,9 @@ class _Parser(HTMLParser):
             self.lines.append((self._line, self._prefix + text))
             self._prefix = ""
         self._parts.clear()
+
+
+def _span(attributes: list[tuple[str, str | None]], name: str) -> int:
+    """How many rows or columns a cell extends over; pages may claim any number."""
+    text = dict(attributes).get(name) or "1"
+    return min(int(text), _SPAN_MAX) if text.isdigit() and int(text) > 0 else 1

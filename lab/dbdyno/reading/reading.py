@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.reading.attribution import Series, attribute
 from dbdyno.reading.call import Call, find_calls
@@ -14,6 +15,14 @@ from dbdyno.reading.loads import planned_loads
 from dbdyno.reading.judgement import Contrast, contrasts
 from dbdyno.reading.result import Result
 from dbdyno.reading.setting import Settings, find_settings
+
+# A sentence or a list about the load, and how far above a result it may stand.
+_LOAD = re.compile(
+    r"\b(\d{1,5}) (?:virtual users|clients|threads|connections|concurrent users)\b|"
+    r"number of (?:clients|connections|virtual users)\W+(\d{1,5})\b",
+    re.IGNORECASE,
+)
+_LINES_ABOVE = 40
 
 
 @dataclass(frozen=True)
@@ -38,8 +47,8 @@ class Reading:
 
 def read(document: Document) -> Reading:
     """Reads a document."""
-    results = find_results(document)
     calls = list(find_calls(document))
+    results = [_with_load(document, _with_call(one, calls)) for one in find_results(document)]
     settings = list(find_settings(document))
     parts = (*results, *calls, *settings)
     occupied = frozenset(index for one in parts for index in range(one.first, one.last + 1))
@@ -47,3 +56,27 @@ def read(document: Document) -> Reading:
     loads = planned_loads(document, calls, occupied)
     claims = list(find_claims(document, occupied))
     return Reading(document, results, calls, settings, series, contrasts(series), claims, loads)
+
+
+def _with_call(result: Result, calls: Sequence[Call]) -> Result:
+    """The result with what its output does not say and the call above it does: connections and workload."""
+    if result.table >= 0:
+        return result
+    above = [call for call in calls if call.first < result.first and call.phase == "run" and result.tool.startswith(call.tool)]
+    if not above:
+        return result
+    last = [call for call in above if call.first == above[-1].first]
+    # The passes of a loop have several numbers.
+    numbers = {call.connections for call in last}
+    connections = numbers.pop() if result.connections is None and len(numbers) == 1 else result.connections
+    return replace(result, connections=connections, workload=result.workload or last[-1].test)
+
+
+def _with_load(document: Document, result: Result) -> Result:
+    """The result with the connections that the lines above it name, if they name one number."""
+    if result.connections is not None:
+        return result
+    found: set[int] = set()
+    for text in document.texts[max(0, result.first - _LINES_ABOVE) : result.first]:
+        found.update(int(match[1] or match[2]) for match in _LOAD.finditer(text))
+    return replace(result, connections=found.pop()) if len(found) == 1 else result

@@ -93,7 +93,7 @@ def _variant(reading: Reading, series: Series) -> ReadVariant:
     return ReadVariant(
         name=series.label,
         workload=series.workload,
-        heading=series.heading,
+        heading=series.heading.text,
         results=[_result(reading, one) for one in series.results],
     )
 

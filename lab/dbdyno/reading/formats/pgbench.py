@@ -27,15 +27,16 @@ _VERSION = re.compile(r"pgbench \((?:PostgreSQL\) )?(\d[\d.]*\w*)")
 _TYPE = re.compile(r"transaction type:\s*(.+?)\s*$")
 _CLIENTS = re.compile(r"number of clients:\s*(\d+)")
 _LINES = tuple(
-    (name, re.compile(pattern))
+    (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
         ("elapsed_s", r"duration:\s*([\d.]+) s"),
-        ("transactions", r"number of transactions actually processed:\s*(\d+)"),
+        ("transactions", r"transactions (?:actually )?processed:\**\s*(\d[\d,]*)"),
         ("errors", r"number of failed transactions:\s*(\d+)"),
-        ("mean_ms", r"latency average[ :=]+([\d.]+) ms"),
-        ("stddev_ms", r"latency stddev[ :=]+([\d.]+) ms"),
-        ("tps", r"tps = ([\d.]+)(?! \(including)"),
-        ("tps_with_connecting", r"tps = ([\d.]+) \(including"),
+        ("mean_ms", r"latency average[ :=*]+([\d.,]+) ms"),
+        ("stddev_ms", r"latency stddev[ :=*]+([\d.,]+) ms"),
+        # With and without the time for connecting: the first agrees with transactions and duration.
+        ("tps_without_connecting", r"tps(?: = ([\d.,]+) \(excluding| \(excluding[^)]*\):\**\s*([\d.,]+))"),
+        ("tps", r"tps(?: \(including[^)]*\):\**\s*| ?[=:]\**\s*)([\d.,]+)"),
     )
 )
 _OTHER = re.compile(
@@ -43,7 +44,8 @@ _OTHER = re.compile(
     r"initial connection time|partition|rate limit|number of .*retried|statement latencies)"
 )
 _PROGRESS = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps")
-_PROGRESS_END = 3
+# What a report begins with if its first lines were left out.
+_FIRST = re.compile(r"[\s*\->`]*(?:tps ?[=:(]|latency average|transactions processed|number of transactions actually)", re.IGNORECASE)
 # Lines without anything of a report, after which it has ended.
 _GAP_MAX = 4
 
@@ -69,7 +71,7 @@ def find(document: Document) -> Iterator[Result]:
 
 
 def _begins(text: str) -> bool:
-    return bool(_TYPE.search(text)) or "number of clients:" in text or text.lstrip().startswith(("tps = ", "latency average"))
+    return bool(_TYPE.search(text)) or "number of clients:" in text or bool(_FIRST.match(text))
 
 
 def _report(document: Document, first: int, version: str, intervals: tuple[float, ...]) -> Result | None:
@@ -78,7 +80,7 @@ def _report(document: Document, first: int, version: str, intervals: tuple[float
     workload = ""
     last = first
     for index, text in document.lines(first):
-        if index - last > _GAP_MAX or (index > first and _TYPE.search(text)):
+        if index - last > _GAP_MAX or (index > first and (_TYPE.search(text) or _is_next(text, figures))):
             break
         if match := _TYPE.search(text):
             workload = _workload(match[1])
@@ -87,18 +89,25 @@ def _report(document: Document, first: int, version: str, intervals: tuple[float
         elif not _take(text, index, figures) and not _OTHER.search(text):
             continue
         last = index
-    if "tps" not in figures and "tps_with_connecting" in figures:
-        figures["tps"] = figures["tps_with_connecting"]
+    if "tps" not in figures and "tps_without_connecting" in figures:
+        figures["tps"] = figures["tps_without_connecting"]
     if "tps" not in figures and "mean_ms" not in figures:
         return None
     return Result(f"pgbench {version}".strip(), first, last, clients, figures, workload, intervals=intervals)
 
 
+def _is_next(text: str, figures: dict[str, Figure]) -> bool:
+    """Whether a line has a figure that the report has already: it begins the next one."""
+    names = [name for name, pattern in _LINES if pattern.search(text)]
+    return bool(names) and names[0] in figures
+
+
 def _take(text: str, index: int, figures: dict[str, Figure]) -> bool:
-    """Adds the figure of a line; whether it has one. A second tps without connecting belongs to the next report."""
-    for name, pattern in reversed(_LINES):
+    """Adds the figure of a line; whether it has one."""
+    for name, pattern in _LINES:
         if match := pattern.search(text):
-            figures.setdefault(name, Figure(float(match[1]), index))
+            number = next(group for group in match.groups() if group)
+            figures.setdefault(name, Figure(float(number.replace(",", "")), index))
             return True
     return False
 

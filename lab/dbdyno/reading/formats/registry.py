@@ -11,6 +11,9 @@ from dbdyno.reading.result import Result
 
 _MODULES = ("sysbench", "pgbench", "mysqlslap", "hammerdb", "table")
 
+# Tables round what outputs have.
+_ROUNDED = 1e-3
+
 ALL: tuple[Format, ...] = tuple(import_module(f"dbdyno.reading.formats.{name}").FORMAT for name in _MODULES)
 
 
@@ -23,4 +26,19 @@ def find_results(document: Document) -> Sequence[Result]:
             if result.first not in used:
                 found.append(result)
         used.update(index for result in found for index in range(result.first, result.last + 1))
-    return sorted(found, key=lambda result: (result.first, result.label))
+    found.sort(key=lambda result: (result.first, result.label))
+    return [one for one in found if not any(_repeats(one, other) for other in found)]
+
+
+def _repeats(one: Result, other: Result) -> bool:
+    """Whether a result shows a part of another one again: documents put figures of outputs into tables and headings."""
+    return (
+        one is not other
+        and len(one.figures) < len(other.figures)
+        and one.connections in (None, other.connections)
+        and all(_is_same(figure.value, other.value(name)) for name, figure in one.figures.items())
+    )
+
+
+def _is_same(value: float, other: float | None) -> bool:
+    return other is not None and abs(value - other) <= _ROUNDED * abs(other)

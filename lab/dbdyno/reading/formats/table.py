@@ -13,6 +13,8 @@ from dbdyno.reading.formats.table_layout import Cell, results
 from dbdyno.reading.result import Result
 
 _RULE = re.compile(r"[\s|+:=\-─┼│]+$")
+# Lines that tools print during a run look like rows.
+_PROGRESS = re.compile(r"\[ *\d+ ?s ?\]|progress:")
 _GAP = re.compile(r"\t+|\s{2,}")
 # Above a table, the lines that may say which figure it has.
 _CAPTION_LINES = 6
@@ -32,7 +34,8 @@ def find(document: Document) -> Iterator[Result]:
         if len(rows) < 2:
             index += 1
             continue
-        found = list(results(_grid(rows), _captions(document, rows[0].index)))
+        has_bars = "|" in document.texts[rows[0].index]
+        found = list(results(_grid(rows), _captions(document, rows[0].index), has_bars=has_bars))
         yield from found
         # A line that is no heading of a table may be above one that is.
         index = rows[-1].index + 1 if found else index + 1
@@ -45,11 +48,14 @@ def _grid(rows: Sequence[_Row]) -> list[list[Cell]]:
 def _rows(document: Document, start: int) -> list[_Row]:
     """The lines from an index on that have as many cells as the first."""
     first = _cells(document.texts[start])
+    second = _cells(document.texts[start + 1]) if start + 1 < len(document.texts) else ()
+    if len(second) > 1 and len(first) != len(second) and "|" not in document.texts[start]:
+        first = _named_columns(document.texts[start], len(second)) or first
     if len(first) < 2:
         return []
     rows = [_Row(start, first)]
     for index, text in document.lines(start + 1):
-        if text.strip() and _RULE.match(text):
+        if (text.strip() and _RULE.match(text)) or (not text.strip() and len(rows) == 1 and index == start + 1):
             continue
         cells = _cells(text)
         if len(cells) != len(first):
@@ -63,6 +69,8 @@ def _cells(text: str) -> tuple[str, ...]:
     known headings.
     """
     bare = text.strip()
+    if _PROGRESS.match(bare):
+        return ()
     if "|" in bare or "│" in bare:
         return tuple(cell.strip() for cell in bare.replace("│", "|").strip("|").split("|"))
     cells = tuple(_GAP.split(bare))
@@ -70,6 +78,14 @@ def _cells(text: str) -> tuple[str, ...]:
     if 1 < len(words) != len(cells) and all(_stands_alone(word) for word in words):
         return words
     return cells
+
+
+def _named_columns(text: str, number: int) -> tuple[str, ...]:
+    """The headings of a line with single spaces, in which a version belongs to the word before it: "clients MySQL 5.6
+    MySQL 5.7"; none if their number is another one.
+    """
+    names = tuple(re.findall(r"[^\W\d][^\s]*(?:\s+v?\d[\w.]*)*", text.strip()))
+    return names if len(names) == number and headings.is_load(names[0]) else ()
 
 
 def _stands_alone(word: str) -> bool:

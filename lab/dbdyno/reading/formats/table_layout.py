@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from dbdyno.reading import headings
 from dbdyno.reading.result import Figure, Result
 
-_NUMBER = re.compile(r"[*_`~]*([-+]?\d[\d, ]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*([kKmM])?(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]*(?:\s*\(.*\))?$")
+_NUMBER = re.compile(r"[*_`~]*([-+]?\d[\d, ]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*([kKM](?![a-zA-Z]))?(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]*(?:\s*\(.*\))?$")
 _FACTORS = {"k": 1e3, "m": 1e6}
+# A first column that numbers the repetitions.
+_REPETITION = re.compile(r"(?:run|trial|iteration|round|no\.?|#|회차|횟수|次数?|轮次|回)\s*(?:#|no\.?)?", re.IGNORECASE)
 # A column of changes is no figure of a variant.
 _CHANGE = re.compile(r"%|diff|change|gain|improvement|ratio|speed-?up|delta|증가|향상|차이|提升|增加|差", re.IGNORECASE)
 
@@ -50,9 +52,17 @@ class _Column:
     scale: float = 1.0
 
 
-def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str]) -> Iterator[Result]:
-    """The results in a table; none if it is no table of results."""
+def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars: bool) -> Iterator[Result]:
+    """The results in a table; none if it is no table of results. Without bars, lines of a name and a value are the
+    output of some tool and no table.
+    """
     heading, body = rows[0], rows[1:]
+    if heading[0].value is not None or (not has_bars and any(re.match(r"[\d.,]+\D{0,3}$", cell.text) for cell in heading)):
+        return
+    if _REPETITION.fullmatch(heading[0].text.strip()):
+        for row in body:
+            yield from _row_results(row, _figure_columns(heading, captions), heading[0].index, None, "")
+        return
     if headings.is_load(heading[0].text) or _is_load_column(heading[0].text, body):
         columns = _figure_columns(heading, captions)
         first = heading[0].index
@@ -60,15 +70,25 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str]) -> Iterator
             if (connections := headings.load_value(row[0].text)) is not None:
                 yield from _row_results(row, columns, first, connections, "")
         return
-    if any(headings.figure(row[0].text) or headings.figure_within(row[0].text)[0] for row in body):
+    if has_bars and any(headings.figure(row[0].text) or headings.figure_within(row[0].text)[0] for row in body):
         yield from _transposed(heading, body)
         return
     columns = _figure_columns(heading, captions)
     loads = [headings.load_value(cell.text) for cell in heading[1:]]
-    if loads and all(load is not None for load in loads):
+    known = [load for load in loads if load is not None]
+    repetitions = known == list(range(1, len(known) + 1)) and len(known) > 2
+    if len(known) > 1 and (repetitions or (len(known) == len(loads) and known == sorted(set(known)))):
         figure = _caption_figure([heading[0].text, *captions])
-        columns = [_Column(at, figure, "", load) for at, load in enumerate(loads, start=1)] if figure else []
-    elif not any(headings.figure(cell.text) for cell in heading[1:]):
+        columns = [
+            _Column(at, figure, "", None if repetitions else load)
+            for at, load in enumerate(loads, start=1)
+            if figure and load is not None
+        ]
+        if repetitions:
+            for row, column in ((row, column) for row in body for column in columns):
+                yield from _row_results(row, [column], heading[0].index, None, row[0].text.strip("*_` "))
+            return
+    elif not any(column.figure for column in columns):
         columns = []
     load_at = next((at for at, cell in enumerate(heading) if at and headings.is_load(cell.text)), None)
     for row in body:
@@ -96,9 +116,10 @@ def _figure_columns(heading: Sequence[Cell], captions: Sequence[str]) -> list[_C
         elif _CHANGE.search(text):
             continue
         else:
-            name, label = headings.figure_within(text)
+            name, rest = headings.figure_within(text)
             if name:
-                columns.append(_Column(at, name, label, scale=headings.scale(text, name)))
+                load, label = headings.load_within(rest)
+                columns.append(_Column(at, name, label, load, headings.scale(text, name)))
             else:
                 unknown.append(at)
     figure = _caption_figure(captions) if unknown and not columns else ""
@@ -130,14 +151,19 @@ def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iter
         if _CHANGE.search(cell.text):
             continue
         figures: dict[str, Figure] = {}
+        connections = None
         for row in body:
             text = row[0].text.strip("*_` ")
+            if headings.is_load(text):
+                connections = headings.load_value(row[at].text)
+                continue
             name = headings.figure(text) or headings.figure_within(text)[0]
             if name and row[at].value is not None:
                 figures.setdefault(name, Figure(row[at].value * headings.scale(text, name), row[at].index))
         if figures:
             load = headings.load_value(cell.text)
             label = "" if load is not None else cell.text.strip("*_` ")
+            load = load if load is not None else connections
             yield Result("table", heading[0].index, body[-1][0].index, load, figures, label=label, table=cell.index)
 
 
