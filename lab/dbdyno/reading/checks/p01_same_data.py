@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from dbdyno.finding import Finding
@@ -13,7 +14,9 @@ from dbdyno.text import compose, join
 # Options that say which data: sizes, and where they are. Threads, time and the test may differ.
 _SIZES = ("tables", "table-size", "oltp-tables-count", "oltp-table-size", "scale")
 _DEFAULTS = {"mysql-port": "3306", "pgsql-port": "5432", "mysql-db": "sbtest", "pgsql-db": "sbtest"}
-_PLACE = ("host", "port", "socket", "db", "user", "dbname")
+_PLACE = ("host", "port", "socket", "db")
+# A value that the document does not tell.
+_UNKNOWN = re.compile(r"[$<>{}*]|XX")
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -37,15 +40,13 @@ def find(reading: Reading) -> Iterator[Finding]:
 
 def _finding(reading: Reading, prepared: Call, call: Call, differences: Sequence[str]) -> Finding:
     is_size = any(text.startswith(_SIZES) for text in differences)
+    # An option that is missing may be in the environment or in a file.
+    is_sure = any(" is missing, " not in text for text in differences)
     return finding(
         reading,
         "P01",
-        "stop",
-        compose(
-            "{phase} differs from prepare: {differences}",
-            phase=call.phase,
-            differences=join("; ", differences),
-        )
+        "stop" if is_sure else "warn",
+        compose("{phase} differs from prepare: {differences}", phase=call.phase, differences=join("; ", differences))
         + (_consequence(prepared, call) if is_size else ""),
         (prepared.first, call.first),
         fix=compose("Take both from one definition, and count the rows before the first run"),
@@ -67,21 +68,15 @@ def _rows(call: Call) -> int | None:
 
 
 def _differences(prepared: Call, call: Call) -> Iterator[str]:
-    for name in _SIZES:
-        before, after = prepared.options.get(name), call.options.get(name)
-        if before is not None and after is not None and before != after:
-            yield compose("{name} is {after}, not {before}", name=name, before=before, after=after)
-    driver = prepared.driver
-    for name in [f"{driver}-{part}" for part in _PLACE] + ["host", "port", "dbname"]:
+    names = [*_SIZES, *(f"{prepared.driver}-{part}" for part in _PLACE), "host", "port", "dbname"]
+    for name in names:
         before, after = (one.options.get(name, _DEFAULTS.get(name)) for one in (prepared, call))
-        if before == after or (name.endswith("user") and not (before and after)):
+        if before == after or not before or (after and _UNKNOWN.search(before + after)):
             continue
-        if before is None:
-            yield compose("{name} is {after}, and prepare has none", name=name, after=after)
-        elif after is None:
-            yield compose("{name} is missing, and prepare has {before}", name=name, before=before)
-        else:
+        if after:
             yield compose("{name} is {after}, not {before}", name=name, before=before, after=after)
+        elif name not in _SIZES and name != "dbname":
+            yield compose("{name} is missing, and prepare has {before}", name=name, before=before)
 
 
 CHECK = DocumentCheck("P01", find)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from dbdyno.checks.capacities import Capacity, Demand, server_capacities
@@ -15,6 +16,9 @@ from dbdyno.text import compose
 
 # The limits of a server whose document does not set them (MySQL 5.7 to 9, MariaDB 10.6 to 12).
 _DEFAULTS = {"max_prepared_stmt_count": "16382", "max_connections": "151"}
+# Servers that speak MySQL's protocol and have other limits.
+_FOREIGN = re.compile(r"tidb|oceanbase|seekdb|polardb|vitess|singlestore|doris|starrocks", re.IGNORECASE)
+_ERROR = re.compile(r"1461.*max_prepared_stmt_count|max_prepared_stmt_count.*1461")
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -23,10 +27,10 @@ def find(reading: Reading) -> Iterator[Finding]:
     Catches loads that cannot have run as described. A published benchmark plans 500 connections with 46 statements each;
     with the default limit 356 connections are possible.
     """
-    shown = "max_prepared_stmt_count" in _lines(reading)
+    is_foreign = any(_FOREIGN.search(text) for text in reading.document.texts)
     seen: set[tuple[str, str]] = set()
     for call in reading.calls:
-        if call.tool != "sysbench" or call.phase != "run" or call.driver != "mysql":
+        if call.tool != "sysbench" or call.phase != "run" or call.driver != "mysql" or is_foreign:
             continue
         highest = call.connections or max(reading.loads, default=0)
         statements = 0 if call.options.get("db-ps-mode") == "disable" else _count(call)
@@ -42,22 +46,22 @@ def find(reading: Reading) -> Iterator[Finding]:
                 continue
             seen.add(key)
             yield _finding(reading, call, capacity, highest)
-    error = next((index for index, text in reading.document.lines() if "max_prepared_stmt_count" in text and "1461" in text), None)
+    yield from _reached(reading)
+
+
+def _reached(reading: Reading) -> Iterator[Finding]:
+    """The error of a limit that was reached, if prepared statements were then switched off."""
+    error = next((index for index, text in reading.document.lines() if _ERROR.search(text)), None)
     off = next((call for call in reading.calls if call.options.get("db-ps-mode") == "disable"), None)
-    if error is not None and shown:
+    if error is not None and off is not None:
         yield finding(
             reading,
             "P07",
             "stop",
-            compose("the limit max_prepared_stmt_count was reached")
-            + (compose(", and prepared statements were switched off instead of raising it") if off else ""),
-            (error, off.first if off else error),
+            compose("max_prepared_stmt_count was reached, and prepared statements were switched off instead of raising it"),
+            (error, off.first),
             fix=compose("Raise max_prepared_stmt_count: without prepared statements the server parses every statement"),
         )
-
-
-def _lines(reading: Reading) -> str:
-    return "\n".join(text for text in reading.document.texts if "max_prepared" in text)
 
 
 def _declared(reading: Reading) -> Mapping[str, str]:

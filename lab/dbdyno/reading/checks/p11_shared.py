@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
+from dbdyno.reading.call import Call
 from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
@@ -20,21 +21,24 @@ def find(reading: Reading) -> Iterator[Finding]:
 
     Catches throughput of a server that shares its CPUs with the load generator. In a published benchmark both run on one CPU.
     """
-    for call in reading.calls:
-        if call.phase == "prepare":
-            continue
-        host = next((call.options[name] for name in _HOSTS if name in call.options), None)
-        socket = any(name in call.options for name in _SOCKETS)
-        if (host is not None and _LOCAL.fullmatch(host)) or (host is None and socket):
-            yield finding(
-                reading,
-                "P11",
-                "warn",
-                compose("the load generator runs on the server's machine, and its CPU time is charged to the server"),
-                [call.first],
-                fix=compose("Run it on another machine, or give both their own CPUs"),
-            )
-            return
+    local = next((call for call in reading.calls if call.phase != "prepare" and is_local(call)), None)
+    if local is not None:
+        yield finding(
+            reading,
+            "P11",
+            "warn",
+            compose("the load generator runs on the server's machine, and its CPU time is charged to the server"),
+            [local.first],
+            fix=compose("Run it on another machine, or give both their own CPUs"),
+        )
+
+
+def is_local(call: Call) -> bool:
+    """Whether a call goes to a server on the same machine."""
+    host = next((call.options[name] for name in _HOSTS if name in call.options), None)
+    if host is None:
+        return call.tool == "pgbench" or any(name in call.options for name in _SOCKETS)
+    return _LOCAL.fullmatch(host) is not None
 
 
 CHECK = DocumentCheck("P11", find)

@@ -29,6 +29,10 @@ def find(reading: Reading) -> Iterator[Finding]:
                 (claim.index for claim in reading.claims),
                 fix=compose("Show every run's output, at least {blocks} of each variant", blocks=BLOCKS_MIN),
             )
+        for series in reading.series:
+            if len(series.results) == len({one.connections for one in series.results}):
+                text = compose("each load was run once, so how much its result varies is not known")
+                yield finding(reading, "P15", "note", text, (one.first for one in series.results))
         return
     counts = [Counter(one.connections for one in series.results) for series in reading.series]
     fewest = min(min(one.values()) for one in counts)

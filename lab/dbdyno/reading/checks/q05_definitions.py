@@ -13,6 +13,8 @@ from dbdyno.text import compose
 
 # Options that change what a transaction or its protocol is.
 _OPTIONS = ("skip-trx", "db-ps-mode", "range-size", "point-selects", "protocol")
+# tps without the time for connecting, as a share of tps: more than this is another quantity.
+_CONNECTING = 1.2
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -26,6 +28,12 @@ def find(reading: Reading) -> Iterator[Finding]:
         yield finding(
             reading, "Q05", "warn", compose("the claim is about latency, and no latency is shown"), [claim.index for claim in claims]
         )
+    for result in reading.results:
+        whole, part = result.value("tps"), result.value("tps_without_connecting")
+        if whole and part and part / whole > _CONNECTING:
+            figures = (result.figures["tps"], result.figures["tps_without_connecting"])
+            text = compose("{part:g} and {whole:g} tps for one run: with a connection per transaction only the second one is a rate", part=part, whole=whole)
+            yield finding(reading, "Q05", "note", text, (figure.index for figure in figures))
     measured = [call for call in reading.calls if call.phase == "run" and "percentile" in call.options]
     if measured and not has_latency:
         yield finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
+from dbdyno.reading.call import Call
 from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import Result
@@ -28,21 +29,24 @@ def find(reading: Reading) -> Iterator[Finding]:
     shows a command without a time, which would end after 10 s; all outputs have 30 s.
     """
     yield from _times(reading)
+    yield from _connections(reading)
     for result in reading.results:
         yield from _counts(reading, result)
         yield from _little(reading, result)
 
 
 def _times(reading: Reading) -> Iterator[Finding]:
+    """Results that took another time than any of the commands would."""
     runs = [call for call in reading.calls if call.tool == "sysbench" and call.phase == "run"]
     timed = [one for one in reading.results if one.value("elapsed_s") and one.tool.startswith(("sysbench", "table"))]
-    if not runs or not timed or any("events" in call.options and call.number("events") for call in runs):
+    if not runs or not timed or any(call.number("events") or "config-file" in call.options for call in runs):
         return
-    planned = {call.number("time", "max-time") if {"time", "max-time"} & call.options.keys() else _DEFAULT_S for call in runs}
+    is_old = any(one.tool.startswith("sysbench 0") for one in timed) or any("max-time" in call.options for call in runs)
+    planned = {_planned_s(call, is_old=is_old) for call in runs}
     if None in planned:
         return
-    wrong = [one for one in timed if not any(0 <= elapsed(one) + 0.5 - (time or 0) <= _LATE_S + 0.5 for time in planned)]
-    if wrong and not any(one.startswith("sysbench 0") for one in {one.tool for one in timed}):
+    wrong = [one for one in timed if not any(-0.5 <= elapsed(one) - (time or 0) <= _LATE_S for time in planned)]
+    if wrong:
         yield finding(
             reading,
             "R03",
@@ -56,6 +60,31 @@ def _times(reading: Reading) -> Iterator[Finding]:
         )
 
 
+def _planned_s(call: Call, *, is_old: bool) -> int | None:
+    """The seconds that a call runs; None if the document does not tell."""
+    if {"time", "max-time"} & call.options.keys():
+        return call.number("time", "max-time")
+    return None if is_old else _DEFAULT_S
+
+
+def _connections(reading: Reading) -> Iterator[Finding]:
+    """Results with another number of connections than any of the commands and sentences."""
+    other = [one for one in reading.results if one.connections and one.table < 0 and one.connections not in reading.loads]
+    calls = [call for call in reading.calls if call.phase == "run"]
+    if other and calls and all(call.connections for call in calls):
+        yield finding(
+            reading,
+            "R03",
+            "warn",
+            compose(
+                "the output has {connections} connections, and the command {planned}",
+                connections=other[0].connections,
+                planned=", ".join(map(str, sorted({call.connections or 0 for call in calls}))),
+            ),
+            (calls[0].first, *(one.first for one in other)),
+        )
+
+
 def elapsed(result: Result) -> float:
     """The seconds of a result that has them."""
     value = result.value("elapsed_s")
@@ -65,7 +94,8 @@ def elapsed(result: Result) -> float:
 
 def _counts(reading: Reading, result: Result) -> Iterator[Finding]:
     transactions, tps, time = (result.value(name) for name in ("transactions", "tps", "elapsed_s"))
-    if not (transactions and tps and time) or transactions < _COUNT_MIN:
+    # pgbench leaves out the time for connecting, which its duration includes.
+    if not (transactions and tps and time) or transactions < _COUNT_MIN or result.tool.startswith("pgbench"):
         return
     expected = tps * time
     if abs(transactions / expected - 1) > _COUNT_PERCENT / 100:

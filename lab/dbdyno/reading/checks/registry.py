@@ -9,15 +9,18 @@ from dbdyno.reading.checks.check import DocumentCheck
 from dbdyno.reading.reading import Reading
 
 _MODULES = (
+    "d03_errors",
     "p01_same_data",
     "p02_rows",
     "p03_server",
     "p04_effective",
     "p05_settings",
+    "p06_durability",
     "p07_capacity",
     "p08_statements",
     "p10_hosts",
     "p11_shared",
+    "p12_round_trip",
     "p14_cache",
     "p15_design",
     "p16_loads",
@@ -30,6 +33,7 @@ _MODULES = (
     "q05_definitions",
     "q07_beyond",
     "q08_labels",
+    "r01_steady",
     "r02_drift",
     "r03_arithmetic",
     "r04_complete",
