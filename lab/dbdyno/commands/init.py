@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dbdyno.commands.from_sysbench import Translation, is_command, translate_command, translate_script
 from dbdyno.commands.one_line import OneLine, make_document
 from dbdyno.commands.option_document import as_toml
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
+from dbdyno.reading.translation import Translation, is_command, translate_text
 from dbdyno.store.listing import find_run
 
 _COMMENTS = {
@@ -48,7 +48,7 @@ def init(file: Path, origin: str | None, results: Path) -> None:
     if origin is None:
         source = _ask()
     elif is_command(origin):
-        source = _translated(translate_command(origin))
+        source = _translated(translate_text(origin, Path()))
     elif Path(origin).is_file():
         source = _of_file(Path(origin), file)
     else:
@@ -73,17 +73,28 @@ def _of_file(path: Path, file: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise Problem(f"--from {path}: {why}") from error
-    return _translated(translate_script(text, path.parent))
+    return _translated(translate_text(text, path.parent))
 
 
-def _translated(translation: Translation) -> str:
+def write_translation(file: Path, translation: Translation, command: str) -> None:
+    """Write the experiment of a translation, and print what a user must know. Raises Problem; then nothing is
+    written.
+    """
+    if file.exists() or file.is_symlink():
+        raise Problem(f"{file} exists already", "Name another file")
+    _write(file, _translated(translation, command))
+    print(f"{file} is written. Next: dbdyno check {shlex.quote(str(file))}", file=sys.stderr)
+
+
+def _translated(translation: Translation, command: str = "dbdyno init") -> str:
     """The text of a translated command line; what has no counterpart is printed, too."""
     notes = translation.notes
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     comment = "".join(f"# - {_wrapped(note)}\n" for note in notes)
-    head = f"# Written by dbdyno init from sysbench.\n{comment}{_KEYS}\n"
-    return _with_comments(translation.document, head) + _ALONE
+    head = f"# Written by {command} from the commands of another tool.\n{comment}{_KEYS}\n"
+    text = _with_comments(translation.document, head)
+    return text + _ALONE if len(translation.document["variant"]) < 2 else text
 
 
 def _wrapped(note: str) -> str:

@@ -13,10 +13,12 @@ import typer
 from dbdyno.commands.choices import ReadFormat
 from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.commands.text_table import Column, fit, heading, line
+from dbdyno.commands.init import write_translation
 from dbdyno.languages import Translator, translator
-from dbdyno.problem import ExitCode, Problem
+from dbdyno.problem import ExitCode
 from dbdyno.reading.checks.registry import examine
 from dbdyno.reading.document import Document, load, parse
+from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadVariant, record
@@ -32,10 +34,10 @@ def read(
 ) -> NoReturn:
     """Print what was read, and exit with 4 if a mistake forbids a comparison. Raises Problem."""
     documents = [_load(path) for path in paths]
-    if to_experiment is not None:
-        write_experiment(documents, paths, to_experiment)
-    translate = translator(language)
     readings = [read_document(document) for document in documents]
+    if to_experiment is not None:
+        _write_experiment(readings, to_experiment)
+    translate = translator(language)
     records = [record(reading, examine(reading)) for reading in readings]
     if output is ReadFormat.JSON:
         answer = [json.loads(one.model_dump_json()) for one in records]
@@ -102,8 +104,6 @@ def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:
     yield f"# {_escape(one.file)}"
     for variant in one.variants:
         name, titles, *rows = _table(variant, translate)
-        cells = [" ".join(titles.split("  ")).split("  ")]
-        del cells
         yield ""
         yield f"## {_escape(name)}"
         yield ""
@@ -124,6 +124,7 @@ def _escape(text: str) -> str:
     return "".join(f"\\{character}" if character in "\\`*_[]<>|#" else character for character in text)
 
 
-def write_experiment(documents: Sequence[Document], paths: Sequence[Path], file: Path) -> None:
-    """Write the experiment of the documents' calls. Raises Problem."""
-    raise Problem(f"{file}: not yet", "")
+def _write_experiment(readings: Sequence[Reading], file: Path) -> None:
+    """Write the experiment of the first document that calls a benchmark. Raises Problem."""
+    of = next((one for one in readings if one.calls), readings[0])
+    write_translation(file, equivalent(of), "dbdyno read")

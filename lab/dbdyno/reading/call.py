@@ -26,6 +26,7 @@ _SHORT = {
     "mysqlslap": {"h": "host", "P": "port", "u": "user", "S": "socket", "q": "query", "c": "concurrency", "i": "iterations"},
 }
 _FLAGS = {"pgbench": {"i": "initialize", "S": "select-only", "N": "skip-some-updates", "n": "no-vacuum", "r": "report-latencies", "C": "connect"}}
+_SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,16 @@ class Call:
     options: Mapping[str, str]
     first: int
     last: int
+    # The test as the call writes it, with its path.
+    path: str = ""
+    # Words with variables whose values are not known.
+    unknown: tuple[str, ...] = ()
 
     def number(self, *names: str) -> int | None:
         """The value of the first of these options that the call has, if it is a whole number."""
         for name in names:
             if (text := self.options.get(name)) is not None:
-                match = re.fullmatch(r"(\d+)([KMG]?)", text)
-                return int(match[1]) * {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[match[2]] if match else None
+                return whole_number(text)
         return None
 
     @property
@@ -60,6 +64,12 @@ class Call:
     def connections(self) -> int | None:
         """The number of connections that the call asks for."""
         return self.number("threads", "num-threads", "client", "concurrency")
+
+
+def whole_number(text: str) -> int | None:
+    """A whole number, also with a unit of sysbench (K, M, G); None for any other text."""
+    match = re.fullmatch(r"(\d+)([KMG]?)", text)
+    return int(match[1]) << _SHIFTS[match[2]] if match else None
 
 
 def find_calls(document: Document) -> Iterator[Call]:
@@ -86,12 +96,14 @@ def _call(command: Command) -> Call | None:
     options, others = _options(rest, "mysqlslap" if tool == "mariadb-slap" else tool)
     if tool == "sysbench":
         phase = next((word for word in others if word in _PHASES), "")
-        tests = [word for word in others if word not in _PHASES]
-        test = options.pop("test", "") or (tests[0] if tests else "")
+        names = [word for word in others if word not in _PHASES and "$" not in word]
+        path = options.pop("test", "") or (names[0] if names else "")
         # Prose mentions the program; a call has options or a phase.
-        if not phase and not (options and test) or options.keys() & {"version", "help", "prefix"}:
+        if (not phase and not (options and path)) or options.keys() & {"version", "help", "prefix"}:
             return None
-        return Call(tool, phase, PurePosixPath(test).name.removesuffix(".lua"), options, command.first, command.last)
+        unknown = tuple(word for word in others if "$" in word)
+        name = PurePosixPath(path).name.removesuffix(".lua")
+        return Call(tool, phase, name, options, command.first, command.last, path, unknown)
     if not options:
         return None
     phase = "prepare" if "initialize" in options else "run"

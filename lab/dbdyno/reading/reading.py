@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dbdyno.reading.attribution import Series, attribute
 from dbdyno.reading.call import Call, find_calls
@@ -38,6 +39,11 @@ class Reading:
     claims: Sequence[Claim]
     # Planned numbers of connections, each with the index of the line that plans it.
     loads: Mapping[int, int]
+
+    @property
+    def folder(self) -> Path:
+        """The folder to which paths in the document are relative."""
+        return Path(self.document.name).parent
 
     @property
     def varied(self) -> str:

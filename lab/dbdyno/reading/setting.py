@@ -13,7 +13,7 @@ _ASSIGNMENT = re.compile(r"\s*(?:set\s+global\s+)?([a-zA-Z][\w\-]{2,})\s*=\s*(.*
 _FLAG = re.compile(r"\s*((?:skip|log|innodb)[\w\-]+)\s*$")
 _BOX = re.compile(r"\s*\|\s*([a-z][\w]*)\s*\|\s*(.*?)\s*\|\s*$")
 _BOX_HEADING = re.compile(r"\s*\|\s*Variable_name\s*\|\s*Value\s*\|", re.IGNORECASE)
-_POSTGRESQL = re.compile(
+POSTGRESQL = re.compile(
     r"shared_buffers|effective_cache_size|work_mem|maintenance_work_mem|max_wal_size|checkpoint_\w+|wal_\w+|"
     r"synchronous_commit|max_connections|random_page_cost|fsync|full_page_writes|effective_io_concurrency|"
     r"max_worker_processes|max_parallel_\w+|huge_pages|jit|autovacuum\w*|listen_addresses"
@@ -45,7 +45,7 @@ def find_settings(document: Document) -> Iterator[Settings]:
             block = _file(document, index, "mysql", index + 1)
         elif _BOX_HEADING.match(text):
             block = _box(document, index)
-        elif (match := _ASSIGNMENT.match(text)) and _POSTGRESQL.fullmatch(match[1].lower()):
+        elif (match := _ASSIGNMENT.match(text)) and POSTGRESQL.fullmatch(match[1].lower()):
             block = _file(document, index, "postgresql", index)
             block = block if len(block.values) > 1 else None
         if block is not None and block.values:

@@ -1,14 +1,37 @@
-"""How many statements a call of sysbench prepares, from the load generator's own statements."""
+"""The SQL statements of a document, and how many statements a call of sysbench prepares."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, get_args
 
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.reading import from_document
 from dbdyno.reading.call import Call
+from dbdyno.reading.document import Document
 from dbdyno.run.description import describe
+
+_BEGIN = re.compile(r"\s*(?:CREATE\s+(?:TABLE|INDEX|UNIQUE)|INSERT\s+INTO)\b", re.IGNORECASE)
+_LINES_MAX = 60
+
+
+def sql_statements(document: Document) -> list[str]:
+    """The statements that make tables and rows, in order, without the semicolon; those that do not end are left out."""
+    found: list[str] = []
+    index = 0
+    while index < len(document.texts):
+        if _BEGIN.match(document.texts[index]):
+            lines: list[str] = []
+            for text in document.texts[index : index + _LINES_MAX]:
+                lines.append(text.strip())
+                if text.rstrip().endswith(";"):
+                    found.append(" ".join(lines).rstrip("; "))
+                    break
+            index += len(lines) if found else 1
+            continue
+        index += 1
+    return found
 
 
 def prepared_statements(call: Call) -> int | None:

@@ -6,10 +6,8 @@ password gets into the experiment or into a message.
 
 from __future__ import annotations
 
-import itertools
 import re
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -18,6 +16,8 @@ from urllib.parse import quote
 from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.problem import Problem
+from dbdyno.reading.call import Call, find_calls, whole_number
+from dbdyno.reading.document import parse
 
 # Options with the same meaning as a key, under any of their names.
 _LOAD = {
@@ -47,7 +47,6 @@ _ADDRESS = ("host", "port", "socket", "user", "password", "db")
 # sysbench's tests of the machine.
 _BUILTIN = ("cpu", "memory", "threads", "mutex", "fileio")
 _COMMANDS = ("prepare", "run", "cleanup", "prewarm", "warmup", "help", "bench")
-_SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _BOOLEANS = {
     "on": True,
     "true": True,
@@ -58,15 +57,6 @@ _BOOLEANS = {
     "false": False,
     "0": False,
 }
-_VARIABLE = re.compile(r"\$\{?(\w+)(?::?[-=]([^}]*))?(?:\[[@*]\])?\}?")
-_ASSIGNMENT = re.compile(r"(?:^|[;&]|\bdo\b|\bexport|\blocal|\breadonly|\bdeclare(?:\s+-\w+)?)\s*(\w+)=")
-# A line that sets a variable, and one that sets it only for a call of sysbench.
-_SET = re.compile(r"\s*(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?\w+=")
-_SYSBENCH_AFTER = re.compile(r"\s*\w+=[^\s\"'(]*\s+(?:\S*/)?sysbench\s")
-_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n]*)")
-# A script whose loops give more commands than this is not read further.
-_COMMANDS_MAX = 2000
-
 
 @dataclass
 class Translation:
@@ -82,127 +72,21 @@ def is_command(text: str) -> bool:
     return len(words) > 1 and any(Path(word).name == "sysbench" for word in words)
 
 
-def translate_command(text: str) -> Translation:
-    """The experiment of one command line. Raises Problem if it names no workload of a database."""
-    return _translate(list(_expand(text, {})), Path())
-
-
-def translate_script(text: str, folder: Path) -> Translation:
-    """The experiment of a shell script that calls sysbench, with the values of its variables and loops. Lua
-    scripts are relative to `folder`. Raises Problem.
-
-    The script is read, not run: a value from a command, an argument or the environment is not known.
+def translate_text(text: str, folder: Path) -> Translation:
+    """The experiment of a command line, or of a shell script with its variables and loops. Lua scripts are relative to
+    `folder`. Raises Problem if it calls no workload of a database.
     """
-    text = re.sub(r"\\\r?\n", " ", text)
-    variables: dict[str, list[str]] = {}
-    commands: list[list[str]] = []
-    for line in text.splitlines():
-        if line.lstrip().startswith("#"):
-            continue
-        for name, values in _LOOP.findall(line):
-            variables[name] = [word for one in _expand(values, variables) for word in one]
-        if _SET.match(line) and not _SYSBENCH_AFTER.match(line):
-            _assign(line, variables)
-        elif _may_call(line, variables):
-            calls = itertools.islice(_expand(line, variables), _COMMANDS_MAX)
-            commands += [words for words in calls if _position(words) is not None]
-    if not commands:
+    calls = [call for call in find_calls(parse(text.encode(), "")) if call.tool == "sysbench"]
+    if not calls:
         raise Problem("the script has no call of sysbench", 'Give one as text: --from "sysbench … run"')
-    return _translate(commands, folder)
+    return translate(calls, folder)
 
 
-def _may_call(line: str, variables: Mapping[str, list[str]]) -> bool:
-    """Whether a line has the word sysbench, also as the value of a variable."""
-    names = (match[1] for match in _VARIABLE.finditer(line))
-    return "sysbench" in line or any(
-        "sysbench" in value for name in names for value in variables.get(name, [])
-    )
-
-
-def _position(words: list[str]) -> int | None:
-    """Where a command line has the program sysbench."""
-    return next((at for at, word in enumerate(words) if Path(word).name == "sysbench"), None)
-
-
-def _assign(line: str, variables: dict[str, list[str]]) -> None:
-    """Keep the value of each variable that the line sets; one from a command has none."""
-    for match in _ASSIGNMENT.finditer(line):
-        rest = line[match.end() :]
-        value = _first_word(rest)
-        if "$(" in value or "`" in value:
-            variables.pop(match[1], None)
-        else:
-            variables[match[1]] = [" ".join(words) for words in _expand(value, variables, quoted=False)]
-
-
-def _first_word(text: str) -> str:
-    """The first word of the shell, without its quotes; the elements of an array."""
-    if text.startswith("("):
-        return text[1:].partition(")")[0].replace('"', "").replace("'", "")
-    match = re.match(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;&|)]*)", text)
-    assert match is not None, "the last alternative matches any text"
-    return next((group for group in match.groups() if group is not None), "")
-
-
-def _expand(text: str, variables: Mapping[str, list[str]], *, quoted: bool = True) -> Iterator[list[str]]:
-    """The words of a text, once for each combination of its variables' values. Those of an unknown variable
-    keep their dollar.
-    """
-    # Values contain no variables: they were replaced when they were set.
-    names = list(dict.fromkeys(m[1] for m in _VARIABLE.finditer(text) if m[1] in variables))
-    for values in itertools.product(*(variables[name] for name in names)):
-        chosen = dict(zip(names, values, strict=True))
-
-        def value(match: re.Match[str], chosen: Mapping[str, str] = chosen) -> str:
-            # ${NAME:-default} of an unknown variable is its default.
-            return chosen.get(match[1], match[2] if match[2] is not None else match[0])
-
-        replaced = _VARIABLE.sub(value, text)
-        if not quoted:
-            yield [replaced]
-            continue
-        try:
-            yield shlex.split(replaced, comments=True)
-        except ValueError:
-            yield replaced.replace('"', " ").replace("'", " ").split()
-
-
-@dataclass
-class _Call:
-    """One call of sysbench: its test, its command, its options by name with hyphens, and words with unknown
-    variables.
-    """
-
-    test: str
-    command: str
-    options: dict[str, str]
-    unknown: list[str]
-
-
-def _call(words: list[str]) -> _Call | None:
-    if (at := _position(words)) is None:
-        return None
-    options: dict[str, str] = {}
-    rest: list[str] = []
-    for word in words[at + 1 :]:
-        if word in ("|", "||", "&&", ";", "&") or re.match(r"\d*[<>]", word):
-            break
-        if word.startswith("--"):
-            name, _, value = word[2:].partition("=")
-            options[name.replace("_", "-")] = value.rstrip(";")
-        else:
-            rest.append(word.rstrip(";)"))
-    test = options.pop("test", "")
-    names = [word for word in rest if word not in _COMMANDS and "$" not in word]
-    command = next((word for word in rest if word in _COMMANDS), "run")
-    return _Call(test or (names[0] if names else ""), command, options, [one for one in rest if "$" in one])
-
-
-def _translate(commands: list[list[str]], folder: Path) -> Translation:
-    """One experiment for all runs; the other commands only count if there is no run."""
-    calls = [call for call in map(_call, commands) if call is not None and call.test]
-    runs = [call for call in calls if call.command == "run"] or calls
-    runs = [call for call in runs if Path(call.test).stem not in _BUILTIN]
+def translate(calls: Sequence[Call], folder: Path) -> Translation:
+    """One experiment for all runs of sysbench; the other calls only count if there is no run. Raises Problem."""
+    calls = [call for call in calls if call.test]
+    runs = [call for call in calls if call.phase == "run"] or calls
+    runs = [call for call in runs if call.test not in _BUILTIN]
     if not runs:
         named = ", ".join(sorted({call.test for call in calls})) or "no test"
         raise Problem(
@@ -245,9 +129,9 @@ def _translate(commands: list[list[str]], folder: Path) -> Translation:
     return Translation(document, notes)
 
 
-def _workload(call: _Call, folder: Path, left: dict[str, None], notes: list[str]) -> dict[str, Any]:
+def _workload(call: Call, folder: Path, left: dict[str, None], notes: list[str]) -> dict[str, Any]:
     """The [[workload]] of a call; options that are left are added to `left`."""
-    stem = Path(call.test).stem
+    stem = call.test
     is_bundled = stem in get_args(OltpName)
     workload: dict[str, Any] = {"name": stem}
     if stem == "oltp" and not is_bundled:
@@ -255,7 +139,7 @@ def _workload(call: _Call, folder: Path, left: dict[str, None], notes: list[str]
         notes += [note] if note not in notes else []
         is_bundled, workload = True, {"name": "oltp_read_write"}
     if not is_bundled:
-        path = Path(call.test if call.test.endswith(".lua") else f"{call.test}.lua")
+        path = Path(call.path if call.path.endswith(".lua") else f"{call.path}.lua")
         workload = {"script": str(path if path.is_absolute() else (folder / path)), "options": {}}
     keys: dict[str, Any] = {}
     for name, text in call.options.items():
@@ -314,7 +198,7 @@ def _load(found: Mapping[str, Mapping[str, None]], notes: list[str]) -> dict[str
     return load
 
 
-def _server(call: _Call, notes: list[str]) -> dict[str, Any]:
+def _server(call: Call, notes: list[str]) -> dict[str, Any]:
     """The server of a call: a URL without the password."""
     driver = "pgsql" if call.options.get("db-driver") == "pgsql" else "mysql"
     if "db-driver" not in call.options and any(name.startswith("pgsql-") for name in call.options):
@@ -349,6 +233,6 @@ def _address(name: str) -> bool:
 
 def _value(text: str) -> int | float | str:
     """A number, also with a unit of sysbench (K, M, G), or the text."""
-    if match := re.fullmatch(r"(\d+)([KMG]?)", text):
-        return int(match[1]) * _SIZES.get(match[2], 1)
+    if (number := whole_number(text)) is not None:
+        return number
     return float(text) if re.fullmatch(r"\d+\.\d+", text) else text
