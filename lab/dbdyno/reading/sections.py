@@ -18,7 +18,7 @@ _LOAD_WORDS = re.compile(
 )
 # What tools and shells print, and lines of files.
 _OUTPUT = re.compile(
-    r"Running the test with|Initializing|Threads started|sysbench \d|Number of threads|Prewarming|Report intermediate|"
+    r"FATAL|ALERT|ERROR|Running the test with|Initializing|Threads started|sysbench \d|Number of threads|Prewarming|Report intermediate|"
     r"^\W*\[ *\d+ ?s|rows? in set|^\s*mysql>|^\s*\+[-+]+\+|starting vacuum|pgbench \(|transaction type:|scaling factor:|query mode:|"
     r"number of (?:clients|threads|transactions)|duration:|Running benchmark for engine|^\W*progress|^WARNING|^\s*Benchmark\s*$|"
     r"^\s*[-=*_]{3,}\s*$|[Dd]one[. ]|^Query OK|^!\[|^\s*\||^\(\d+ rows?\)|[Pp]assword|\bVuser \d|last message repeated|seed is|Time limit|"
@@ -40,6 +40,8 @@ class Heading:
     text: str
     index: int
     section: str
+    # Whether it is within a block of code, where most lines name nothing.
+    is_code: bool = False
 
 
 NO_HEADING = Heading("", -1, "")
@@ -63,18 +65,19 @@ class Headings:
                 level = len(match[1])
                 levels = {one: text for one, text in levels.items() if one < level}
             text = line.strip(_STRIPPED)
-            is_comment = line.lstrip().startswith(("#", "--", "/*"))
-            if index in occupied or (is_fenced and not is_comment) or not self._can_name(line, text):
+            if index in occupied or not self._can_name(line, text):
                 continue
             section = levels[max(levels)] if levels else ""
-            self._candidates.append(Heading(text, index, section))
+            is_code = is_fenced and not line.lstrip().startswith(("#", "--", "/*"))
+            self._candidates.append(Heading(text, index, section, is_code))
             if match:
                 levels[len(match[1])] = text
 
     def between(self, start: int, end: int) -> Heading:
-        """The last heading in lines start to end - 1."""
+        """The last heading in lines start to end - 1; one within code if there is no other."""
         found = [one for one in self._candidates if start <= one.index < end]
-        return found[-1] if found else NO_HEADING
+        outside = [one for one in found if not one.is_code]
+        return (outside or found or [NO_HEADING])[-1]
 
     @staticmethod
     def _can_name(line: str, text: str) -> bool:

@@ -18,6 +18,8 @@ POSTGRESQL = re.compile(
     r"synchronous_commit|max_connections|random_page_cost|fsync|full_page_writes|effective_io_concurrency|"
     r"max_worker_processes|max_parallel_\w+|huge_pages|jit|autovacuum\w*|listen_addresses"
 )
+# Settings on a command line, or in a row.
+_INLINE = re.compile(r"(?:^|[\s`\"'])(?:-c\s+)?([a-z_]{4,40})=([\w.]+)")
 # Lines in a row that are no settings, after which a block has ended.
 _GAP_MAX = 3
 
@@ -45,6 +47,11 @@ def find_settings(document: Document) -> Iterator[Settings]:
             block = _file(document, index, "mysql", index + 1)
         elif _BOX_HEADING.match(text):
             block = _box(document, index)
+        elif (shown := _shown(document, index)) is not None:
+            block = shown
+        elif len(found := dict(_INLINE.findall(text))) > 1:
+            values = {_name(name): (value, index) for name, value in found.items() if POSTGRESQL.fullmatch(name)}
+            block = Settings("postgresql", False, values, index, index)
         elif (match := _ASSIGNMENT.match(text)) and POSTGRESQL.fullmatch(match[1].lower()):
             block = _file(document, index, "postgresql", index)
             block = block if len(block.values) > 1 else None
@@ -83,6 +90,16 @@ def _box(document: Document, first: int) -> Settings:
             break
         last = index
     return Settings("mysql", True, values, first, last)
+
+
+def _shown(document: Document, index: int) -> Settings | None:
+    """What psql prints of SHOW: the name, a line of dashes, the value."""
+    name = document.texts[index].strip()
+    if not POSTGRESQL.fullmatch(name) or index + 2 >= len(document.texts):
+        return None
+    if not re.fullmatch(r"\s*-+\s*", document.texts[index + 1]):
+        return None
+    return Settings("postgresql", True, {name: (document.texts[index + 2].strip(), index + 2)}, index, index + 2)
 
 
 def _name(text: str) -> str:

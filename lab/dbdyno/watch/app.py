@@ -109,10 +109,11 @@ class WatchApp(App[None]):
         self._rows = rows
 
     def _update(self, place: str, lines: list[str]) -> None:
-        """Show lines, if they have changed; the screen is laid out again only if their number has."""
+        """Show lines, if they have changed; the screen is laid out again only if their height may have."""
         before = self._texts.get(place, [])
         if lines != before:
-            self.query_one(place, Static).update(_text(lines), layout=len(lines) != len(before))
+            is_same_height = len(lines) == len(before) and max(map(len, [*lines, *before])) <= self.size.width
+            self.query_one(place, Static).update(_text(lines), layout=not is_same_height)
             self._texts[place] = lines
 
 

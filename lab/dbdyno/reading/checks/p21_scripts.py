@@ -21,7 +21,7 @@ def find(reading: Reading) -> Iterator[Finding]:
     """Looks at each call as it is written."""
     seen: set[tuple[str, ...]] = set()
     for call in reading.calls:
-        for text in (*_placeholders(call), *_useless(call), *_other_driver(call)):
+        for text in (*_placeholders(call), *_useless(call), *_other_driver(call), *_spelling(reading, call)):
             key = (call.phase, str(text))
             if key not in seen:
                 seen.add(key)
@@ -54,6 +54,16 @@ def _other_driver(call: Call) -> Iterator[str]:
     names = [f"--{name}" for name in call.options if name.startswith(other)]
     if names:
         yield compose("{names} is an option of the other driver, and has no effect", names=", ".join(names))
+
+
+def _spelling(reading: Reading, call: Call) -> Iterator[str]:
+    lines = " ".join(reading.document.texts[call.first : call.last + 1])
+    if match := re.search(r"[–—][a-z][\w-]*=?", lines):
+        yield compose("{option} begins with a dash of prose, so it is no option", option=match[0])
+    if re.search(r"\b(prepare|run|cleanup)\s+\1\b", lines):
+        yield compose("the command {phase} stands twice", phase=call.phase)
+    if match := re.search(r"sysbench (<[\w -]+>)", lines):
+        yield compose("{placeholder} is no test, so the command of the results is not known", placeholder=match[1])
 
 
 CHECK = DocumentCheck("P21", find)

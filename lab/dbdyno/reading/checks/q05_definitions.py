@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.claim import About
+from dbdyno.reading.judgement import Contrast
 from dbdyno.reading.reading import Reading
-from dbdyno.reading.result import TIMES
+from dbdyno.reading.result import THROUGHPUTS, TIMES
 from dbdyno.text import compose
 
 # Options that change what a transaction or its protocol is.
@@ -28,6 +29,7 @@ def find(reading: Reading) -> Iterator[Finding]:
         yield finding(
             reading, "Q05", "warn", compose("the claim is about latency, and no latency is shown"), [claim.index for claim in claims]
         )
+    yield from _opposite(reading)
     for result in reading.results:
         whole, part = result.value("tps"), result.value("tps_without_connecting")
         if whole and part and part / whole > _CONNECTING:
@@ -52,6 +54,22 @@ def find(reading: Reading) -> Iterator[Finding]:
             yield finding(
                 reading, "Q05", "note",
                 compose("--db-ps-mode=disable: the server parses every statement, which most clients avoid"), [runs[0].first]
+            )  # fmt: skip
+
+
+def _opposite(reading: Reading) -> Iterator[Finding]:
+    """Two measures of throughput that disagree: one variant does more new orders and fewer transactions."""
+    by_variant: dict[int, list[Contrast]] = {}
+    for contrast in reading.contrasts:
+        if contrast.figure in THROUGHPUTS and contrast.is_better is not None:
+            by_variant.setdefault(id(contrast.variant), []).append(contrast)
+    for found in by_variant.values():
+        other = next((one for one in found if one.is_better != found[0].is_better), None)
+        if other is not None:
+            yield finding(
+                reading, "Q05", "warn",
+                compose("the direction depends on the figure: {first}; {second}", first=found[0].sentence, second=other.sentence),
+                (one.pairs[0].variant.figures[one.figure].index for one in (found[0], other)),
             )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.formats.sysbench import INTERVAL
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
@@ -15,7 +16,6 @@ _LOOP = re.compile(r"\b(?:for\s+\w+\s+in\b|while\b.*;?\s*do\b)")
 _DONE = re.compile(r"^\s*done\b")
 # A variable that takes a word of an output.
 _TAKEN = re.compile(r"(\w+)=(?:\$\(|`).*(?:cut|awk|sed|grep)")
-_FATAL = re.compile(r"^\s*(?:FATAL|ERROR|error)\b[: ]")
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -24,6 +24,8 @@ def find(reading: Reading) -> Iterator[Finding]:
     Catches numbers of the run before. A published script prints the variables of the previous load when a run has failed,
     because it neither resets them nor looks at the exit status.
     """
+    yield from _cut(reading)
+    yield from _missing(reading)
     texts = reading.document.texts
     for call in reading.calls:
         begin = next((index for index in range(call.first, -1, -1) if _LOOP.search(texts[index])), None)
@@ -46,6 +48,40 @@ def find(reading: Reading) -> Iterator[Finding]:
                 fix=compose("Empty the variables before each run, and stop at an exit status that is not 0"),
             )
             return
+
+
+def _cut(reading: Reading) -> Iterator[Finding]:
+    """Intervals of a run without the summary that ends it."""
+    lines = [index for index, text in reading.document.lines() if INTERVAL.search(text)]
+    ends = [one.first for one in reading.results if one.tool.startswith("sysbench")]
+    if lines and not any(end > lines[-1] for end in ends):
+        yield finding(
+            reading,
+            "R04",
+            "warn",
+            compose("the output ends with an interval, without the summary of the run"),
+            [lines[-1]],
+            fix=compose("Show the whole output: the run may have failed"),
+        )
+
+
+def _missing(reading: Reading) -> Iterator[Finding]:
+    """Loads of a table that one variant has no result for."""
+    tables = {one.table for one in reading.results if one.table >= 0}
+    for table in tables:
+        in_table = [one for one in reading.results if one.table == table and one.label]
+        loads = {one.connections for one in in_table}
+        for label in dict.fromkeys(one.label for one in in_table):
+            own = [one for one in in_table if one.label == label]
+            missing = sorted(load for load in loads - {one.connections for one in own} if load is not None)
+            if missing:
+                yield finding(
+                    reading,
+                    "R04",
+                    "note",
+                    compose("no result of {label} at {loads} connections", label=label, loads=", ".join(map(str, missing))),
+                    (one.first for one in own),
+                )
 
 
 CHECK = DocumentCheck("R04", find)

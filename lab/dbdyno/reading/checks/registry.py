@@ -25,6 +25,7 @@ _MODULES = (
     "p15_design",
     "p16_loads",
     "p17_effect",
+    "p18_duration",
     "p20_secrets",
     "p21_scripts",
     "q02_claims",

@@ -47,7 +47,7 @@ _LINES = tuple(
     )
 )
 # What is printed during the run, of 0.5 ("[  10s] threads: 64, tps: 123.00, …") and 1.0 ("[ 10s ] thds: 64 tps: …").
-_INTERVAL = re.compile(r"\[ *\d+s ?\] (?:thds|threads): (\d+),? (?:tps|eps): ([\d.]+)")
+INTERVAL = re.compile(r"\[ *\d+s ?\] (?:thds|threads): (\d+),? (?:tps|eps): ([\d.]+)")
 _PERCENTILE = re.compile(rf"(?:approx\.\s*)?(\d{{2,3}})(?:th|st|nd|rd)? percentile:{_NUMBER}")
 _RATE = re.compile(r"\(\s*([\d.,]+) per sec\.\)")
 _RATES = {"transactions": "tps", "queries": "qps"}
@@ -65,7 +65,7 @@ def find(document: Document) -> Iterator[Result]:
     index = 0
     while index < len(document.texts):
         text = document.texts[index]
-        if match := _INTERVAL.search(text):
+        if match := INTERVAL.search(text):
             threads = int(match[1])
             intervals.append(float(match[2]))
         elif match := _THREADS.search(text):
