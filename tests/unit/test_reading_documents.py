@@ -15,9 +15,6 @@ from dbdyno.reading.reading import Reading, read
 
 BY_HAND = sorted(DOCUMENTS.glob("*.toml"))
 NAMES = {"seconds": "mean_s"}
-# Results that a hand finds and the program does not: rows of "test2: 74898.9605" under an output, which no heading
-# calls a throughput of the same load.
-MISSED = {"zh-sysbench11-tidb-warmup": 4}
 
 
 def by_hand(path: Path) -> dict[str, Any]:
@@ -34,7 +31,8 @@ def is_read(result: dict[str, Any], found: Reading) -> bool:
     return any(
         result.get("connections") in (None, one.connections)
         and all(one.value(name) == pytest.approx(value) for name, value in wanted.items())
-        for one in found.results
+        for series in found.series
+        for one in series.results
     )
 
 
@@ -43,7 +41,7 @@ def test_the_results_are_those_read_by_hand(path: Path) -> None:
     found = reading(path)
     results = by_hand(path).get("result", [])
     missed = [one for one in results if not is_read(one, found)]
-    assert len(missed) == MISSED.get(path.stem, 0), missed
+    assert not missed
     if not results:
         # Progress lines, commands and settings are no results.
         assert not found.results
@@ -68,7 +66,7 @@ def test_most_mistakes_are_found() -> None:
             if not one.get("soft") and one["code"] != "P20":
                 found += one["code"] in codes
                 missed += one["code"] not in codes
-    assert found / (found + missed) > 0.6, (found, missed)
+    assert found / (found + missed) > 0.7, (found, missed)
 
 
 def test_the_documents_are_in_at_least_four_languages_and_have_an_address() -> None:

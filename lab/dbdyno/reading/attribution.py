@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.result import Result
@@ -61,6 +61,10 @@ def attribute(
             shown = _settings_before(settings, result.first)
             known = Series(result.label, settings=shown, heading=heading, workload=result.workload)
             found.append(known)
+        loads = {one.connections for one in known.results}
+        if result.connections is None and len(loads) == 1:
+            # A table below an output, of its repetitions.
+            result = replace(result, connections=loads.pop())
         known.results.append(result)
         previous = max(previous, result.last)
     _name(found)
@@ -82,9 +86,11 @@ def _series_of(found: Sequence[Series], result: Result, heading: Heading) -> Ser
         same = [one for one in found if (one.label, one.workload) == (result.label, result.workload)]
         return same[-1] if same else None
     last = found[-1] if found and not found[-1].label else None
-    if last is None or last.workload != result.workload:
+    if last is None or (result.workload and last.workload != result.workload):
         return None
     if result.table >= 0 and last.results[-1].table == result.table:
+        return last
+    if result.connections is None and heading.section and heading.section == last.heading.section:
         return last
     again = any(one.connections == result.connections for one in last.results)
     if heading.text and again:

@@ -66,6 +66,11 @@ def load_within(text: str) -> tuple[int | None, str]:
     match = _LOAD_WITHIN.search(text)
     if match is None:
         return None, text
+    # What is in parentheses explains the load.
+    bare = re.sub(r"\([^()]*\)", " ", text)
+    inside = _LOAD_WITHIN.search(bare)
+    if inside is not None:
+        text, match = bare, inside
     return int(match[1] or match[2]), " ".join(f"{text[: match.start()]} {text[match.end() :]}".split())
 
 

@@ -12,14 +12,12 @@ _WORD = re.compile(r"threads?|connections?|clients?|concurren\w+|스레드|쓰�
 _LIST = re.compile(r"\d+(?:,\d{3}\b)?(?:\s*(?:개의?)?\s*[,~–—/-]\s*\d+(?:,\d{3}\b)?)+|\{\s*\d+\s*[~,.\-]+\s*\d+\s*\}")
 # Numbers in a list of threads that are none: years, sizes.
 _MAX = 100_000
-_RUNS = ("run", "")
-
 
 def planned_loads(document: Document, calls: Sequence[Call], occupied: frozenset[int]) -> dict[int, int]:
     """Number of connections -> index of the line that plans it."""
     found: dict[int, int] = {}
     for call in calls:
-        if call.phase not in _RUNS:
+        if call.phase != "run":
             continue
         text = next((call.options[name] for name in ("threads", "num-threads", "client", "concurrency") if name in call.options), "")
         for number in re.findall(r"\d+", text):

@@ -58,8 +58,6 @@ class Result:
     table: int = -1
     # Throughput of each interval that the tool printed during the run, in the order of time.
     intervals: Sequence[float] = field(default=())
-    # Repetitions within the run, as of mysqlslap; None if the output does not say.
-    repetitions: int | None = None
 
     def value(self, name: str) -> float | None:
         """A figure; None if the result has none of this name."""

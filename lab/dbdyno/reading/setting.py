@@ -35,6 +35,8 @@ class Settings:
     values: Mapping[str, tuple[str, int]]
     first: int
     last: int
+    # Whether they are on a command line, or in a sentence.
+    is_inline: bool = False
 
 
 def find_settings(document: Document) -> Iterator[Settings]:
@@ -51,7 +53,7 @@ def find_settings(document: Document) -> Iterator[Settings]:
             block = shown
         elif len(found := dict(_INLINE.findall(text))) > 1:
             values = {_name(name): (value, index) for name, value in found.items() if POSTGRESQL.fullmatch(name)}
-            block = Settings("postgresql", False, values, index, index)
+            block = Settings("postgresql", False, values, index, index, is_inline=True)
         elif (match := _ASSIGNMENT.match(text)) and POSTGRESQL.fullmatch(match[1].lower()):
             block = _file(document, index, "postgresql", index)
             block = block if len(block.values) > 1 else None

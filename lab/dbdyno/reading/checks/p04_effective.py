@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
@@ -10,6 +11,8 @@ from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 _SHOWN_MAX = 4
+# Settings that say where the server is, not what it does.
+_PLACES = re.compile(r"port|socket|pid|dir$|^user$|log_error|bind|server_id|listen|character|collation")
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -20,10 +23,10 @@ def find(reading: Reading) -> Iterator[Finding]:
     """
     shown = {name for block in reading.settings if block.is_shown for name in block.values}
     files = [block for block in reading.settings if not block.is_shown]
-    missing = {name: block.values[name][1] for block in files for name in block.values if name not in shown}
+    missing = {name for block in files for name in block.values if name not in shown and not _PLACES.search(name)}
     if not missing or not (reading.results or reading.claims):
         return
-    names = ", ".join(list(missing)[:_SHOWN_MAX]) + (" …" if len(missing) > _SHOWN_MAX else "")
+    names = ", ".join(sorted(missing)[:_SHOWN_MAX]) + (" …" if len(missing) > _SHOWN_MAX else "")
     yield finding(
         reading,
         "P04",

@@ -34,7 +34,7 @@ def find(reading: Reading) -> Iterator[Finding]:
     Catches a second difference. A published benchmark says that both servers have been configured alike as far as possible;
     one has 512 MB of redo log and the other 1 GB.
     """
-    blocks = [block for block in reading.settings if not block.is_shown]
+    blocks = [block for block in reading.settings if not (block.is_shown or block.is_inline)]
     for before, after in zip(blocks, blocks[1:], strict=False):
         differences = list(_differences(before.values, after.values))
         others = differences[1:] if len(differences) > 1 else []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.formats.sysbench import INTERVAL
 from dbdyno.reading.reading import Reading
+from dbdyno.reading.result import Result
 from dbdyno.text import compose
 
 _STATUS = re.compile(r"\bset -[a-z]*e|pipefail|\$\?|PIPESTATUS|\|\|\s*(?:exit|continue|return|\{)|\bif\s+!?\s*sysbench")
@@ -16,6 +17,9 @@ _LOOP = re.compile(r"\b(?:for\s+\w+\s+in\b|while\b.*;?\s*do\b)")
 _DONE = re.compile(r"^\s*done\b")
 # A variable that takes a word of an output.
 _TAKEN = re.compile(r"(\w+)=(?:\$\(|`).*(?:cut|awk|sed|grep)")
+
+# What tables write in place of a result.
+_ABSENT = re.compile(r"\|\s*(?:-+|–|—|x|✗|n/?a|fail\w*|error)\s*(?:\||$)", re.IGNORECASE)
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -73,7 +77,11 @@ def _missing(reading: Reading) -> Iterator[Finding]:
         loads = {one.connections for one in in_table}
         for label in dict.fromkeys(one.label for one in in_table):
             own = [one for one in in_table if one.label == label]
-            missing = sorted(load for load in loads - {one.connections for one in own} if load is not None)
+            missing = sorted(
+                load
+                for load in loads - {one.connections for one in own}
+                if load is not None and _is_absent(reading, own, [one for one in in_table if one.connections == load])
+            )
             if missing:
                 yield finding(
                     reading,
@@ -82,6 +90,13 @@ def _missing(reading: Reading) -> Iterator[Finding]:
                     compose("no result of {label} at {loads} connections", label=label, loads=", ".join(map(str, missing))),
                     (one.first for one in own),
                 )
+
+
+def _is_absent(reading: Reading, own: Sequence[Result], others: Sequence[Result]) -> bool:
+    """Whether the row of a load, or that of a variant if each has one, has a cell without a result."""
+    lines = {one.first for one in others}
+    rows = lines if len(lines) == 1 else {one.first for one in own}
+    return any(_ABSENT.search(reading.document.texts[index]) for index in rows)
 
 
 CHECK = DocumentCheck("R04", find)

@@ -12,7 +12,7 @@ from dbdyno.reading.result import Result
 _MODULES = ("sysbench", "pgbench", "mysqlslap", "hammerdb", "table")
 
 # Tables round what outputs have.
-_ROUNDED = 1e-3
+_ROUNDED = 5e-5
 
 ALL: tuple[Format, ...] = tuple(import_module(f"dbdyno.reading.formats.{name}").FORMAT for name in _MODULES)
 
@@ -36,8 +36,14 @@ def _repeats(one: Result, other: Result) -> bool:
         one is not other
         and len(one.figures) < len(other.figures)
         and one.connections in (None, other.connections)
-        and all(_is_same(figure.value, other.value(name)) for name, figure in one.figures.items())
+        and all(_is_same(figure.value, _value(other, name)) for name, figure in one.figures.items())
     )
+
+
+def _value(result: Result, name: str) -> float | None:
+    """A figure of a result; the time of a list of queries in milliseconds, too."""
+    seconds = result.value(name.replace("_ms", "_s"))
+    return result.value(name) if seconds is None else 1000 * seconds if name.endswith("_ms") else seconds
 
 
 def _is_same(value: float, other: float | None) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from dbdyno.reading import headings
 from dbdyno.reading.result import Figure, Result
+from dbdyno.reading.sections import says_more_than_load
 
 _NUMBER = re.compile(r"[*_`~]*([-+]?\d[\d, ]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*([kKM](?![a-zA-Z]))?(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]*(?:\s*\(.*\))?$")
 _FACTORS = {"k": 1e3, "m": 1e6}
@@ -137,7 +138,7 @@ def _row_results(
         cell = row[column.place]
         if cell.value is not None:
             load = column.connections if column.connections is not None else connections
-            name = " ".join(part for part in (label, column.label) if part)
+            name = " ".join(part for part in (label, column.label) if part and says_more_than_load(part))
             groups.setdefault((name, load), {}).setdefault(
                 column.figure, Figure(cell.value * column.scale, cell.index)
             )
