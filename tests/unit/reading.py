@@ -32,7 +32,7 @@ def of_case(name: str) -> Reading:
     return read(load(CASE_STUDIES / name))
 
 
-def summary(threads: int, tps: float, *, seconds: float = 60.0, mean_ms: float | None = None, p95_ms: float = 20.0) -> str:
+def summary(threads: int, tps: float, *, seconds: float = 60.0, mean_ms: float | None = None, intervals: str = "") -> str:
     """The summary that sysbench 1.0 prints, with figures that agree with each other."""
     transactions = round(tps * seconds)
     mean = 1000 * threads / tps if mean_ms is None else mean_ms
@@ -42,6 +42,7 @@ sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)
 Running the test with following options:
 Number of threads: {threads}
 
+{intervals}
 SQL statistics:
     queries performed:
         read:                            {14 * transactions}
@@ -61,7 +62,7 @@ Latency (ms):
          min:                                    1.00
          avg:                                  {mean:.2f}
          max:                                  100.00
-         95th percentile:                      {p95_ms:.2f}
+         95th percentile:                      20.00
          sum:                              {mean * transactions:.2f}
 
 Threads fairness:

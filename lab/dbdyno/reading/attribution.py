@@ -56,9 +56,9 @@ def attribute(
     previous = -1
     for result in results:
         heading = NO_HEADING if result.label else headings.between(previous + 1, result.first)
-        known = _series_of(found, result, heading)
+        shown = _settings_before(settings, result.first)
+        known = _series_of(found, result, heading, shown)
         if known is None:
-            shown = _settings_before(settings, result.first)
             known = Series(result.label, settings=shown, heading=heading, workload=result.workload)
             found.append(known)
         loads = {one.connections for one in known.results}
@@ -80,7 +80,9 @@ def baseline_first(series: Sequence[Series]) -> list[Series]:
     return [first, *(one for one in series if one is not first)]
 
 
-def _series_of(found: Sequence[Series], result: Result, heading: Heading) -> Series | None:
+def _series_of(
+    found: Sequence[Series], result: Result, heading: Heading, shown: Mapping[str, tuple[str, int]]
+) -> Series | None:
     """The series to which a result belongs; None if it begins a new one."""
     if result.label:
         same = [one for one in found if (one.label, one.workload) == (result.label, result.workload)]
@@ -93,6 +95,8 @@ def _series_of(found: Sequence[Series], result: Result, heading: Heading) -> Ser
     if result.connections is None and heading.section and heading.section == last.heading.section:
         return last
     again = any(one.connections == result.connections for one in last.results)
+    if again and {name: value for name, (value, _) in shown.items()} != {name: value for name, (value, _) in last.settings.items()}:
+        return None
     if heading.text and again:
         # A heading that came before continues its variant: outputs may alternate.
         same = [one for one in found if (one.heading.text, one.heading.section) == (heading.text, heading.section)]

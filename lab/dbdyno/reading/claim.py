@@ -40,6 +40,8 @@ class Claim:
     connections: tuple[int, ...]
     # Whether it says that the effect grows with a setting: "the more instances, the faster".
     grows: bool
+    # Whether it says how certain it is: an interval, a deviation.
+    has_interval: bool
     # Whether it speaks of what was not measured here: other machines, customers, longer runs.
     is_beyond: bool
 
@@ -49,7 +51,7 @@ _THROUGHPUT = re.compile(
     r"throughput|(?<![a-z])(?:tps|qps|tpm)(?![a-z])|nopm|transactions?|queries per|처리량|트랜잭션|초당|쿼리 ?수",
     re.IGNORECASE,
 )
-_PERFORMANCE = re.compile(r"perform|\bspeed|성능|속도|개선|향상|fast|slow|빠르|빨라|느리|느려", re.IGNORECASE)
+_PERFORMANCE = re.compile(r"perform|\bspeed|improve|성능|속도|개선|향상|fast|slow|빠르|빨라|느리|느려", re.IGNORECASE)
 # Better and worse, whatever the sentence is about.
 _BETTER = re.compile(
     r"\b(?:faster|better|outperform\w*|improv\w+|speed-?up|gains?|boost\w*|wins?|superior|quicker)\b|"
@@ -75,6 +77,9 @@ _BEYOND = re.compile(
     r"고객|운영 ?환경|전달받|것 같|지속될수록|예상|기대",
     re.IGNORECASE,
 )
+_INTERVAL = re.compile(r"±|\+/-|\bCI\b|confidence|interval|신뢰 ?구간|표준 ?편차|stddev|standard deviation", re.IGNORECASE)
+# What an interval says in percent, and other percentages that are no change.
+_NO_CHANGE = re.compile(r"\([^()]*(?:CI|confidence|interval|신뢰)[^()]*\)|\b9\d(?:\.\d)?\s*(?:%|th)\s*(?:CI|confidence|percentile|ile)", re.IGNORECASE)
 _GROWS = re.compile(r"\bthe more\b|\bas the (?:number|count)\b|할수록|될수록|날수록|많을수록|클수록", re.IGNORECASE)
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|percent|퍼센트|프로\b)", re.IGNORECASE)
 _TIMES = re.compile(r"(\d+(?:\.\d+)?)\s*(?:x\b|times\b|배)|\b(twice|double[ds]?|두 ?배)", re.IGNORECASE)
@@ -120,6 +125,7 @@ def _claim(text: str, index: int) -> Claim | None:
         connections=tuple(
             int((match[1] or match[2]).replace(",", "")) for match in _CONNECTIONS.finditer(text)
         ),
+        has_interval=_INTERVAL.search(text) is not None,
         grows=_GROWS.search(text) is not None,
         is_beyond=_BEYOND.search(text) is not None,
     )
@@ -137,6 +143,7 @@ def _direction(text: str, about: About) -> bool | None:
 
 
 def _percents(text: str) -> Iterator[float]:
+    text = _NO_CHANGE.sub(" ", text)
     yield from (float(match[1]) for match in _PERCENT.finditer(text))
     for match in _TIMES.finditer(text):
         factor = 2.0 if match[2] else float(match[1])

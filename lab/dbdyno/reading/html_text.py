@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
@@ -12,17 +13,26 @@ _BREAKS = frozenset(
 )
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
 _SPAN_MAX = 100
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
 def lines_of_html(text: str) -> Iterator[tuple[int, str]]:
     """Line number in the source, from 1, and text of every line of the page that is not empty."""
     parser = _Parser()
-    # In pieces, so that a page with one endless tag does not make the parser copy all of it again and again.
-    parser.feed(text)
+    parser.feed(_without_open_ends(text))
     parser.close()
     parser.end_line()
     yield from parser.lines
+
+
+def _without_open_ends(text: str) -> str:
+    """The page without comments, and without the begin of a tag that never ends: the parser would look for the end of
+    each of them in the whole rest of the page. The number of lines stays.
+    """
+    text = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
+    last = text.rfind(">") + 1
+    return text[:last] + text[last:].replace("<", "&lt;")
 
 
 class _Parser(HTMLParser):

@@ -24,12 +24,14 @@ _OUTPUT = re.compile(
     r"^\s*[-=*_]{3,}\s*$|[Dd]one[. ]|^Query OK|^!\[|^\s*\||^\(\d+ rows?\)|[Pp]assword|\bVuser \d|last message repeated|seed is|Time limit|"
     r"^\s*(?:creating|generating|vacuuming|dropping|Creating|Inserting)\b|queries:|^\s*(?:avg|min|max|sum|total)\b.*:|"
     # A name and a value; prompts, programs and statements.
-    r"^[\W_]*[\w ./()-]{1,40}(?::| =)\s*[\d.,:_\s-]+(?:ms|us|s|sec|%|kB|MB|GB|per sec\.\))?\W*$|=[#>]|[#$]\s+\S+ |;\s*$|\\q|"
+    r"^[\W_]*[\w ./()-]{1,40}(?::| =)\s*[\d.,:_\s-]+(?:ms|us|s|sec|%|kB|MB|GB|per sec\.\))?\W*$|=[#>]|[\w~\])][#$]\s|^\s*\$\s|;\s*$|\\q|"
     r"^\W*(?:sudo|systemctl|service|mysql|psql|cat|echo|cd|docker|export|apt|yum|vi|nano|time|ulimit|SET|set)\s|^/\S+$|\(\)\s*$|^<\s"
 )
 _MARKDOWN = re.compile(r"(#{1,6})\s+(.*)")
 # What headings in plain text begin with.
 _MARKED = re.compile(r"\s*(?:#{1,6}\s|\(?\d{1,2}[.)]\s|\(?[a-zA-Z][.)]\s|[①-⑳]|\[|\*\*)")
+# The number of a repetition at the end: "old, run 3".
+_REPETITION = re.compile(r"[\s,;:–-]*\(?(?:run|trial|round|iteration|repetition|회차?|次|回目)\s*#?\s*\d+\)?$|[\s,;:–-]+\(?#\s?\d+\)?$", re.IGNORECASE)
 _STRIPPED = " \t#*->=:·•`_"
 
 
@@ -64,7 +66,7 @@ class Headings:
             if match:
                 level = len(match[1])
                 levels = {one: text for one, text in levels.items() if one < level}
-            text = line.strip(_STRIPPED)
+            text = _REPETITION.sub("", line.strip(_STRIPPED))
             if index in occupied or not self._can_name(line, text):
                 continue
             section = levels[max(levels)] if levels else ""

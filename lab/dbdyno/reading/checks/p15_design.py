@@ -19,45 +19,48 @@ def find(reading: Reading) -> Iterator[Finding]:
 
     Catches comparisons of one run with one run, which cannot tell a difference from the noise.
     """
-    if len(reading.series) < 2:
-        if not reading.results and reading.claims:
-            yield finding(
-                reading,
-                "P15",
-                "warn",
-                compose("no result of any run is shown, so the difference cannot be judged"),
-                (claim.index for claim in reading.claims),
-                fix=compose("Show every run's output, at least {blocks} of each variant", blocks=BLOCKS_MIN),
-            )
-        for series in reading.series:
-            if len(series.results) == len({one.connections for one in series.results}):
-                text = compose("each load was run once, so how much its result varies is not known")
-                yield finding(reading, "P15", "note", text, (one.first for one in series.results))
+    if not reading.contrasts:
+        yield from _without_comparison(reading)
         return
-    counts = [Counter(one.connections for one in series.results) for series in reading.series]
-    fewest = min(min(one.values()) for one in counts)
-    if fewest >= BLOCKS_MIN:
-        return
+    compared = [one for contrast in reading.contrasts for one in (contrast.baseline, contrast.variant)]
+    fewest = min(min(Counter(one.connections for one in series.results).values()) for series in compared)
     # mysqlslap repeats by itself: the shortest and the longest time differ.
-    if all(one.value("min_s") != one.value("max_s") for series in reading.series for one in series.results):
+    repeats = all(one.value("min_s") != one.value("max_s") for series in compared for one in series.results)
+    if fewest >= BLOCKS_MIN or repeats:
         return
     runs = compose("one run") if fewest == 1 else compose("{fewest} runs", fewest=fewest)
     order = compose(", all of one variant before all of the next") if _is_sequential(reading) else ""
+    consequence = (
+        compose("how much two runs of one variant differ is not known, so a difference proves nothing")
+        if fewest == 1
+        else compose("too few for an interval")
+    )
     yield finding(
         reading,
         "P15",
         "warn",
-        compose(
-            "{runs} of each variant and load{order}: how much two runs of one variant differ is not known, so a difference "
-            "proves nothing",
-            runs=runs,
-            order=order,
-        ),
-        (series.results[0].first for series in reading.series),
+        compose("{runs} of each variant and load{order}: {consequence}", runs=runs, order=order, consequence=consequence),
+        (series.results[0].first for series in compared),
         fix=compose(
             "Repeat every run at least {blocks} times, the variants in alternating order", blocks=BLOCKS_MIN
         ),
     )
+
+
+def _without_comparison(reading: Reading) -> Iterator[Finding]:
+    if not reading.results and reading.claims:
+        yield finding(
+            reading,
+            "P15",
+            "warn",
+            compose("no result of any run is shown, so the difference cannot be judged"),
+            (claim.index for claim in reading.claims),
+            fix=compose("Show every run's output, at least {blocks} of each variant", blocks=BLOCKS_MIN),
+        )
+    for series in reading.series:
+        if len(series.results) == len({one.connections for one in series.results}):
+            text = compose("each load was run once, so how much its result varies is not known")
+            yield finding(reading, "P15", "note", text, (one.first for one in series.results))
 
 
 def _is_sequential(reading: Reading) -> bool:

@@ -11,6 +11,9 @@ from dbdyno.reading.judgement import Contrast
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import THROUGHPUTS
 from dbdyno.text import compose
+# How far a sentence may round.
+_ROUNDED_POINTS = 0.6
+_ROUNDED_SHARE = 0.1
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -39,12 +42,34 @@ def find(reading: Reading) -> Iterator[Finding]:
                 compose("the sentence contradicts the numbers: {sentence}", sentence=contrast.sentence),
                 (claim.index, *_lines(contrast)),
             )  # fmt: skip
-        elif claim.is_strong:
+        elif _is_other_size(claim, contrast):
+            yield finding(
+                reading, "Q02", "stop",
+                compose("the sentence says {percent:g} %; the numbers say {sentence}", percent=claim.percents[0], sentence=contrast.sentence),
+                (claim.index, *_lines(contrast)),
+            )  # fmt: skip
+        elif claim.is_strong and not claim.has_interval:
             yield finding(
                 reading, "Q02", "warn",
                 compose("the sentence is certain; the numbers have no interval: {sentence}", sentence=contrast.sentence),
                 (claim.index, *_lines(contrast)),
             )  # fmt: skip
+
+
+def _is_other_size(claim: Claim, contrast: Contrast) -> bool:
+    """Whether the only percentage of a claim is none of the changes, at the load that it names or at any."""
+    if len(claim.percents) != 1 or len(claim.connections) > 1:
+        return False
+    changes = [
+        pair.change_percent
+        for pair in contrast.pairs
+        if not claim.connections or pair.connections in (None, *claim.connections)
+    ]
+    # Of the other variant: 25 % more is 20 % less.
+    sizes = [size for one in changes for size in (abs(one), abs(100 * (100 / (100 + one) - 1)))]
+    claimed = claim.percents[0]
+    room = _ROUNDED_POINTS + _ROUNDED_SHARE * claimed
+    return bool(sizes) and not min(sizes) - room <= claimed <= max(sizes) + room
 
 
 def _contrast(reading: Reading, claim: Claim) -> Contrast | None:

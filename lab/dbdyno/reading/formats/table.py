@@ -18,6 +18,8 @@ _PROGRESS = re.compile(r"\[ *\d+ ?s ?\]|progress:")
 _GAP = re.compile(r"\t+|\s{2,}")
 # Above a table, the lines that may say which figure it has.
 _CAPTION_LINES = 6
+# How many of a table's first lines may be its heading.
+_HEADINGS_MAX = 4
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,15 @@ def find(document: Document) -> Iterator[Result]:
     index = 0
     while index < len(document.texts):
         rows = _rows(document, index)
-        if len(rows) < 2:
-            index += 1
-            continue
-        has_bars = "|" in document.texts[rows[0].index]
-        found = list(results(_grid(rows), _captions(document, rows[0].index), has_bars=has_bars))
-        yield from found
         # A line that is no heading of a table may be above one that is.
-        index = rows[-1].index + 1 if found else index + 1
+        for start in range(min(len(rows) - 1, _HEADINGS_MAX)):
+            has_bars = "|" in document.texts[rows[start].index]
+            captions = _captions(document, rows[start].index)
+            found = list(results(_grid(rows[start:]), captions, has_bars=has_bars))
+            if found:
+                yield from found
+                break
+        index = max(index, rows[-1].index if len(rows) > 1 else index) + 1
 
 
 def _grid(rows: Sequence[_Row]) -> list[list[Cell]]:

@@ -58,6 +58,9 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
     output of some tool and no table.
     """
     heading, body = rows[0], rows[1:]
+    if not any(cell.value is not None for cell in body[0][1:]):
+        # A heading of several rows: the last one counts.
+        return
     if heading[0].value is not None or (not has_bars and any(re.match(r"[\d.,]+\D{0,3}$", cell.text) for cell in heading)):
         return
     if _REPETITION.fullmatch(heading[0].text.strip()):

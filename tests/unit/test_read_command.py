@@ -1,0 +1,107 @@
+"""`dbdyno read`: what it prints, its exit codes, and the experiments that it writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.reading import CASE_STUDIES, DOCUMENTS, summary
+
+from dbdyno.experiment.reading import read
+
+POOL = CASE_STUDIES / "thread-pool-one-cpu.txt"
+
+
+def run(*arguments: str | Path, given: str | None = None, columns: int = 80) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dbdyno", "read", *map(str, arguments)],
+        input=given, capture_output=True, text=True, check=False, env={"COLUMNS": str(columns), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+
+
+def test_the_tables_the_verdict_and_the_mistakes() -> None:
+    answer = run(POOL)
+    assert answer.returncode == 4, answer.stderr
+    lines = answer.stdout.splitlines()
+    assert lines[1] == "thread_handling = pool-of-threads"
+    assert lines[3].split()[:3] == ["10", "188.17", "3763.39"]
+    assert any(line.startswith("Exploratory") and "-11.0 %, -8.6 %, -7.3 %" in line for line in lines)
+    assert any(line.startswith("Q02 stop lines 1, ") for line in lines)
+
+
+def test_json_has_every_number_with_its_line() -> None:
+    answer = run(POOL, "--format", "json")
+    document = json.loads(answer.stdout)
+    texts = POOL.read_text().split("\n")
+    assert len(document["variants"]) == 2
+    for variant in document["variants"]:
+        for result in variant["results"]:
+            for name in ("tps", "mean_ms", "p95_ms"):
+                figure = result["figures"][name]
+                assert f"{figure['value']:.2f}" in texts[figure["line"] - 1].replace("\xa0", " ")
+    changes = {one["figure"]: one["change_percent"] for one in document["changes"]}
+    assert changes["tps"] == pytest.approx([-10.95, -8.61, -7.31], abs=0.01)
+    assert {"Q02", "P01", "R03"} <= {one["code"] for one in document["findings"]}
+
+
+def test_markdown_and_korean() -> None:
+    answer = run(POOL, "--format", "md", "--lang", "ko")
+    assert "| 10 | 188.17 |" in answer.stdout
+    assert "이 문장은 수치와 모순됩니다" in answer.stdout
+
+
+def test_several_files_and_standard_input() -> None:
+    answer = run("-", given=summary(8, 1000))
+    assert answer.returncode == 0, answer.stderr
+    assert "1000" in answer.stdout
+    answer = run(POOL, CASE_STUDIES / "thread-pool-8.4.md", "--format", "json")
+    assert [Path(one["file"]).name for one in json.loads(answer.stdout)] == ["thread-pool-one-cpu.txt", "thread-pool-8.4.md"]
+
+
+def test_a_missing_file_is_one_sentence() -> None:
+    answer = run("missing.txt")
+    assert answer.returncode == 2
+    assert answer.stderr.count("\n") <= 2
+    assert "missing.txt: No such file or directory" in answer.stderr
+
+
+@pytest.mark.parametrize("path", sorted(CASE_STUDIES.glob("*-*.*")), ids=lambda path: path.name)
+def test_the_equivalent_experiment_is_valid(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "same.toml"
+    answer = run(path, "--to-experiment", file)
+    assert f"{file} is written" in answer.stderr
+    experiment = read(file)
+    connections = [point.connections for point in experiment.load.points()]
+    assert connections == {
+        "thread-pool-8.4.md": [64, 100, 200, 300, 500],
+        "thread-pool-one-cpu.txt": [10, 20, 40],
+        "network-architecture.md": [2, 3000],
+        "aurora-instances.md": [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+        "buffer-pool-instances.txt": [1, 10],
+    }[path.name]
+    variables = [dict(one.server.variables) for one in experiment.variants]
+    if path == POOL:
+        assert variables == [{"thread_handling": "pool-of-threads"}, {"thread_handling": "one-thread-per-connection"}]
+    if path.name == "buffer-pool-instances.txt":
+        assert [one["innodb_buffer_pool_instances"] for one in variables] == ["1", "8"]
+    again = run(path, "--to-experiment", file)
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+
+
+def test_no_password_is_printed(tmp_path: Path) -> None:
+    file = tmp_path / "a.sh"
+    file.write_text("sysbench oltp_read_only --mysql-host=h --mysql-password=hunter2 --threads=9 --time=9 run\n")
+    for output in ("text", "json", "md"):
+        answer = run(file, "--format", output, "--to-experiment", tmp_path / f"{output}.toml")
+        assert "hunter2" not in answer.stdout + answer.stderr + (tmp_path / f"{output}.toml").read_text()
+
+
+def test_documents_without_calls_have_no_experiment(tmp_path: Path) -> None:
+    answer = run(DOCUMENTS / "en-hammerdb-postgres-sixruns.txt", "--to-experiment", tmp_path / "x.toml")
+    assert answer.returncode == 2
+    assert "calls no benchmark program that dbdyno knows" in answer.stderr
+    assert list(tmp_path.iterdir()) == []
