@@ -32,7 +32,9 @@ def of_case(name: str) -> Reading:
     return read(load(CASE_STUDIES / name))
 
 
-def summary(threads: int, tps: float, *, seconds: float = 60.0, mean_ms: float | None = None, intervals: str = "") -> str:
+def summary(
+    threads: int, tps: float, *, seconds: float = 60.0, mean_ms: float | None = None, intervals: str = ""
+) -> str:
     """The summary that sysbench 1.0 prints, with figures that agree with each other."""
     transactions = round(tps * seconds)
     mean = 1000 * threads / tps if mean_ms is None else mean_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,17 @@ from dbdyno.experiment.reading import read
 POOL = CASE_STUDIES / "thread-pool-one-cpu.txt"
 
 
-def run(*arguments: str | Path, given: str | None = None, columns: int = 80) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str | Path, given: str | None = None, columns: int = 80
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "dbdyno", "read", *map(str, arguments)],
-        input=given, capture_output=True, text=True, check=False, env={"COLUMNS": str(columns), "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": str(columns)},
+    )
 
 
 def test_the_tables_the_verdict_and_the_mistakes() -> None:
@@ -58,7 +65,10 @@ def test_several_files_and_standard_input() -> None:
     assert answer.returncode == 0, answer.stderr
     assert "1000" in answer.stdout
     answer = run(POOL, CASE_STUDIES / "thread-pool-8.4.md", "--format", "json")
-    assert [Path(one["file"]).name for one in json.loads(answer.stdout)] == ["thread-pool-one-cpu.txt", "thread-pool-8.4.md"]
+    assert [Path(one["file"]).name for one in json.loads(answer.stdout)] == [
+        "thread-pool-one-cpu.txt",
+        "thread-pool-8.4.md",
+    ]
 
 
 def test_a_missing_file_is_one_sentence() -> None:
@@ -75,16 +85,22 @@ def test_the_equivalent_experiment_is_valid(path: Path, tmp_path: Path) -> None:
     assert f"{file} is written" in answer.stderr
     experiment = read(file)
     connections = [point.connections for point in experiment.load.points()]
-    assert connections == {
-        "thread-pool-8.4.md": [64, 100, 200, 300, 500],
-        "thread-pool-one-cpu.txt": [10, 20, 40],
-        "network-architecture.md": [2, 3000],
-        "aurora-instances.md": [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
-        "buffer-pool-instances.txt": [1, 10],
-    }[path.name]
+    assert (
+        connections
+        == {
+            "thread-pool-8.4.md": [64, 100, 200, 300, 500],
+            "thread-pool-one-cpu.txt": [10, 20, 40],
+            "network-architecture.md": [2, 3000],
+            "aurora-instances.md": [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+            "buffer-pool-instances.txt": [1, 10],
+        }[path.name]
+    )
     variables = [dict(one.server.variables) for one in experiment.variants]
     if path == POOL:
-        assert variables == [{"thread_handling": "pool-of-threads"}, {"thread_handling": "one-thread-per-connection"}]
+        assert variables == [
+            {"thread_handling": "pool-of-threads"},
+            {"thread_handling": "one-thread-per-connection"},
+        ]
     if path.name == "buffer-pool-instances.txt":
         assert [one["innodb_buffer_pool_instances"] for one in variables] == ["1", "8"]
     again = run(path, "--to-experiment", file)
@@ -94,7 +110,9 @@ def test_the_equivalent_experiment_is_valid(path: Path, tmp_path: Path) -> None:
 
 def test_no_password_is_printed(tmp_path: Path) -> None:
     file = tmp_path / "a.sh"
-    file.write_text("sysbench oltp_read_only --mysql-host=h --mysql-password=hunter2 --threads=9 --time=9 run\n")
+    file.write_text(
+        "sysbench oltp_read_only --mysql-host=h --mysql-password=hunter2 --threads=9 --time=9 run\n"
+    )
     for output in ("text", "json", "md"):
         answer = run(file, "--format", output, "--to-experiment", tmp_path / f"{output}.toml")
         assert "hunter2" not in answer.stdout + answer.stderr + (tmp_path / f"{output}.toml").read_text()

@@ -1,4 +1,6 @@
-"""The case studies: every mistake that invalidates their conclusions is found, and changes with the document."""
+"""The case studies: every mistake that invalidates their conclusions is found, and changes with the
+document.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,18 @@ def test_the_thread_pool_is_7_to_11_percent_slower() -> None:
 def test_both_tables_of_the_instances_are_read() -> None:
     (tps,) = (one for one in of_case(AURORA).contrasts if one.figure == "tps")
     assert [pair.connections for pair in tps.pairs] == [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
-    assert [round(one, 1) for one in tps.changes] == [-4.0, -3.7, -3.1, -2.5, -3.6, -3.5, -0.8, 4.8, 13.0, 8.7]
+    assert [round(one, 1) for one in tps.changes] == [
+        -4.0,
+        -3.7,
+        -3.1,
+        -2.5,
+        -3.6,
+        -3.5,
+        -0.8,
+        4.8,
+        13.0,
+        8.7,
+    ]
     assert tps.is_better is None
 
 
@@ -122,18 +135,39 @@ def swap_variants(text: str) -> str:
         (VERSIONS, lambda text: text.replace("200, 300, 500", "200, 300"), {"P07"}, set()),
         (VERSIONS, lambda text: text.replace("OL 9.6", "OL 8.10"), {"P10"}, set()),
         (POOL, lambda text: text.replace("더 많은", "더 적은"), {"Q02"}, set()),
-        (POOL, lambda text: text.replace(" --mysql-socket=/engn001/testuser/NEWDB/mysql/mysql.sock", ""), {"P01"}, set()),
+        (
+            POOL,
+            lambda text: text.replace(" --mysql-socket=/engn001/testuser/NEWDB/mysql/mysql.sock", ""),
+            {"P01"},
+            set(),
+        ),
         (POOL, lambda text: text.replace("--threads=10 ", "--threads=10 --time=30 "), {"R03"}, {"P21"}),
         (POOL, lambda text: text.replace("localhost", "db1.example.com"), {"P11", "P03"}, {"P12"}),
         (NETWORK, lambda text: text.replace("a.png", "b.png", 1).replace("a.png", "c.png", 1), set(), set()),
-        (NETWORK, lambda text: text.replace("--threads={2~3000}", "--threads=16").replace("2 – 3000", "").replace("2~3000", ""), {"P07", "Q03", "R02"}, set()),
+        (
+            NETWORK,
+            lambda text: (
+                text.replace("--threads={2~3000}", "--threads=16")
+                .replace("2 – 3000", "")
+                .replace("2~3000", "")
+            ),
+            {"P07", "Q03", "R02"},
+            set(),
+        ),
         (AURORA, lambda text: text.replace("tee -a $filename", "tee $filename"), {"R11"}, set()),
         (AURORA, lambda text: text.replace("for THREAD_COUNT", "set -e\nfor THREAD_COUNT"), {"R04"}, set()),
         (INSTANCES, lambda text: text.replace("FLOOR(RAND() * 10000000)", "4711"), {"P08"}, set()),
         (INSTANCES, lambda text: text.replace("count(*): 10240000", "count(*): 163840000"), {"P02"}, set()),
-        (INSTANCES, lambda text: text.replace("반드시 존재한다", "있었다 (95 % 신뢰구간 1.2 ~ 3.1 %)").replace("명확해질", "커질"), {"Q02"}, set()),
+        (
+            INSTANCES,
+            lambda text: text.replace("반드시 존재한다", "있었다 (95 % 신뢰구간 1.2 ~ 3.1 %)").replace(
+                "명확해질", "커질"
+            ),
+            {"Q02"},
+            set(),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_corrected_mistake_is_no_longer_found(
     name: str, change: Callable[[str], str], lost: set[str], gained: set[str]
 ) -> None:
@@ -151,8 +185,14 @@ def test_swapped_labels_change_the_verdict() -> None:
 
 def test_numbers_that_are_swapped_contradict_each_other() -> None:
     def swap(text: str) -> str:
-        return text.replace("188.17 per sec", "@").replace("211.31 per sec", "188.17 per sec").replace("@", "211.31 per sec")
+        return (
+            text.replace("188.17 per sec", "@")
+            .replace("211.31 per sec", "188.17 per sec")
+            .replace("@", "211.31 per sec")
+        )
 
     reading = read(parse(swap((CASE_STUDIES / POOL).read_text()).encode(), POOL))
-    stops: list[Finding] = [one for one in examine(reading) if one.code == "R03" and "transactions" in one.text]
+    stops: list[Finding] = [
+        one for one in examine(reading) if one.code == "R03" and "transactions" in one.text
+    ]
     assert len(stops) >= 2

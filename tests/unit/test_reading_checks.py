@@ -1,4 +1,6 @@
-"""Every check of documents: a document in which it finds a mistake, and a similar one in which it finds none."""
+"""Every check of documents: a document in which it finds a mistake, and a similar one in which it finds
+none.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ Benchmark
 
 
 def instances(number: int, *seconds: float) -> str:
-    runs = (SLAP.format(clients=n, seconds=one, query="SELECT 1") for n, one in zip((1, 8), seconds, strict=True))
+    runs = (
+        SLAP.format(clients=n, seconds=one, query="SELECT 1") for n, one in zip((1, 8), seconds, strict=True)
+    )
     return f"[mysqld]\ninnodb_buffer_pool_instances = {number}\n\n" + "\n".join(runs)
 
 
@@ -42,13 +46,16 @@ def sweep(*rates: float) -> str:
 
 
 def intervals(*rates: float) -> str:
-    lines = "\n".join(f"[ {10 * at}s ] thds: 8 tps: {rate:.2f} qps: 1.00" for at, rate in enumerate(rates, start=1))
+    lines = "\n".join(
+        f"[ {10 * at}s ] thds: 8 tps: {rate:.2f} qps: 1.00" for at, rate in enumerate(rates, start=1)
+    )
     return summary(8, 1000, intervals=lines)
 
 
 INSERTS = (
     "CREATE TABLE t (a INT);\nINSERT INTO t (a) VALUES (1), (2);\nINSERT INTO t (a) SELECT a FROM t;\n"
-    "mysql> select count(*) from t;\n+----------+\n| count(*) |\n+----------+\n|        {rows} |\n+----------+\n"
+    "mysql> select count(*) from t;\n+----------+\n| count(*) |\n+----------+\n|        {rows} "
+    "|\n+----------+\n"
 )
 CREATE = "aws rds create-db-instance --db-instance-identifier bench-a --db-instance-class db.r6g.large\n"
 CLAIM = "\n## Result\n\nThe second variant has 16 % more transactions.\n"
@@ -56,8 +63,10 @@ CASES = {
     "P01": (PREPARE + RUN.replace("100000", "500000"), PREPARE + RUN),
     "P02": (INSERTS.format(rows=8), INSERTS.format(rows=4)),
     "P03": (
-        CREATE + "sysbench oltp_read_only --mysql-host=bench-b.x.eu.rds.amazonaws.com --time=60 --threads=8 run\n",
-        CREATE + "sysbench oltp_read_only --mysql-host=bench-a.x.eu.rds.amazonaws.com --time=60 --threads=8 run\n",
+        CREATE
+        + "sysbench oltp_read_only --mysql-host=bench-b.x.eu.rds.amazonaws.com --time=60 --threads=8 run\n",
+        CREATE
+        + "sysbench oltp_read_only --mysql-host=bench-a.x.eu.rds.amazonaws.com --time=60 --threads=8 run\n",
     ),
     "P04": (
         MYCNF.format(io=200, connections=9) + TWO,
@@ -67,23 +76,41 @@ CASES = {
         f"## A\n{MYCNF.format(io=200, connections=9)}\n## B\n{MYCNF.format(io=900, connections=99)}",
         f"## A\n{MYCNF.format(io=200, connections=9)}\n## B\n{MYCNF.format(io=900, connections=9)}",
     ),
-    "P06": ("[mysqld]\ninnodb_flush_log_at_trx_commit = 2\n", "[mysqld]\ninnodb_flush_log_at_trx_commit = 1\n"),
+    "P06": (
+        "[mysqld]\ninnodb_flush_log_at_trx_commit = 2\n",
+        "[mysqld]\ninnodb_flush_log_at_trx_commit = 1\n",
+    ),
     "P07": (RUN.replace("--threads=8", "--threads=2000"), RUN),
     "P08": (
         SLAP.format(clients=1, seconds=9, query="SELECT * FROM t WHERE id = FLOOR(RAND() * 100)"),
         SLAP.format(clients=1, seconds=9, query="SELECT * FROM t WHERE id = 17"),
     ),
-    "P10": (f"## A\nOS: Debian 12\n## B\nOS: Debian 13\n{TWO}", f"## A\nOS: Debian 12\n## B\nOS: Debian 12\n{TWO}"),
+    "P10": (
+        f"## A\nOS: Debian 12\n## B\nOS: Debian 13\n{TWO}",
+        f"## A\nOS: Debian 12\n## B\nOS: Debian 12\n{TWO}",
+    ),
     "P11": (READ.replace("db1", "localhost"), READ),
     "P12": (READ.replace("=8", "=2") + summary(2, 50), READ.replace("=8", "=2") + summary(2, 500)),
     "P14": (PREPARE.replace("100000", "9000000") + MYCNF.format(io=200, connections=9), PREPARE),
-    "P15": (TWO, "\n".join(f"## {name}, run {n}\n{summary(8, 1000 + n)}" for n in range(6) for name in ("old", "new"))),
+    "P15": (
+        TWO,
+        "\n".join(f"## {name}, run {n}\n{summary(8, 1000 + n)}" for n in range(6) for name in ("old", "new")),
+    ),
     "P16": (sweep(900, 800, 700), sweep(700, 800, 900)),
-    "P17": (instances(1, 9.0, 9.0) + instances(8, 9.0, 8.0), instances(1, 9.0, 9.0) + instances(8, 9.0, 8.0) + "SHOW STATUS"),
+    "P17": (
+        instances(1, 9.0, 9.0) + instances(8, 9.0, 8.0),
+        instances(1, 9.0, 9.0) + instances(8, 9.0, 8.0) + "SHOW STATUS",
+    ),
     "P18": (RUN.replace("60", "10") + summary(8, 1000, seconds=10), RUN + summary(8, 1000)),
-    "P20": (RUN.replace("--tables", "--mysql-password=hunter2 --tables"), RUN.replace("--tables", "--mysql-password=xxxx --tables")),
+    "P20": (
+        RUN.replace("--tables", "--mysql-password=hunter2 --tables"),
+        RUN.replace("--tables", "--mysql-password=xxxx --tables"),
+    ),
     "P21": (RUN.replace("--threads=8", "--threads={2~3000}"), RUN),
-    "D03": (summary(8, 1000).replace("errors:                      0 ", "errors:                      900 "), summary(8, 1000)),
+    "D03": (
+        summary(8, 1000).replace("errors:                      0 ", "errors:                      900 "),
+        summary(8, 1000),
+    ),
     "R01": (intervals(*[1000.0] * 6, *[500.0] * 6), intervals(*[1000.0] * 12)),
     "R02": (PREPARE + RUN + RUN.replace("=8", "=16"), PREPARE + READ + READ.replace("=8", "=16")),
     "R03": (READ.replace("=60", "=10") + summary(8, 1000), READ + summary(8, 1000)),
@@ -119,13 +146,21 @@ def test_every_check_has_its_two_documents() -> None:
 
 
 def test_a_clean_document_raises_no_stop() -> None:
-    runs = "\n".join(f"## {name}\n{summary(8, 1000 + 3 * n + 50 * (name == 'new'))}" for n in range(8) for name in ("old", "new"))
-    found = findings_of(f"{READ}\n{runs}\n\nThe throughput of new is higher, by 4.2 % (95 % CI 3.9 to 4.6 %).\n")
+    runs = "\n".join(
+        f"## {name}\n{summary(8, 1000 + 3 * n + 50 * (name == 'new'))}"
+        for n in range(8)
+        for name in ("old", "new")
+    )
+    found = findings_of(
+        f"{READ}\n{runs}\n\nThe throughput of new is higher, by 4.2 % (95 % CI 3.9 to 4.6 %).\n"
+    )
     assert not [one for one in found if one.level in ("stop", "warn")], [one.summary for one in found]
 
 
 def test_a_finding_names_its_lines() -> None:
-    (found,) = (one for one in findings_of(f"\n\n{PREPARE}\n{RUN.replace('100000', '500000')}") if one.code == "P01")
+    (found,) = (
+        one for one in findings_of(f"\n\n{PREPARE}\n{RUN.replace('100000', '500000')}") if one.code == "P01"
+    )
     assert found.evidence["lines"] == [3, 5]
     assert found.text.endswith("Of uniform keys 80 % name no row")
 
@@ -155,13 +190,19 @@ def test_the_sign_of_a_sentence(sentence: str, *, is_stop: bool) -> None:
     assert bool(stops) is is_stop
 
 
-@pytest.mark.parametrize("sentence", ["after is definitely faster by 10 %", "after 의 성능이 반드시 빠르다 확실히"])
+@pytest.mark.parametrize(
+    "sentence", ["after is definitely faster by 10 %", "after 의 성능이 반드시 빠르다 확실히"]
+)
 def test_a_certain_sentence_needs_an_interval(sentence: str) -> None:
     assert "Q02" in codes_of(f"{TWO}\n{sentence}.\n")
     assert "Q02" not in codes_of(f"{TWO}\n{sentence} (95 % CI 9 to 11 %).\n")
 
 
-@pytest.mark.parametrize(("percent", "level"), [("10 %", None), ("11 %", None), ("40 %", "stop"), ("2 %", "stop")])
+@pytest.mark.parametrize(
+    ("percent", "level"), [("10 %", None), ("11 %", None), ("40 %", "stop"), ("2 %", "stop")]
+)
 def test_the_size_of_a_sentence(percent: str, level: str | None) -> None:
-    found = [one for one in findings_of(f"{TWO}\nThe throughput after is {percent} higher.\n") if one.code == "Q02"]
+    found = [
+        one for one in findings_of(f"{TWO}\nThe throughput after is {percent} higher.\n") if one.code == "Q02"
+    ]
     assert [one.level for one in found] == ([level] if level else [])

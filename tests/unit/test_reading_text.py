@@ -1,4 +1,6 @@
-"""Documents as people publish them: old versions, pages, wrapped and broken lines, and pages that mean harm."""
+"""Documents as people publish them: old versions, pages, wrapped and broken lines, and pages that mean
+harm.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,10 @@ tps = 1001.000000 (excluding connections establishing)
 
 def values(text: str, name: str = "a.txt") -> list[dict[str, float]]:
     found = reading_of(text, name).results
-    return [{key: one.value for key, one in result.figures.items()} | {"at": result.connections or 0} for result in found]
+    return [
+        {key: one.value for key, one in result.figures.items()} | {"at": result.connections or 0}
+        for result in found
+    ]
 
 
 def test_sysbench_0_4() -> None:
@@ -86,10 +91,11 @@ def test_line_ends_and_lines_are_those_of_the_file(end: str) -> None:
 
 
 def test_a_page_with_entities_and_a_table() -> None:
-    page = f"""<!DOCTYPE html><html><head><style>td {{ x: 1 }}</style><script>var tps = 5;</script></head><body>
+    page = f"""<!DOCTYPE html><html><head><style>td {{ x: 1 }}</style><script>tps = 5</script></head><body>
     <h2>Before</h2><pre>{summary(8, 1000).replace(" ", "&nbsp;")}</pre>
     <h2>After</h2><pre>{summary(8, 1100).replace(":", "&#58;")}</pre>
-    <table><tr><th rowspan="2">threads</th><th colspan="2">tps</th></tr><tr><th>old (tps)</th><th>new (tps)</th></tr>
+    <table><tr><th rowspan="2">threads</th><th colspan="2">tps</th></tr>
+    <tr><th>old (tps)</th><th>new (tps)</th></tr>
     <tr><td>16</td><td>1,200</td><td>1,300</td></tr></table></body></html>"""
     found = read(parse(page.encode(), "page.html"))
     assert [(one.label, one.results[0].value("tps")) for one in found.series] == [
@@ -101,7 +107,10 @@ def test_a_page_with_entities_and_a_table() -> None:
 
 
 def test_wrapped_commands_are_one() -> None:
-    text = "sysbench oltp_read_only \\\n  --threads=8 \\\n  --time=60 run\n\nsysbench oltp_read_write --mysql-host=x\n--threads=4 --time=9\nrun\n"
+    text = (
+        "sysbench oltp_read_only \\\n  --threads=8 \\\n  --time=60 run\n\n"
+        "sysbench oltp_read_write --mysql-host=x\n--threads=4 --time=9\nrun\n"
+    )
     calls = reading_of(text).calls
     assert [(one.test, one.phase, one.connections, one.number("time")) for one in calls] == [
         ("oltp_read_only", "run", 8, 60),
@@ -128,7 +137,8 @@ def test_half_an_output_is_read_as_far_as_it_goes() -> None:
         "|" * 200_000,
         "| threads | tps |\n" + "|" * 100 + "\n" * 1000,
         "sysbench " + "--threads=" * 50_000,
-        "for a in 1 2 3 4 5 6 7 8 9; do for b in $a $a $a $a; do sysbench oltp_read_only --threads=$a$b run; done; done\n" * 50,
+        "for a in 1 2 3 4 5 6 7 8 9; do for b in $a $a $a $a; do sysbench oltp_read_only --threads=$a$b "
+        "run; done; done\n" * 50,
         "[ 1s ] thds: 1 tps: " * 20_000,
         "tps = " * 50_000,
         "INSERT INTO t SELECT * FROM t;\n" * 2_000,

@@ -67,7 +67,7 @@ def test_the_verdict_comes_first_and_everything_follows(tmp_path: Path) -> None:
     assert caveats
     order = [
         "Is b as fast as a?",
-        "slower −9.3 % throughput, 95 % interval [−9.8, −8.8]",  # noqa: RUF001 — minus signs
+        "slower −9.3 % throughput, 95 % interval [−9.8, −8.8]",
         statement,
         *caveats,
         "Effect of b against a",
@@ -84,7 +84,7 @@ def test_the_verdict_comes_first_and_everything_follows(tmp_path: Path) -> None:
         "All trials",
         "laboratory",
         '[experiment] name = "made"',
-        "Hodges–Lehmann",  # noqa: RUF001 — the names of two people
+        "Hodges–Lehmann",
     ]
     places = [text.find(piece) for piece in order]
     assert -1 not in places, order[places.index(-1)]
@@ -136,7 +136,7 @@ def test_pictures_say_what_they_show_and_keep_their_ids_apart(tmp_path: Path) ->
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
     assert len(labels) == 10
     assert labels[0] == labels[1]
-    assert "10 connections: −10.0 % [−10.0, −10.0], slower" in labels[0]  # noqa: RUF001 — a minus sign
+    assert "10 connections: −10.0 % [−10.0, −10.0], slower" in labels[0]
     assert "a at 10: 1,000; a at 20: 1,000" in labels[2]
     ids = [value for _, name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))

@@ -378,7 +378,7 @@ def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
     assert all(words[-1] == formatting.MISSING for words in table)
     page = text_of(run)
     assert FACTORIAL.sentence not in page
-    assert "version × threads 8.4, pool 8.0, one" in page  # noqa: RUF001 — a cross between factors
+    assert "version × threads 8.4, pool 8.0, one" in page
     markdown = as_markdown(gather(run))
     assert all(f"**{sentence}**" in markdown for sentence in sentences)
     assert "any of these 3 verdicts is wrong" in markdown

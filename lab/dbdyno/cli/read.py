@@ -14,7 +14,9 @@ from dbdyno.commands.choices import ReadFormat, require_language
 def read(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE…", help="Outputs, scripts or pages; - is standard input.", show_default=False),
+        typer.Argument(
+            metavar="FILE…", help="Outputs, scripts or pages; - is standard input.", show_default=False
+        ),
     ],
     to_experiment: Annotated[
         Path | None,
@@ -26,9 +28,7 @@ def read(
         ),
     ] = None,
     language: Language = "en",
-    output_format: Annotated[
-        ReadFormat, typer.Option("--format", help="Output format.")
-    ] = ReadFormat.TEXT,
+    output_format: Annotated[ReadFormat, typer.Option("--format", help="Output format.")] = ReadFormat.TEXT,
 ) -> None:
     """Read results, scripts and pages of others; name mistakes."""
     from dbdyno.commands.read import read as work

@@ -12,8 +12,8 @@ import typer
 
 from dbdyno.commands.choices import ReadFormat
 from dbdyno.commands.console import SafeConsole, print_text
-from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.commands.init import write_translation
+from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.languages import Translator, translator
 from dbdyno.problem import ExitCode
 from dbdyno.reading.checks.registry import examine
@@ -23,15 +23,14 @@ from dbdyno.reading.reading import Reading
 from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
+from dbdyno.report import formatting
 from dbdyno.text import compose, join
 
 # The figures that the tables have, if any result of the variant has them.
 _COLUMNS = ("tps", "qps", "nopm", "tpm", "mean_s", "mean_ms", "p95_ms", "p99_ms", "max_ms", "errors")
 
 
-def read(
-    paths: Sequence[Path], to_experiment: Path | None, output: ReadFormat, language: str
-) -> NoReturn:
+def read(paths: Sequence[Path], to_experiment: Path | None, output: ReadFormat, language: str) -> NoReturn:
     """Print what was read, and exit with 4 if a mistake forbids a comparison. Raises Problem."""
     documents = [_load(path) for path in paths]
     readings = [read_document(document) for document in documents]
@@ -43,13 +42,13 @@ def read(
         answer = [json.loads(one.model_dump_json()) for one in records]
         print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
     else:
-        for number, (one, reading) in enumerate(zip(records, readings, strict=True)):
+        for number, one in enumerate(records):
             if number:
                 print()
             if output is ReadFormat.MD:
                 print("\n".join(_markdown(one, translate)))
             else:
-                _print(one, reading, translate)
+                _print(one, translate)
     is_stopped = any(finding.level == "stop" for one in records for finding in one.findings)
     raise typer.Exit(ExitCode.NOT_COMPARABLE if is_stopped else ExitCode.DONE)
 
@@ -60,7 +59,7 @@ def _load(path: Path) -> Document:
     return load(path)
 
 
-def _print(one: ReadDocument, reading: Reading, translate: Translator) -> None:
+def _print(one: ReadDocument, translate: Translator) -> None:
     console = SafeConsole(highlight=False)
     print_text(console, one.file, "bold")
     for variant in one.variants:
@@ -69,8 +68,14 @@ def _print(one: ReadDocument, reading: Reading, translate: Translator) -> None:
     print_text(console, translate(one.verdict), "bold")
     for finding in one.findings:
         lines = ", ".join(map(str, finding.lines))
-        where = compose("line {lines}", lines=lines) if len(finding.lines) == 1 else compose("lines {lines}", lines=lines)
-        text = join(" ", (finding.code, finding.level, join("", (where, ":")), _message(finding.text, finding.fix)))
+        where = (
+            compose("line {lines}", lines=lines)
+            if len(finding.lines) == 1
+            else compose("lines {lines}", lines=lines)
+        )
+        text = join(
+            " ", (finding.code, finding.level, join("", (where, ":")), _message(finding.text, finding.fix))
+        )
         print_text(console, translate(text), "red" if finding.level == "stop" else "", indent=2)
 
 
@@ -86,8 +91,11 @@ def _table(variant: ReadVariant, translate: Translator) -> Iterator[str]:
     columns.append(Column(translate(compose("line")), right=True))
     rows = [
         [
-            "–" if one.connections is None else str(one.connections),
-            *(f"{one.figures[name].value:g}" if name in one.figures else "–" for name in names),
+            formatting.MISSING if one.connections is None else str(one.connections),
+            *(
+                f"{one.figures[name].value:g}" if name in one.figures else formatting.MISSING
+                for name in names
+            ),
             str(one.lines[0]),
         ]
         for one in variant.results
@@ -117,7 +125,8 @@ def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:
         yield ""
     for finding in one.findings:
         lines = ", ".join(map(str, finding.lines))
-        yield f"- **{finding.code}** {finding.level}, {lines}: {_escape(translate(_message(finding.text, finding.fix)))}"
+        text = _escape(translate(_message(finding.text, finding.fix)))
+        yield f"- **{finding.code}** {finding.level}, {lines}: {text}"
 
 
 def _escape(text: str) -> str:

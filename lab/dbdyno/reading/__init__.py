@@ -1,4 +1,5 @@
-"""Reads other people's benchmark documents: outputs, tables, commands, settings and sentences, and what they show.
+"""Reads other people's benchmark documents: outputs, tables, commands, settings and sentences, and what they
+show.
 
 document -> formats (results) + calls + settings -> attribution (variants) -> judgement and pitfalls. Pure: it
 reads text and starts nothing.

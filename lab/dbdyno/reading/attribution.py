@@ -1,8 +1,9 @@
 """Which results belong to one variant: the same server under several loads, or several times.
 
-A table names its variants itself. Otherwise results follow each other in the document, and a variant ends where a
-load comes again under another heading. Its name is the setting that differs, if the document shows one for every
-variant, because headings are typed and settings are printed; else the heading above its first result.
+A table names its variants itself. Otherwise results follow each other in the document, and a variant ends
+where a
+load comes again under another heading. Its name is the setting that differs, if the document shows one for
+every variant, because headings are typed and settings are printed; else the heading above its first result.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Series:
 def attribute(
     document: Document, results: Sequence[Result], occupied: frozenset[int], settings: Sequence[Settings]
 ) -> list[Series]:
-    """The series of a document, in the order of their first results. `occupied` are the indexes of lines that are
-    no headings.
+    """The series of a document, in the order of their first results. `occupied` are the indexes of lines that
+    are no headings.
     """
     headings = Headings(document, occupied | {one.table for one in results})
     found: list[Series] = []
@@ -62,10 +63,9 @@ def attribute(
             known = Series(result.label, settings=shown, heading=heading, workload=result.workload)
             found.append(known)
         loads = {one.connections for one in known.results}
-        if result.connections is None and len(loads) == 1:
-            # A table below an output, of its repetitions.
-            result = replace(result, connections=loads.pop())
-        known.results.append(result)
+        # A table below an output, of its repetitions.
+        is_repetition = result.connections is None and len(loads) == 1
+        known.results.append(replace(result, connections=loads.pop()) if is_repetition else result)
         previous = max(previous, result.last)
     _name(found)
     return found
@@ -95,11 +95,15 @@ def _series_of(
     if result.connections is None and heading.section and heading.section == last.heading.section:
         return last
     again = any(one.connections == result.connections for one in last.results)
-    if again and {name: value for name, (value, _) in shown.items()} != {name: value for name, (value, _) in last.settings.items()}:
+    if again and {name: value for name, (value, _) in shown.items()} != {
+        name: value for name, (value, _) in last.settings.items()
+    }:
         return None
     if heading.text and again:
         # A heading that came before continues its variant: outputs may alternate.
-        same = [one for one in found if (one.heading.text, one.heading.section) == (heading.text, heading.section)]
+        same = [
+            one for one in found if (one.heading.text, one.heading.section) == (heading.text, heading.section)
+        ]
         return same[-1] if same else None
     return last
 
@@ -121,8 +125,8 @@ def differing_settings(series: Sequence[Series]) -> list[str]:
 
 
 def _name(series: Sequence[Series]) -> None:
-    """Gives the series without a name one. Headings that come again under other ones name the workload, and those
-    above them the variant.
+    """Gives the series without a name one. Headings that come again under other ones name the workload, and
+    those above them the variant.
     """
     unnamed = [one for one in series if not one.label]
     names = differing_settings(unnamed) if len(unnamed) > 1 else []

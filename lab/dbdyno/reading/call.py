@@ -19,13 +19,44 @@ _PHASES = ("prepare", "run", "cleanup", "prewarm", "warmup")
 # Options of pgbench and mysqlslap that have a value in the next word, with their long names.
 _SHORT = {
     "pgbench": {
-        **{"c": "client", "j": "jobs", "T": "time", "t": "transactions", "s": "scale", "h": "host", "p": "port"},
-        **{"U": "username", "d": "dbname", "f": "file", "b": "builtin", "M": "protocol", "R": "rate", "P": "progress"},
-        **{"F": "fillfactor", "D": "define", "L": "latency-limit"},
+        "c": "client",
+        "j": "jobs",
+        "T": "time",
+        "t": "transactions",
+        "s": "scale",
+        "h": "host",
+        "p": "port",
+        "U": "username",
+        "d": "dbname",
+        "f": "file",
+        "b": "builtin",
+        "M": "protocol",
+        "R": "rate",
+        "P": "progress",
+        "F": "fillfactor",
+        "D": "define",
+        "L": "latency-limit",
     },
-    "mysqlslap": {"h": "host", "P": "port", "u": "user", "S": "socket", "q": "query", "c": "concurrency", "i": "iterations"},
+    "mysqlslap": {
+        "h": "host",
+        "P": "port",
+        "u": "user",
+        "S": "socket",
+        "q": "query",
+        "c": "concurrency",
+        "i": "iterations",
+    },
 }
-_FLAGS = {"pgbench": {"i": "initialize", "S": "select-only", "N": "skip-some-updates", "n": "no-vacuum", "r": "report-latencies", "C": "connect"}}
+_FLAGS = {
+    "pgbench": {
+        "i": "initialize",
+        "S": "select-only",
+        "N": "skip-some-updates",
+        "n": "no-vacuum",
+        "r": "report-latencies",
+        "C": "connect",
+    }
+}
 _SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
@@ -107,7 +138,9 @@ def _call(command: Command) -> Call | None:
     if not options:
         return None
     phase = "prepare" if "initialize" in options else "run"
-    return Call(tool, phase, options.get("builtin", options.get("file", "")), options, command.first, command.last)
+    return Call(
+        tool, phase, options.get("builtin", options.get("file", "")), options, command.first, command.last
+    )
 
 
 def _options(words: tuple[str, ...], tool: str) -> tuple[dict[str, str], list[str]]:
@@ -122,7 +155,12 @@ def _options(words: tuple[str, ...], tool: str) -> tuple[dict[str, str], list[st
         if word.startswith("--"):
             name, separator, value = word[2:].partition("=")
             name = name.replace("_", "-")
-            if not separator and index < len(words) and tool != "sysbench" and not words[index].startswith("-"):
+            if (
+                not separator
+                and index < len(words)
+                and tool != "sysbench"
+                and not words[index].startswith("-")
+            ):
                 value, index = words[index], index + 1
             options[name] = value
         elif word.startswith("-") and len(word) > 1 and tool != "sysbench":

@@ -1,7 +1,8 @@
 """The sentences of a document that say which variant is better, in English and Korean.
 
 A claim has a direction, the figure that it is about, percentages, and what it compares. The words are few and
-frequent ones: a sentence that is not understood yields no claim, because a wrong reading would accuse its author.
+frequent ones: a sentence that is not understood yields no claim, because a wrong reading would accuse its
+author.
 """
 
 from __future__ import annotations
@@ -48,10 +49,13 @@ class Claim:
 
 _LATENCY = re.compile(r"latenc|response time|delay|round.?trip|지연|응답|대기 ?시간", re.IGNORECASE)
 _THROUGHPUT = re.compile(
-    r"throughput|(?<![a-z])(?:tps|qps|tpm)(?![a-z])|nopm|transactions?|queries per|처리량|트랜잭션|초당|쿼리 ?수",
+    r"throughput|(?<![a-z])(?:tps|qps|tpm)(?![a-z])|nopm|transactions?|queries per|처리량|트랜잭션|초당|쿼리 "
+    r"?수",
     re.IGNORECASE,
 )
-_PERFORMANCE = re.compile(r"perform|\bspeed|improve|성능|속도|개선|향상|fast|slow|빠르|빨라|느리|느려", re.IGNORECASE)
+_PERFORMANCE = re.compile(
+    r"perform|\bspeed|improve|성능|속도|개선|향상|fast|slow|빠르|빨라|느리|느려", re.IGNORECASE
+)
 # Better and worse, whatever the sentence is about.
 _BETTER = re.compile(
     r"\b(?:faster|better|outperform\w*|improv\w+|speed-?up|gains?|boost\w*|wins?|superior|quicker)\b|"
@@ -63,12 +67,18 @@ _WORSE = re.compile(
     re.IGNORECASE,
 )
 # More and less, which are better or worse depending on the figure.
-_MORE = re.compile(r"\b(?:higher|more|increas\w+|rises?|rose|grew|highest)\b|더 많|높|증가|상승", re.IGNORECASE)
-_LESS = re.compile(r"\b(?:lower|less|fewer|decreas\w+|reduc\w+|drops?|dropped|fell|shorter|lowest)\b|더 적|낮|감소|줄어|짧", re.IGNORECASE)
+_MORE = re.compile(
+    r"\b(?:higher|more|increas\w+|rises?|rose|grew|highest)\b|더 많|높|증가|상승", re.IGNORECASE
+)
+_LESS = re.compile(
+    r"\b(?:lower|less|fewer|decreas\w+|reduc\w+|drops?|dropped|fell|shorter|lowest)\b|더 적|낮|감소|줄어|짧",
+    re.IGNORECASE,
+)
 # A negated sentence says that there is no difference, or less than something: no direction.
 _NEGATION = re.compile(r"\b(?:not|no|hardly|neither|nor|barely)\b|n't\b|않|없[는다습]|못", re.IGNORECASE)
 _STRONG = re.compile(
-    r"\b(?:always|certainly|definitely|clearly|obviously|significant\w*|dramatic\w*|proves?|must|far better|much (?:faster|better)|"
+    r"\b(?:always|certainly|definitely|clearly|obviously|significant\w*|dramatic\w*|proves?|must|far "
+    r"better|much (?:faster|better)|"
     r"guarante\w+|in all cases|undoubtedly)\b|반드시|항상|확실|훨씬|월등|분명|명확|결론|모든 경우",
     re.IGNORECASE,
 )
@@ -77,10 +87,17 @@ _BEYOND = re.compile(
     r"고객|운영 ?환경|전달받|것 같|지속될수록|예상|기대",
     re.IGNORECASE,
 )
-_INTERVAL = re.compile(r"±|\+/-|\bCI\b|confidence|interval|신뢰 ?구간|표준 ?편차|stddev|standard deviation", re.IGNORECASE)
+_INTERVAL = re.compile(
+    r"±|\+/-|\bCI\b|confidence|interval|신뢰 ?구간|표준 ?편차|stddev|standard deviation", re.IGNORECASE
+)
 # What an interval says in percent, and other percentages that are no change.
-_NO_CHANGE = re.compile(r"\([^()]*(?:CI|confidence|interval|신뢰)[^()]*\)|\b9\d(?:\.\d)?\s*(?:%|th)\s*(?:CI|confidence|percentile|ile)", re.IGNORECASE)
-_GROWS = re.compile(r"\bthe more\b|\bas the (?:number|count)\b|할수록|될수록|날수록|많을수록|클수록", re.IGNORECASE)
+_NO_CHANGE = re.compile(
+    r"\([^()]*(?:CI|confidence|interval|신뢰)[^()]*\)|\b9\d(?:\.\d)?\s*(?:%|th)\s*(?:CI|confidence|percentile|ile)",
+    re.IGNORECASE,
+)
+_GROWS = re.compile(
+    r"\bthe more\b|\bas the (?:number|count)\b|할수록|될수록|날수록|많을수록|클수록", re.IGNORECASE
+)
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|percent|퍼센트|프로\b)", re.IGNORECASE)
 _TIMES = re.compile(r"(\d+(?:\.\d+)?)\s*(?:x\b|times\b|배)|\b(twice|double[ds]?|두 ?배)", re.IGNORECASE)
 _CONNECTIONS = re.compile(
@@ -88,9 +105,12 @@ _CONNECTIONS = re.compile(
     r"(?:threads?|connections?|clients?|스레드|쓰레드)\s*(?:수)?\s*[:=]?\s*(\d[\d,]*)",
     re.IGNORECASE,
 )
-_END = re.compile(r"(?<=[.!?。])\s+|(?<=다\.)\s*|(?<=지만),?\s+|,?\s+(?=but\b|however\b|although\b|whereas\b)|;\s+")
+_END = re.compile(
+    r"(?<=[.!?。])\s+|(?<=다\.)\s*|(?<=지만),?\s+|,?\s+(?=but\b|however\b|although\b|whereas\b)|;\s+"
+)
 _QUESTION = re.compile(
-    r"\?\s*$|\b(?:whether|if|compare[ds]?|test(?:ed|ing)? (?:if|whether)|question|wants?|should|recommend\w*)\b|"
+    r"\?\s*$|\b(?:whether|if|compare[ds]?|test(?:ed|ing)? "
+    r"(?:if|whether)|question|wants?|should|recommend\w*)\b|"
     r"알아보|비교|테스트(?:해|한|$)|어떤|권장|하십시오|세요|수 있|때문에|가능성",
     re.IGNORECASE,
 )
@@ -111,7 +131,13 @@ def find_claims(document: Document, occupied: frozenset[int]) -> Iterator[Claim]
 def _claim(text: str, index: int) -> Claim | None:
     if len(text.split()) < _WORDS_MIN or len(text) > 1000 or _QUESTION.search(text) or _NEGATION.search(text):
         return None
-    about = About.LATENCY if _LATENCY.search(text) else About.THROUGHPUT if _THROUGHPUT.search(text) else About.EITHER
+    about = (
+        About.LATENCY
+        if _LATENCY.search(text)
+        else About.THROUGHPUT
+        if _THROUGHPUT.search(text)
+        else About.EITHER
+    )
     is_better = _direction(text, about)
     if is_better is None or (about is About.EITHER and not _PERFORMANCE.search(text)):
         return None
@@ -154,8 +180,8 @@ def _percents(text: str) -> Iterator[float]:
 def subject(claim: Claim, series: Sequence[Series]) -> Series | None:
     """The variant that a claim is about; None if its words do not tell variants apart.
 
-    The words of a variant are those of its name and heading that no other variant has. A word of Korean may have
-    particles after it.
+    The words of a variant are those of its name and heading that no other variant has. A word of Korean may
+    have particles after it.
     """
     words = re.findall(r"[\w.\-]+", claim.text.lower())
     scores = []
@@ -172,7 +198,11 @@ def _own_words(one: Series, series: Sequence[Series]) -> set[str]:
 
 
 def _words(one: Series) -> set[str]:
-    return {word for word in re.findall(r"[\w.\-]+", f"{one.label} {one.heading.text}".lower()) if not word.isdigit()}
+    return {
+        word
+        for word in re.findall(r"[\w.\-]+", f"{one.label} {one.heading.text}".lower())
+        if not word.isdigit()
+    }
 
 
 def _is_word(word: str, known: str) -> bool:

@@ -20,10 +20,14 @@ _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _SPACES = str.maketrans({"\u00a0": " ", "\u3000": " ", "\u200b": None, "\ufeff": None})
 # Where sysbench and pgbench begin a line.
 _LABEL = re.compile(
-    r"\s+(?=(?:SQL statistics|queries performed|read|write|other|total|transactions|queries|ignored errors|reconnects|General statistics|"
-    r"Throughput|total time|time elapsed|total number of events|Latency \(ms\)|min|avg|max|95th percentile|99th percentile|sum|Threads "
-    r"fairness|events \(avg/stddev\)|execution time \(avg/stddev\)|Number of threads|scaling factor|query mode|number of clients|"
-    r"number of threads|duration|number of transactions actually processed|latency average)\s*[:=]|tps =|\[ ?\d+s ?\] th)"
+    r"\s+(?=(?:SQL statistics|queries performed|read|write|other|total|transactions|queries|ignored "
+    r"errors|reconnects|General statistics|"
+    r"Throughput|total time|time elapsed|total number of events|Latency \(ms\)|min|avg|max|95th "
+    r"percentile|99th percentile|sum|Threads "
+    r"fairness|events \(avg/stddev\)|execution time \(avg/stddev\)|Number of threads|scaling factor|query "
+    r"mode|number of clients|"
+    r"number of threads|duration|number of transactions actually processed|latency average)\s*[:=]|tps =|\[ "
+    r"?\d+s ?\] th)"
 )
 _FOLDED_MAX = 100_000
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -71,7 +75,9 @@ def parse(content: bytes, name: str) -> Document:
     text = _decode(content)
     if name.lower().endswith((".html", ".htm")) or _is_page(content):
         numbered = list(lines_of_html(text))
-        return _unfolded(Document(name, [_clean(one) for _, one in numbered], [number for number, _ in numbered]))
+        return _unfolded(
+            Document(name, [_clean(one) for _, one in numbered], [number for number, _ in numbered])
+        )
     return _unfolded(Document(name, [_clean(line) for line in _LINE_END.split(text)]))
 
 

@@ -1,5 +1,5 @@
-"""The experiment that measures what a document measured: its workloads and loads, with a variant for each of its
-variants that differ in settings.
+"""The experiment that measures what a document measured: its workloads and loads, with a variant for each of
+its variants that differ in settings.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PGBENCH = {"tpcb-like": "tpcb", "": "tpcb", "simple-update": "tpcb", "select-on
 
 
 def equivalent(reading: Reading) -> Translation:
-    """The experiment, and what a user must know about it. Raises Problem if the document calls nothing that dbdyno
-    can measure.
+    """The experiment, and what a user must know about it. Raises Problem if the document calls nothing that
+    dbdyno can measure.
     """
     runs = [call for call in reading.calls if call.phase != "prepare"] or reading.calls
     tools = {call.tool for call in runs}
@@ -53,7 +53,9 @@ def _use_loaded_rows(reading: Reading, translation: Translation) -> None:
     size = prepared.number("table-size", "oltp-table-size") if prepared is not None else None
     for workload in translation.document["workload"]:
         if size is not None and workload.get("table_size", size) != size:
-            translation.notes.append(f"the run names {workload['table_size']} rows; prepare has loaded {size}")
+            translation.notes.append(
+                f"the run names {workload['table_size']} rows; prepare has loaded {size}"
+            )
             workload["table_size"] = size
 
 
@@ -62,21 +64,27 @@ def _of_slap(reading: Reading, calls: Sequence[Call]) -> Translation:
     notes: list[str] = []
     queries = list(dict.fromkeys(call.options["query"].strip().rstrip(";") for call in calls))
     if not queries:
-        raise Problem("the calls of mysqlslap have no --query", "Write the experiment of its queries as own SQL")
+        raise Problem(
+            "the calls of mysqlslap have no --query", "Write the experiment of its queries as own SQL"
+        )
     transactions: list[dict[str, Any]] = []
     parameters: dict[str, str] = {}
     for number, query in enumerate(queries, start=1):
         text = query
         for condition in find_conditions(query, "mysql"):
             if condition.generator:
-                text = re.sub(r"\bWHERE\b.*", f"WHERE {condition.parameterized}", text, flags=re.IGNORECASE | re.DOTALL)
+                text = re.sub(
+                    r"\bWHERE\b.*", f"WHERE {condition.parameterized}", text, flags=re.IGNORECASE | re.DOTALL
+                )
                 parameters[condition.parameter] = condition.generator
                 notes.append(f"{condition.text} scans the table; the file looks one random key up")
         transactions.append({"name": f"query-{number}", "sql": text})
     statements = sql_statements(reading.document)
     workload: dict[str, Any] = {"name": "sql", "label": "queries", "transactions": transactions}
     if statements:
-        workload["setup"] = list(dict.fromkeys(statements)) if len(set(statements)) < len(statements) / 2 else statements
+        workload["setup"] = (
+            list(dict.fromkeys(statements)) if len(set(statements)) < len(statements) / 2 else statements
+        )
     if parameters:
         workload["parameters"] = parameters
     document = {
@@ -94,10 +102,14 @@ def _of_pgbench(calls: Sequence[Call]) -> Translation:
     for call in calls:
         test = "select-only" if "select-only" in call.options else call.test
         if test not in _PGBENCH:
-            raise Problem(f"pgbench runs {test}, which dbdyno has no workload for", "Write its statements as own SQL")
+            raise Problem(
+                f"pgbench runs {test}, which dbdyno has no workload for", "Write its statements as own SQL"
+            )
         names.append(_PGBENCH[test])
         if test in ("simple-update", "select-only"):
-            notes.append(f"{test} of pgbench is {_PGBENCH[test]} here, whose statements and tables are others")
+            notes.append(
+                f"{test} of pgbench is {_PGBENCH[test]} here, whose statements and tables are others"
+            )
     time = next((seconds for call in calls if (seconds := call.number("time"))), 60)
     document = {
         "experiment": {"name": "from-pgbench"},
@@ -114,13 +126,25 @@ def _add_variants(reading: Reading, translation: Translation) -> None:
     if len(reading.series) < 2 or not names:
         return
     texts = " ".join(reading.document.texts).lower()
-    product = "postgresql" if any(POSTGRESQL.fullmatch(name) for name in names) else "mariadb" if "mariadb" in texts else "mysql"
+    product = (
+        "postgresql"
+        if any(POSTGRESQL.fullmatch(name) for name in names)
+        else "mariadb"
+        if "mariadb" in texts
+        else "mysql"
+    )
     variants = []
     for series in reading.series:
         values: Mapping[str, str] = {name: series.settings[name][0] for name in names}
         name = _NOT_IN_NAMES.sub("-", "-".join(values.values()))[:_NAME_MAX].strip("-.")
-        variants.append({"name": name or "variant", "server": {"product": product, "variables": dict(values)}})
+        variants.append(
+            {"name": name or "variant", "server": {"product": product, "variables": dict(values)}}
+        )
     translation.document["variant"] = variants
     translation.document.pop("design", None)
-    translation.notes[:] = [note for note in translation.notes if "password" not in note and "drops them" not in note]
-    translation.notes.append("the servers are private ones that dbdyno starts, with these settings and no others")
+    translation.notes[:] = [
+        note for note in translation.notes if "password" not in note and "drops them" not in note
+    ]
+    translation.notes.append(
+        "the servers are private ones that dbdyno starts, with these settings and no others"
+    )

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 
 _NAME = (
-    r"thc|thds?|(?:#|no\.?|num(?:ber)?)?[ _]*(?:of[ _])?(?:concurrent[ _])?(?:threads?|connections?|clients?|concurrency|users|vus?|"
-    r"virtual users|sessions|conns?)|num[_ ]threads|스레드(?: 수)?|쓰레드(?: 수)?|동시\S*(?: \S+)?|线程(?:数)?|并发(?:数|线程数|连接数)?|"
-    r"スレッド数?|並列数?|クライアント数?|потоки|потоков|клиент\w*|число (?:клиентов|потоков|соединений)|verbindungen|hilos|conexiones|clientes"
+    r"thc|thds?|(?:#|no\.?|num(?:ber)?)?[ _]*(?:of[ _])?(?:concurrent[ "
+    r"_])?(?:threads?|connections?|clients?|concurrency|users|vus?|"
+    r"virtual users|sessions|conns?)|num[_ ]threads|스레드(?: 수)?|쓰레드(?: 수)?|동시\S*(?: "
+    r"\S+)?|线程(?:数)?|并发(?:数|线程数|连接数)?|"
+    r"スレッド数?|並列数?|クライアント数?|потоки|потоков|клиент\w*|число "
+    r"(?:клиентов|потоков|соединений)|verbindungen|hilos|conexiones|clientes"
 )
 _LOAD = re.compile(rf"(?:{_NAME})(?:\s*\(.*\))?", re.IGNORECASE)
 # A load in a cell: "16", "16 threads", "threads=16", "c16".
 _LOAD_VALUE = re.compile(rf"(?:(?:{_NAME})\s*[=:]?\s*)?(\d[\d,]*)(?:\s*(?:{_NAME}))?", re.IGNORECASE)
 _PER_S = r"\s*(?:/|per|p)\s*s(?:ec(?:ond)?)?\b"
+_QUANTILE = r"(?:(?:p|lat\w*[ _.]*p?){0}(?:th)?|{0} ?(?:%|th)(?:ile| percentile)?(?: lat\w*)?)"
 # The figures by their headings. A latency without a statistic is a mean.
 _FIGURES = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
@@ -24,18 +28,30 @@ _FIGURES = tuple(
         ("nopm", r"nopm|tpm-?c"),
         ("tpm", r"tpm"),
         ("tps", rf"tps|eps|(?:transactions?|trx|txn?s?|events?){_PER_S}|초당 트랜잭션(?: 수)?|每秒事务数?"),
-        ("qps", rf"qps|iops?s|(?:quer(?:y|ies)|requests|reads|writes|selects|ops|operations){_PER_S}|초당 쿼리(?: 수)?|每秒查询数?"),
-        ("p99_ms", r"(?:p|lat\w*[ _.]*p?)99(?:th)?(?![.\d])|99 ?(?:%|th)(?:ile| percentile)?(?: lat\w*)?|99분위"),
-        ("p95_ms", r"(?:p|lat\w*[ _.]*p?)95(?:th)?|95 ?(?:%|th)(?:ile| percentile)?(?: lat\w*)?|95分位|95분위"),
+        (
+            "qps",
+            rf"qps|(?:quer(?:y|ies)|requests|reads|writes|selects|ops|operations){_PER_S}|"
+            r"초당 쿼리(?: 수)?|每秒查询数?",
+        ),
+        ("p99_ms", rf"{_QUANTILE.format(99)}(?![.\d])|99분위"),
+        ("p95_ms", rf"{_QUANTILE.format(95)}|95分位|95분위"),
         ("min_ms", r"(?:min(?:imum)?|最小)(?: ?(?:lat\w*|time|response))*"),
         ("max_ms", r"(?:max(?:imum)?|最大)(?: ?(?:lat\w*|time|response))*"),
-        ("mean_ms", r"(?:avg|average|mean|平均|평균)(?:[ _.]?(?:lat\w*|time|response|응답\S*|延迟))*|(?:lat\w*|응답 ?시간|延迟|レイテンシ) ?(?:평균|平均)|lat(?:ency)?(?:[ _.]?(?:avg|average|mean))?|"
-                    r"response time|응답 ?시간|延迟|레이턴시|レイテンシ|задержка"),
+        (
+            "mean_ms",
+            r"(?:avg|average|mean|平均|평균)(?:[ _.]?(?:lat\w*|time|response|응답\S*|延迟))*|"
+            r"(?:lat\w*|응답 ?시간|延迟|レイテンシ) ?(?:평균|平均)|lat(?:ency)?(?:[ "
+            r"_.]?(?:avg|average|mean))?|"
+            r"response time|응답 ?시간|延迟|레이턴시|レイテンシ|задержка",
+        ),
         ("errors", r"errs?|errors?"),
         ("transactions", r"(?:number of )?transactions(?: (?:actually )?processed)?"),
     )
-)  # fmt: skip
-_UNIT = re.compile(r"\s*(?:[(\[,]\s*(ms|msec|milliseconds?|us|µs|s|sec|seconds?|/s|tps|qps)\s*[)\]]?|\b(ms|tps|qps))\s*$", re.IGNORECASE)
+)
+_UNIT = re.compile(
+    r"\s*(?:[(\[,]\s*(ms|msec|milliseconds?|us|µs|s|sec|seconds?|/s|tps|qps)\s*[)\]]?|\b(ms|tps|qps))\s*$",
+    re.IGNORECASE,
+)
 # A unit in the middle, and what is between the words of a heading.
 _INNER_UNIT = re.compile(r"\(\s*(?:ms|msec|us|µs|s|sec)\s*\)|\s+[-–—:,]\s+", re.IGNORECASE)
 # Headings that say no more than the figure.
@@ -44,9 +60,15 @@ _MARKS = "*_` :\t"
 # Connections that tables and commands have; larger numbers are counts.
 _LOAD_MAX = 20_000
 # A load within a heading: "c8 SELECT", "SELECT 8 threads".
-_LOAD_WITHIN = re.compile(r"\bc(\d+)\b|\b(\d+)\s*(?:threads?|clients?|connections?|users|vus?|스레드|线程|并发|接続)(?!\w)", re.IGNORECASE)
+_LOAD_WITHIN = re.compile(
+    r"\bc(\d+)\b|\b(\d+)\s*(?:threads?|clients?|connections?|users|vus?|스레드|线程|并发|接続)(?!\w)",
+    re.IGNORECASE,
+)
 # Statistics without a word for time are figures only if they stand alone: "average" of what?
-_BARE = re.compile(r"(?:avg|average|mean|平均|평균|min(?:imum)?|最小|max(?:imum)?|最大|errs?|errors?|reads?|writes?|others?|transactions)", re.IGNORECASE)
+_BARE = re.compile(
+    r"(?:avg|average|mean|平均|평균|min(?:imum)?|最小|max(?:imum)?|最大|errs?|errors?|reads?|writes?|others?|transactions)",
+    re.IGNORECASE,
+)
 
 
 def is_load(text: str) -> bool:
@@ -81,8 +103,8 @@ def figure(text: str) -> str:
 
 
 def figure_within(text: str) -> tuple[str, str]:
-    """A figure that a heading mentions besides other words, and these words: "tps" and "MySQL 8.0" of "MySQL 8.0
-    (TPS)"; twice "" if it mentions none.
+    """A figure that a heading mentions besides other words, and these words: "tps" and "MySQL 8.0" of "MySQL
+    8.0 (TPS)"; twice "" if it mentions none.
     """
     bare = _without_unit(text)
     unit = _UNIT.search(text.strip(_MARKS))

@@ -8,8 +8,47 @@ from html.parser import HTMLParser
 
 # Elements that begin a new line, and elements whose content nobody sees.
 _BREAKS = frozenset(
-    "address article aside blockquote body br caption dd details div dl dt figcaption figure footer form h1 h2 h3 h4 h5 "
-    "h6 header hr li main nav ol p pre section summary table tbody tfoot thead title tr ul".split()
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "br",
+        "caption",
+        "dd",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "li",
+        "main",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "summary",
+        "table",
+        "tbody",
+        "tfoot",
+        "thead",
+        "title",
+        "tr",
+        "ul",
+    ]
 )
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
 _SPAN_MAX = 100
@@ -27,8 +66,8 @@ def lines_of_html(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _without_open_ends(text: str) -> str:
-    """The page without comments, and without the begin of a tag that never ends: the parser would look for the end of
-    each of them in the whole rest of the page. The number of lines stays.
+    """The page without comments, and without the begin of a tag that never ends: the parser would look for
+    the end of each of them in the whole rest of the page. The number of lines stays.
     """
     text = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
     last = text.rfind(">") + 1
@@ -93,7 +132,9 @@ class _Parser(HTMLParser):
             self.end_line()
 
     def _end_cell(self) -> None:
-        """Ends the open cell: it stands in each of its columns, and in the rows below that it extends over."""
+        """Ends the open cell: it stands in each of its columns, and in the rows below that it extends
+        over.
+        """
         if self._cell is None:
             return
         rows, columns = self._cell

@@ -64,7 +64,11 @@ class Contrast:
             return ""
         if self.is_better is None:
             signs = [change > 0 for change in self.changes]
-            turns = [pair for pair, sign, before in zip(self.pairs[1:], signs[1:], signs, strict=False) if sign != before]
+            turns = [
+                pair
+                for pair, sign, before in zip(self.pairs[1:], signs[1:], signs, strict=False)
+                if sign != before
+            ]
             at = turns[0].connections if len(turns) == 1 else None
             if at is not None:
                 return compose(": the sign changes at {connections} connections", connections=at)
@@ -103,7 +107,11 @@ def _interval(baseline: Series, variant: Series, figure: str) -> tuple[float, fl
     loads = []
     for connections in dict.fromkeys(one.connections for one in baseline.results):
         rows = [
-            [math.log(value) for one in side.results if one.connections == connections and (value := one.value(figure))]
+            [
+                math.log(value)
+                for one in side.results
+                if one.connections == connections and (value := one.value(figure))
+            ]
             for side in (baseline, variant)
         ]
         if len(rows[0]) != len(rows[1]):
@@ -129,7 +137,8 @@ def verdict(series: Sequence[Series], found: Sequence[Contrast]) -> Text:
     if all(contrast.interval_percent is not None for contrast in seen.values()):
         return compose("{sentences}.", sentences=sentences)
     return compose(
-        "Exploratory, because too few runs were repeated to tell a difference from noise: {sentences}.", sentences=sentences
+        "Exploratory, because too few runs were repeated to tell a difference from noise: {sentences}.",
+        sentences=sentences,
     )
 
 

@@ -12,8 +12,8 @@ from dbdyno.reading.call import Call, find_calls
 from dbdyno.reading.claim import Claim, find_claims
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.registry import find_results
-from dbdyno.reading.loads import planned_loads
 from dbdyno.reading.judgement import Contrast, contrasts
+from dbdyno.reading.loads import planned_loads
 from dbdyno.reading.result import Result
 from dbdyno.reading.setting import Settings, find_settings
 
@@ -56,7 +56,7 @@ def read(document: Document) -> Reading:
     calls = list(find_calls(document))
     results = [_with_load(document, _with_call(one, calls)) for one in find_results(document)]
     settings = list(find_settings(document))
-    parts = (*results, *calls, *settings)
+    parts: list[Result | Call | Settings] = [*results, *calls, *settings]
     occupied = frozenset(index for one in parts for index in range(one.first, one.last + 1))
     series = attribute(document, results, occupied, settings)
     loads = planned_loads(document, calls, occupied)
@@ -68,7 +68,11 @@ def _with_call(result: Result, calls: Sequence[Call]) -> Result:
     """The result with what its output does not say and the call above it does: connections and workload."""
     if result.table >= 0:
         return result
-    above = [call for call in calls if call.first < result.first and call.phase == "run" and result.tool.startswith(call.tool)]
+    above = [
+        call
+        for call in calls
+        if call.first < result.first and call.phase == "run" and result.tool.startswith(call.tool)
+    ]
     if not above:
         return result
     last = [call for call in above if call.first == above[-1].first]

@@ -83,7 +83,9 @@ def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
         changes=[_change(one) for one in reading.contrasts],
         verdict=verdict(reading.series, reading.contrasts),
         findings=[
-            ReadFinding(code=one.code, level=one.level, lines=one.evidence["lines"], text=one.text, fix=one.fix)
+            ReadFinding(
+                code=one.code, level=one.level, lines=one.evidence["lines"], text=one.text, fix=one.fix
+            )
             for one in findings
         ],
     )

@@ -40,8 +40,8 @@ class Result:
 
     The names of the figures: `tps` and `qps` (transactions and statements per second), `nopm` and `tpm` (new
     orders and transactions per minute), `transactions`, `queries`, `reads`, `writes`, `others`, `errors`,
-    `reconnects` (counts), `elapsed_s`, `min_s`, `mean_s`, `max_s` (time of a whole list of queries, in seconds),
-    `min_ms`, `mean_ms`, `p50_ms`, `p95_ms`, `p99_ms`, `max_ms`, `sum_ms`.
+    `reconnects` (counts), `elapsed_s`, `min_s`, `mean_s`, `max_s` (time of a whole list of queries, in
+    seconds), `min_ms`, `mean_ms`, `p50_ms`, `p95_ms`, `p99_ms`, `max_ms`, `sum_ms`.
     """
 
     tool: str
@@ -52,7 +52,8 @@ class Result:
     figures: Mapping[str, Figure]
     # The name of the workload; "" if the output does not say it.
     workload: str = ""
-    # What names the variant in the output itself, such as the heading of a table's column; "" if nothing does.
+    # What names the variant in the output itself, such as the heading of a table's column; "" if nothing
+    # does.
     label: str = ""
     # Index of the heading of the table that has the result; -1 outside of tables.
     table: int = -1

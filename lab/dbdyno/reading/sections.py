@@ -18,20 +18,28 @@ _LOAD_WORDS = re.compile(
 )
 # What tools and shells print, and lines of files.
 _OUTPUT = re.compile(
-    r"FATAL|ALERT|ERROR|Running the test with|Initializing|Threads started|sysbench \d|Number of threads|Prewarming|Report intermediate|"
-    r"^\W*\[ *\d+ ?s|rows? in set|^\s*mysql>|^\s*\+[-+]+\+|starting vacuum|pgbench \(|transaction type:|scaling factor:|query mode:|"
-    r"number of (?:clients|threads|transactions)|duration:|Running benchmark for engine|^\W*progress|^WARNING|^\s*Benchmark\s*$|"
-    r"^\s*[-=*_]{3,}\s*$|[Dd]one[. ]|^Query OK|^!\[|^\s*\||^\(\d+ rows?\)|[Pp]assword|\bVuser \d|last message repeated|seed is|Time limit|"
+    r"FATAL|ALERT|ERROR|Running the test with|Initializing|Threads started|sysbench \d|Number of "
+    r"threads|Prewarming|Report intermediate|"
+    r"^\W*\[ *\d+ ?s|rows? in set|^\s*mysql>|^\s*\+[-+]+\+|starting vacuum|pgbench \(|transaction "
+    r"type:|scaling factor:|query mode:|"
+    r"number of (?:clients|threads|transactions)|duration:|Running benchmark for "
+    r"engine|^\W*progress|^WARNING|^\s*Benchmark\s*$|"
+    r"^\s*[-=*_]{3,}\s*$|[Dd]one[. ]|^Query OK|^!\[|^\s*\||^\(\d+ rows?\)|[Pp]assword|\bVuser \d|last "
+    r"message repeated|seed is|Time limit|"
     r"^\s*(?:creating|generating|vacuuming|dropping|Creating|Inserting)\b|queries:|^\s*(?:avg|min|max|sum|total)\b.*:|"
     # A name and a value; prompts, programs and statements.
-    r"^[\W_]*[\w ./()-]{1,40}(?::| =)\s*[\d.,:_\s-]+(?:ms|us|s|sec|%|kB|MB|GB|per sec\.\))?\W*$|=[#>]|[\w~\])][#$]\s|^\s*\$\s|;\s*$|\\q|"
+    r"^[\W_]*[\w ./()-]{1,40}(?::| =)\s*[\d.,:_\s-]+(?:ms|us|s|sec|%|kB|MB|GB|per "
+    r"sec\.\))?\W*$|=[#>]|[\w~\])][#$]\s|^\s*\$\s|;\s*$|\\q|"
     r"^\W*(?:sudo|systemctl|service|mysql|psql|cat|echo|cd|docker|export|apt|yum|vi|nano|time|ulimit|SET|set)\s|^/\S+$|\(\)\s*$|^<\s"
 )
 _MARKDOWN = re.compile(r"(#{1,6})\s+(.*)")
 # What headings in plain text begin with.
 _MARKED = re.compile(r"\s*(?:#{1,6}\s|\(?\d{1,2}[.)]\s|\(?[a-zA-Z][.)]\s|[①-⑳]|\[|\*\*)")
 # The number of a repetition at the end: "old, run 3".
-_REPETITION = re.compile(r"[\s,;:–-]*\(?(?:run|trial|round|iteration|repetition|회차?|次|回目)\s*#?\s*\d+\)?$|[\s,;:–-]+\(?#\s?\d+\)?$", re.IGNORECASE)
+_REPETITION = re.compile(
+    r"[\s,;:–-]*\(?(?:run|trial|round|iteration|repetition|회차?|次|回目)\s*#?\s*\d+\)?$|[\s,;:–-]+\(?#\s?\d+\)?$",
+    re.IGNORECASE,
+)
 _STRIPPED = " \t#*->=:·•`_"
 
 
@@ -83,12 +91,20 @@ class Headings:
 
     @staticmethod
     def _can_name(line: str, text: str) -> bool:
-        return 1 < len(text) <= _LENGTH_MAX and not _OUTPUT.search(line) and says_more_than_load(text) and not _is_prose(line)
+        return (
+            1 < len(text) <= _LENGTH_MAX
+            and not _OUTPUT.search(line)
+            and says_more_than_load(text)
+            and not _is_prose(line)
+        )
 
 
 def says_more_than_load(text: str) -> bool:
     """Whether a text has words besides those for loads and repetitions."""
-    words: Sequence[str] = re.findall(r"[^\W\d_]+", re.sub(rf"(?<![^\W\d_])(?:{_LOAD_WORDS.pattern})(?![a-zA-Z])", " ", text, flags=re.IGNORECASE))
+    words: Sequence[str] = re.findall(
+        r"[^\W\d_]+",
+        re.sub(rf"(?<![^\W\d_])(?:{_LOAD_WORDS.pattern})(?![a-zA-Z])", " ", text, flags=re.IGNORECASE),
+    )
     return any(len(word) > 1 or not word.isascii() for word in words)
 
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from dbdyno.reading.document import Document
 
 _SECTION = re.compile(r"\s*\[(mysqld|mysql\.conf|mariadb|server|mysqld[\w.\-]*)\]\s*$")
-_ASSIGNMENT = re.compile(r"\s*(?:set\s+global\s+)?([a-zA-Z][\w\-]{2,})\s*=\s*(.*?)\s*(?:#.*|\s--\s.*|;)?$", re.IGNORECASE)
+_ASSIGNMENT = re.compile(
+    r"\s*(?:set\s+global\s+)?([a-zA-Z][\w\-]{2,})\s*=\s*(.*?)\s*(?:#.*|\s--\s.*|;)?$", re.IGNORECASE
+)
 _FLAG = re.compile(r"\s*((?:skip|log|innodb)[\w\-]+)\s*$")
 _BOX = re.compile(r"\s*\|\s*([a-z][\w]*)\s*\|\s*(.*?)\s*\|\s*$")
 _BOX_HEADING = re.compile(r"\s*\|\s*Variable_name\s*\|\s*Value\s*\|", re.IGNORECASE)
@@ -52,7 +54,9 @@ def find_settings(document: Document) -> Iterator[Settings]:
         elif (shown := _shown(document, index)) is not None:
             block = shown
         elif len(found := dict(_INLINE.findall(text))) > 1:
-            values = {_name(name): (value, index) for name, value in found.items() if POSTGRESQL.fullmatch(name)}
+            values = {
+                _name(name): (value, index) for name, value in found.items() if POSTGRESQL.fullmatch(name)
+            }
             block = Settings("postgresql", False, values, index, index, is_inline=True)
         elif (match := _ASSIGNMENT.match(text)) and POSTGRESQL.fullmatch(match[1].lower()):
             block = _file(document, index, "postgresql", index)
@@ -101,7 +105,9 @@ def _shown(document: Document, index: int) -> Settings | None:
         return None
     if not re.fullmatch(r"\s*-+\s*", document.texts[index + 1]):
         return None
-    return Settings("postgresql", True, {name: (document.texts[index + 2].strip(), index + 2)}, index, index + 2)
+    return Settings(
+        "postgresql", True, {name: (document.texts[index + 2].strip(), index + 2)}, index, index + 2
+    )
 
 
 def _name(text: str) -> str:

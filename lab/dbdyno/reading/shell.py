@@ -1,7 +1,7 @@
 """The command lines in a document, with the values of a script's variables and loops.
 
-A script is read, not run: a value from a command, an argument or the environment is not known, and its `$NAME`
-stays.
+A script is read, not run: a value from a command, an argument or the environment is not known, and its
+`$NAME` stays.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class _Variables:
 
 
 def commands(document: Document, programs: re.Pattern[str]) -> Iterator[Command]:
-    """The commands whose line matches `programs`, once for each pass of the loops whose variables they use."""
+    """The commands whose line matches `programs`, once for each pass of the loops whose variables they
+    use.
+    """
     variables = _Variables()
     for first, last, text in _logical_lines(document, programs):
         if text.lstrip().startswith("#") and not programs.search(text):

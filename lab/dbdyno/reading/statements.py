@@ -17,7 +17,9 @@ _LINES_MAX = 60
 
 
 def sql_statements(document: Document) -> list[str]:
-    """The statements that make tables and rows, in order, without the semicolon; those that do not end are left out."""
+    """The statements that make tables and rows, in order, without the semicolon; those that do not end are
+    left out.
+    """
     found: list[str] = []
     index = 0
     while index < len(document.texts):

@@ -58,6 +58,7 @@ _BOOLEANS = {
     "0": False,
 }
 
+
 @dataclass
 class Translation:
     """An experiment document, and what a user must know about it, one sentence each."""
@@ -73,8 +74,8 @@ def is_command(text: str) -> bool:
 
 
 def translate_text(text: str, folder: Path) -> Translation:
-    """The experiment of a command line, or of a shell script with its variables and loops. Lua scripts are relative to
-    `folder`. Raises Problem if it calls no workload of a database.
+    """The experiment of a command line, or of a shell script with its variables and loops. Lua scripts are
+    relative to `folder`. Raises Problem if it calls no workload of a database.
     """
     calls = [call for call in find_calls(parse(text.encode(), "")) if call.tool == "sysbench"]
     if not calls:
@@ -83,7 +84,9 @@ def translate_text(text: str, folder: Path) -> Translation:
 
 
 def translate(calls: Sequence[Call], folder: Path) -> Translation:
-    """One experiment for all runs of sysbench; the other calls only count if there is no run. Raises Problem."""
+    """One experiment for all runs of sysbench; the other calls only count if there is no run. Raises
+    Problem.
+    """
     calls = [call for call in calls if call.test]
     runs = [call for call in calls if call.phase == "run"] or calls
     runs = [call for call in runs if call.test not in _BUILTIN]

@@ -88,8 +88,8 @@ class WatchApp(App[None]):
         self._update("#texts", [*verdict, *findings])
 
     def _show_rows(self, rows: list[tuple[str, ...]]) -> None:
-        """Show the rows of the table. Only cells that have changed are drawn: drawing all takes ten times the CPU time,
-        which the measured server cannot have.
+        """Show the rows of the table. Only cells that have changed are drawn: drawing all takes ten times the
+        CPU time, which the measured server cannot have.
         """
         table = self.query_one("#trials", DataTable)
         if len(rows) != len(self._rows):
@@ -105,7 +105,9 @@ class WatchApp(App[None]):
                     if cell != shown:
                         # A longer text makes its column wider.
                         is_wider = len(cell) > len(shown)
-                        table.update_cell_at(Coordinate(number, column), Text(_visible(cell)), update_width=is_wider)
+                        table.update_cell_at(
+                            Coordinate(number, column), Text(_visible(cell)), update_width=is_wider
+                        )
         self._rows = rows
 
     def _update(self, place: str, lines: list[str]) -> None:

@@ -1,1 +1,3 @@
-"""The checks of documents: one file per code, whose explanation is in docs/checks.md with those of experiments."""
+"""The checks of documents: one file per code, whose explanation is in docs/checks.md with those of
+experiments.
+"""

@@ -18,7 +18,14 @@ class DocumentCheck:
 
 
 def finding(
-    reading: Reading, code: str, level: Level, text: str, indexes: Iterable[int], *, fix: str = "", subject: str = ""
+    reading: Reading,
+    code: str,
+    level: Level,
+    text: str,
+    indexes: Iterable[int],
+    *,
+    fix: str = "",
+    subject: str = "",
 ) -> Finding:
     """A finding that rests on the lines with these indexes."""
     lines = sorted({reading.document.numbers[index] for index in indexes if index >= 0})

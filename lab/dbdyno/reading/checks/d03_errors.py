@@ -12,7 +12,9 @@ from dbdyno.text import compose
 
 _PER_1000_MAX = 1.0
 # What sysbench, pgbench and HammerDB print of failed transactions, and the rate of errors in an interval.
-_ERROR_LINES = re.compile(r"^\s*(?:FATAL|ALERT|ERROR|Error)\b.*|\berr/s:? [1-9]|could not serialize access|Deadlock found")
+_ERROR_LINES = re.compile(
+    r"^\s*(?:FATAL|ALERT|ERROR|Error)\b.*|\berr/s:? [1-9]|could not serialize access|Deadlock found"
+)
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -37,7 +39,11 @@ def find(reading: Reading) -> Iterator[Finding]:
                 fix=compose("Name the errors, and compare their number between the variants"),
             )
     occupied = {index for call in reading.calls for index in range(call.first, call.last + 1)}
-    printed = [index for index, text in reading.document.lines() if index not in occupied and _ERROR_LINES.search(text)]
+    printed = [
+        index
+        for index, text in reading.document.lines()
+        if index not in occupied and _ERROR_LINES.search(text)
+    ]
     if printed:
         yield finding(reading, "D03", "warn", compose("the tool printed errors"), printed[:20])
 

@@ -46,7 +46,11 @@ def _finding(reading: Reading, prepared: Call, call: Call, differences: Sequence
         reading,
         "P01",
         "stop" if is_sure else "warn",
-        compose("{phase} differs from prepare: {differences}", phase=call.phase, differences=join("; ", differences))
+        compose(
+            "{phase} differs from prepare: {differences}",
+            phase=call.phase,
+            differences=join("; ", differences),
+        )
         + (_consequence(prepared, call) if is_size else ""),
         (prepared.first, call.first),
         fix=compose("Take both from one definition, and count the rows before the first run"),
@@ -58,9 +62,7 @@ def _consequence(prepared: Call, call: Call) -> str:
     loaded, used = _rows(prepared), _rows(call)
     if call.phase != "run" or not loaded or not used or loaded >= used:
         return ""
-    return compose(
-        ". Of uniform keys {percent:.3g} % name no row", percent=100 * (1 - loaded / used)
-    )
+    return compose(". Of uniform keys {percent:.3g} % name no row", percent=100 * (1 - loaded / used))
 
 
 def _rows(call: Call) -> int | None:

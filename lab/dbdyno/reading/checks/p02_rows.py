@@ -30,8 +30,8 @@ class _Table:
 def find(reading: Reading) -> Iterator[Finding]:
     """Follows the INSERT … SELECT statements of the document and compares the rows with its COUNT(*).
 
-    Catches data that the shown statements did not make. A published benchmark shows a script that makes 163,840,000 rows, and a
-    count of 10,240,000.
+    Catches data that the shown statements did not make. A published benchmark shows a script that makes
+    163,840,000 rows, and a count of 10,240,000.
     """
     tables: dict[str, _Table] = {}
     index = 0
@@ -97,7 +97,9 @@ def _rows(node: Any, tables: dict[str, _Table]) -> int | None:
         return None if first is None or second is None else first + second
     if isinstance(node, exp.Subquery):
         return _rows(node.this, tables)
-    if not isinstance(node, exp.Select) or any(node.args.get(key) for key in ("where", "group", "limit", "having")):
+    if not isinstance(node, exp.Select) or any(
+        node.args.get(key) for key in ("where", "group", "limit", "having")
+    ):
         return None
     source = node.args.get("from") or node.args.get("from_")
     sources = [source.this] if source is not None else []

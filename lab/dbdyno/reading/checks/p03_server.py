@@ -18,14 +18,17 @@ _CREATED = re.compile(
 _CREATE = re.compile(r"create-db-instance|sql instances create|flexible-server create")
 _COMMAND_LINES = 8
 # The host of a managed server begins with the server's name.
-_MANAGED = re.compile(r"\b([a-zA-Z][\w\-]+)\.[\w\-.]*(?:rds\.amazonaws\.com|database\.azure\.com|\bsql\.goog)")
+_MANAGED = re.compile(
+    r"\b([a-zA-Z][\w\-]+)\.[\w\-.]*(?:rds\.amazonaws\.com|database\.azure\.com|\bsql\.goog)"
+)
 
 
 def find(reading: Reading) -> Iterator[Finding]:
-    """Looks for servers that were measured and not created, and for a host that makes clients ignore the port.
+    """Looks for servers that were measured and not created, and for a host that makes clients ignore the
+    port.
 
-    Catches results of another server. A published benchmark creates an instance of size 16x and measures one of
-    size 8x, whose creation it does not show.
+    Catches results of another server. A published benchmark creates an instance of size 16x and measures one
+    of size 8x, whose creation it does not show.
     """
     yield from _not_created(reading)
     seen = False
@@ -66,7 +69,9 @@ def _not_created(reading: Reading) -> Iterator[Finding]:
                 "P03",
                 "stop",
                 compose(
-                    "{name} is measured, but the document creates {created}", name=name, created=", ".join(created)
+                    "{name} is measured, but the document creates {created}",
+                    name=name,
+                    created=", ".join(created),
                 ),
                 (index, *created.values()),
                 fix=compose("Store the server's own answer about its class and version with every result"),

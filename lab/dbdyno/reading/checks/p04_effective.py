@@ -18,12 +18,14 @@ _PLACES = re.compile(r"port|socket|pid|dir$|^user$|log_error|bind|server_id|list
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks for settings of configuration files that no output of the server confirms.
 
-    Catches files that the server did not read. A published benchmark mounts a my.cnf into a container and never reads a
-    variable back; a server ignores a file that everybody can write.
+    Catches files that the server did not read. A published benchmark mounts a my.cnf into a container and
+    never reads a variable back; a server ignores a file that everybody can write.
     """
     shown = {name for block in reading.settings if block.is_shown for name in block.values}
     files = [block for block in reading.settings if not block.is_shown]
-    missing = {name for block in files for name in block.values if name not in shown and not _PLACES.search(name)}
+    missing = {
+        name for block in files for name in block.values if name not in shown and not _PLACES.search(name)
+    }
     if not missing or not (reading.results or reading.claims):
         return
     names = ", ".join(sorted(missing)[:_SHOWN_MAX]) + (" …" if len(missing) > _SHOWN_MAX else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -31,11 +32,11 @@ class _Difference:
 def find(reading: Reading) -> Iterator[Finding]:
     """Compares the configuration files of a document, renamed settings by what they amount to.
 
-    Catches a second difference. A published benchmark says that both servers have been configured alike as far as possible;
-    one has 512 MB of redo log and the other 1 GB.
+    Catches a second difference. A published benchmark says that both servers have been configured alike as
+    far as possible; one has 512 MB of redo log and the other 1 GB.
     """
     blocks = [block for block in reading.settings if not (block.is_shown or block.is_inline)]
-    for before, after in zip(blocks, blocks[1:], strict=False):
+    for before, after in itertools.pairwise(blocks):
         differences = list(_differences(before.values, after.values))
         others = differences[1:] if len(differences) > 1 else []
         is_named = {one.name for one in differences} <= _named(reading)
@@ -62,7 +63,9 @@ def _differences(before: Values, after: Values) -> Iterator[_Difference]:
     first, second = _redo_bytes(before), _redo_bytes(after)
     if first and second and first != second:
         indexes = tuple(values[name][1] for values in (before, after) for name in _REDO if name in values)
-        yield _Difference("redo log", f"{first / (1 << 20):,.0f} MiB", f"{second / (1 << 20):,.0f} MiB", indexes)
+        yield _Difference(
+            "redo log", f"{first / (1 << 20):,.0f} MiB", f"{second / (1 << 20):,.0f} MiB", indexes
+        )
     for name in sorted(before.keys() & after.keys() - set(_REDO)):
         if not is_equal(name, before[name][0], after[name][0]):
             yield _Difference(name, before[name][0], after[name][0], (before[name][1], after[name][1]))

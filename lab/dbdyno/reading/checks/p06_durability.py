@@ -23,7 +23,8 @@ _WEAK = {
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks for settings under which a commit does not wait for the disk.
 
-    Catches speed that was paid with transactions: such a variant is fast for another reason than the one that is compared.
+    Catches speed that was paid with transactions: such a variant is fast for another reason than the one that
+    is compared.
     """
     found = {
         name: (value, index)
@@ -36,7 +37,10 @@ def find(reading: Reading) -> Iterator[Finding]:
             reading,
             "P06",
             "warn",
-            compose("a crash loses committed transactions: {settings}", settings=join(", ", (f"{name} = {value}" for name, (value, _) in found.items()))),
+            compose(
+                "a crash loses committed transactions: {settings}",
+                settings=join(", ", (f"{name} = {value}" for name, (value, _) in found.items())),
+            ),
             (index for _, index in found.values()),
             fix=compose("Say so beside every result"),
         )

@@ -24,8 +24,8 @@ _ERROR = re.compile(r"1461.*max_prepared_stmt_count|max_prepared_stmt_count.*146
 def find(reading: Reading) -> Iterator[Finding]:
     """Multiplies connections by the prepared statements of each, which sysbench keeps per table and kind.
 
-    Catches loads that cannot have run as described. A published benchmark plans 500 connections with 46 statements each;
-    with the default limit 356 connections are possible.
+    Catches loads that cannot have run as described. A published benchmark plans 500 connections with 46
+    statements each; with the default limit 356 connections are possible.
     """
     is_foreign = any(_FOREIGN.search(text) for text in reading.document.texts)
     seen: set[tuple[str, str]] = set()
@@ -37,9 +37,13 @@ def find(reading: Reading) -> Iterator[Finding]:
         if not highest or statements is None:
             continue
         demand = Demand(highest, call.number("tables", "oltp-tables-count") or 1, statements)
-        for capacity in server_capacities(_DEFAULTS | _declared(reading), demand, {}, started=False):
+        for capacity in server_capacities({**_DEFAULTS, **_declared(reading)}, demand, {}, started=False):
             key = (call.test, capacity.limit_name)
-            if capacity.limit_name not in _DEFAULTS or capacity.required(highest) <= capacity.limit or key in seen:
+            if (
+                capacity.limit_name not in _DEFAULTS
+                or capacity.required(highest) <= capacity.limit
+                or key in seen
+            ):
                 continue
             if capacity.limit_name == "max_connections" and not (reading.settings or statements == 0):
                 # Servers of clouds have other defaults.
@@ -58,15 +62,25 @@ def _reached(reading: Reading) -> Iterator[Finding]:
             reading,
             "P07",
             "stop",
-            compose("max_prepared_stmt_count was reached, and prepared statements were switched off instead of raising it"),
+            compose(
+                "max_prepared_stmt_count was reached, and prepared statements were switched off instead of "
+                "raising it"
+            ),
             (error, off.first),
-            fix=compose("Raise max_prepared_stmt_count: without prepared statements the server parses every statement"),
+            fix=compose(
+                "Raise max_prepared_stmt_count: without prepared statements the server parses every statement"
+            ),
         )
 
 
 def _declared(reading: Reading) -> Mapping[str, str]:
     """The limits that the document shows."""
-    return {name: value for block in reading.settings for name, (value, _) in block.values.items() if name in _DEFAULTS}
+    return {
+        name: value
+        for block in reading.settings
+        for name, (value, _) in block.values.items()
+        if name in _DEFAULTS
+    }
 
 
 def _count(call: Call) -> int | None:
@@ -85,7 +99,8 @@ def _finding(reading: Reading, call: Call, capacity: Capacity, highest: int) -> 
         "P07",
         "stop",
         compose(
-            "{connections} connections need {need:,} {unit} ({each} each), and {limit_name} is {limit:,}{default}: "
+            "{connections} connections need {need:,} {unit} ({each} each), and {limit_name} is "
+            "{limit:,}{default}: "
             "at most {largest} connections fit",
             connections=highest,
             need=capacity.required(highest),

@@ -14,8 +14,8 @@ from dbdyno.text import compose
 def find(reading: Reading) -> Iterator[Finding]:
     """Parses the statements of the calls.
 
-    Catches table scans that look like look-ups. `WHERE id = FLOOR(RAND() * 10000000)` draws a number for each row, so a published
-    benchmark scanned ten million rows 100 times and took it for 100 look-ups.
+    Catches table scans that look like look-ups. `WHERE id = FLOOR(RAND() * 10000000)` draws a number for each
+    row, so a published benchmark scanned ten million rows 100 times and took it for 100 look-ups.
     """
     seen: set[str] = set()
     for call in reading.calls:
@@ -30,7 +30,8 @@ def find(reading: Reading) -> Iterator[Finding]:
                     "P08",
                     "stop",
                     compose(
-                        "{function}() in {condition} is evaluated for every row, so each query scans the table and returns "
+                        "{function}() in {condition} is evaluated for every row, so each query scans the "
+                        "table and returns "
                         "none, one or several rows",
                         function=condition.function,
                         condition=condition.text,

@@ -11,18 +11,21 @@ from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 _LINE = re.compile(
-    r"[\s*#|\-]*(OS|operating system|운영 ?체제|操作系统|kernel|커널|CPU|processor|memory|RAM|메모리|内存|disk|storage|디스크|"
+    r"[\s*#|\-]*(OS|operating system|운영 "
+    r"?체제|操作系统|kernel|커널|CPU|processor|memory|RAM|메모리|内存|disk|storage|디스크|"
     r"filesystem|instance(?: type| class)?|machine type)\s*[:：|]\s*([^|]+?)[\s|*]*$",
     re.IGNORECASE,
 )
-_CLASS = re.compile(r"\bdb\.[a-z]\d\w*\.\w+\b|\b[cmrti]\d\w*\.\d*x?large\b|\bStandard_[A-Z]\d+\w*\b|\b(?:n1|n2|e2|c2)d?-\w+-\d+\b")
+_CLASS = re.compile(
+    r"\bdb\.[a-z]\d\w*\.\w+\b|\b[cmrti]\d\w*\.\d*x?large\b|\bStandard_[A-Z]\d+\w*\b|\b(?:n1|n2|e2|c2)d?-\w+-\d+\b"
+)
 
 
 def find(reading: Reading) -> Iterator[Finding]:
     """Compares what the document says of each host, and the classes of its instances.
 
-    Catches a difference of machines that is taken for one of servers. In a published benchmark the versions run on different
-    operating systems.
+    Catches a difference of machines that is taken for one of servers. In a published benchmark the versions
+    run on different operating systems.
     """
     if len(reading.series) < 2 and not reading.claims:
         return
@@ -39,7 +42,9 @@ def find(reading: Reading) -> Iterator[Finding]:
                 reading,
                 "P10",
                 "warn",
-                compose("the hosts differ: {name} {first} and {second}", name=name, first=first, second=second),
+                compose(
+                    "the hosts differ: {name} {first} and {second}", name=name, first=first, second=second
+                ),
                 values.values(),
                 fix=compose("Run both variants on both hosts, or on one"),
             )

@@ -19,7 +19,8 @@ _SOCKETS = ("mysql-socket", "socket")
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks at the host of the first call that names one.
 
-    Catches throughput of a server that shares its CPUs with the load generator. In a published benchmark both run on one CPU.
+    Catches throughput of a server that shares its CPUs with the load generator. In a published benchmark both
+    run on one CPU.
     """
     local = next((call for call in reading.calls if call.phase != "prepare" and is_local(call)), None)
     if local is not None:
@@ -27,7 +28,9 @@ def find(reading: Reading) -> Iterator[Finding]:
             reading,
             "P11",
             "warn",
-            compose("the load generator runs on the server's machine, and its CPU time is charged to the server"),
+            compose(
+                "the load generator runs on the server's machine, and its CPU time is charged to the server"
+            ),
             [local.first],
             fix=compose("Run it on another machine, or give both their own CPUs"),
         )

@@ -19,8 +19,8 @@ _FEW_CONNECTIONS = 4
 def find(reading: Reading) -> Iterator[Finding]:
     """Divides the mean latency at few connections by the statements of a transaction.
 
-    Catches round trips that are taken for the server's time. In a published benchmark each of 20 statements takes 1.3 ms at two
-    connections, for both variants.
+    Catches round trips that are taken for the server's time. In a published benchmark each of 20 statements
+    takes 1.3 ms at two connections, for both variants.
     """
     results = [one for one in reading.results if one.connections and one.connections <= _FEW_CONNECTIONS]
     slow = [one for one in results if (_statement_ms(one) or 0) > _STATEMENT_MS]
@@ -30,7 +30,8 @@ def find(reading: Reading) -> Iterator[Finding]:
             "P12",
             "note",
             compose(
-                "each statement takes {time:.2g} ms at {connections} connections: the round trip of the network was not measured, and may be most of it",
+                "each statement takes {time:.2g} ms at {connections} connections: the round trip of the "
+                "network was not measured, and may be most of it",
                 time=_statement_ms(slow[0]),
                 connections=slow[0].connections,
             ),

@@ -20,29 +20,49 @@ _GIB = 1 << 30
 def find(reading: Reading) -> Iterator[Finding]:
     """Compares the size of sysbench's tables with that of the cache.
 
-    Catches results that depend on a few per cent of cache. A published benchmark has 40 GB of data and a pool of 40 GB.
+    Catches results that depend on a few per cent of cache. A published benchmark has 40 GB of data and a pool
+    of 40 GB.
     """
     call = next((one for one in reading.calls if one.tool == "sysbench" and one.phase == "prepare"), None)
     cache = next(
-        ((number(block.values[name][0]), block.values[name][1]) for block in reading.settings for name in _CACHES if name in block.values),
+        (
+            (number(block.values[name][0]), block.values[name][1])
+            for block in reading.settings
+            for name in _CACHES
+            if name in block.values
+        ),
         None,
     )
     if call is None or cache is None or not cache[0]:
         return
-    rows = (call.number("tables", "oltp-tables-count") or 1) * (call.number("table-size", "oltp-table-size") or 10_000)
+    rows = (call.number("tables", "oltp-tables-count") or 1) * (
+        call.number("table-size", "oltp-table-size") or 10_000
+    )
     low, high = (rows * size for size in _ROW_BYTES)
     size, index = float(cache[0]), cache[1]
     values = {"low": low / _GIB, "high": high / _GIB, "cache": size / _GIB}
     if high < _BORDERLINE[0] * size:
-        text = compose("about {low:.3g} to {high:.3g} GiB of data fit into {cache:.3g} GiB of cache: nothing is read from disk", **values)
+        text = compose(
+            "about {low:.3g} to {high:.3g} GiB of data fit into {cache:.3g} GiB of cache: nothing is read "
+            "from disk",
+            **values,
+        )
         yield finding(reading, "P14", "note", text, (call.first, index))
     elif low <= _BORDERLINE[1] * size:
         text = compose(
-            "about {low:.3g} to {high:.3g} GiB of data are about as large as the cache ({cache:.3g} GiB), so small differences of the "
+            "about {low:.3g} to {high:.3g} GiB of data are about as large as the cache ({cache:.3g} GiB), "
+            "so small differences of the "
             "cache change the result",
             **values,
         )
-        yield finding(reading, "P14", "warn", text, (call.first, index), fix=compose("Choose data of half or of twice the cache"))
+        yield finding(
+            reading,
+            "P14",
+            "warn",
+            text,
+            (call.first, index),
+            fix=compose("Choose data of half or of twice the cache"),
+        )
 
 
 CHECK = DocumentCheck("P14", find)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 
@@ -39,7 +40,12 @@ def find(reading: Reading) -> Iterator[Finding]:
         reading,
         "P15",
         "warn",
-        compose("{runs} of each variant and load{order}: {consequence}", runs=runs, order=order, consequence=consequence),
+        compose(
+            "{runs} of each variant and load{order}: {consequence}",
+            runs=runs,
+            order=order,
+            consequence=consequence,
+        ),
         (series.results[0].first for series in compared),
         fix=compose(
             "Repeat every run at least {blocks} times, the variants in alternating order", blocks=BLOCKS_MIN
@@ -65,8 +71,10 @@ def _without_comparison(reading: Reading) -> Iterator[Finding]:
 
 def _is_sequential(reading: Reading) -> bool:
     """Whether every variant's results stand together."""
-    places = sorted((one.first, number) for number, series in enumerate(reading.series) for one in series.results)
-    turns = sum(before != after for (_, before), (_, after) in zip(places, places[1:], strict=False))
+    places = sorted(
+        (one.first, number) for number, series in enumerate(reading.series) for one in series.results
+    )
+    turns = sum(before != after for (_, before), (_, after) in itertools.pairwise(places))
     return turns == len(reading.series) - 1
 
 

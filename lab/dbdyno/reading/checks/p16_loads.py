@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
@@ -19,18 +20,19 @@ _LOADS_MIN = 3
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks where throughput is highest over the loads of each variant.
 
-    Catches sweeps of overloads only, in which latency is the number of connections divided by throughput, whatever is
-    compared. In a published benchmark throughput falls from the first load to the last.
+    Catches sweeps of overloads only, in which latency is the number of connections divided by throughput,
+    whatever is compared. In a published benchmark throughput falls from the first load to the last.
     """
     curves = [curve for series in reading.series if len(curve := curve_of(series)) >= _LOADS_MIN]
-    falling = [curve for curve in curves if all(a[1] >= b[1] for a, b in zip(curve, curve[1:], strict=False))]
+    falling = [curve for curve in curves if all(a[1] >= b[1] for a, b in itertools.pairwise(curve))]
     if curves and len(falling) == len(curves):
         yield finding(
             reading,
             "P16",
             "warn",
             compose(
-                "throughput falls from the lowest load ({connections} connections) on: every load is beyond the server's limit",
+                "throughput falls from the lowest load ({connections} connections) on: every load is beyond "
+                "the server's limit",
                 connections=curves[0][0][2].connections,
             ),
             (point[2].first for point in curves[0]),

@@ -11,7 +11,8 @@ from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 _COUNTERS = re.compile(
-    r"(?:SHOW|show) (?:GLOBAL |global |ENGINE |engine )?(?:STATUS|status|INNODB|innodb)|Innodb_\w+|Handler_\w+|performance_schema|pg_stat_\w+|events_waits|"
+    r"(?:SHOW|show) (?:GLOBAL |global |ENGINE |engine "
+    r")?(?:STATUS|status|INNODB|innodb)|Innodb_\w+|Handler_\w+|performance_schema|pg_stat_\w+|events_waits|"
     r"EXPLAIN|iostat|vmstat|pidstat|\bperf (?:stat|record|top)",
 )
 
@@ -19,8 +20,8 @@ _COUNTERS = re.compile(
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks for a counter of the server or the system beside the results of a setting.
 
-    Catches effects without a cause. A published benchmark explains a difference by fewer waits for mutexes; its queries scan a
-    table, and no wait was counted.
+    Catches effects without a cause. A published benchmark explains a difference by fewer waits for mutexes;
+    its queries scan a table, and no wait was counted.
     """
     named = [one for one in reading.series if " = " in one.label]
     if len(named) < 2 or any(_COUNTERS.search(text) for text in reading.document.texts):
@@ -29,7 +30,9 @@ def find(reading: Reading) -> Iterator[Finding]:
         reading,
         "P17",
         "note",
-        compose("no counter shows that {name} changed what the server does", name=named[0].label.split(" = ")[0]),
+        compose(
+            "no counter shows that {name} changed what the server does", name=named[0].label.split(" = ")[0]
+        ),
         (one.results[0].first for one in named),
         fix=compose("Show the waits, reads or writes that the setting is about, for every variant"),
     )

@@ -13,7 +13,9 @@ from dbdyno.text import compose
 _PASSWORDS = ("mysql-password", "pgsql-password", "password")
 _OTHER = re.compile(r"--master-user-password\s+\S|\bmysql\b.* -p\S|MYSQL_ROOT_PASSWORD=\S|PGPASSWORD=\S")
 # What documents write in place of a password.
-_PLACEHOLDER = re.compile(r"<.*>|x{3,}|\*+|\.{2,}|\$.*|pass(?:word|wd)?|yourpassword|비밀번호|密码|パスワード|\[.*\]", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"<.*>|x{3,}|\*+|\.{2,}|\$.*|pass(?:word|wd)?|yourpassword|비밀번호|密码|パスワード|\[.*\]", re.IGNORECASE
+)
 _OPEN = re.compile(r"(?:cidr|source-ranges|cidr_blocks)\W+0\.0\.0\.0/0")
 
 
@@ -35,12 +37,16 @@ def find(reading: Reading) -> Iterator[Finding]:
         )
     opened = [index for index, text in reading.document.lines() if _OPEN.search(text)]
     if opened:
-        yield finding(reading, "P20", "note", compose("the server is open to every address of the internet"), opened)
+        yield finding(
+            reading, "P20", "note", compose("the server is open to every address of the internet"), opened
+        )
 
 
 def _is_secret(options: object) -> bool:
     assert isinstance(options, dict), "the options of a call"
-    return any(name in options and options[name] and not _PLACEHOLDER.fullmatch(options[name]) for name in _PASSWORDS)
+    return any(
+        name in options and options[name] and not _PLACEHOLDER.fullmatch(options[name]) for name in _PASSWORDS
+    )
 
 
 CHECK = DocumentCheck("P20", find)

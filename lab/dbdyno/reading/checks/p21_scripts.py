@@ -12,7 +12,17 @@ from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 # A number's place with something that is no number: "{2~3000}", "<threads>", "XXX", "스레드수".
-_NUMBERS = ("threads", "num-threads", "table-size", "tables", "time", "events", "oltp-table-size", "client", "concurrency")
+_NUMBERS = (
+    "threads",
+    "num-threads",
+    "table-size",
+    "tables",
+    "time",
+    "events",
+    "oltp-table-size",
+    "client",
+    "concurrency",
+)
 # Options of sysbench that its prepare reads and does not use.
 _WITHOUT_EFFECT = ("time", "max-time", "report-interval", "events", "rate", "percentile", "histogram")
 
@@ -33,7 +43,9 @@ def _placeholders(call: Call) -> Iterator[str]:
         value = call.options.get(name)
         if value and not re.fullmatch(r"[\d.,]+[KMGkmg]?s?", value) and not value.startswith("$"):
             yield compose(
-                "--{name}={value} is no number, so the command of the results is not known", name=name, value=value
+                "--{name}={value} is no number, so the command of the results is not known",
+                name=name,
+                value=value,
             )
 
 
@@ -45,7 +57,9 @@ def _useless(call: Call) -> Iterator[str]:
     tables, threads = call.number("tables"), call.number("threads")
     if call.phase == "prepare" and tables and threads and threads > tables:
         yield compose(
-            "prepare with {threads} threads: no more than {tables} work, one per table", threads=threads, tables=tables
+            "prepare with {threads} threads: no more than {tables} work, one per table",
+            threads=threads,
+            tables=tables,
         )
 
 
@@ -63,7 +77,9 @@ def _spelling(reading: Reading, call: Call) -> Iterator[str]:
     if re.search(r"\b(prepare|run|cleanup)\s+\1\b", lines):
         yield compose("the command {phase} stands twice", phase=call.phase)
     if match := re.search(r"sysbench (<[\w -]+>)", lines):
-        yield compose("{placeholder} is no test, so the command of the results is not known", placeholder=match[1])
+        yield compose(
+            "{placeholder} is no test, so the command of the results is not known", placeholder=match[1]
+        )
 
 
 CHECK = DocumentCheck("P21", find)

@@ -11,6 +11,7 @@ from dbdyno.reading.judgement import Contrast
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import THROUGHPUTS
 from dbdyno.text import compose
+
 # How far a sentence may round.
 _ROUNDED_POINTS = 0.6
 _ROUNDED_SHARE = 0.1
@@ -19,8 +20,8 @@ _ROUNDED_SHARE = 0.1
 def find(reading: Reading) -> Iterator[Finding]:
     """Compares every claim with the results it is about.
 
-    Catches conclusions that contradict the document's own numbers. A published benchmark says that the thread pool
-    did more transactions; its outputs have 7 to 11 % fewer.
+    Catches conclusions that contradict the document's own numbers. A published benchmark says that the thread
+    pool did more transactions; its outputs have 7 to 11 % fewer.
     """
     for claim in reading.claims:
         contrast = _contrast(reading, claim)
@@ -28,32 +29,50 @@ def find(reading: Reading) -> Iterator[Finding]:
             continue
         says_better = claim.is_better
         shows_better = contrast.is_better
-        if shows_better is not None and contrast.variant is not _subject(reading, claim, contrast):
+        if shows_better is not None and contrast.variant is not _subject(claim, contrast):
             shows_better = not shows_better
         if shows_better is None:
             yield finding(
-                reading, "Q02", "warn",
-                compose("the sentence gives one direction; the numbers do not: {sentence}", sentence=contrast.sentence),
+                reading,
+                "Q02",
+                "warn",
+                compose(
+                    "the sentence gives one direction; the numbers do not: {sentence}",
+                    sentence=contrast.sentence,
+                ),
                 (claim.index, *_lines(contrast)),
-            )  # fmt: skip
+            )
         elif shows_better != says_better:
             yield finding(
-                reading, "Q02", "stop",
+                reading,
+                "Q02",
+                "stop",
                 compose("the sentence contradicts the numbers: {sentence}", sentence=contrast.sentence),
                 (claim.index, *_lines(contrast)),
-            )  # fmt: skip
+            )
         elif _is_other_size(claim, contrast):
             yield finding(
-                reading, "Q02", "stop",
-                compose("the sentence says {percent:g} %; the numbers say {sentence}", percent=claim.percents[0], sentence=contrast.sentence),
+                reading,
+                "Q02",
+                "stop",
+                compose(
+                    "the sentence says {percent:g} %; the numbers say {sentence}",
+                    percent=claim.percents[0],
+                    sentence=contrast.sentence,
+                ),
                 (claim.index, *_lines(contrast)),
-            )  # fmt: skip
+            )
         elif claim.is_strong and not claim.has_interval:
             yield finding(
-                reading, "Q02", "warn",
-                compose("the sentence is certain; the numbers have no interval: {sentence}", sentence=contrast.sentence),
+                reading,
+                "Q02",
+                "warn",
+                compose(
+                    "the sentence is certain; the numbers have no interval: {sentence}",
+                    sentence=contrast.sentence,
+                ),
                 (claim.index, *_lines(contrast)),
-            )  # fmt: skip
+            )
 
 
 def _is_other_size(claim: Claim, contrast: Contrast) -> bool:
@@ -83,7 +102,7 @@ def _contrast(reading: Reading, claim: Claim) -> Contrast | None:
     return next((one for one in suitable if one.variant is of), None)
 
 
-def _subject(reading: Reading, claim: Claim, contrast: Contrast) -> object:
+def _subject(claim: Claim, contrast: Contrast) -> object:
     """The series that the claim calls better or worse: the one it names, or the variant if it names none."""
     return subject(claim, (contrast.baseline, contrast.variant)) or contrast.variant
 

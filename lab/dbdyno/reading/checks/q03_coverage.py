@@ -15,8 +15,8 @@ _SHOWN_MAX = 8
 def find(reading: Reading) -> Iterator[Finding]:
     """Compares the loads that are planned with those that are shown and claimed.
 
-    Catches claims about chosen loads. A published benchmark claims 20 % on average over 2 to 3000 threads; its sentences name one load
-    each.
+    Catches claims about chosen loads. A published benchmark claims 20 % on average over 2 to 3000 threads;
+    its sentences name one load each.
     """
     loads = reading.loads
     shown = {one.connections for one in reading.results}
@@ -28,7 +28,8 @@ def find(reading: Reading) -> Iterator[Finding]:
             "warn",
             compose(
                 "planned and not shown: {missing} connections",
-                missing=", ".join(map(str, missing[:_SHOWN_MAX])) + (" …" if len(missing) > _SHOWN_MAX else ""),
+                missing=", ".join(map(str, missing[:_SHOWN_MAX]))
+                + (" …" if len(missing) > _SHOWN_MAX else ""),
             ),
             (loads[number] for number in missing),
         )
@@ -41,7 +42,8 @@ def find(reading: Reading) -> Iterator[Finding]:
                 "Q03",
                 "warn",
                 compose(
-                    "{percent:g} % at which load? {number} loads are planned, and the numbers of none are shown",
+                    "{percent:g} % at which load? {number} loads are planned, and the numbers of none are "
+                    "shown",
                     percent=claim.percents[0],
                     number=len(loads),
                 ),

@@ -17,7 +17,8 @@ _IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)|<img\b[^>]*\bsrc=[\"']?([^\"'\s>]+)
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks for pictures that are shown twice, and for results that only a picture has.
 
-    Catches one chart as the result of several tests. A published benchmark shows the same picture for three workloads.
+    Catches one chart as the result of several tests. A published benchmark shows the same picture for three
+    workloads.
     """
     places: dict[str, list[int]] = defaultdict(list)
     for index, text in reading.document.lines():

@@ -21,25 +21,39 @@ _CONNECTING = 1.2
 def find(reading: Reading) -> Iterator[Finding]:
     """Compares claims with the figures that are shown, and the options of the runs.
 
-    Catches claims about latency that rest on throughput, and scenarios with different transactions side by side.
+    Catches claims about latency that rest on throughput, and scenarios with different transactions side by
+    side.
     """
     has_latency = any(one.value(name) for one in reading.results for name in TIMES)
     claims = [claim for claim in reading.claims if claim.about is About.LATENCY]
     if claims and not has_latency:
         yield finding(
-            reading, "Q05", "warn", compose("the claim is about latency, and no latency is shown"), [claim.index for claim in claims]
+            reading,
+            "Q05",
+            "warn",
+            compose("the claim is about latency, and no latency is shown"),
+            [claim.index for claim in claims],
         )
     yield from _opposite(reading)
     for result in reading.results:
         whole, part = result.value("tps"), result.value("tps_without_connecting")
         if whole and part and part / whole > _CONNECTING:
             figures = (result.figures["tps"], result.figures["tps_without_connecting"])
-            text = compose("{part:g} and {whole:g} tps for one run: with a connection per transaction only the second one is a rate", part=part, whole=whole)
+            text = compose(
+                "{part:g} and {whole:g} tps for one run: with a connection per transaction only the second "
+                "one is a rate",
+                part=part,
+                whole=whole,
+            )
             yield finding(reading, "Q05", "note", text, (figure.index for figure in figures))
     measured = [call for call in reading.calls if call.phase == "run" and "percentile" in call.options]
     if measured and not has_latency:
         yield finding(
-            reading, "Q05", "note", compose("a percentile of latency is measured and not shown"), [measured[0].first]
+            reading,
+            "Q05",
+            "note",
+            compose("a percentile of latency is measured and not shown"),
+            [measured[0].first],
         )
     runs = [call for call in reading.calls if call.phase == "run"]
     for name in _OPTIONS:
@@ -47,14 +61,22 @@ def find(reading: Reading) -> Iterator[Finding]:
         if len(values) > 1:
             having = [call.first for call in runs if name in call.options]
             yield finding(
-                reading, "Q05", "note",
-                compose("--{name} is not the same in all runs, so their figures are not comparable", name=name), having[:1]
-            )  # fmt: skip
+                reading,
+                "Q05",
+                "note",
+                compose(
+                    "--{name} is not the same in all runs, so their figures are not comparable", name=name
+                ),
+                having[:1],
+            )
         elif name == "db-ps-mode" and values == {"disable"}:
             yield finding(
-                reading, "Q05", "note",
-                compose("--db-ps-mode=disable: the server parses every statement, which most clients avoid"), [runs[0].first]
-            )  # fmt: skip
+                reading,
+                "Q05",
+                "note",
+                compose("--db-ps-mode=disable: the server parses every statement, which most clients avoid"),
+                [runs[0].first],
+            )
 
 
 def _opposite(reading: Reading) -> Iterator[Finding]:
@@ -67,10 +89,16 @@ def _opposite(reading: Reading) -> Iterator[Finding]:
         other = next((one for one in found if one.is_better != found[0].is_better), None)
         if other is not None:
             yield finding(
-                reading, "Q05", "warn",
-                compose("the direction depends on the figure: {first}; {second}", first=found[0].sentence, second=other.sentence),
+                reading,
+                "Q05",
+                "warn",
+                compose(
+                    "the direction depends on the figure: {first}; {second}",
+                    first=found[0].sentence,
+                    second=other.sentence,
+                ),
                 (one.pairs[0].variant.figures[one.figure].index for one in (found[0], other)),
-            )  # fmt: skip
+            )
 
 
 CHECK = DocumentCheck("Q05", find)

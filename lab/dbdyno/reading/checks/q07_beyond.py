@@ -14,7 +14,9 @@ def find(reading: Reading) -> Iterator[Finding]:
     """Looks for claims about other machines, longer runs and hearsay."""
     indexes = [claim.index for claim in reading.claims if claim.is_beyond]
     if indexes:
-        yield finding(reading, "Q07", "note", compose("the sentence speaks of what was not measured here"), indexes)
+        yield finding(
+            reading, "Q07", "note", compose("the sentence speaks of what was not measured here"), indexes
+        )
 
 
 CHECK = DocumentCheck("Q07", find)

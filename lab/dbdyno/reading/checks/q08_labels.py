@@ -13,7 +13,8 @@ from dbdyno.text import compose
 def find(reading: Reading) -> Iterator[Finding]:
     """Says on what the names of the variants rest.
 
-    Catches swapped results: a heading and a setting are pasted by hand above an output that says nothing of the server.
+    Catches swapped results: a heading and a setting are pasted by hand above an output that says nothing of
+    the server.
     """
     pasted = [one for one in reading.series if all(result.table < 0 for result in one.results)]
     if len(pasted) > 1:
@@ -21,7 +22,9 @@ def find(reading: Reading) -> Iterator[Finding]:
             reading,
             "Q08",
             "note",
-            compose("nothing in the outputs says from which variant they are: their order in the document decides"),
+            compose(
+                "nothing in the outputs says from which variant they are: their order in the document decides"
+            ),
             (one.results[0].first for one in pasted),
             fix=compose("Store the server's settings with each output"),
         )

@@ -30,7 +30,10 @@ def find(reading: Reading) -> Iterator[Finding]:
                 reading,
                 "R01",
                 "warn",
-                compose("throughput of the last third of the run is {change:+.0f} % of the first's", change=100 * change),
+                compose(
+                    "throughput of the last third of the run is {change:+.0f} % of the first's",
+                    change=100 * change,
+                ),
                 [result.first],
                 fix=compose("Warm up longer, and measure until the intervals no longer change"),
             )

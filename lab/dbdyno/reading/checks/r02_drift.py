@@ -16,8 +16,8 @@ _WRITING = ("read_write", "write_only", "oltp_insert", "oltp_delete", "oltp_upda
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks for several loads of a writing test after one prepare.
 
-    Catches later loads over other data than the first ones. In a published benchmark most ids did not exist, and each run
-    inserted a part of them, so later runs found more rows.
+    Catches later loads over other data than the first ones. In a published benchmark most ids did not exist,
+    and each run inserted a part of them, so later runs found more rows.
     """
     runs = [call for call in reading.calls if call.phase == "run" and is_writing(call)]
     prepares = [call for call in reading.calls if call.phase == "prepare"]
@@ -27,7 +27,10 @@ def find(reading: Reading) -> Iterator[Finding]:
             reading,
             "R02",
             "warn",
-            compose("all loads write to the same tables, which are loaded once, so each one begins with the rows that those before it left"),
+            compose(
+                "all loads write to the same tables, which are loaded once, so each one begins with the "
+                "rows that those before it left"
+            ),
             (prepares[0].first, runs[0].first),
             fix=compose("Load or restore the tables before every run, or vary the order"),
         )

@@ -15,7 +15,8 @@ from dbdyno.text import compose
 _DEFAULT_S = 10
 # Runs end late by less than this, except with very slow transactions.
 _LATE_S = 5.0
-# Connections that Little's law gives, as a share of those that the output names: threads wait a little between events.
+# Connections that Little's law gives, as a share of those that the output names: threads wait a little
+# between events.
 _LITTLE = (0.85, 1.03)
 _COUNT_PERCENT = 2.0
 # Sums of few transactions are rounded.
@@ -23,10 +24,11 @@ _COUNT_MIN = 100
 
 
 def find(reading: Reading) -> Iterator[Finding]:
-    """Checks transactions = rate x time, connections = rate x latency (Little's law), and the time with the command's.
+    """Checks transactions = rate x time, connections = rate x latency (Little's law), and the time with the
+    command's.
 
-    Catches outputs of other commands than the ones shown, and figures of different runs in one row. A published benchmark
-    shows a command without a time, which would end after 10 s; all outputs have 30 s.
+    Catches outputs of other commands than the ones shown, and figures of different runs in one row. A
+    published benchmark shows a command without a time, which would end after 10 s; all outputs have 30 s.
     """
     yield from _times(reading)
     yield from _connections(reading)
@@ -38,21 +40,30 @@ def find(reading: Reading) -> Iterator[Finding]:
 def _times(reading: Reading) -> Iterator[Finding]:
     """Results that took another time than any of the commands would."""
     runs = [call for call in reading.calls if call.tool == "sysbench" and call.phase == "run"]
-    timed = [one for one in reading.results if one.value("elapsed_s") and one.tool.startswith(("sysbench", "table"))]
+    timed = [
+        one
+        for one in reading.results
+        if one.value("elapsed_s") and one.tool.startswith(("sysbench", "table"))
+    ]
     if not runs or not timed or any(call.number("events") or "config-file" in call.options for call in runs):
         return
-    is_old = any(one.tool.startswith("sysbench 0") for one in timed) or any("max-time" in call.options for call in runs)
+    is_old = any(one.tool.startswith("sysbench 0") for one in timed) or any(
+        "max-time" in call.options for call in runs
+    )
     planned = {_planned_s(call, is_old=is_old) for call in runs}
     if None in planned:
         return
-    wrong = [one for one in timed if not any(-0.5 <= elapsed(one) - (time or 0) <= _LATE_S for time in planned)]
+    wrong = [
+        one for one in timed if not any(-0.5 <= elapsed(one) - (time or 0) <= _LATE_S for time in planned)
+    ]
     if wrong:
         yield finding(
             reading,
             "R03",
             "stop",
             compose(
-                "the outputs have {elapsed:.0f} s, and the command would run {planned} s: it is not the command of these results",
+                "the outputs have {elapsed:.0f} s, and the command would run {planned} s: it is not the "
+                "command of these results",
                 elapsed=elapsed(wrong[0]),
                 planned=" or ".join(str(time) for time in sorted(planned, key=str)),
             ),
@@ -69,7 +80,11 @@ def _planned_s(call: Call, *, is_old: bool) -> int | None:
 
 def _connections(reading: Reading) -> Iterator[Finding]:
     """Results with another number of connections than any of the commands and sentences."""
-    other = [one for one in reading.results if one.connections and one.table < 0 and one.connections not in reading.loads]
+    other = [
+        one
+        for one in reading.results
+        if one.connections and one.table < 0 and one.connections not in reading.loads
+    ]
     calls = [call for call in reading.calls if call.phase == "run"]
     if other and calls and all(call.connections for call in calls):
         yield finding(
@@ -104,7 +119,8 @@ def _counts(reading: Reading, result: Result) -> Iterator[Finding]:
             "R03",
             "stop",
             compose(
-                "{tps:g} transactions/s over {time:g} s are {expected:,.0f} transactions, and {transactions:,.0f} are shown",
+                "{tps:g} transactions/s over {time:g} s are {expected:,.0f} transactions, and "
+                "{transactions:,.0f} are shown",
                 tps=tps,
                 time=time,
                 expected=expected,
@@ -128,7 +144,8 @@ def _little(reading: Reading, result: Result) -> Iterator[Finding]:
         "R03",
         "warn" if share < low else "stop",
         compose(
-            "{tps:g} transactions/s of {mean:g} ms keep {busy:.1f} connections busy, and there are {connections}",
+            "{tps:g} transactions/s of {mean:g} ms keep {busy:.1f} connections busy, and there are "
+            "{connections}",
             tps=tps,
             mean=mean,
             busy=tps * mean / 1000,

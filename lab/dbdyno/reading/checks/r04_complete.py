@@ -12,7 +12,9 @@ from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import Result
 from dbdyno.text import compose
 
-_STATUS = re.compile(r"\bset -[a-z]*e|pipefail|\$\?|PIPESTATUS|\|\|\s*(?:exit|continue|return|\{)|\bif\s+!?\s*sysbench")
+_STATUS = re.compile(
+    r"\bset -[a-z]*e|pipefail|\$\?|PIPESTATUS|\|\|\s*(?:exit|continue|return|\{)|\bif\s+!?\s*sysbench"
+)
 _LOOP = re.compile(r"\b(?:for\s+\w+\s+in\b|while\b.*;?\s*do\b)")
 _DONE = re.compile(r"^\s*done\b")
 # A variable that takes a word of an output.
@@ -25,15 +27,17 @@ _ABSENT = re.compile(r"\|\s*(?:-+|–|—|x|✗|n/?a|fail\w*|error)\s*(?:\||$)",
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks at loops that call a benchmark and take numbers from its output.
 
-    Catches numbers of the run before. A published script prints the variables of the previous load when a run has failed,
-    because it neither resets them nor looks at the exit status.
+    Catches numbers of the run before. A published script prints the variables of the previous load when a run
+    has failed, because it neither resets them nor looks at the exit status.
     """
     yield from _cut(reading)
     yield from _missing(reading)
     texts = reading.document.texts
     for call in reading.calls:
         begin = next((index for index in range(call.first, -1, -1) if _LOOP.search(texts[index])), None)
-        end = next((index for index in range(call.last, len(texts)) if re.match(r"done\b", texts[index])), None)
+        end = next(
+            (index for index in range(call.last, len(texts)) if re.match(r"done\b", texts[index])), None
+        )
         if begin is None or end is None or call.phase != "run":
             continue
         inside = texts[begin : end + 1]
@@ -45,7 +49,8 @@ def find(reading: Reading) -> Iterator[Finding]:
                 "R04",
                 "warn",
                 compose(
-                    "the loop takes numbers from the output without looking at the exit status: after a run that failed it prints those of "
+                    "the loop takes numbers from the output without looking at the exit status: after a run "
+                    "that failed it prints those of "
                     "the run before"
                 ),
                 (call.first, taken[0]),
@@ -80,14 +85,19 @@ def _missing(reading: Reading) -> Iterator[Finding]:
             missing = sorted(
                 load
                 for load in loads - {one.connections for one in own}
-                if load is not None and _is_absent(reading, own, [one for one in in_table if one.connections == load])
+                if load is not None
+                and _is_absent(reading, own, [one for one in in_table if one.connections == load])
             )
             if missing:
                 yield finding(
                     reading,
                     "R04",
                     "note",
-                    compose("no result of {label} at {loads} connections", label=label, loads=", ".join(map(str, missing))),
+                    compose(
+                        "no result of {label} at {loads} connections",
+                        label=label,
+                        loads=", ".join(map(str, missing)),
+                    ),
                     (one.first for one in own),
                 )
 

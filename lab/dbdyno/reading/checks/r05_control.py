@@ -11,15 +11,20 @@ from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 # Settings that divide what several connections would wait for.
-_CONCURRENT = re.compile(r"instances|thread_pool|thread_handling|concurrency|partitions|spin|_parts\b|parallel")
+_CONCURRENT = re.compile(
+    r"instances|thread_pool|thread_handling|concurrency|partitions|spin|_parts\b|parallel"
+)
 _NOISE_PERCENT = 0.5
 
 
 def find(reading: Reading) -> Iterator[Finding]:
-    """Looks at the difference with one connection, if the variants differ in a setting against waiting of connections for each other.
+    """Looks at the difference with one connection, if the variants differ in a setting against waiting of
+    connections for each other.
 
-    Catches noise that is taken for an effect. In a published benchmark eight buffer pool instances are 2 % faster with one
-    connection, which never waits for another one; the effect of 8 % with ten connections rests on one run each.
+    Catches noise that is taken for an effect. In a published benchmark eight buffer pool instances are 2 %
+    faster with one
+    connection, which never waits for another one; the effect of 8 % with ten connections rests on one run
+    each.
     """
     for contrast in reading.contrasts:
         if not _CONCURRENT.search(contrast.variant.label) or len(contrast.pairs) < 2:
@@ -32,7 +37,8 @@ def find(reading: Reading) -> Iterator[Finding]:
                 "R05",
                 "warn",
                 compose(
-                    "with one connection {label} can have no effect, and the difference is {change:+.1f} %: that much is noise",
+                    "with one connection {label} can have no effect, and the difference is {change:+.1f} %: "
+                    "that much is noise",
                     label=contrast.variant.label,
                     change=alone.change_percent,
                 ),

@@ -13,12 +13,17 @@ from dbdyno.text import compose
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks whether the variant with more throughput is the same at all loads.
 
-    Catches one sentence about two answers. In a published benchmark one instance class is 4 % slower up to 64 connections and
-    5 to 13 % faster from 256 on.
+    Catches one sentence about two answers. In a published benchmark one instance class is 4 % slower up to 64
+    connections and 5 to 13 % faster from 256 on.
     """
     seen: set[int] = set()
     for contrast in reading.contrasts:
-        if contrast.is_better is None and len(contrast.pairs) > 1 and any(contrast.changes) and id(contrast.variant) not in seen:
+        if (
+            contrast.is_better is None
+            and len(contrast.pairs) > 1
+            and any(contrast.changes)
+            and id(contrast.variant) not in seen
+        ):
             seen.add(id(contrast.variant))
             yield finding(
                 reading,

@@ -18,8 +18,8 @@ _LOADS_MIN = 4
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks whether throughput still rises at the highest load.
 
-    Catches claims about the highest throughput without it. In a published benchmark it rises by a fifth and by a quarter from 512
-    to 1024 connections.
+    Catches claims about the highest throughput without it. In a published benchmark it rises by a fifth and
+    by a quarter from 512 to 1024 connections.
     """
     for series in reading.series:
         curve = curve_of(series)
@@ -32,7 +32,8 @@ def find(reading: Reading) -> Iterator[Finding]:
                 "R07",
                 "note",
                 compose(
-                    "throughput still rises by {percent:.0f} % from {before} to {last} connections: its highest value is not reached",
+                    "throughput still rises by {percent:.0f} % from {before} to {last} connections: its "
+                    "highest value is not reached",
                     percent=100 * (rise - 1),
                     before=curve[-2][0],
                     last=curve[-1][0],

@@ -17,8 +17,8 @@ _REMOVED = re.compile(r"\brm\s+(?:-\w+\s+)*([^;|&#\n]+)|(?<![>\d&])>\s*(\"?[\w./
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks for files to which the runs of a script are appended and which it does not empty before.
 
-    Catches results of an earlier execution among those of this one. A published script appends to result_64 and reads the
-    whole file, so a second execution reads the first one's numbers again.
+    Catches results of an earlier execution among those of this one. A published script appends to result_64
+    and reads the whole file, so a second execution reads the first one's numbers again.
     """
     lines = {index for call in reading.calls for index in range(call.first, call.last + 1)}
     appended: dict[str, int] = {}
@@ -35,7 +35,11 @@ def find(reading: Reading) -> Iterator[Finding]:
                 reading,
                 "R11",
                 "warn",
-                compose("{name} is appended to and never emptied, so a second execution mixes its results with the first", name=name),
+                compose(
+                    "{name} is appended to and never emptied, so a second execution mixes its results with "
+                    "the first",
+                    name=name,
+                ),
                 [index],
                 fix=compose("Write each execution into a folder of its own"),
             )

@@ -1,4 +1,6 @@
-"""The list of all checks of documents. A new one is a file in this folder that defines a `CHECK`, and one line here."""
+"""The list of all checks of documents. A new one is a file in this folder that defines a `CHECK`, and one
+line here.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ _MODULES = (
     "r11_files",
 )
 
-ALL: tuple[DocumentCheck, ...] = tuple(import_module(f"dbdyno.reading.checks.{name}").CHECK for name in _MODULES)
+ALL: tuple[DocumentCheck, ...] = tuple(
+    import_module(f"dbdyno.reading.checks.{name}").CHECK for name in _MODULES
+)
 
 
 def examine(reading: Reading) -> list[Finding]:

@@ -14,6 +14,6 @@ class Format:
     """One format of results."""
 
     name: str
-    # Yields the results in the order of their lines. Text around them, missing lines and results that break off are
-    # usual; a line that is not understood is passed over.
+    # Yields the results in the order of their lines. Text around them, missing lines and results that break
+    # off are usual; a line that is not understood is passed over.
     find: Callable[[Document], Iterator[Result]]

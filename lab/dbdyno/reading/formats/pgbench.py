@@ -40,12 +40,16 @@ _LINES = tuple(
     )
 )
 _OTHER = re.compile(
-    r"(?:scaling factor|query mode|number of threads|number of transactions (?:per client|above|skipped)|maximum number of tries|"
+    r"(?:scaling factor|query mode|number of threads|number of transactions (?:per "
+    r"client|above|skipped)|maximum number of tries|"
     r"initial connection time|partition|rate limit|number of .*retried|statement latencies)"
 )
 _PROGRESS = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps")
 # What a report begins with if its first lines were left out.
-_FIRST = re.compile(r"[\s*\->`]*(?:tps ?[=:(]|latency average|transactions processed|number of transactions actually)", re.IGNORECASE)
+_FIRST = re.compile(
+    r"[\s*\->`]*(?:tps ?[=:(]|latency average|transactions processed|number of transactions actually)",
+    re.IGNORECASE,
+)
 # Lines without anything of a report, after which it has ended.
 _GAP_MAX = 4
 

@@ -1,4 +1,6 @@
-"""The list of all formats. A new format is one file in this folder that defines a `FORMAT`, and one line here."""
+"""The list of all formats. A new format is one file in this folder that defines a `FORMAT`, and one line
+here.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def find_results(document: Document) -> Sequence[Result]:
 
 
 def _repeats(one: Result, other: Result) -> bool:
-    """Whether a result shows a part of another one again: documents put figures of outputs into tables and headings."""
+    """Whether a result shows a part of another one again: documents put figures of outputs into tables and
+    headings.
+    """
     return (
         one is not other
         and len(one.figures) < len(other.figures)

@@ -1,4 +1,5 @@
-"""The summary that sysbench prints after a run, of versions 0.4 to 1.1, and of scripts that use it, such as tpcc.lua.
+"""The summary that sysbench prints after a run, of versions 0.4 to 1.1, and of scripts that use it, such as
+tpcc.lua.
 
 ::
 
@@ -46,7 +47,8 @@ _LINES = tuple(
         ("sum_ms", rf"\bsum:{_NUMBER}"),
     )
 )
-# What is printed during the run, of 0.5 ("[  10s] threads: 64, tps: 123.00, …") and 1.0 ("[ 10s ] thds: 64 tps: …").
+# What is printed during the run, of 0.5 ("[  10s] threads: 64, tps: 123.00, …") and 1.0 ("[ 10s ] thds: 64
+# tps: …").
 INTERVAL = re.compile(r"\[ *\d+s ?\] (?:thds|threads): (\d+),? (?:tps|eps): ([\d.]+)")
 _PERCENTILE = re.compile(rf"(?:approx\.\s*)?(\d{{2,3}})(?:th|st|nd|rd)? percentile:{_NUMBER}")
 _RATE = re.compile(r"\(\s*([\d.,]+) per sec\.\)")

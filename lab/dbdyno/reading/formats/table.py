@@ -58,7 +58,9 @@ def _rows(document: Document, start: int) -> list[_Row]:
         return []
     rows = [_Row(start, first)]
     for index, text in document.lines(start + 1):
-        if (text.strip() and _RULE.match(text)) or (not text.strip() and len(rows) == 1 and index == start + 1):
+        if (text.strip() and _RULE.match(text)) or (
+            not text.strip() and len(rows) == 1 and index == start + 1
+        ):
             continue
         cells = _cells(text)
         if len(cells) != len(first):
@@ -84,15 +86,19 @@ def _cells(text: str) -> tuple[str, ...]:
 
 
 def _named_columns(text: str, number: int) -> tuple[str, ...]:
-    """The headings of a line with single spaces, in which a version belongs to the word before it: "clients MySQL 5.6
-    MySQL 5.7"; none if their number is another one.
+    """The headings of a line with single spaces, in which a version belongs to the word before it: "clients
+    MySQL 5.6 MySQL 5.7"; none if their number is another one.
     """
     names = tuple(re.findall(r"[^\W\d][^\s]*(?:\s+v?\d[\w.]*)*", text.strip()))
     return names if len(names) == number and headings.is_load(names[0]) else ()
 
 
 def _stands_alone(word: str) -> bool:
-    return headings.is_load(word) or bool(headings.figure(word)) or bool(re.fullmatch(r"[-+]?[\d.,]+(?:m?s|%)?", word))
+    return (
+        headings.is_load(word)
+        or bool(headings.figure(word))
+        or bool(re.fullmatch(r"[-+]?[\d.,]+(?:m?s|%)?", word))
+    )
 
 
 def _captions(document: Document, first: int) -> list[str]:

@@ -1,8 +1,8 @@
 """The layouts of tables: what its rows and columns are.
 
 - a row is a load, a column a figure: `| threads | TPS | p95 |`
-- a row is a load, a column a variant: `| threads | MySQL 5.7 | MySQL 8.0 |`, the figure in the caption or in the
-  heading `MySQL 8.0 (TPS)`
+- a row is a load, a column a variant: `| threads | MySQL 5.7 | MySQL 8.0 |`, the figure in the caption or in
+the heading `MySQL 8.0 (TPS)`
 - a row is a variant, a column a figure: `| server | TPS | p95 |`, or a load: `| server | 1 | 16 | 64 |`
 - a row is a figure, a column a load or a variant: `| | before | after |`
 """
@@ -17,12 +17,19 @@ from dbdyno.reading import headings
 from dbdyno.reading.result import Figure, Result
 from dbdyno.reading.sections import says_more_than_load
 
-_NUMBER = re.compile(r"[*_`~]*([-+]?\d[\d, ]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*([kKM](?![a-zA-Z]))?(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]*(?:\s*\(.*\))?$")
+_NUMBER = re.compile(
+    r"[*_`~]*([-+]?\d[\d, ]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*([kKM](?![a-zA-Z]))?"
+    r"(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]*(?:\s*\(.*\))?$"
+)
 _FACTORS = {"k": 1e3, "m": 1e6}
 # A first column that numbers the repetitions.
-_REPETITION = re.compile(r"(?:run|trial|iteration|round|no\.?|#|회차|횟수|次数?|轮次|回)\s*(?:#|no\.?)?", re.IGNORECASE)
+_REPETITION = re.compile(
+    r"(?:run|trial|iteration|round|no\.?|#|회차|횟수|次数?|轮次|回)\s*(?:#|no\.?)?", re.IGNORECASE
+)
 # A column of changes is no figure of a variant.
-_CHANGE = re.compile(r"%|diff|change|gain|improvement|ratio|speed-?up|delta|증가|향상|차이|提升|增加|差", re.IGNORECASE)
+_CHANGE = re.compile(
+    r"%|diff|change|gain|improvement|ratio|speed-?up|delta|증가|향상|차이|提升|增加|差", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,9 @@ class Cell:
         if match is None:
             return None
         try:
-            return float(match[1].replace(",", "").replace(" ", "")) * _FACTORS.get((match[2] or "").lower(), 1.0)
+            return float(match[1].replace(",", "").replace(" ", "")) * _FACTORS.get(
+                (match[2] or "").lower(), 1.0
+            )
         except ValueError:
             return None
 
@@ -54,14 +63,16 @@ class _Column:
 
 
 def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars: bool) -> Iterator[Result]:
-    """The results in a table; none if it is no table of results. Without bars, lines of a name and a value are the
-    output of some tool and no table.
+    """The results in a table; none if it is no table of results. Without bars, lines of a name and a value
+    are the output of some tool and no table.
     """
     heading, body = rows[0], rows[1:]
     if not any(cell.value is not None for cell in body[0][1:]):
         # A heading of several rows: the last one counts.
         return
-    if heading[0].value is not None or (not has_bars and any(re.match(r"[\d.,]+\D{0,3}$", cell.text) for cell in heading)):
+    if heading[0].value is not None or (
+        not has_bars and any(re.match(r"[\d.,]+\D{0,3}$", cell.text) for cell in heading)
+    ):
         return
     if _REPETITION.fullmatch(heading[0].text.strip()):
         for row in body:
@@ -74,7 +85,9 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
             if (connections := headings.load_value(row[0].text)) is not None:
                 yield from _row_results(row, columns, first, connections, "")
         return
-    if has_bars and any(headings.figure(row[0].text) or headings.figure_within(row[0].text)[0] for row in body):
+    if has_bars and any(
+        headings.figure(row[0].text) or headings.figure_within(row[0].text)[0] for row in body
+    ):
         yield from _transposed(heading, body)
         return
     columns = _figure_columns(heading, captions)
@@ -162,13 +175,16 @@ def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iter
                 connections = headings.load_value(row[at].text)
                 continue
             name = headings.figure(text) or headings.figure_within(text)[0]
-            if name and row[at].value is not None:
-                figures.setdefault(name, Figure(row[at].value * headings.scale(text, name), row[at].index))
+            value = row[at].value
+            if name and value is not None:
+                figures.setdefault(name, Figure(value * headings.scale(text, name), row[at].index))
         if figures:
             load = headings.load_value(cell.text)
             label = "" if load is not None else cell.text.strip("*_` ")
             load = load if load is not None else connections
-            yield Result("table", heading[0].index, body[-1][0].index, load, figures, label=label, table=cell.index)
+            yield Result(
+                "table", heading[0].index, body[-1][0].index, load, figures, label=label, table=cell.index
+            )
 
 
 def _caption_figure(texts: Sequence[str]) -> str:
