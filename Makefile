@@ -107,6 +107,7 @@ docs: build ## generate the schemas and the tables of the documents from the cod
 	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
 	$(BIN)/python -m dbdyno.store.schemas schema
 	$(BIN)/python -m dbdyno.experiment.file_reference docs/experiment.md docs/workloads.md
+	$(BIN)/python -m dbdyno.reading.checks.reference docs/reading.md
 
 docs-site: .stamps/lab $(if $(wildcard $(ENGINE)),,build) ## build the documentation as a site in site/; a dead link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +12,14 @@ import pytest
 from tests.unit.reading import CASE_STUDIES, DOCUMENTS, summary
 
 from dbdyno.experiment.reading import read
+from dbdyno.reading.checks.reference import with_table
 
+PAGE = Path(__file__).parents[2] / "docs/reading.md"
 POOL = CASE_STUDIES / "thread-pool-one-cpu.txt"
 
 
 def run(
-    *arguments: str | Path, given: str | None = None, columns: int = 80
+    *arguments: str | Path, given: str | None = None, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "dbdyno", "read", *map(str, arguments)],
@@ -25,7 +27,7 @@ def run(
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "COLUMNS": str(columns)},
+        cwd=folder,
     )
 
 
@@ -33,7 +35,7 @@ def test_the_tables_the_verdict_and_the_mistakes() -> None:
     answer = run(POOL)
     assert answer.returncode == 4, answer.stderr
     lines = answer.stdout.splitlines()
-    assert lines[1] == "thread_handling = pool-of-threads"
+    assert lines[1] == "thread_handling = pool-of-threads (oltp_read_write)"
     assert lines[3].split()[:3] == ["10", "188.17", "3763.39"]
     assert any(line.startswith("Exploratory") and "-11.0 %, -8.6 %, -7.3 %" in line for line in lines)
     assert any(line.startswith("Q02 stop lines 1, ") for line in lines)
@@ -116,6 +118,16 @@ def test_no_password_is_printed(tmp_path: Path) -> None:
     for output in ("text", "json", "md"):
         answer = run(file, "--format", output, "--to-experiment", tmp_path / f"{output}.toml")
         assert "hunter2" not in answer.stdout + answer.stderr + (tmp_path / f"{output}.toml").read_text()
+
+
+def test_the_page_has_the_output_and_the_table_of_today(tmp_path: Path) -> None:
+    """docs/reading.md shows a script and what the command prints of it."""
+    page = PAGE.read_text()
+    script, printed = (match[1] for match in re.finditer(r"```(?:bash|text)\n(.*?)```", page, re.DOTALL))
+    (tmp_path / "sweep.sh").write_text(script)
+    answer = run("sweep.sh", folder=tmp_path)
+    assert answer.stdout == printed
+    assert with_table(page) == page
 
 
 def test_documents_without_calls_have_no_experiment(tmp_path: Path) -> None:

@@ -145,6 +145,12 @@ def test_every_check_has_its_two_documents() -> None:
     assert {check.code for check in ALL} == set(CASES)
 
 
+def test_the_order_of_the_runs_counts() -> None:
+    blocks = [f"## {name}, run {n}\n{summary(8, 1000 + n)}" for name in ("old", "new") for n in range(6)]
+    (order,) = (one for one in findings_of("\n".join(blocks)) if one.code == "P15")
+    assert "all of one variant before all of the next: what changed on the machine" in order.text
+
+
 def test_a_clean_document_raises_no_stop() -> None:
     runs = "\n".join(
         f"## {name}\n{summary(8, 1000 + 3 * n + 50 * (name == 'new'))}"

@@ -21,7 +21,7 @@ from dbdyno.reading.document import Document, load, parse
 from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.reading import read as read_document
-from dbdyno.reading.record import ReadDocument, ReadVariant, record
+from dbdyno.reading.record import ReadDocument, ReadFigure, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.report import formatting
 from dbdyno.text import compose, join
@@ -105,6 +105,10 @@ def _table(variant: ReadVariant, translate: Translator) -> Iterator[str]:
     yield (variant.name or translate(compose("a variant that the document does not name"))) + of
     yield f" {heading(columns)}"
     yield from (f" {line(columns, row)}" for row in rows)
+
+
+def _number(figure: ReadFigure | None) -> str:
+    return formatting.MISSING if figure is None else f"{figure.value:g}"
 
 
 def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:

@@ -53,22 +53,22 @@ def attribute(
     are no headings.
     """
     headings = Headings(document, occupied | {one.table for one in results})
-    found: list[Series] = []
+    all_series: list[Series] = []
     previous = -1
     for result in results:
         heading = NO_HEADING if result.label else headings.between(previous + 1, result.first)
         shown = _settings_before(settings, result.first)
-        known = _series_of(found, result, heading, shown)
+        known = _series_of(all_series, result, heading, shown)
         if known is None:
             known = Series(result.label, settings=shown, heading=heading, workload=result.workload)
-            found.append(known)
+            all_series.append(known)
         loads = {one.connections for one in known.results}
         # A table below an output, of its repetitions.
         is_repetition = result.connections is None and len(loads) == 1
         known.results.append(replace(result, connections=loads.pop()) if is_repetition else result)
         previous = max(previous, result.last)
-    _name(found)
-    return found
+    _name(all_series)
+    return all_series
 
 
 def baseline_first(series: Sequence[Series]) -> list[Series]:
@@ -81,13 +81,13 @@ def baseline_first(series: Sequence[Series]) -> list[Series]:
 
 
 def _series_of(
-    found: Sequence[Series], result: Result, heading: Heading, shown: Mapping[str, tuple[str, int]]
+    all_series: Sequence[Series], result: Result, heading: Heading, shown: Mapping[str, tuple[str, int]]
 ) -> Series | None:
     """The series to which a result belongs; None if it begins a new one."""
     if result.label:
-        same = [one for one in found if (one.label, one.workload) == (result.label, result.workload)]
+        same = [one for one in all_series if (one.label, one.workload) == (result.label, result.workload)]
         return same[-1] if same else None
-    last = found[-1] if found and not found[-1].label else None
+    last = all_series[-1] if all_series and not all_series[-1].label else None
     if last is None or (result.workload and last.workload != result.workload):
         return None
     if result.table >= 0 and last.results[-1].table == result.table:
@@ -102,7 +102,9 @@ def _series_of(
     if heading.text and again:
         # A heading that came before continues its variant: outputs may alternate.
         same = [
-            one for one in found if (one.heading.text, one.heading.section) == (heading.text, heading.section)
+            one
+            for one in all_series
+            if (one.heading.text, one.heading.section) == (heading.text, heading.section)
         ]
         return same[-1] if same else None
     return last

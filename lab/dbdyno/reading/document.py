@@ -1,4 +1,4 @@
-"""A document as lines of plain text that know where they stand in the file."""
+"""A document as lines of plain text that know their place in the file."""
 
 from __future__ import annotations
 

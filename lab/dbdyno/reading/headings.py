@@ -64,7 +64,7 @@ _LOAD_WITHIN = re.compile(
     r"\bc(\d+)\b|\b(\d+)\s*(?:threads?|clients?|connections?|users|vus?|스레드|线程|并发|接続)(?!\w)",
     re.IGNORECASE,
 )
-# Statistics without a word for time are figures only if they stand alone: "average" of what?
+# Statistics without a word for time are figures only without other words: "average" of what?
 _BARE = re.compile(
     r"(?:avg|average|mean|平均|평균|min(?:imum)?|最小|max(?:imum)?|最大|errs?|errors?|reads?|writes?|others?|transactions)",
     re.IGNORECASE,

@@ -132,7 +132,7 @@ class _Parser(HTMLParser):
             self.end_line()
 
     def _end_cell(self) -> None:
-        """Ends the open cell: it stands in each of its columns, and in the rows below that it extends
+        """Ends the open cell: it is in each of its columns, and in the rows below that it extends
         over.
         """
         if self._cell is None:

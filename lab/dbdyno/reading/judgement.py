@@ -78,7 +78,7 @@ class Contrast:
 
 def contrasts(series: Sequence[Series]) -> list[Contrast]:
     """Every variant against the baseline of its workload, in the figures that both have at equal loads."""
-    found: list[Contrast] = []
+    listed: list[Contrast] = []
     for workload in dict.fromkeys(one.workload for one in series):
         same = baseline_first([one for one in series if one.workload == workload])
         for variant in same[1:]:
@@ -86,8 +86,8 @@ def contrasts(series: Sequence[Series]) -> list[Contrast]:
                 pairs = _pairs(same[0], variant, figure)
                 if pairs:
                     interval = _interval(same[0], variant, figure)
-                    found.append(Contrast(same[0], variant, figure, pairs, interval))
-    return found
+                    listed.append(Contrast(same[0], variant, figure, pairs, interval))
+    return listed
 
 
 def _pairs(baseline: Series, variant: Series, figure: str) -> list[Pair]:
@@ -118,20 +118,20 @@ def _interval(baseline: Series, variant: Series, figure: str) -> tuple[float, fl
             return None
         differences = {number: other - base for number, (base, other) in enumerate(zip(*rows, strict=True))}
         loads.append(Ratios(differences, differences))
-    found = effect(mean_ratios(loads))
-    return found.interval_percent if found is not None else None
+    change = effect(mean_ratios(loads))
+    return change.interval_percent if change is not None else None
 
 
-def verdict(series: Sequence[Series], found: Sequence[Contrast]) -> Text:
+def verdict(series: Sequence[Series], changes: Sequence[Contrast]) -> Text:
     """What can be said of the variants of a document."""
     if not series:
         return compose("No result was found.")
     if len(series) == 1:
         return compose("One variant: nothing is compared.")
-    if not found:
+    if not changes:
         return compose("The variants have no load and figure in common.")
     seen: dict[int, Contrast] = {}
-    for contrast in found:
+    for contrast in changes:
         seen.setdefault(id(contrast.variant), contrast)
     sentences = join("; ", (contrast.sentence for contrast in seen.values()))
     if all(contrast.interval_percent is not None for contrast in seen.values()):

@@ -21,7 +21,7 @@ _MAX = 100_000
 
 def planned_loads(document: Document, calls: Sequence[Call], occupied: frozenset[int]) -> dict[int, int]:
     """Number of connections -> index of the line that plans it."""
-    found: dict[int, int] = {}
+    loads: dict[int, int] = {}
     for call in calls:
         if call.phase != "run":
             continue
@@ -34,7 +34,7 @@ def planned_loads(document: Document, calls: Sequence[Call], occupied: frozenset
             "",
         )
         for number in re.findall(r"\d+", text):
-            found.setdefault(int(number), call.first)
+            loads.setdefault(int(number), call.first)
     for index, text in document.lines():
         if index not in occupied and _WORD.search(text):
             for match in _LIST.finditer(text):
@@ -47,5 +47,5 @@ def planned_loads(document: Document, calls: Sequence[Call], occupied: frozenset
                     and numbers == sorted(numbers)
                 ):
                     for number in numbers:
-                        found.setdefault(number, index)
-    return found
+                        loads.setdefault(number, index)
+    return loads

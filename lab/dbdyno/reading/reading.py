@@ -86,7 +86,7 @@ def _with_load(document: Document, result: Result) -> Result:
     """The result with the connections that the lines above it name, if they name one number."""
     if result.connections is not None:
         return result
-    found: set[int] = set()
+    numbers: set[int] = set()
     for text in document.texts[max(0, result.first - _LINES_ABOVE) : result.first]:
-        found.update(int(match[1] or match[2]) for match in _LOAD.finditer(text))
-    return replace(result, connections=found.pop()) if len(found) == 1 else result
+        numbers.update(int(match[1] or match[2]) for match in _LOAD.finditer(text))
+    return replace(result, connections=numbers.pop()) if len(numbers) == 1 else result

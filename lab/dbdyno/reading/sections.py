@@ -45,7 +45,7 @@ _STRIPPED = " \t#*->=:·•`_"
 
 @dataclass(frozen=True)
 class Heading:
-    """The line that names what follows; `section` is the heading that it stands under, "" without one."""
+    """The line that names what follows; `section` is the heading above it, "" without one."""
 
     text: str
     index: int
@@ -85,9 +85,9 @@ class Headings:
 
     def between(self, start: int, end: int) -> Heading:
         """The last heading in lines start to end - 1; one within code if there is no other."""
-        found = [one for one in self._candidates if start <= one.index < end]
-        outside = [one for one in found if not one.is_code]
-        return (outside or found or [NO_HEADING])[-1]
+        candidates = [one for one in self._candidates if start <= one.index < end]
+        outside = [one for one in candidates if not one.is_code]
+        return (outside or candidates or [NO_HEADING])[-1]
 
     @staticmethod
     def _can_name(line: str, text: str) -> bool:

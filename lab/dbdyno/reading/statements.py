@@ -20,7 +20,7 @@ def sql_statements(document: Document) -> list[str]:
     """The statements that make tables and rows, in order, without the semicolon; those that do not end are
     left out.
     """
-    found: list[str] = []
+    statements: list[str] = []
     index = 0
     while index < len(document.texts):
         if _BEGIN.match(document.texts[index]):
@@ -28,12 +28,12 @@ def sql_statements(document: Document) -> list[str]:
             for text in document.texts[index : index + _LINES_MAX]:
                 lines.append(text.strip())
                 if text.rstrip().endswith(";"):
-                    found.append(" ".join(lines).rstrip("; "))
+                    statements.append(" ".join(lines).rstrip("; "))
                     break
-            index += len(lines) if found else 1
+            index += len(lines) if statements else 1
             continue
         index += 1
-    return found
+    return statements
 
 
 def prepared_statements(call: Call) -> int | None:

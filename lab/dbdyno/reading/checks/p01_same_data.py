@@ -16,14 +16,14 @@ _SIZES = ("tables", "table-size", "oltp-tables-count", "oltp-table-size", "scale
 _DEFAULTS = {"mysql-port": "3306", "pgsql-port": "5432", "mysql-db": "sbtest", "pgsql-db": "sbtest"}
 _PLACE = ("host", "port", "socket", "db")
 # A value that the document does not tell.
-_UNKNOWN = re.compile(r"[$<>{}*]|XX")
+_UNKNOWN = re.compile(r"[$<>{}*]|xx", re.IGNORECASE)
 
 
 def find(reading: Reading) -> Iterator[Finding]:
     """Compares the options of every run and cleanup with those of the prepare above it.
 
     Catches runs over rows that do not exist. A published benchmark loaded 100,000 rows per table and read
-    uniformly among 1,000,000: nine of ten look-ups found nothing.
+    uniformly among 1,000,000: nine of ten lookups found nothing.
     """
     prepared: Call | None = None
     seen: set[tuple[str, ...]] = set()

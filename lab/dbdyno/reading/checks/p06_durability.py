@@ -26,23 +26,23 @@ def find(reading: Reading) -> Iterator[Finding]:
     Catches speed that was paid with transactions: such a variant is fast for another reason than the one that
     is compared.
     """
-    found = {
+    weak = {
         name: (value, index)
         for block in reading.settings
         for name, (value, index) in block.values.items()
         if value.strip("'\"").lower() in _WEAK.get(name, ())
     }
-    if found:
+    if weak:
         yield finding(
             reading,
             "P06",
             "warn",
             compose(
                 "a crash loses committed transactions: {settings}",
-                settings=join(", ", (f"{name} = {value}" for name, (value, _) in found.items())),
+                settings=join(", ", (f"{name} = {value}" for name, (value, _) in weak.items())),
             ),
-            (index for _, index in found.values()),
-            fix=compose("Say so beside every result"),
+            (index for _, index in weak.values()),
+            fix=compose("Say so with every result"),
         )
 
 

@@ -32,7 +32,8 @@ def find(reading: Reading) -> Iterator[Finding]:
     for call in reading.calls:
         if call.tool != "sysbench" or call.phase != "run" or call.driver != "mysql" or is_foreign:
             continue
-        highest = call.connections or max(reading.loads, default=0)
+        same = [one.connections or 0 for one in reading.calls if (one.test, one.phase) == (call.test, "run")]
+        highest = max(same) or max(reading.loads, default=0)
         statements = 0 if call.options.get("db-ps-mode") == "disable" else _count(call)
         if not highest or statements is None:
             continue

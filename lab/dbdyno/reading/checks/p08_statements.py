@@ -1,4 +1,4 @@
-"""P08: a look-up must be one: no random number, and no time, in its condition."""
+"""P08: a lookup must find its row by a key, not by a random number for each row."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dbdyno.text import compose
 def find(reading: Reading) -> Iterator[Finding]:
     """Parses the statements of the calls.
 
-    Catches table scans that look like look-ups. `WHERE id = FLOOR(RAND() * 10000000)` draws a number for each
-    row, so a published benchmark scanned ten million rows 100 times and took it for 100 look-ups.
+    Catches table scans that look like lookups. `WHERE id = FLOOR(RAND() * 10000000)` draws a number for each
+    row, so a published benchmark scanned ten million rows 100 times and took it for 100 lookups.
     """
     seen: set[str] = set()
     for call in reading.calls:

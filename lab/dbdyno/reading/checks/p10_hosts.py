@@ -29,13 +29,13 @@ def find(reading: Reading) -> Iterator[Finding]:
     """
     if len(reading.series) < 2 and not reading.claims:
         return
-    said: dict[str, dict[str, int]] = {}
+    by_name: dict[str, dict[str, int]] = {}
     for index, text in reading.document.lines():
         if match := _LINE.match(text):
-            said.setdefault(match[1].lower(), {}).setdefault(" ".join(match[2].split()), index)
+            by_name.setdefault(match[1].lower(), {}).setdefault(" ".join(match[2].split()), index)
         for match in _CLASS.finditer(text):
-            said.setdefault("instance", {}).setdefault(match[0], index)
-    for name, values in said.items():
+            by_name.setdefault("instance", {}).setdefault(match[0], index)
+    for name, values in by_name.items():
         if len(values) == 2 and not any(one in reading.varied for one in values):
             first, second = values
             yield finding(

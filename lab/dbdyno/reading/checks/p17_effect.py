@@ -18,7 +18,7 @@ _COUNTERS = re.compile(
 
 
 def find(reading: Reading) -> Iterator[Finding]:
-    """Looks for a counter of the server or the system beside the results of a setting.
+    """Looks for a counter of the server or the system besides the results of a setting.
 
     Catches effects without a cause. A published benchmark explains a difference by fewer waits for mutexes;
     its queries scan a table, and no wait was counted.

@@ -11,7 +11,7 @@ from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-# A number's place with something that is no number: "{2~3000}", "<threads>", "XXX", "스레드수".
+# A number's place with something that is no number: "{2~3000}", "<threads>", "xxx", "스레드수".
 _NUMBERS = (
     "threads",
     "num-threads",

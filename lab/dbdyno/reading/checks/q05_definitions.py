@@ -85,8 +85,8 @@ def _opposite(reading: Reading) -> Iterator[Finding]:
     for contrast in reading.contrasts:
         if contrast.figure in THROUGHPUTS and contrast.is_better is not None:
             by_variant.setdefault(id(contrast.variant), []).append(contrast)
-    for found in by_variant.values():
-        other = next((one for one in found if one.is_better != found[0].is_better), None)
+    for same_variant in by_variant.values():
+        other = next((one for one in same_variant if one.is_better != same_variant[0].is_better), None)
         if other is not None:
             yield finding(
                 reading,
@@ -94,10 +94,10 @@ def _opposite(reading: Reading) -> Iterator[Finding]:
                 "warn",
                 compose(
                     "the direction depends on the figure: {first}; {second}",
-                    first=found[0].sentence,
+                    first=same_variant[0].sentence,
                     second=other.sentence,
                 ),
-                (one.pairs[0].variant.figures[one.figure].index for one in (found[0], other)),
+                (one.pairs[0].variant.figures[one.figure].index for one in (same_variant[0], other)),
             )
 
 

@@ -13,7 +13,7 @@ from dbdyno.text import compose
 def find(reading: Reading) -> Iterator[Finding]:
     """Says on what the names of the variants rest.
 
-    Catches swapped results: a heading and a setting are pasted by hand above an output that says nothing of
+    Catches swapped results: a heading and a setting are typed above an output that says nothing of
     the server.
     """
     pasted = [one for one in reading.series if all(result.table < 0 for result in one.results)]

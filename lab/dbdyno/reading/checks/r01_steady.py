@@ -31,7 +31,7 @@ def find(reading: Reading) -> Iterator[Finding]:
                 "R01",
                 "warn",
                 compose(
-                    "throughput of the last third of the run is {change:+.0f} % of the first's",
+                    "throughput of the last third of the run differs from the first third by {change:+.0f} %",
                     change=100 * change,
                 ),
                 [result.first],

@@ -53,5 +53,5 @@ ALL: tuple[DocumentCheck, ...] = tuple(
 
 def examine(reading: Reading) -> list[Finding]:
     """The findings about a document, the most severe first, those of a level by their lines."""
-    found = [finding for check in ALL for finding in check.find(reading)]
-    return sorted(found, key=lambda one: (LEVELS.index(one.level), one.evidence["lines"][:1], one.code))
+    findings = [finding for check in ALL for finding in check.find(reading)]
+    return sorted(findings, key=lambda one: (LEVELS.index(one.level), one.evidence["lines"][:1], one.code))

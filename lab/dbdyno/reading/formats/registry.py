@@ -21,15 +21,15 @@ ALL: tuple[Format, ...] = tuple(import_module(f"dbdyno.reading.formats.{name}").
 
 def find_results(document: Document) -> Sequence[Result]:
     """All results of a document in the order of their lines; a line belongs to one result."""
-    found: list[Result] = []
+    results: list[Result] = []
     used: set[int] = set()
     for one in ALL:
         for result in one.find(document):
             if result.first not in used:
-                found.append(result)
-        used.update(index for result in found for index in range(result.first, result.last + 1))
-    found.sort(key=lambda result: (result.first, result.label))
-    return [one for one in found if not any(_repeats(one, other) for other in found)]
+                results.append(result)
+        used.update(index for result in results for index in range(result.first, result.last + 1))
+    results.sort(key=lambda result: (result.first, result.label))
+    return [one for one in results if not any(_repeats(one, other) for other in results)]
 
 
 def _repeats(one: Result, other: Result) -> bool:

@@ -37,9 +37,9 @@ def find(document: Document) -> Iterator[Result]:
         for start in range(min(len(rows) - 1, _HEADINGS_MAX)):
             has_bars = "|" in document.texts[rows[start].index]
             captions = _captions(document, rows[start].index)
-            found = list(results(_grid(rows[start:]), captions, has_bars=has_bars))
-            if found:
-                yield from found
+            table_results = list(results(_grid(rows[start:]), captions, has_bars=has_bars))
+            if table_results:
+                yield from table_results
                 break
         index = max(index, rows[-1].index if len(rows) > 1 else index) + 1
 
