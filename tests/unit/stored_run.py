@@ -111,6 +111,7 @@ class Making:
     repeated: tuple[int, ...] = ()
     variables: dict[str, dict[str, str]] = field(default_factory=dict)
     question: str = "Is b as fast as a?"
+    conclusion: str = ""
     # The counters at the edges of a trial's measurement, as server.json keeps them.
     edges: Callable[[Trial], dict[str, Any] | None] = lambda _trial: None
     # Why they were not read.
@@ -122,6 +123,7 @@ def experiment(making: Making) -> Experiment:
     return Experiment(
         name="made",
         question=making.question,
+        conclusion=making.conclusion,
         workloads=making.workloads,
         load=Load(
             connections=making.connections,

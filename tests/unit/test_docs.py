@@ -12,7 +12,7 @@ import pytest
 from dbdyno.cli import COMMANDS
 from dbdyno.experiment.file_reference import with_tables
 from dbdyno.experiment.file_schema import file_schema
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import TITLE_KEYS, Experiment
 from dbdyno.store.document import Document
 from dbdyno.store.schemas import DOCUMENTS
 
@@ -35,7 +35,7 @@ def test_every_table_of_keys_is_shown() -> None:
 
 def test_every_table_of_the_experiment_file_is_described() -> None:
     text = (ROOT / "docs/experiment.md").read_text()
-    for field in set(Experiment.model_fields) - {"name", "question"}:
+    for field in set(Experiment.model_fields) - set(TITLE_KEYS):
         assert re.search(rf"^## `\[+{field.removesuffix('s')}", text, re.MULTILINE), field
 
 

@@ -126,7 +126,7 @@ def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
 
 def _format_key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
     """("variants", 1, "server", "cpus") -> "variant[pool].server.cpus"."""
-    if location and location[0] in ("name", "question"):
+    if location and location[0] in models.TITLE_KEYS:
         return f"experiment.{location[0]}"
     text = ""
     for index, part in enumerate(location):

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from dbdyno.experiment import bundled, factors
 from dbdyno.experiment.base import file_key
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import TITLE_KEYS, Experiment
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.overrides import LISTED, SECTIONS
 from dbdyno.experiment.server import ONLY_FOR, ConnectionSettings
@@ -48,7 +48,7 @@ def file_schema() -> Schema:
     root: Schema = _clean(Experiment.model_json_schema())
     tables = {name: _in_file(table) for name, table in root["$defs"].items() if name != "Factor"}
     sections = _in_file(root)["properties"]
-    title = {name: sections.pop(name) for name in ("name", "question")}
+    title = {name: sections.pop(name) for name in TITLE_KEYS}
     about = "What the experiment is called, and what it asks."
     tables["Experiment"] = {"description": about, **_table(title), "required": ["name"]}
     _accept_short_forms(tables)

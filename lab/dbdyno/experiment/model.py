@@ -236,6 +236,10 @@ class Factor(Model):
     levels: tuple[str, ...] = Field(min_length=2)
 
 
+# The keys of [experiment].
+TITLE_KEYS = ("name", "question", "conclusion")
+
+
 class Experiment(Model):
     """The question and everything needed to answer it."""
 
@@ -243,6 +247,9 @@ class Experiment(Model):
     """Name of the experiment and its results: letters, digits, dots, dashes and underscores."""
     question: str = ""
     """The question that the experiment answers; shown in the report."""
+    conclusion: str = ""
+    """What the author concludes from the results, in English or Korean; shown in the report. Check Q02
+    compares its sentences with the verdict."""
     workloads: tuple[_AnyWorkload, ...] = Field(min_length=1)
     """The transactions that the load consists of, and their data."""
     load: Load

@@ -30,7 +30,7 @@ from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.explain import is_echo, to_input_error
 from dbdyno.experiment.family import has_verdict
 from dbdyno.experiment.file_reading import parse_toml, read_file
-from dbdyno.experiment.model import NAME_LENGTH_MAX, Design, Experiment
+from dbdyno.experiment.model import NAME_LENGTH_MAX, TITLE_KEYS, Design, Experiment
 from dbdyno.experiment.promise import Percentiles
 from dbdyno.experiment.script_reading import workload_title
 from dbdyno.experiment.shapes import TABLES
@@ -217,8 +217,8 @@ def _unchosen_profile_errors(
 def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
     """The document with the names of the model `Experiment`, durations in seconds, and absolute paths."""
     resolved: dict[str, Any] = dict(document.get("experiment", {}))
-    for name in set(resolved) - {"name", "question"}:
-        fix = did_you_mean(name, ("name", "question"))
+    for name in set(resolved) - set(TITLE_KEYS):
+        fix = did_you_mean(name, TITLE_KEYS)
         errors.append(InputError(f"experiment.{name}", resolved.pop(name), "there is no such key", fix))
     dialect = _dialects(document["variant"])[0]
     resolved["workloads"] = [_resolve_workload(one, folder, dialect, errors) for one in document["workload"]]

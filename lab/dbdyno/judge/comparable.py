@@ -26,7 +26,7 @@ from dbdyno.text import compose, join
 
 # Keys that have no influence on the effect, or that are compared in another form.
 _IGNORED = re.compile(
-    rf"design\.({'|'.join(JUDGING_KEYS)}|order_seed|repeat_disturbed)(\..*)?"
+    rf"conclusion|design\.({'|'.join(JUDGING_KEYS)}|order_seed|repeat_disturbed)(\..*)?"
     r"|loading\.(streams|keep)"
     r"|load\.(on_lost|give_up|answer_timeout|abort_if)"
     r"|(variant\[.*\]\.)?workload\[.*\]\.(script|label)"

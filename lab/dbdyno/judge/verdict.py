@@ -16,6 +16,7 @@ from dbdyno.experiment.schedule import workloads_by_start
 from dbdyno.finding import Finding
 from dbdyno.judge import (
     background,
+    conclusion,
     cost_changes,
     factorial,
     findings,
@@ -113,7 +114,7 @@ def judge(run: Run) -> VerdictFile:
         suites=suites(comparisons, evidence.trials, evidence.costs, experiment, all_findings) or None,
         scaling=scaling_entries or None,
         factors=factors,
-        checks=all_findings,
+        checks=[*all_findings, *conclusion.findings(experiment, entries)],
     )
     if (max_loss_percent := experiment.design.max_loss_percent) is not None:
         gated = gate(verdict, max_loss_percent, sure(comparisons))

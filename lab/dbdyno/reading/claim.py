@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dbdyno.reading.attribution import Series
 from dbdyno.reading.document import Document
 
 
@@ -177,32 +176,24 @@ def _percents(text: str) -> Iterator[float]:
             yield 100 * (factor - 1)
 
 
-def subject(claim: Claim, series: Sequence[Series]) -> Series | None:
-    """The variant that a claim is about; None if its words do not tell variants apart.
+def subject(claim: Claim, names: Sequence[str]) -> int | None:
+    """Which of these names a claim is about; None if its words do not tell them apart.
 
     The words of a variant are those of its name and heading that no other variant has. A word of Korean may
     have particles after it.
     """
     words = re.findall(r"[\w.\-]+", claim.text.lower())
+    known = [_words(name) for name in names]
     scores = []
-    for one in series:
-        own = _own_words(one, series)
-        scores.append(sum(any(_is_word(word, known) for word in words) for known in own))
+    for at, own in enumerate(known):
+        others = set().union(*(other for place, other in enumerate(known) if place != at))
+        scores.append(sum(any(_is_word(word, one) for word in words) for one in own - others))
     best = max(scores, default=0)
-    return series[scores.index(best)] if best and scores.count(best) == 1 else None
+    return scores.index(best) if best and scores.count(best) == 1 else None
 
 
-def _own_words(one: Series, series: Sequence[Series]) -> set[str]:
-    others = set().union(*(_words(other) for other in series if other is not one))
-    return _words(one) - others
-
-
-def _words(one: Series) -> set[str]:
-    return {
-        word
-        for word in re.findall(r"[\w.\-]+", f"{one.label} {one.heading.text}".lower())
-        if not word.isdigit()
-    }
+def _words(name: str) -> set[str]:
+    return {word for word in re.findall(r"[\w.\-]+", name.lower()) if not word.isdigit()}
 
 
 def _is_word(word: str, known: str) -> bool:

@@ -45,6 +45,9 @@ class _Writer:
         for judged, entry in verdict.sentences:
             lines += [f"**{self._escaped(judged.sentence)}**", ""]
             lines += self._list(formatting.further_sentences(entry))
+        if report.experiment.conclusion:
+            text = compose("Conclusion of the author: {text}", text=report.experiment.conclusion)
+            lines += [self._escaped(text), ""]
         for sentence in verdict.gate.sentences if verdict.gate else ():
             lines += [self._escaped(sentence), ""]
         lines += [self._escaped(verdict.family.text), ""] if verdict.family.text else []

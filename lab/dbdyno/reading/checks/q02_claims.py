@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbdyno.finding import Finding
+from dbdyno.reading.attribution import Series
 from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.claim import About, Claim, subject
 from dbdyno.reading.judgement import Contrast
@@ -29,7 +30,7 @@ def find(reading: Reading) -> Iterator[Finding]:
             continue
         says_better = claim.is_better
         shows_better = contrast.is_better
-        if shows_better is not None and contrast.variant is not _subject(claim, contrast):
+        if shows_better is not None and contrast.variant is not _of(claim, contrast):
             shows_better = not shows_better
         if shows_better is None:
             yield finding(
@@ -98,13 +99,19 @@ def _contrast(reading: Reading, claim: Claim) -> Contrast | None:
         return None
     if len(reading.series) == 2:
         return suitable[0]
-    of = subject(claim, reading.series)
+    of = _subject(claim, reading.series)
     return next((one for one in suitable if one.variant is of), None)
 
 
-def _subject(claim: Claim, contrast: Contrast) -> object:
+def _of(claim: Claim, contrast: Contrast) -> Series:
     """The series that the claim calls better or worse: the one it names, or the variant if it names none."""
-    return subject(claim, (contrast.baseline, contrast.variant)) or contrast.variant
+    return _subject(claim, (contrast.baseline, contrast.variant)) or contrast.variant
+
+
+def _subject(claim: Claim, series: Sequence[Series]) -> Series | None:
+    """The series that the words of a claim name, by its name or the heading above it."""
+    place = subject(claim, [f"{one.label} {one.heading.text}" for one in series])
+    return None if place is None else series[place]
 
 
 def _fits(contrast: Contrast, about: About) -> bool:
