@@ -225,7 +225,9 @@ def test_what_is_printed_is_what_is_stored(running: Running) -> None:
     # Its report has the same numbers; the table of Markdown has fewer digits.
     shown = as_markdown(gather(run))
     for printed in rows(answer.stdout):
-        (line,) = (one for one in shown.splitlines() if one.startswith(f"| target | {printed['connections']:g} con"))
+        (line,) = (
+            one for one in shown.splitlines() if one.startswith(f"| target | {printed['connections']:g} con")
+        )
         cells = [float(cell.replace(",", "")) for cell in line.strip("|").split("|")[2:]]
         assert cells[0] == pytest.approx(printed["tps"], abs=0.5)
         assert cells[1] == pytest.approx(printed["mean ms"], abs=0.005)

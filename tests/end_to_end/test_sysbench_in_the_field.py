@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.differential import Database, drop_in
 
+from dbdyno.reading.document import load
+from dbdyno.reading.formats.registry import find_results
+
 SWEEP = Path(__file__).resolve().parents[1] / "fixtures" / "sweep.sh"
 BUNDLED = "/usr/share/sysbench/oltp_read_write.lua"
 SIZES = {"TABLE_SIZE": "200", "TABLES": "4", "REPORT_INTERVAL": "1", "TEST_TIME": "1", "THREADS": "2 8 64"}
@@ -71,6 +74,20 @@ def test_a_sweep_fills_every_column(sbtest: Database, tmp_path: Path) -> None:
         low, mean, high = (float(figures[name]) for name in ("min", "avg", "max"))
         assert 0 < low <= mean <= high
         assert float(figures["p95"]) > 0
+        # dbdyno read finds in the output what the script cuts out of it.
+        (result,) = find_results(load(tmp_path / f"result_{figures['thc']}"))
+        names = {
+            "tps": "tps",
+            "qps": "qps",
+            "mean_ms": "avg",
+            "max_ms": "max",
+            "p95_ms": "p95",
+            "reads": "reads",
+        }
+        assert {name: result.value(name) for name in names} == {
+            name: float(figures[column]) for name, column in names.items()
+        }
+        assert result.connections == int(figures["thc"])
     assert sbtest.server.query(
         "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'sbtest'"
     ) in (
