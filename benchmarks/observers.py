@@ -7,9 +7,10 @@
 `none` is a process that does nothing: its effect is the error of the method.
 
 A private server on all CPUs has one long trial, which the view shows. The view, with the browser that has the
-page open, is stopped (SIGSTOP) and continued every two seconds; a pair is one such period with and one
-without it, in random order. The periods are that short because the machine's speed drifts by more than 2 %
-within a minute. Three figures, the last two by the signed-rank test of the pairs' ratios:
+page open, is frozen and thawed every two seconds by a cgroup; a pair is one such period with and one without
+it, in random order. (A view notices SIGSTOP and SIGCONT, and draws its whole screen after them.) The periods
+are that short because the machine's speed drifts by more than 2 % within a minute. Three figures, the last two
+by the signed-rank test of the pairs' ratios:
 
 - the CPU time that the view takes, as a share of all CPUs: what the server cannot have;
 - the CPU time of server and load generator per transaction: what the view costs in caches and switches;
@@ -116,8 +117,10 @@ def main() -> int:
     parser.add_argument("view", choices=("watch", "ui", "none"))
     parser.add_argument("--pairs", type=int, default=200, help="of periods with and without the view")
     parser.add_argument("--be-view-of", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
+    parser.add_argument("--within", type=Path, metavar="CGROUP", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.be_view_of is not None:
+        (options.within / "cgroup.procs").write_text(str(os.getpid()))
         return {"watch": _watch, "ui": _ui, "none": _none}[options.view](options.be_view_of)
     with tempfile.TemporaryDirectory() as name:
         periods, transactions = _measure(Path(name), options.view, options.pairs)
@@ -165,8 +168,8 @@ def _measure(folder: Path, view: str, pairs: int) -> tuple[list[Period], list[in
         _wait_for(lambda: _begin_s(results) is not None, run, folder / "run.log")
         begin_s = _begin_s(results)
         assert begin_s is not None, "the trial has begun"
-        with _open_view(folder, view) as process:
-            periods = list(_alternate(psutil.Process(run.pid), process, begin_s, pairs))
+        with _freezer() as freezer, _open_view(folder, view, freezer) as process:
+            periods = list(_alternate(psutil.Process(run.pid), process, freezer, begin_s, pairs))
         run.wait()
     finally:
         if run.poll() is None:
@@ -208,12 +211,53 @@ def _wait_for(is_done: Callable[[], bool], process: subprocess.Popen[bytes], log
         time.sleep(0.1)
 
 
+@dataclass(frozen=True)
+class Freezer:
+    """A cgroup whose processes can be frozen."""
+
+    folder: Path
+    # The file of its state, and what freezes and thaws.
+    file: str
+    frozen: str
+    thawed: str
+
+    def set(self, *, is_frozen: bool) -> None:
+        """Freeze or thaw the processes."""
+        (self.folder / self.file).write_text(self.frozen if is_frozen else self.thawed)
+
+
 @contextmanager
-def _open_view(folder: Path, view: str) -> Iterator[psutil.Process]:
+def _freezer() -> Iterator[Freezer]:
+    """A cgroup of version 1 or 2 for the view. Ends the program if this user may not make one."""
+    kinds = (
+        Freezer(Path("/sys/fs/cgroup/freezer/dbdyno-view"), "freezer.state", "FROZEN", "THAWED"),
+        Freezer(Path("/sys/fs/cgroup/dbdyno-view"), "cgroup.freeze", "1", "0"),
+    )
+    for one in kinds:
+        with suppress(OSError):
+            one.folder.mkdir(exist_ok=True)
+            if (one.folder / one.file).exists():
+                break
+    else:
+        sys.exit("this benchmark freezes the view by a cgroup: run it as root")
+    try:
+        yield one
+    finally:
+        one.set(is_frozen=False)
+        while (one.folder / "cgroup.procs").read_text().strip():
+            time.sleep(0.05)
+        one.folder.rmdir()
+
+
+@contextmanager
+def _open_view(folder: Path, view: str, freezer: Freezer) -> Iterator[psutil.Process]:
     """The process of a view that shows the run."""
     with (folder / "view.log").open("wb") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.observers", view, "--be-view-of", str(folder)],
+            [
+                *(sys.executable, "-m", "benchmarks.observers", view),
+                *("--be-view-of", str(folder), "--within", str(freezer.folder)),
+            ],
             cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         )  # fmt: skip
     process = psutil.Process(child.pid)
@@ -224,6 +268,8 @@ def _open_view(folder: Path, view: str) -> Iterator[psutil.Process]:
         for one in _family(process):
             with suppress(psutil.NoSuchProcess):
                 one.kill()
+        # A frozen process ends when it is thawed.
+        freezer.set(is_frozen=False)
         child.wait()
 
 
@@ -234,17 +280,18 @@ def _family(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _alternate(run: psutil.Process, view: psutil.Process, begin_s: float, pairs: int) -> Iterator[Period]:
-    """Let the view go on and stop it, in random order within each pair. Periods begin at the end of one of
-    the load generator's intervals, which are whole seconds from the begin of the trial.
+def _alternate(
+    run: psutil.Process, view: psutil.Process, freezer: Freezer, begin_s: float, pairs: int
+) -> Iterator[Period]:
+    """Thaw the view and freeze it, in random order within each pair. Periods begin at the end of one of the
+    load generator's intervals, which are whole seconds from the begin of the trial.
     """
     load = run.children(recursive=True)
     due_s = begin_s + math.ceil(time.time() - begin_s) + 1.0
     time.sleep(max(0.0, due_s - time.time()))
     for _ in range(pairs):
         for is_open in random.sample((True, False), 2):
-            for one in _family(view):
-                one.resume() if is_open else one.suspend()
+            freezer.set(is_frozen=not is_open)
             begin = Reading(time.time(), _cpu_s(load), _cpu_s(_family(view)))
             due_s += PERIOD_S
             time.sleep(max(0.0, due_s - time.time()))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.reading import CASE_STUDIES, DOCUMENTS, summary
+from tests.unit.stored_run import Making, make
 
 from dbdyno.experiment.reading import read
 from dbdyno.reading.checks.reference import with_table
@@ -128,6 +129,39 @@ def test_the_page_has_the_output_and_the_table_of_today(tmp_path: Path) -> None:
     answer = run("sweep.sh", folder=tmp_path)
     assert answer.stdout == printed
     assert with_table(page) == page
+
+
+def dbdyno(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dbdyno", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_stored_document_is_listed_shown_and_compared(tmp_path: Path) -> None:
+    results = ("--results", tmp_path)
+    answer = run(POOL, "--store", *results)
+    (folder,) = (tmp_path / "thread-pool-one-cpu").iterdir()
+    assert f"stored in {folder}" in answer.stderr
+    assert (folder / "document").read_bytes() == POOL.read_bytes()
+    own = make(tmp_path, Making(names=("pool", "plain")))
+    listed = json.loads(dbdyno("list", *results, "--format", "json").stdout)
+    assert [(one["number"], one["state"]) for one in listed] == [(2, "not-judged"), (1, "document")]
+    assert listed[1]["text"].startswith("Exploratory")
+    shown = dbdyno("show", "1", *results)
+    assert shown.stdout.splitlines()[1:] == answer.stdout.splitlines()[1:]
+    assert "수치와 모순됩니다" in dbdyno("show", "1", "--lang", "ko", *results).stdout
+    # The newest run is no document.
+    assert "pool" in dbdyno("show", *results).stdout
+    compared = dbdyno("diff", "1", own.path, *results)
+    assert "  10 connections: transactions/s 188.17, then 1000 (1000 to 1000 in 8 results): +431.4 %" in (
+        compared.stdout.splitlines()
+    )
+    assert compared.stdout.splitlines()[-1].startswith("Cannot tell whether they differ")
+    same = json.loads(dbdyno("diff", "1", "1", *results, "--format", "json").stdout)
+    assert {row["change_percent"] for pair in same for row in pair["rows"]} >= {0.0}
+    elsewhere = dbdyno("diff", "1", make(tmp_path, Making(connections=(7,))).path, *results)
+    assert elsewhere.returncode == 4
+    assert "no number of connections and no figure in common" in elsewhere.stderr
 
 
 def test_documents_without_calls_have_no_experiment(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dbdyno.cli.options import Language
+from dbdyno.cli.options import RESULTS, Language, Results
 from dbdyno.commands.choices import ReadFormat, require_language
 
 
-def read(
+def read(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -27,10 +27,14 @@ def read(
             show_default=False,
         ),
     ] = None,
+    store: Annotated[
+        bool, typer.Option("--store", help="Store the documents next to the runs, for list, show and diff.")
+    ] = False,
+    results: Results = RESULTS,
     language: Language = "en",
     output_format: Annotated[ReadFormat, typer.Option("--format", help="Output format.")] = ReadFormat.TEXT,
 ) -> None:
     """Read results, scripts and pages of others; name mistakes."""
     from dbdyno.commands.read import read as work
 
-    work(files, to_experiment, output_format, require_language(language))
+    work(files, to_experiment, results if store else None, output_format, require_language(language))

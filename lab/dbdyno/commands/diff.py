@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dbdyno.commands import diff_documents
 from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.console import SafeConsole, print_text, result_console
 from dbdyno.commands.stored_run import judge_if_needed, open_run
@@ -18,6 +19,8 @@ from dbdyno.judge.unpaired import compare_unpaired
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.report import formatting
 from dbdyno.store import Run, StoreProblem
+from dbdyno.store.imported import READING, is_imported
+from dbdyno.store.listing import EXPERIMENT, find_folder
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.replication import RepeatedComparison, Replication, UnpairedComparison
 
@@ -35,6 +38,10 @@ def diff(first: Path, second: Path, results: Path, output: TextFormat, *, accept
     """Print whether the effects of the first run are in the second. Raises Problem, with all differences if
     the runs cannot be compared.
     """
+    folders = [find_folder(results, name, (EXPERIMENT, READING)) for name in (first, second)]
+    if any(map(is_imported, folders)):
+        diff_documents.diff(folders[0], folders[1], results, output, accept_changes=accept_changes)
+        return
     runs = [open_run(results, name, accept_changes=accept_changes) for name in (first, second)]
     if runs[0].path.resolve() == runs[1].path.resolve():
         raise Problem(f"both runs are {runs[0].path}", "Name two runs; dbdyno list shows all")

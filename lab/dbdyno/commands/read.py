@@ -10,11 +10,11 @@ from typing import NoReturn
 
 import typer
 
-from dbdyno.commands.choices import ReadFormat
+from dbdyno.commands.choices import Output, ReadFormat
 from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.commands.init import write_translation
 from dbdyno.commands.text_table import Column, fit, heading, line
-from dbdyno.languages import Translator, translator
+from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.problem import ExitCode
 from dbdyno.reading.checks.registry import examine
 from dbdyno.reading.document import Document, load, parse
@@ -24,20 +24,33 @@ from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadFigure, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.report import formatting
+from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join
 
 # The figures that the tables have, if any result of the variant has them.
 _COLUMNS = ("tps", "qps", "nopm", "tpm", "mean_s", "mean_ms", "p95_ms", "p99_ms", "max_ms", "errors")
 
 
-def read(paths: Sequence[Path], to_experiment: Path | None, output: ReadFormat, language: str) -> NoReturn:
-    """Print what was read, and exit with 4 if a mistake forbids a comparison. Raises Problem."""
-    documents = [_load(path) for path in paths]
-    readings = [read_document(document) for document in documents]
+def read(
+    paths: Sequence[Path],
+    to_experiment: Path | None,
+    results: Path | None,
+    output: ReadFormat,
+    language: str,
+) -> NoReturn:
+    """Print what was read, store it below `results` if that is a folder, and exit with 4 if a mistake forbids
+    a comparison. Raises Problem.
+    """
+    loaded = [_load(path) for path in paths]
+    readings = [read_document(document) for document, _ in loaded]
     if to_experiment is not None:
         _write_experiment(readings, to_experiment)
     translate = translator(language)
     records = [record(reading, examine(reading)) for reading in readings]
+    if results is not None:
+        for path, (_, source), one in zip(paths, loaded, records, strict=True):
+            stored = Imported.create(results, path.stem, source, one.model_dump(mode="json"))
+            print(f"stored in {stored.path}", file=sys.stderr)
     if output is ReadFormat.JSON:
         answer = [json.loads(one.model_dump_json()) for one in records]
         print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
@@ -53,10 +66,24 @@ def read(paths: Sequence[Path], to_experiment: Path | None, output: ReadFormat, 
     raise typer.Exit(ExitCode.NOT_COMPARABLE if is_stopped else ExitCode.DONE)
 
 
-def _load(path: Path) -> Document:
+def show_stored(stored: Imported, output: Output) -> None:
+    """Print a stored document as `output` says. Raises StoreProblem."""
+    if output.as_json:
+        print(json.dumps(stored.reading, indent=1, ensure_ascii=False))
+    elif output.language == ENGLISH:
+        _print(ReadDocument.model_validate(stored.reading), translator(ENGLISH))
+    else:
+        # The record has English texts only.
+        reading = read_document(load(stored.source))
+        _print(record(reading, examine(reading)), translator(output.language))
+
+
+def _load(path: Path) -> tuple[Document, bytes]:
+    """A document, and its bytes. Raises Problem."""
     if str(path) == "-":
-        return parse(sys.stdin.buffer.read(), "-")
-    return load(path)
+        source = sys.stdin.buffer.read()
+        return parse(source, "-"), source
+    return load(path), path.read_bytes()
 
 
 def _print(one: ReadDocument, translate: Translator) -> None:

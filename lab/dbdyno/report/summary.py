@@ -9,10 +9,11 @@ from typing import Any
 
 from dbdyno.report import formatting
 from dbdyno.store import Run, StoreProblem
+from dbdyno.store.imported import Imported, is_imported
 from dbdyno.store.listing import began, is_running
 from dbdyno.store.run import run_order
 from dbdyno.store.verdict import CombinedEffect, Comparison, FactorEffect
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, recall
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Summary:
     experiment: str
     # ISO 8601 without a time zone, which is UTC; empty if the folder's name does not tell it.
     began: str
-    # judged, not-judged, running or unreadable.
+    # judged, not-judged, running, unreadable, or document: read by dbdyno read.
     state: str
     # Number of trials that have begun, and of planned ones.
     trials: int = 0
@@ -47,6 +48,9 @@ def summarize(path: Path) -> Summary:
         "began": "" if time is None else f"{time:%Y-%m-%dT%H:%M:%S}",
     }
     try:
+        if is_imported(path):
+            text = recall(str(Imported.open(path).reading["verdict"]))
+            return Summary(**known, state="document", text=text)
         run = Run.open(path)
         trials, planned = run.trials_begun(), len(run.schedule())
         verdict = None if is_running(run) else run.verdict()

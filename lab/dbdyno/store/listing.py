@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from dbdyno.store import files
 from dbdyno.store.files import StoreProblem
 from dbdyno.store.run import Run, run_order
 
+EXPERIMENT = "experiment.json"
 # How users name a run instead of its folder: the number at the end of the folder's name.
 _NUMBER = re.compile(r"r?0*(\d{1,9})")
 
@@ -29,16 +30,23 @@ def find_run(results: Path, name: Path | None) -> Run:
     """The run in this folder, or with this number, or the newest run of the experiment with this name, or the
     newest of all runs if there is no name. Raises StoreProblem.
     """
+    return Run.open(find_folder(results, name, (EXPERIMENT,)))
+
+
+def find_folder(results: Path, name: Path | None, files_of: Sequence[str]) -> Path:
+    """The folder that `find_run` describes, with one of these files, unless it is named by its path. Raises
+    StoreProblem.
+    """
     if name is not None and (len(name.parts) > 1 or name.is_dir()):
-        return Run.open(name)
+        return name
     paths = list_runs(results)
     if name is not None and (number := _NUMBER.fullmatch(name.name)):
         paths = [path for path in paths if run_order(path)[0] == int(number[1])]
     elif name is not None:
         paths = [path for path in paths if path.parent.name == name.name]
     for path in paths:
-        if (path / "experiment.json").is_file():
-            return Run.open(path)
+        if any((path / file).is_file() for file in files_of):
+            return path
     named = "" if name is None else f" {name}"
     raise StoreProblem(
         f"there is no run{named} below {results}",

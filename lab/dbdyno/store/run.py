@@ -79,13 +79,8 @@ class Run:
         The number is above those of all runs below `results_dir`. `assignments` are the keys that the command
         line changed.
         """
-        now = datetime.now(UTC)
-        stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
-        files.make_folder(results_dir)
-        with _locked(results_dir):
-            number = 1 + max((run_order(path)[0] for path in results_dir.glob("*/*-r*")), default=0)
-            run = cls(results_dir / experiment.name / f"{stamp}-r{number:04}")
-            files.make_folder(run.path / "trials")
+        run = cls(new_folder(results_dir, experiment.name))
+        files.make_folder(run.path / "trials")
         with files.store_errors(run.path):
             digests.start(run.path)
         run.lock()
@@ -391,6 +386,20 @@ class Run:
     def _experiment_json(self) -> dict[str, Any]:
         value: dict[str, Any] = files.read_json(self.path / "experiment.json")
         return value
+
+
+def new_folder(results: Path, name: str) -> Path:
+    """Create the folder `results`/<name>/<UTC time>-r<number>, with a number above all others. Raises
+    StoreProblem.
+    """
+    now = datetime.now(UTC)
+    stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
+    files.make_folder(results)
+    with _locked(results):
+        number = 1 + max((run_order(path)[0] for path in results.glob("*/*-r*")), default=0)
+        path = results / name / f"{stamp}-r{number:04}"
+        files.make_folder(path)
+    return path
 
 
 def run_order(path: Path) -> tuple[int, str]:
