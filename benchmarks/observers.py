@@ -9,8 +9,8 @@
 A private server on all CPUs has one long trial, which the view shows. The view, with the browser that has the
 page open, is frozen and thawed every two seconds by a cgroup; a pair is one such period with and one without
 it, in random order. (A view notices SIGSTOP and SIGCONT, and draws its whole screen after them.) The periods
-are that short because the machine's speed drifts by more than 2 % within a minute. Three figures, the last two
-by the signed-rank test of the pairs' ratios:
+are that short because the machine's speed drifts by more than 2 % within a minute. Three figures, the last
+two by the signed-rank test of the pairs' ratios:
 
 - the CPU time that the view takes, as a share of all CPUs: what the server cannot have;
 - the CPU time of server and load generator per transaction: what the view costs in caches and switches;
