@@ -6,29 +6,57 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import pytest
+import typer
 from tests.unit.reading import CASE_STUDIES, DOCUMENTS, summary
 from tests.unit.stored_run import Making, make
 
+from dbdyno.commands.choices import ReadFormat
+from dbdyno.commands.read import read as work
 from dbdyno.experiment.reading import read
+from dbdyno.problem import Problem
 from dbdyno.reading.checks.reference import with_table
 
 PAGE = Path(__file__).parents[2] / "docs/reading.md"
 POOL = CASE_STUDIES / "thread-pool-one-cpu.txt"
 
 
+@dataclass
+class Answer:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 def run(
-    *arguments: str | Path, given: str | None = None, folder: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+    *paths: str | Path,
+    output: ReadFormat = ReadFormat.TEXT,
+    to_experiment: Path | None = None,
+    results: Path | None = None,
+    language: str = "en",
+) -> Answer:
+    """The command in this process."""
+    out, err, code = StringIO(), StringIO(), 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            work([Path(path) for path in paths], to_experiment, results, output, language)
+        except typer.Exit as end:
+            code = end.exit_code
+    return Answer(code, out.getvalue(), err.getvalue())
+
+
+def dbdyno(*arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "dbdyno", "read", *map(str, arguments)],
+        [sys.executable, "-m", "dbdyno", *map(str, arguments)],
         input=given,
         capture_output=True,
         text=True,
         check=False,
-        cwd=folder,
     )
 
 
@@ -43,7 +71,7 @@ def test_the_tables_the_verdict_and_the_mistakes() -> None:
 
 
 def test_json_has_every_number_with_its_line() -> None:
-    answer = run(POOL, "--format", "json")
+    answer = run(POOL, output=ReadFormat.JSON)
     document = json.loads(answer.stdout)
     texts = POOL.read_text().split("\n")
     assert len(document["variants"]) == 2
@@ -58,33 +86,34 @@ def test_json_has_every_number_with_its_line() -> None:
 
 
 def test_markdown_and_korean() -> None:
-    answer = run(POOL, "--format", "md", "--lang", "ko")
+    answer = run(POOL, output=ReadFormat.MD, language="ko")
     assert "| 10 | 188.17 |" in answer.stdout
     assert "이 문장은 수치와 모순됩니다" in answer.stdout
 
 
-def test_several_files_and_standard_input() -> None:
-    answer = run("-", given=summary(8, 1000))
-    assert answer.returncode == 0, answer.stderr
-    assert "1000" in answer.stdout
-    answer = run(POOL, CASE_STUDIES / "thread-pool-8.4.md", "--format", "json")
+def test_several_files_are_a_list() -> None:
+    answer = run(POOL, CASE_STUDIES / "thread-pool-8.4.md", output=ReadFormat.JSON)
     assert [Path(one["file"]).name for one in json.loads(answer.stdout)] == [
         "thread-pool-one-cpu.txt",
         "thread-pool-8.4.md",
     ]
 
 
-def test_a_missing_file_is_one_sentence() -> None:
-    answer = run("missing.txt")
-    assert answer.returncode == 2
-    assert answer.stderr.count("\n") <= 2
-    assert "missing.txt: No such file or directory" in answer.stderr
+def test_standard_input_and_the_exit_codes() -> None:
+    answer = dbdyno("read", "-", given=summary(8, 1000))
+    assert answer.returncode == 0, answer.stderr
+    assert "1000" in answer.stdout
+    assert dbdyno("read", POOL).returncode == 4
+    missing = dbdyno("read", "missing.txt")
+    assert missing.returncode == 2
+    assert missing.stderr.count("\n") <= 2
+    assert "missing.txt: No such file or directory" in missing.stderr
 
 
 @pytest.mark.parametrize("path", sorted(CASE_STUDIES.glob("*-*.*")), ids=lambda path: path.name)
 def test_the_equivalent_experiment_is_valid(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "same.toml"
-    answer = run(path, "--to-experiment", file)
+    answer = run(path, to_experiment=file)
     assert f"{file} is written" in answer.stderr
     experiment = read(file)
     connections = [point.connections for point in experiment.load.points()]
@@ -106,9 +135,8 @@ def test_the_equivalent_experiment_is_valid(path: Path, tmp_path: Path) -> None:
         ]
     if path.name == "buffer-pool-instances.txt":
         assert [one["innodb_buffer_pool_instances"] for one in variables] == ["1", "8"]
-    again = run(path, "--to-experiment", file)
-    assert again.returncode == 2
-    assert "exists already" in again.stderr
+    with pytest.raises(Problem, match="exists already"):
+        run(path, to_experiment=file)
 
 
 def test_no_password_is_printed(tmp_path: Path) -> None:
@@ -116,30 +144,26 @@ def test_no_password_is_printed(tmp_path: Path) -> None:
     file.write_text(
         "sysbench oltp_read_only --mysql-host=h --mysql-password=hunter2 --threads=9 --time=9 run\n"
     )
-    for output in ("text", "json", "md"):
-        answer = run(file, "--format", output, "--to-experiment", tmp_path / f"{output}.toml")
+    for output in ReadFormat:
+        answer = run(file, output=output, to_experiment=tmp_path / f"{output}.toml")
         assert "hunter2" not in answer.stdout + answer.stderr + (tmp_path / f"{output}.toml").read_text()
 
 
-def test_the_page_has_the_output_and_the_table_of_today(tmp_path: Path) -> None:
+def test_the_page_has_the_output_and_the_table_of_today(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """docs/reading.md shows a script and what the command prints of it."""
     page = PAGE.read_text()
     script, printed = (match[1] for match in re.finditer(r"```(?:bash|text)\n(.*?)```", page, re.DOTALL))
     (tmp_path / "sweep.sh").write_text(script)
-    answer = run("sweep.sh", folder=tmp_path)
-    assert answer.stdout == printed
+    monkeypatch.chdir(tmp_path)
+    assert run("sweep.sh").stdout == printed
     assert with_table(page) == page
-
-
-def dbdyno(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "dbdyno", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
 
 
 def test_a_stored_document_is_listed_shown_and_compared(tmp_path: Path) -> None:
     results = ("--results", tmp_path)
-    answer = run(POOL, "--store", *results)
+    answer = run(POOL, results=tmp_path)
     (folder,) = (tmp_path / "thread-pool-one-cpu").iterdir()
     assert f"stored in {folder}" in answer.stderr
     assert (folder / "document").read_bytes() == POOL.read_bytes()
@@ -165,7 +189,6 @@ def test_a_stored_document_is_listed_shown_and_compared(tmp_path: Path) -> None:
 
 
 def test_documents_without_calls_have_no_experiment(tmp_path: Path) -> None:
-    answer = run(DOCUMENTS / "en-hammerdb-postgres-sixruns.txt", "--to-experiment", tmp_path / "x.toml")
-    assert answer.returncode == 2
-    assert "calls no benchmark program that dbdyno knows" in answer.stderr
+    with pytest.raises(Problem, match="calls no benchmark program that dbdyno knows"):
+        run(DOCUMENTS / "en-hammerdb-postgres-sixruns.txt", to_experiment=tmp_path / "x.toml")
     assert list(tmp_path.iterdir()) == []

@@ -88,9 +88,10 @@ def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
         # Skip derived tables (<derived2>) and rows of the plan without a table.
         if table is not None and method is not None and not str(table).startswith("<"):
             is_full_scan = str(method).upper() in ("ALL", "INDEX")
-            # "Using index condition" is another thing.
-            is_covering = "Using index" in re.split(r";\s*", str(row[-1]))
             index = key and str(key)
+            # InnoDB's primary key has all columns, whether EXPLAIN says so or not (MariaDB 11 does not always).
+            # "Using index condition" is another thing.
+            is_covering = index == "PRIMARY" or "Using index" in re.split(r";\s*", str(row[-1]))
             accesses.append(Access(str(table), str(method), index, int(rows or 0), is_full_scan, is_covering))
     warnings = admin.query("SHOW WARNINGS")
     unusable = [str(text) for *_, text in warnings if str(text).startswith(_UNUSABLE)]
