@@ -89,7 +89,7 @@ def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
         if table is not None and method is not None and not str(table).startswith("<"):
             is_full_scan = str(method).upper() in ("ALL", "INDEX")
             index = key and str(key)
-            # InnoDB's primary key has all columns, whether EXPLAIN says so or not (MariaDB 11 does not always).
+            # InnoDB's primary key has all columns, also where EXPLAIN does not say so, as in MariaDB 11.
             # "Using index condition" is another thing.
             is_covering = index == "PRIMARY" or "Using index" in re.split(r";\s*", str(row[-1]))
             accesses.append(Access(str(table), str(method), index, int(rows or 0), is_full_scan, is_covering))
