@@ -23,10 +23,10 @@ from dbdyno.report import formatting, tables
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.report.page import facts
-from dbdyno.report.variable_differences import differences
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import Resumption, add_resumption
 from dbdyno.store.warmup_trial import write_warmup_trials
+from dbdyno.variables.differences import differences
 
 HOSTILE = "<script>alert(1)</script>"
 # Attributes by which a page could fetch something.

@@ -17,6 +17,8 @@ _MODULES = (
     "p02_data",
     "p03_identity",
     "p04_effective",
+    "p05_variables",
+    "p06_durability",
     "p07_capacity",
     "p08_statements",
     "p09_rows",

@@ -179,6 +179,8 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "P02": compose("the tables differ from the declaration"),
     "P03": compose("the server's identity is in doubt"),
     "P04": compose("a setting did not take effect as declared"),
+    "P05": compose("variables differ that nobody declared"),
+    "P06": compose("durability or isolation differ, or are weaker than by default"),
     "P07": compose("connections or statements are near a limit"),
     "P08": compose("execution plans differ or scan tables"),
     "P09": compose("statements examined or returned unexpected numbers of rows"),

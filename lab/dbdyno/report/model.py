@@ -9,7 +9,6 @@ from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.replication import embedded
-from dbdyno.report.variable_differences import Difference, differences
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import Shares, read_endings, read_resumptions, time_shares
@@ -20,6 +19,8 @@ from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
 from dbdyno.store.warmup_trial import derived_warmup_s
 from dbdyno.store.workers import chosen_workers
 from dbdyno.text import compose, join
+from dbdyno.variables.differences import Difference, differences
+from dbdyno.variables.durability import NAMES, durability
 
 # The columns of the table of costs per transaction: key in explained.json, and title.
 COST_COLUMNS = (
@@ -100,6 +101,15 @@ class Report:
             result += [(check, 0) for check in shown[:-1]]
             result.append((shown[-1], len(similar) - len(shown)))
         return result
+
+    @property
+    def durability(self) -> dict[str, list[str | None]]:
+        """The settings of durability and isolation: variable -> its value in each of `servers`."""
+        values = [
+            durability(server, self.experiment.variant(name).session.variables)
+            for name, server in self.servers.items()
+        ]
+        return {key: [one.get(key) for one in values] for key in NAMES if any(key in one for one in values)}
 
     @property
     def blocks_text(self) -> str:

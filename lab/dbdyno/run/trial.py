@@ -250,16 +250,7 @@ def server_record(
 ) -> ServerRecord:
     """The content of server.json."""
     return ServerRecord(
-        product=description.product,
-        version=description.version,
-        identity=description.identity,
-        declared=description.declared,
-        set_by_dbdyno=description.set_by_dbdyno,
-        variables=description.variables,
-        origins=description.origins,
-        build=description.build,
-        data_bytes=description.data_bytes,
-        host=description.host,
+        **description.record(),
         status_before=before.status,
         status_after=after.status,
         process={"before": before.process, "after": after.process},

@@ -16,6 +16,7 @@ from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.experiment.server import Location, location
 from dbdyno.finding import FreeForm
 from dbdyno.problem import Problem
+from dbdyno.server_record import ServerRecord
 
 PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, not a password.
 PASSWORD_FIX = (
@@ -113,6 +114,21 @@ class Description:
     data_bytes: int | None = None
     # Facts about the machine on which the server runs.
     host: FreeForm = field(default_factory=dict)
+
+    def record(self) -> ServerRecord:
+        """The part of server.json that describes the server, without its counters."""
+        return ServerRecord(
+            product=self.product,
+            version=self.version,
+            identity=self.identity,
+            declared=self.declared,
+            set_by_dbdyno=self.set_by_dbdyno,
+            variables=self.variables,
+            origins=self.origins,
+            build=self.build,
+            data_bytes=self.data_bytes,
+            host=self.host,
+        )
 
 
 class Server(ABC):
