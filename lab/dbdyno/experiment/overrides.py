@@ -20,8 +20,8 @@ SECTIONS = ("experiment", "load", "design", "client", "loading", "override", *LI
 # Codes of the checks (docs/checks.md), of which those of level stop, and D06, can be overridden.
 CODES = frozenset(
     [f"P{number:02}" for number in (2, 3, 4, 5, 6, 7, 8, 9, 11, 14, 15, 17, 19, 22, 23, 24)]
-    + [f"D{number:02}" for number in (1, 3, 4, 5, 6)]
-    + [f"R{number:02}" for number in (1, 3, 4, 5, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)]
+    + [f"D{number:02}" for number in (1, 2, 3, 4, 5, 6, 7)]
+    + [f"R{number:02}" for number in (1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)]
 )
 _KEY = re.compile(r"(?P<section>[a-z_]+)(?:\[(?P<name>[^\]]*)\])?\.(?P<rest>.+)")
 

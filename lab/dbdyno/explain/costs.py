@@ -37,6 +37,7 @@ _NOT_COSTS = frozenset(
     {
         *("rss_bytes", "threads", "processes", "threads_ended", "disk_read_bytes", "disk_write_bytes"),
         *("host_cpu_s", "host_iowait_s", "host_steal_s", "host_switches"),
+        *("host_swapped_pages", "host_memory_wait_s"),
     }
 )
 # All values that dbdyno samples. Other names come from the user's `sample` command.

@@ -172,10 +172,12 @@ def _overload(finding: Finding) -> str:
 # Code of a check -> the short text for its warnings, or a function that writes it.
 _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "D01": _generator,
+    "D02": compose("the server's machine lacked CPU time or memory"),
     "D03": compose("errors were frequent or differ between the variants"),
     "D04": compose("row-count mismatches"),
     "D05": compose("connections were lost"),
     "D06": _foreign,
+    "D07": compose("the variants leave different amounts of work for later"),
     "P02": compose("the tables differ from the declaration"),
     "P03": compose("the server's identity is in doubt"),
     "P04": compose("a setting did not take effect as declared"),
@@ -193,10 +195,13 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "P23": compose("the servers were built differently"),
     "P24": compose("the data are inconsistent after the load"),
     "R01": _warm_up,
+    "R02": compose("the data changed during the run"),
     "R03": _contradictory,
     "R04": _missing,
     "R05": compose("identical variants differ"),
     "R07": _overload,
+    "R08": compose("the difference is smaller than the resolution of latencies"),
+    "R09": compose("the first load after a start is measured with a colder cache"),
     "R10": _order,
     "R12": compose(
         "one of the variants stalls in some slices, which the throughput of the typical slice hides"

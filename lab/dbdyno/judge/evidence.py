@@ -19,6 +19,7 @@ from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.judge.gaps import ticks
 from dbdyno.judge.load_generator import generator_delays
 from dbdyno.judge.recording import Recording, failure, read
+from dbdyno.judge.server_state import ServerState, read_state
 from dbdyno.judge.window import drift, windows
 from dbdyno.server_record import ForeignRecord
 from dbdyno.store import Run, StoredTrial
@@ -45,6 +46,8 @@ class Evidence:
     costs: dict[int, dict[str, Cost]] = field(default_factory=dict)
     # Why the counters from which costs are computed were not read; "" if they were.
     unread: dict[int, str] = field(default_factory=dict)
+    # What the server's record says about its machine and data.
+    states: dict[int, ServerState] = field(default_factory=dict)
     warnings: dict[int, list[EngineWarning]] = field(default_factory=dict)
     # Why earlier attempts of a trial gave no result.
     attempts: dict[int, list[str]] = field(default_factory=dict)
@@ -57,6 +60,7 @@ class Evidence:
         self.contradictions |= other.contradictions
         self.costs |= other.costs
         self.unread |= other.unread
+        self.states |= other.states
         self.warnings |= other.warnings
         self.attempts |= other.attempts
 
@@ -213,6 +217,7 @@ def _measure_group(
             evidence.unread[entry.index] = server.get("edges_unread", "")
             cost = costs(server, recording.ticks, recording.start_unix_us)
             evidence.costs[entry.index] = cost
+            evidence.states[entry.index] = read_state(server)
             if CPU in experiment.metrics and "cpu_us" in cost and cost["cpu_us"].counted > 0.0:
                 with_cpu = replace(measured.figures, cpu_us_per_transaction=cost["cpu_us"].each)
                 measured = replace(measured, figures=with_cpu)

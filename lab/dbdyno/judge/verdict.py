@@ -29,6 +29,7 @@ from dbdyno.judge import (
 from dbdyno.judge.caveats import caveats
 from dbdyno.judge.changed_files import changed_files
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry, metric_entry
+from dbdyno.judge.debt import debts
 from dbdyno.judge.decision import (
     compare_all,
     compare_further,
@@ -37,14 +38,17 @@ from dbdyno.judge.decision import (
     relevant_to,
     with_overrides,
 )
+from dbdyno.judge.drift import cold_starts, growth
 from dbdyno.judge.evidence import Evidence, gather, scheduled
 from dbdyno.judge.few_beyond import few_beyond
 from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate, sure
 from dbdyno.judge.headline import headline_rates
 from dbdyno.judge.highest import highest_throughput
+from dbdyno.judge.machine import machine
 from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.judge.reached_limit import reached_limit
+from dbdyno.judge.resolution import below_resolution
 from dbdyno.judge.resumptions import resumptions
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import metric_sentence, sentence
@@ -170,6 +174,10 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from evidence.foreign.findings
     if any(trial.figures for trial in trials):
         yield from unchecked(evidence.foreign, experiment)
+    yield from machine(trials, evidence.states)
+    yield from debts(trials, evidence.states, experiment)
+    yield from growth(trials, evidence.states, experiment)
+    yield from cold_starts(trials, evidence.costs, run.schedule())
     yield from few_beyond(trials, experiment)
     yield from few_rounds(trials, experiment)
     yield from reached_limit(trials, experiment)
@@ -223,6 +231,7 @@ def _comparison_findings(
     for one, of_metrics in zip(comparisons, further, strict=True):
         for each in (one, *of_metrics):
             yield from totals_findings(each, ALPHA / len(comparisons))
+            yield from below_resolution(each)
         if one.is_identical:
             yield from findings.identical_variants(one.judged.overall, one.names)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -112,7 +113,8 @@ class Usage:
 def host(path: Path) -> Mapping[str, float]:
     """Counters of the machine and of the device that holds `path`, since the machine's boot.
 
-    host_cpu_s, host_iowait_s, host_steal_s, host_switches; disk_reads, disk_writes, disk_read_bytes,
+    host_cpu_s, host_iowait_s, host_steal_s, host_switches, host_swapped_pages, and host_memory_wait_s, in
+    which at least one process waited for memory; disk_reads, disk_writes, disk_read_bytes,
     disk_write_bytes if the kernel has statistics of the device.
     """
     counters: dict[str, float] = {}
@@ -128,6 +130,13 @@ def host(path: Path) -> Mapping[str, float]:
                 )
             elif name == "ctxt":
                 counters["host_switches"] = float(fields[0])
+    with suppress(OSError, ValueError, IndexError):
+        pages = re.findall(r"^pswp(?:in|out) (\d+)$", (PROC / "vmstat").read_text(), re.MULTILINE)
+        counters["host_swapped_pages"] = float(sum(map(int, pages)))
+    # Kernels without pressure stall information do not have the file.
+    with suppress(OSError, ValueError, IndexError):
+        some, *_ = (PROC / "pressure/memory").read_text().splitlines()
+        counters["host_memory_wait_s"] = int(some.rpartition("total=")[2]) / 1e6
     with suppress(OSError, ValueError, IndexError):
         device = path.stat().st_dev
         device_number = (str(os.major(device)), str(os.minor(device)))

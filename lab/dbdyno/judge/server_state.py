@@ -1,0 +1,69 @@
+"""What server.json says about the machine of a server, and about the work that the server leaves undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dbdyno.server_record import ServerRecord
+from dbdyno.store.measured import MeasuredTrial
+
+# Status variables that count work to be done later: pages, transactions, bytes, rows.
+DEBTS = (
+    "Innodb_buffer_pool_pages_dirty",
+    "Innodb_history_list_length",
+    "Innodb_checkpoint_age",
+    "pg_stat_user_tables.n_dead_tup",
+)
+# MySQL has the positions of the log instead of its age.
+_LOG_POSITIONS = ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn")
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """Facts of one trial; empty where they are unknown."""
+
+    # Bytes of data and indexes before the load of the trial's group.
+    data_bytes: int | None = None
+    # Seconds between the readings of the counters, times the CPUs of the machine; 0 if they are unknown.
+    cpu_s: float = 0.0
+    # Seconds between the readings.
+    seconds: float = 0.0
+    # Counter of the machine -> its growth between the readings.
+    machine: Mapping[str, float] = field(default_factory=dict)
+    # Status variable of DEBTS -> its value at the end of the measurement.
+    debts: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_state(server: ServerRecord) -> ServerState:
+    """The facts in the record of one trial."""
+    edges, data_bytes = server.get("edges"), server.get("data_bytes")
+    if not edges or "begin" not in edges:
+        return ServerState(data_bytes)
+    begin, end = edges["begin"], edges["end"]
+    seconds = (end["unix_us"] - begin["unix_us"]) / 1e6
+    before, after = begin.get("host", {}), end.get("host", {})
+    return ServerState(
+        data_bytes,
+        seconds * (server.get("host", {}).get("cpus") or 0),
+        seconds,
+        {name: after[name] - before[name] for name in after if name in before},
+        _debts(end["status"]),
+    )
+
+
+def _debts(status: Mapping[str, str]) -> dict[str, float]:
+    debts = {name: float(status[name]) for name in DEBTS if status.get(name, "").isdecimal()}
+    positions = [status.get(name, "") for name in _LOG_POSITIONS]
+    if all(text.isdecimal() for text in positions):
+        debts.setdefault("Innodb_checkpoint_age", float(positions[0]) - float(positions[1]))
+    return debts
+
+
+def by_variant(trials: Iterable[MeasuredTrial], values: Mapping[int, float]) -> dict[str, list[float]]:
+    """Variant -> the values of its trials, in their order; `values` are by index of the trial."""
+    groups: dict[str, list[float]] = {}
+    for trial in trials:
+        if trial.index in values:
+            groups.setdefault(trial.variant, []).append(values[trial.index])
+    return groups
