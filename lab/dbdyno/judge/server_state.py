@@ -18,6 +18,8 @@ DEBTS = (
 # MySQL has the positions of the log instead of its age.
 _LOG_POSITIONS = ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn")
 
+_HOST = ("system", "kernel", "architecture", "cpu_model", "cpus")
+
 
 @dataclass(frozen=True)
 class ServerState:
@@ -29,6 +31,8 @@ class ServerState:
     cpu_s: float = 0.0
     # Seconds between the readings.
     seconds: float = 0.0
+    # Facts about the machine of a server that dbdyno starts, which must not change.
+    host: Mapping[str, str] = field(default_factory=dict)
     # Counter of the machine -> its growth between the readings.
     machine: Mapping[str, float] = field(default_factory=dict)
     # Status variable of DEBTS -> its value at the end of the measurement.
@@ -37,16 +41,21 @@ class ServerState:
 
 def read_state(server: ServerRecord) -> ServerState:
     """The facts in the record of one trial."""
-    edges, data_bytes = server.get("edges"), server.get("data_bytes")
+    edges, data_bytes, facts = server.get("edges"), server.get("data_bytes"), server.get("host", {})
+    host = {key.replace("_", " "): str(facts[key]) for key in _HOST if facts.get(key)}
+    if "memory_bytes" in facts:
+        # The kernel's own share changes a little from boot to boot.
+        host["memory"] = f"{facts['memory_bytes'] / 1024**3:.0f} GiB"
     if not edges or "begin" not in edges:
-        return ServerState(data_bytes)
+        return ServerState(data_bytes, host=host)
     begin, end = edges["begin"], edges["end"]
     seconds = (end["unix_us"] - begin["unix_us"]) / 1e6
     before, after = begin.get("host", {}), end.get("host", {})
     return ServerState(
         data_bytes,
-        seconds * (server.get("host", {}).get("cpus") or 0),
+        seconds * (facts.get("cpus") or 0),
         seconds,
+        host,
         {name: after[name] - before[name] for name in after if name in before},
         _debts(end["status"]),
     )

@@ -45,6 +45,7 @@ from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate, sure
 from dbdyno.judge.headline import headline_rates
 from dbdyno.judge.highest import highest_throughput
+from dbdyno.judge.hosts import changed_hosts
 from dbdyno.judge.machine import machine
 from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.judge.reached_limit import reached_limit
@@ -174,6 +175,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from evidence.foreign.findings
     if any(trial.figures for trial in trials):
         yield from unchecked(evidence.foreign, experiment)
+    yield from changed_hosts(trials, evidence.states)
     yield from machine(trials, evidence.states)
     yield from debts(trials, evidence.states, experiment)
     yield from growth(trials, evidence.states, experiment)

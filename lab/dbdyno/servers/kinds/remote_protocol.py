@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.mysql import MySQLAdmin
 from dbdyno.servers.admin.mysql import connector as mysql_connector
@@ -40,6 +41,7 @@ _MYSQL_IDENTITY = (
     "aurora_version",
     "aurora_server_id",
 )
+_CPUS = "SELECT VCPU_IDS FROM information_schema.RESOURCE_GROUPS WHERE RESOURCE_GROUP_NAME = 'USR_default'"
 _MYSQL_HOST = ("hostname", "version_compile_os", "version_compile_machine")
 
 # Maximum seconds until a reload of the configuration is complete.
@@ -208,9 +210,14 @@ class RemoteMySQL(RemoteProtocol):
             identity["started_unix_s"] = int(now) - int(uptime["Uptime"])
         return identity
 
-    def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002
-        """Server variables about the machine."""
-        return {name: variables[name] for name in _MYSQL_HOST if name in variables}
+    def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
+        """Server variables about the machine, and the number of CPUs of MySQL's resource groups."""
+        facts: dict[str, Any] = {name: variables[name] for name in _MYSQL_HOST if name in variables}
+        # MariaDB and old versions of MySQL have no resource groups.
+        with suppress(ServerProblem, ValueError):
+            ((cpus,),) = admin.query(_CPUS)
+            facts["cpus"] = len(parse_cpus(cpus.decode() if isinstance(cpus, bytes) else str(cpus)))
+        return facts
 
     def _failure_kind(self, code: int | str, text: str) -> str:
         if "CERTIFICATE_VERIFY_FAILED" in text:
