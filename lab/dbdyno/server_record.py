@@ -56,6 +56,15 @@ class WorkRecord(TypedDict):
     write_bytes: float
 
 
+class RoundTripsRecord(TypedDict):
+    """The times of `SELECT 1`, one after the other, on one connection."""
+
+    statements: int
+    min_us: float
+    p50_us: float
+    p99_us: float
+
+
 class SlicesRecord(TypedDict):
     """The work of a server in its own slices, and between them, when it had no load; all 0 if not visible."""
 
@@ -81,6 +90,8 @@ class ServerRecord(TypedDict, total=False):
     status_after: Mapping[str, str]
     process: Mapping[str, Mapping[str, float]]
     edges: EdgesRecord | None
+    # Before and after the trial; none of a server that dbdyno starts.
+    round_trips: Sequence[RoundTripsRecord]
     # Only of trials whose load ran in slices.
     slices: SlicesRecord
     # Why the counters could not be read.

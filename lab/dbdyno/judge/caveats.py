@@ -188,6 +188,8 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "P09": compose("statements examined or returned unexpected numbers of rows"),
     "P10": compose("the machines differ"),
     "P11": _cpus,
+    "P12": compose("round trips to the servers decide a part of the result"),
+    "P13": compose("the load generator is close to its own limit"),
     "P14": compose("the data are about as large as the cache"),
     "P15": compose("the design is weak"),
     "P17": compose("the variants may not differ in what this workload does"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbdyno.server_record import ServerRecord
+from dbdyno.server_record import RoundTripsRecord, ServerRecord
 from dbdyno.store.measured import MeasuredTrial
 
 # Status variables that count work to be done later: pages, transactions, bytes, rows.
@@ -33,6 +33,8 @@ class ServerState:
     seconds: float = 0.0
     # Facts about the machine of a server that dbdyno starts, which must not change.
     host: Mapping[str, str] = field(default_factory=dict)
+    # Measurements of round trips before and after the trial.
+    round_trips: Sequence[RoundTripsRecord] = ()
     # Counter of the machine -> its growth between the readings.
     machine: Mapping[str, float] = field(default_factory=dict)
     # Status variable of DEBTS -> its value at the end of the measurement.
@@ -46,8 +48,9 @@ def read_state(server: ServerRecord) -> ServerState:
     if "memory_bytes" in facts:
         # The kernel's own share changes a little from boot to boot.
         host["memory"] = f"{facts['memory_bytes'] / 1024**3:.0f} GiB"
+    round_trips = server.get("round_trips", ())
     if not edges or "begin" not in edges:
-        return ServerState(data_bytes, host=host)
+        return ServerState(data_bytes, host=host, round_trips=round_trips)
     begin, end = edges["begin"], edges["end"]
     seconds = (end["unix_us"] - begin["unix_us"]) / 1e6
     before, after = begin.get("host", {}), end.get("host", {})
@@ -56,6 +59,7 @@ def read_state(server: ServerRecord) -> ServerState:
         seconds * (facts.get("cpus") or 0),
         seconds,
         host,
+        round_trips,
         {name: after[name] - before[name] for name in after if name in before},
         _debts(end["status"]),
     )

@@ -27,6 +27,7 @@ from dbdyno.judge import (
     stopping,
 )
 from dbdyno.judge.caveats import caveats
+from dbdyno.judge.ceiling import client_ceiling
 from dbdyno.judge.changed_files import changed_files
 from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry, metric_entry
 from dbdyno.judge.debt import debts
@@ -51,6 +52,7 @@ from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.judge.reached_limit import reached_limit
 from dbdyno.judge.resolution import below_resolution
 from dbdyno.judge.resumptions import resumptions
+from dbdyno.judge.round_trips import round_trips
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import metric_sentence, sentence
 from dbdyno.judge.slice_rounds import few_rounds
@@ -60,6 +62,7 @@ from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.wording import join_words
 from dbdyno.stats.paired import ALPHA, mean_ratios
 from dbdyno.store import EXPLAINED, JUDGED, MEASURED, VERDICT, Run
+from dbdyno.store.ceiling import read_ceilings
 from dbdyno.store.endings import read_endings, read_resumptions
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.texts import write_texts
@@ -176,6 +179,8 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     if any(trial.figures for trial in trials):
         yield from unchecked(evidence.foreign, experiment)
     yield from changed_hosts(trials, evidence.states)
+    yield from round_trips(trials, evidence.states, experiment)
+    yield from client_ceiling(trials, read_ceilings(run))
     yield from machine(trials, evidence.states)
     yield from debts(trials, evidence.states, experiment)
     yield from growth(trials, evidence.states, experiment)

@@ -27,6 +27,7 @@ from dbdyno.finding import Finding
 from dbdyno.run import pilot, progress, warmup
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.alternating import complete_points, run_in_slices
+from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped, hook_findings
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
@@ -180,6 +181,8 @@ class _Comparison:
                 self._determine_workers(data, servers, pilots, warmup_trials)
                 self._determine_warmup(data, servers, warmup_trials)
                 self._run_all_groups(data, servers)
+            with self._times.step("checking"):
+                measure_ceilings(self._run, experiment, coordinator.engine)
         return (self._stopping and self._stopping.why) or "blocks"
 
     def _record_resumption(self) -> None:

@@ -18,6 +18,7 @@ from dbdyno.experiment.slices import slice_s
 from dbdyno.problem import Problem
 from dbdyno.run.engine import EngineEnded, EngineResult, SlicedRun
 from dbdyno.run.hooks import TrialHooks
+from dbdyno.run.round_trips import measure_round_trips
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.run.trial import (
     HookProblem,
@@ -29,7 +30,7 @@ from dbdyno.run.trial import (
     server_record,
     unreachable_reason,
 )
-from dbdyno.server_record import ForeignRecord, WorkRecord
+from dbdyno.server_record import ForeignRecord, RoundTripsRecord, WorkRecord
 from dbdyno.servers.server import Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run
 
@@ -112,6 +113,7 @@ class SlicedTrial:
         self._writer = run.begin(trial, self._plan)
         self._hooks = TrialHooks(experiment, trial, server, description, self._writer, measured_s=measured_s)
         self._before, self._after = Counters(), Counters()
+        self._round_trips: list[RoundTripsRecord] = []
         self._edges = Edges(server, description, 0, with_host=False)
         self.meter = _WorkMeter(server)
         self._warmup = warmup_rounds
@@ -153,6 +155,7 @@ class SlicedTrial:
         """Pre-warm, and start the engine, whose connections then wait for the first slice."""
         try:
             prewarm(self._experiment, self.trial, self._server)
+            self._round_trips += measure_round_trips(self._server, self._load.transport)
             self._engine = self._stack.enter_context(
                 SlicedRun(
                     self._plan,
@@ -205,6 +208,7 @@ class SlicedTrial:
             self._hooks.finish()
             if not self.is_frozen:
                 self._after.read(self._server)
+                self._round_trips += measure_round_trips(self._server, self._load.transport)
         except (EngineProblem, ServerProblem) as problem:
             # A full disk explains why the server ended.
             if not self.failure or isinstance(problem, MachineProblem):
@@ -218,7 +222,7 @@ class SlicedTrial:
         """Run the hook after_trial, and store the trial. Raises StoreProblem."""
         self._is_between_hooks = False
         self._hooks.after()
-        record = server_record(self._description, self._before, self._after, self._edges)
+        record = server_record(self._description, self._before, self._after, self._edges, self._round_trips)
         record["slices"] = {"own": self.meter.own.record(), "idle": self.meter.idle.record()}
         self._writer.write_server(record)
         stored = self._writer.finish(

@@ -18,6 +18,7 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, Sq
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
@@ -34,8 +35,8 @@ from dbdyno.store.workers import Step
 UNFINISHED = "dbdyno loading"
 
 # A sweep does not compare variants, so the other checks of the design do not apply.
-_DESIGN_CODES = ("P07", "P08", "P11")
-_READY_CODES = ("P07",)
+_DESIGN_CODES = ("P07", "P08", "P11", "P20")
+_READY_CODES = ("P06", "P07", "P18")
 _DATA_CODES = ("P02",)
 _LOADED_CODES = (*_DATA_CODES, "P08", "P09")
 _AFTER_CODES = ("P02", "P03")
@@ -92,6 +93,7 @@ class _Sweep:
             trials = schedule(self._experiment)
             self._determine_workers()
             self._coordinator.run_trials(trials, self._server, self._context, _AFTER_CODES)
+            measure_ceilings(self._coordinator.run, self._experiment, self._coordinator.engine)
         except Stopped as stopped:
             return stopped.stops
         return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.foreign import create_meter
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import slice_plan, trial_plan
+from dbdyno.run.round_trips import measure_round_trips
 from dbdyno.run.sampling import Counters, Edges
-from dbdyno.server_record import ServerRecord
+from dbdyno.server_record import RoundTripsRecord, ServerRecord
 from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.server import Address, Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
@@ -93,6 +94,8 @@ def run_trial(
     foreign = create_meter(experiment, experiment.variant(trial.variant), description)
     edges = Edges(server, description, round(length_s * 1e6), foreign)
     started_unix_us = time.time_ns() // 1000
+    transport = experiment.load_for(experiment.variant(trial.variant)).transport
+    round_trips: list[RoundTripsRecord] = []
     result: EngineResult | None = None
     with run.begin(trial, plan) as writer:
         hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=length_s)
@@ -100,6 +103,7 @@ def run_trial(
             if reason := hooks.before():
                 raise HookProblem(reason)
             prewarm(experiment, trial, server)
+            round_trips += measure_round_trips(server, transport)
             try:
                 result = run_loads(
                     experiment,
@@ -118,13 +122,14 @@ def run_trial(
             failure = describe_failure(result, server)
             hooks.finish()
             _read_after(after, server, failure)
+            round_trips += [] if failure else measure_round_trips(server, transport)
         except (EngineProblem, ServerProblem) as problem:
             failure = describe_problem(problem, result, server)
         except BaseException:
             hooks.abort()
             raise
         hooks.after()
-        writer.write_server(server_record(description, before, after, edges))
+        writer.write_server(server_record(description, before, after, edges, round_trips))
         stored = writer.finish(
             "failed" if failure else "done",
             **failure,
@@ -246,7 +251,11 @@ def unreachable_reason(server: Server) -> str:
 
 
 def server_record(
-    description: Description, before: Counters, after: Counters, edges: Edges | None = None
+    description: Description,
+    before: Counters,
+    after: Counters,
+    edges: Edges | None = None,
+    round_trips: Sequence[RoundTripsRecord] = (),
 ) -> ServerRecord:
     """The content of server.json."""
     return ServerRecord(
@@ -256,4 +265,5 @@ def server_record(
         process={"before": before.process, "after": after.process},
         edges=edges.as_json() if edges else None,
         edges_unread=edges.unread_reason if edges else "",
+        round_trips=list(round_trips),
     )

@@ -149,6 +149,25 @@ class AdminConnection(ABC):
                 return rows
         raise AssertionError("unreachable")
 
+    def round_trips(self, number: int, within_s: float) -> list[float]:
+        """The seconds of each of `number` statements `SELECT 1`, or of those that `within_s` allows for.
+        Raises ServerProblem.
+        """
+        with answers_within(within_s):
+            self.query("SELECT 1")
+        seconds: list[float] = []
+        began = before = time.perf_counter()
+        try:
+            while len(seconds) < number and before - began < within_s:
+                self._run("SELECT 1", within_s)
+                after = time.perf_counter()
+                seconds.append(after - before)
+                before = after
+        except self.errors as error:
+            self.close()
+            raise ServerProblem(f"the server no longer answers: {self.code_and_text(error)[1]}") from error
+        return seconds
+
     def _watching(self, answer_timeout_s: float | None) -> contextlib.AbstractContextManager[object]:
         """End the statement in progress when the server answers no login; not if its time limit is short."""
         if answer_timeout_s is not None and answer_timeout_s <= WATCHED_FROM_S:
