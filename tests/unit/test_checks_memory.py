@@ -120,3 +120,41 @@ def test_data_that_alternate_fit_into_the_cache(pairing: Any, pool: str | None, 
     found = checks.run(Moment.DESIGN, Context(given), ["P19"])
     assert [finding.level for finding in found] == ([] if fits else ["stop"])
     assert all("must fit into 80 % of the cache" in one.text for one in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "warns"),
+    [("150000 100000", True), ("max 100000", False), (f"{10_000 * 100_000} 100000", False), (None, False)],
+)
+def test_a_control_group_gives_the_cpus_that_it_shows(
+    text: str | None, warns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "cpu.max"
+    if text is not None:
+        file.write_text(text)
+    monkeypatch.setattr("dbdyno.checks.p19_memory._CPU_FILE", file)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: frozenset(range(4)))
+    findings = checks.run(Moment.DESIGN, Context(experiment(ServerSpec())), ["P19"])
+    assert [finding.level for finding in findings] == (["warn"] if warns else [])
+    assert all("the time of 1.5 CPUs, but shows 4" in finding.text for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("build", "machine", "stops"),
+    [
+        ({"compile_machine": "x86_64"}, "aarch64", True),
+        ({"compile_machine": "AMD64"}, "x86_64", False),
+        ({"CONFIGURE": "'--build=x86_64-linux-gnu' '--prefix=/usr'"}, "arm64", True),
+        ({"CONFIGURE": "'--build=aarch64-linux-gnu'"}, "arm64", False),
+        ({}, "arm64", False),
+    ],
+)
+def test_an_emulated_server_is_a_stop(
+    build: dict[str, str], machine: str, stops: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    of = experiment(ServerSpec())
+    server = Description("mariadb", "11.8.2", {}, {}, {}, {}, build=build)
+    context = Context(of, variant=of.variants[0], description=server)
+    findings = checks.run(Moment.READY, context, ["P19"])
+    assert [finding.level for finding in findings] == (["stop"] if stops else [])

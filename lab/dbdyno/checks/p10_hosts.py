@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.topology import is_local
+from dbdyno.checks.topology import architecture, is_local
 from dbdyno.experiment.model import Variant
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 from dbdyno.text import compose, join
 
-# Two names of one architecture.
-_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 # The machine for which a PostgreSQL server was built, in the answer of version().
 _BUILT_FOR = re.compile(r" on ([A-Za-z0-9_]+)-")
 
@@ -67,10 +65,10 @@ def _facts(description: Description, variant: Variant) -> dict[str, str]:
     """What is known about the machine of a server."""
     host = description.host
     built = _BUILT_FOR.search(str(host.get("built", "")))
-    architecture = host.get("architecture") or host.get("version_compile_machine") or (built and built[1])
+    built_for = host.get("architecture") or host.get("version_compile_machine") or (built and built[1])
     cpus = host.get("cpus") or _cpus(description.product, description.variables, description.origins)
     where = compose("this machine") if is_local(variant) else compose("another machine")
-    facts = {"place": where, "architecture": _ARCHITECTURES.get(str(architecture), str(architecture or ""))}
+    facts = {"place": where, "architecture": architecture(str(built_for or ""))}
     facts["CPUs"] = str(cpus or "")
     return {key: value for key, value in facts.items() if value}
 

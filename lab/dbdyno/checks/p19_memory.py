@@ -1,7 +1,10 @@
-"""P19: the caches must fit into the available memory."""
+"""P19: the caches must fit into the available memory, and nothing must emulate or throttle the CPUs."""
 
 from __future__ import annotations
 
+import os
+import platform
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +13,7 @@ import psutil
 
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
-from dbdyno.checks.topology import is_local
+from dbdyno.checks.topology import architecture, is_local
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
@@ -28,23 +31,29 @@ CACHES = ("innodb_buffer_pool_size", "shared_buffers")
 # Default of innodb_buffer_pool_size, and about that of shared_buffers.
 DEFAULT_CACHE_BYTES = 128 << 20
 
-# Files with the memory limit of this process's control group (cgroups v2 and v1).
+# Files with the limits of this process's control group: CPU time and its period in microseconds (cgroups v2),
+# and memory (v2 and v1).
+_CPU_FILE = Path("/sys/fs/cgroup/cpu.max")
 _LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Finds caches that are too large for the memory of the machine or the container.
+    """Finds caches that are too large for the machine or the container, and emulated or throttled CPUs.
 
-    Catches servers that swap or are killed, but only under load. A published benchmark ran its server in a
-    container inside a small virtual machine.
+    Catches servers that swap or are killed, but only under load, and programs for another architecture. A
+    published benchmark ran its server in a container inside a small virtual machine, for amd64, probably on
+    an ARM machine.
 
     Rule: the declared cache must be at most 80 % of the container's limit, or of the memory that dbdyno may
     use; a larger cache is a stop. Servers that dbdyno does not start run at the same time, and in slices
     (`design.pairing`) all servers do, so the limit applies to the sum of their caches. In slices the data
     must also fit into 80 % of the cache of every server: what a cache keeps depends on time too (InnoDB's
-    `innodb_old_blocks_time`), and in slices each server has load for a part of the time only.
+    `innodb_old_blocks_time`), and in slices each server has load for a part of the time only. A server that
+    dbdyno starts must be built for the architecture of this machine, otherwise it is a stop; dbdyno's control
+    group must not limit CPU time to less than the CPUs that it shows, otherwise it is a warning.
     """
     if moment is Moment.DESIGN:
+        yield from _check_quota()
         private = [variant for variant in context.experiment.variants if variant.server.is_private]
         for variant in private:
             yield from _check_private(variant)
@@ -53,6 +62,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             yield from _check_data(context.experiment, private)
         return
     yield from _check_remote(context)
+    yield from _check_emulation(context)
 
 
 def data_bytes(experiment: Experiment, variant: Variant) -> float:
@@ -178,6 +188,56 @@ def _check_remote(context: Context) -> Iterator[Finding]:
         )
 
 
+def _check_quota() -> Iterator[Finding]:
+    """A finding if the control group of dbdyno has less CPU time than CPUs."""
+    try:
+        quota, period = map(int, _CPU_FILE.read_text().split())
+    except (OSError, ValueError):
+        # There is no limit ("max"), or no such file.
+        return
+    cpus, visible = quota / period, len(os.sched_getaffinity(0))
+    if cpus < visible:
+        yield Finding(
+            "P19",
+            "warn",
+            compose(
+                "the control group of dbdyno may use the time of {cpus:g} CPUs, but shows {visible}: when "
+                "client and server have used it up, the kernel stops them until the next period of "
+                "{period_ms:g} ms",
+                cpus=cpus,
+                visible=visible,
+                period_ms=period / 1000.0,
+            ),
+            {"quota_cpus": cpus, "visible_cpus": visible},
+            fix=compose(
+                "Give the container whole CPUs (docker run --cpuset-cpus) in place of a share (--cpus)"
+            ),
+        )
+
+
+def _check_emulation(context: Context) -> Iterator[Finding]:
+    """A finding if the programs of a server that dbdyno starts are for another architecture."""
+    if context.description is None or context.variant is None or not context.variant.server.is_private:
+        return
+    build, own = context.description.build, platform.machine()
+    configured = re.search(r"--build=([A-Za-z0-9_]+)-", build.get("CONFIGURE", ""))
+    built_for = build.get("compile_machine") or (configured[1] if configured else "")
+    if built_for and architecture(built_for) != architecture(own):
+        yield Finding(
+            "P19",
+            "stop",
+            compose(
+                "the server is built for {built_for}, but this machine is {own}: an emulator runs it, which "
+                "is many times slower",
+                built_for=built_for,
+                own=own,
+            ),
+            {"built_for": built_for, "machine": own},
+            context.subject,
+            fix=compose("Use a server or an image for {own}", own=own),
+        )
+
+
 def _finding(text: str, fix: str, subject: str, need: int, limit: int) -> Finding:
     return Finding("P19", "stop", text, {"need_bytes": need, "limit_bytes": limit}, subject, fix=fix)
 
@@ -186,4 +246,6 @@ def _gib(size: int) -> str:
     return compose("{size:.2f} GiB", size=size / 1024**3)
 
 
-CHECK = Check("P19", "Caches fit into memory", frozenset({Moment.DESIGN, Moment.READY}), find)
+CHECK = Check(
+    "P19", "Caches fit into memory, and CPUs are whole", frozenset({Moment.DESIGN, Moment.READY}), find
+)

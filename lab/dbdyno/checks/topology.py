@@ -1,4 +1,4 @@
-"""Whether a server runs on this machine."""
+"""Whether a server runs on this machine, and names of architectures."""
 
 from __future__ import annotations
 
@@ -36,3 +36,8 @@ def is_this_machine(host: str) -> bool:
         if address.family in (socket.AF_INET, socket.AF_INET6)
     }
     return bool(addresses & (own | {"127.0.0.1", "::1"})) or any(one.startswith("127.") for one in addresses)
+
+
+def architecture(name: str) -> str:
+    """The same name for one architecture, whatever its spelling."""
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name.lower(), name.lower())

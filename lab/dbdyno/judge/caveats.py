@@ -140,6 +140,12 @@ def _cpus(finding: Finding) -> str:
     return compose("another database server was busy on this machine")
 
 
+def _resources(finding: Finding) -> str:
+    if "quota_cpus" in finding.evidence:
+        return compose("a control group limits the CPU time of client and server")
+    return compose("the memory or disk is unusual")
+
+
 def _order(finding: Finding) -> str:
     evidence = finding.evidence
     values = {
@@ -193,7 +199,7 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "P14": compose("the data are about as large as the cache"),
     "P15": compose("the design is weak"),
     "P17": compose("the variants may not differ in what this workload does"),
-    "P19": compose("the memory or disk is unusual"),
+    "P19": _resources,
     "P20": "",
     "P22": compose("the sessions of the variants differ"),
     "P23": compose("the servers were built differently"),
