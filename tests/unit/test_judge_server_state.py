@@ -26,7 +26,11 @@ OF = experiment(loads=2, blocks=6)
 
 
 def trials_of(of: Experiment = OF) -> list[MeasuredTrial]:
-    return measured(of, lambda _trial: 1000.0)
+    return [
+        replace(one, figures=replace(one.figures, generator_steal=0.0))
+        for one in measured(of, lambda _trial: 1000.0)
+        if one.figures is not None
+    ]
 
 
 def record(status: dict[str, str] | None = None, **grown: float) -> Any:
@@ -62,6 +66,19 @@ def test_a_machine_without_time_or_memory(counter: str, amount: float, level: st
     assert (finding.code, finding.level, finding.subject) == ("D02", level, "b")
     assert text in finding.text
     assert on_machine({counter: 0.0}, {counter: amount / 100}) == []
+
+
+def test_steal_of_the_load_generators_machine_counts_too() -> None:
+    trials = [
+        replace(one, figures=replace(one.figures, generator_steal=0.04 if one.variant == "b" else 0.0))
+        for one in trials_of()
+        if one.figures is not None
+    ]
+    (finding,) = machine(trials, {})
+    assert (finding.code, finding.level, finding.subject) == ("D02", "warn", "b")
+    assert "4.0 % of the CPU time of the load generator's machine" in finding.text
+    # On one machine the server's finding says it.
+    assert list(machine(trials, {one.index: read_state(record(host_steal_s=0.0)) for one in trials})) == []
 
 
 def test_a_remote_server_has_no_machine() -> None:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.unit.judged_run import finding
-from tests.unit.pages import joined, page_of
+from tests.unit.pages import Page, joined, page_of, undrawn
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno import report
@@ -325,6 +325,21 @@ def test_differences_are_told_apart() -> None:
         ("thread_pool_size", "other"),
     ]
     assert differences(servers, ["a"]) == []
+
+
+def test_durability_stands_side_by_side(tmp_path: Path) -> None:
+    variables = {
+        "a": {"innodb_flush_log_at_trx_commit": "1", "tx_isolation": "REPEATABLE-READ"},
+        "b": {"innodb_flush_log_at_trx_commit": "2", "sync_binlog": "0"},
+    }
+    run = judged(tmp_path, Making(variables=variables))
+    assert gather(run).durability == {
+        "innodb_flush_log_at_trx_commit": ["1", "2"],
+        "sync_binlog": [None, "0"],
+        "transaction_isolation": ["REPEATABLE-READ", None],
+    }
+    text = joined(Page(undrawn(run)).text)
+    assert "Durability and isolation variable a b innodb_flush_log_at_trx_commit 1 2 sync_binlog – 0" in text
 
 
 def test_facts_are_rows() -> None:

@@ -17,6 +17,7 @@ from dbdyno.experiment.model import Client, Design, Experiment, Load, OltpWorklo
 from dbdyno.experiment.schedule import schedule
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import pilot, progress
+from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.compare import compare
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Command, Engine
@@ -27,6 +28,7 @@ from dbdyno.servers import open_server
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
+from dbdyno.store.ceiling import CEILING, read_ceilings
 from dbdyno.store.endings import read_endings, read_resumptions
 from dbdyno.store.trial import TrialWriter
 from dbdyno.store.workers import read_workers
@@ -107,6 +109,33 @@ def test_blocks_and_groups_come_in_order_each_with_restored_data(
     assert listening.ended() == [(index, "") for index in range(8)]
     assert sorted(groups_journal[-2:]) == ["a close", "b close"]
     assert not fakes.running
+
+
+def test_the_client_ceiling_is_measured_once(fakes: FakeServers, basedir: Path, tmp_path: Path) -> None:
+    """Without a server the engine does more than with servers that answer after 200 us."""
+    assert fakes.variables
+    given = experiment(basedir)
+    run = created(given, tmp_path)
+    compare(given, run, Listening())
+    ceilings = read_ceilings(run)
+    assert list(ceilings) == ["oltp_point_select"]
+    assert (ceilings["oltp_point_select"]["connections"], ceilings["oltp_point_select"]["failure"]) == (
+        2,
+        None,
+    )
+    assert (ceilings["oltp_point_select"]["events_per_s"] or 0.0) > 10_000.0
+    measured = (run.path / CEILING).read_bytes()
+    measure_ceilings(run, given, Engine())
+    assert (run.path / CEILING).read_bytes() == measured
+
+
+def test_a_load_that_waits_has_no_ceiling(fakes: FakeServers, basedir: Path, tmp_path: Path) -> None:
+    assert fakes.variables
+    given = experiment(basedir)
+    limited = given.model_copy(update={"load": given.load.model_copy(update={"max_rate": 100.0})})
+    run = created(limited, tmp_path)
+    compare(limited, run, Listening())
+    assert read_ceilings(run) == {}
 
 
 @pytest.mark.parametrize("state", ["restore", "reset"])

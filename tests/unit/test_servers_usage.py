@@ -40,6 +40,16 @@ def test_machine_and_device_are_read(proc: Path) -> None:
     }
 
 
+def test_swapping_and_waiting_for_memory_are_read(proc: Path) -> None:
+    (proc / "vmstat").write_text("nr_free_pages 9\npswpin 40\npswpout 2\npswpin_zero 7\n")
+    (proc / "pressure").mkdir()
+    (proc / "pressure/memory").write_text(
+        "some avg10=0.00 avg60=0.00 avg300=0.00 total=2500000\nfull avg10=0.00 total=1\n"
+    )
+    found = usage.host(proc)
+    assert (found["host_swapped_pages"], found["host_memory_wait_s"]) == (42.0, 2.5)
+
+
 @pytest.mark.parametrize("diskstats", ["", None, "other"], ids=["empty", "missing", "of others"])
 def test_a_file_system_without_a_device_of_its_own_has_no_disk(proc: Path, diskstats: str | None) -> None:
     """As tmpfs, nfs and overlay have none: the machine is told all the same."""

@@ -11,6 +11,9 @@ from dbdyno.judge.server_state import ServerState, by_variant
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, mark
 
+# Percent of the CPU time that a hypervisor may give to other machines.
+_STEAL_LIMIT = 2.0
+_STEAL_FIX = mark("Measure on a machine that does not share its CPUs")
 _MEMORY_FIX = mark("Declare smaller caches, or stop other programs on the server's machine")
 
 
@@ -37,13 +40,13 @@ _LIMITS = (
     _Limit(
         "host_steal_s",
         "CPU time",
-        2.0,
+        _STEAL_LIMIT,
         "warn",
         mark(
             "the hypervisor gave {mean:.1f} % of the CPU time of the server's machine to other machines in "
             "the trials of {variant} (limit {limit:g} %)"
         ),
-        mark("Measure on a machine that does not share its CPUs"),
+        _STEAL_FIX,
     ),
     _Limit(
         # A machine may swap a few pages that nobody uses.
@@ -84,6 +87,7 @@ _LIMITS = (
 
 def machine(trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState]) -> Iterator[Finding]:
     """Variants in whose trials the machine lacked CPU time or memory; `states` is by index of the trial."""
+    yield from _client(trials, states)
     for limit in _LIMITS:
         values = {i: limit.value(state) for i, state in states.items() if limit.counter in state.machine}
         for variant, of_variant in by_variant(trials, values).items():
@@ -97,3 +101,28 @@ def machine(trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState]) 
                     variant,
                     fix=compose(limit.fix) if limit.fix else "",
                 )
+
+
+def _client(trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState]) -> Iterator[Finding]:
+    """Steal of the load generator's machine, where it is not that of the server."""
+    values = {
+        trial.index: 100.0 * trial.figures.generator_steal
+        for trial in trials
+        if trial.figures is not None and "host_steal_s" not in states.get(trial.index, ServerState()).machine
+    }
+    for variant, of_variant in by_variant(trials, values).items():
+        if (mean := fmean(of_variant)) > _STEAL_LIMIT:
+            yield Finding(
+                "D02",
+                "warn",
+                compose(
+                    "the hypervisor gave {mean:.1f} % of the CPU time of the load generator's machine to "
+                    "other machines in the trials of {variant} (limit {limit:g} %)",
+                    mean=mean,
+                    variant=variant,
+                    limit=_STEAL_LIMIT,
+                ),
+                {"counter": "generator_steal", "mean": mean, "largest": max(of_variant)},
+                variant,
+                fix=compose(_STEAL_FIX),
+            )
