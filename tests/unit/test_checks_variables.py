@@ -81,6 +81,14 @@ def test_what_the_server_computes_from_declared_settings_is_a_note() -> None:
     assert note.fix == ""
 
 
+def test_a_declared_change_of_the_server_explains_what_the_server_computes() -> None:
+    """As the number of CPUs, from which MariaDB computes the size of its thread pool."""
+    pools = [server(MARIADB, {"thread_pool_size": size}, {"thread_pool_size": "auto"}) for size in "12"]
+    records = {"A": pools[0].record(), "B": pools[1].record()}
+    assert [one.kind for one in differences(records, "AB")] == ["other"]
+    assert [one.kind for one in differences(records, "AB", {"B"})] == ["default"]
+
+
 def test_defaults_of_two_versions_need_no_origins() -> None:
     base = server(OLD, {"innodb_log_buffer_size": "16777216", "innodb_io_capacity": "200"})
     own = server(NEW, {"innodb_log_buffer_size": "67108864", "innodb_io_capacity": "10000"})
@@ -218,6 +226,12 @@ def test_a_difference_is_a_warning_unless_the_experiment_compares_it() -> None:
     assert len(texts) == 2
     assert "fsync (on and off)" in texts[1]
     assert [one.level for one in found("P06", base, own, ({}, {"fsync": "off"}))] == ["note"]
+
+
+def test_what_a_configuration_file_declares_is_compared_too() -> None:
+    base, off = (server(("postgresql", "17.5"), {"fsync": value}) for value in ("on", "off"))
+    own = Description("postgresql", "17.5", {}, {"fsync": "off"}, {}, off.variables)
+    assert [one.level for one in found("P06", base, own)] == ["note"]
 
 
 def test_isolation_of_the_session_counts() -> None:

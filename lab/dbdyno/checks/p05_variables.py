@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from dbdyno.checks.check import Check, Context, Moment
+from dbdyno.experiment.differences import changes_server
 from dbdyno.finding import Finding
 from dbdyno.text import compose, compose_count, join
 from dbdyno.variables.differences import Difference, Kind, differences
@@ -34,7 +35,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         return
     records = {baseline: peer.record(), context.subject: own.record()}
     by_kind: dict[Kind, list[Difference]] = defaultdict(list)
-    for one in differences(records, [baseline, context.subject]):
+    changed = {v.name for v in context.experiment.variants[1:] if changes_server(context.experiment, v)}
+    for one in differences(records, [baseline, context.subject], changed):
         if one.name not in NAMES:
             by_kind[one.kind].append(one)
     if other := by_kind["other"]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.differences import list_differences
 from dbdyno.experiment.model import Variant
-from dbdyno.experiment.quantities import is_equal
+from dbdyno.experiment.quantities import is_equal, variable_name
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 from dbdyno.text import compose, join
-from dbdyno.variables.durability import durability, is_weaker
+from dbdyno.variables.durability import OLD_NAMES, durability, is_weaker
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -35,11 +35,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     listed = join(", ", (f"{name} = {value or compose('none')}" for name, value in values.items()))
     text = compose("durability and isolation: {listed}", listed=listed)
     yield Finding("P06", "note", text, {"settings": values}, context.subject)
-    compared = {
-        key.rpartition(".")[2]
-        for one in context.experiment.variants[1:]
-        for key in list_differences(context.experiment, one)
-    }
+    compared = _compared(context, values)
     weaker = [
         f"{name} = {value}"
         for name, value in values.items()
@@ -60,6 +56,23 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             fix=compose("Use the default, or compare both values"),
         )
     yield from _differences(context, values, compared)
+
+
+def _compared(context: Context, values: Mapping[str, str]) -> set[str]:
+    """The variables whose difference the experiment declares, by their newer names."""
+    keys = {
+        key.rpartition(".")[2]
+        for one in context.experiment.variants[1:]
+        for key in list_differences(context.experiment, one)
+    }
+    baseline = context.experiment.variants[0]
+    peer = context.peers.get(baseline.name)
+    if peer is not None and context.description is not None:
+        # Options of `config` and `arguments` are declared too.
+        others = _values(peer, baseline)
+        declared = map(variable_name, (*peer.declared, *context.description.declared))
+        keys |= {name for name in declared if values.get(name) != others.get(name)}
+    return {OLD_NAMES.get(key, key) for key in keys}
 
 
 def _differences(context: Context, values: Mapping[str, str], compared: set[str]) -> Iterator[Finding]:

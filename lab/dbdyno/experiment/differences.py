@@ -29,6 +29,12 @@ def list_differences(experiment: Experiment, variant: Variant) -> list[str]:
     return list(_differences(experiment, variant))
 
 
+def changes_server(experiment: Experiment, variant: Variant) -> bool:
+    """Whether a variant declares another configuration of its server than the baseline, not only its URL."""
+    keys = list_differences(experiment, variant)
+    return any(key != "url" and not key.startswith(_BESIDES_SERVER) for key in keys)
+
+
 def describe_differences(experiment: Experiment, variant: Variant, *, server: bool = True) -> list[str]:
     """What a variant has and the baseline has not, or the reverse, one short text each; without `server`
     only what the variant changes besides its server.

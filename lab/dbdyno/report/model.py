@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dbdyno.experiment.differences import changes_server
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding, FreeForm
@@ -234,7 +235,11 @@ def gather(run: Run) -> Report:
         resumed_blocks=frozenset(block for one in read_resumptions(run) for block in one.blocks),
         servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
         sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
-        differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
+        differences=differences(
+            servers,
+            [variant.name for variant in experiment.variants if variant.name in servers],
+            {one.name for one in experiment.variants[1:] if changes_server(experiment, one)},
+        ),
         warmup_s=experiment.load.warmup_allowance_s() if derived_s is None else derived_s,
         workers=chosen_workers(run) or (1 if declared == "auto" else declared),
         shares=time_shares(read_endings(run)),

@@ -7,7 +7,7 @@ unintended and could explain the result, so check P05 reports them and the repor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
@@ -95,13 +95,15 @@ class _Row:
         return True
 
 
-def differences(servers: Mapping[str, ServerRecord], order: Sequence[str]) -> list[Difference]:
+def differences(
+    servers: Mapping[str, ServerRecord], order: Sequence[str], changed: Collection[str] = ()
+) -> list[Difference]:
     """All differing variables in alphabetical order. `servers` is by variant; each variant is compared with
-    the first.
+    the first. `changed` are the variants whose servers are declared to differ in more than variables.
     """
     kinds: dict[_Row, list[Kind]] = {}
     for name in order[1:]:
-        for row, kind in _pair(servers[order[0]], servers[name]):
+        for row, kind in _pair(servers[order[0]], servers[name], is_changed=name in changed):
             kinds.setdefault(row, []).append(kind)
     variables = {name: servers[name].get("variables", {}) for name in order}
     by_reason: tuple[Kind, ...] = ("other", "declared", "default", "location")
@@ -116,14 +118,14 @@ def differences(servers: Mapping[str, ServerRecord], order: Sequence[str]) -> li
     return sorted(rows, key=lambda difference: difference.name)
 
 
-def _pair(base: ServerRecord, other: ServerRecord) -> Iterator[tuple[_Row, Kind]]:
+def _pair(base: ServerRecord, other: ServerRecord, *, is_changed: bool) -> Iterator[tuple[_Row, Kind]]:
     """The differing rows of two servers."""
     declared = _declared(base) | _declared(other)
-    is_other_version = _software(base) != _software(other)
+    is_changed |= _software(base) != _software(other)
     rows = list(_rows(base, other))
     declares_difference = any(not declared.isdisjoint(row.names) for row in rows)
     for row in rows:
-        yield row, _kind(row, base, other, is_other_version or declares_difference)
+        yield row, _kind(row, base, other, is_changed or declares_difference)
 
 
 def _rows(base: ServerRecord, other: ServerRecord) -> Iterator[_Row]:
@@ -156,7 +158,7 @@ def _rows(base: ServerRecord, other: ServerRecord) -> Iterator[_Row]:
 
 
 def _kind(row: _Row, base: ServerRecord, other: ServerRecord, has_cause: bool) -> Kind:
-    """`has_cause`: the versions differ, or declared settings do, from which a server computes others."""
+    """`has_cause`: the versions or declared settings differ, from which a server computes other values."""
     servers = (base, other)
     if not (_declared(base) | _declared(other)).isdisjoint(row.names):
         in_text = any(

@@ -23,7 +23,7 @@ NAMES = (
     "wal_level",
     "default_transaction_isolation",
 )
-_OLD_NAMES = {"tx_isolation": "transaction_isolation"}
+OLD_NAMES = {"tx_isolation": "transaction_isolation"}
 # Variable -> values that guarantee less than the default. A crash may then lose committed
 # transactions or damage data; a lower level of isolation takes fewer locks.
 _WEAKER: Mapping[str, frozenset[str]] = {
@@ -46,7 +46,7 @@ def durability(server: ServerRecord, session: Mapping[str, Setting]) -> dict[str
     found: dict[str, str] = {}
     for name in NAMES:
         if name in values:
-            found.setdefault(_OLD_NAMES.get(name, name), values[name])
+            found.setdefault(OLD_NAMES.get(name, name), values[name])
     return found
 
 
