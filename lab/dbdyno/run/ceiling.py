@@ -6,11 +6,13 @@ connections and event loops as the trials have. Check P13 compares this client c
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import Experiment, OltpWorkload, SqlWorkload, Workload
 from dbdyno.run.engine import Engine
 from dbdyno.run.plan import US, trial_plan
-from dbdyno.store import Run
+from dbdyno.store import Run, StoreProblem
 from dbdyno.store.ceiling import Ceiling, read_ceilings, write_ceilings
 from dbdyno.store.workers import chosen_workers
 
@@ -20,7 +22,8 @@ WARMUP_S, MEASURE_S_MAX = 0.1, 1.0
 def measure_ceilings(run: Run, experiment: Experiment, engine: Engine) -> None:
     """Measure the ceiling of each workload that has none, at its highest load, and store it.
 
-    Only closed loops whose transactions do not wait have one. Raises StoreProblem.
+    Only closed loops whose transactions do not wait have one. A ceiling that cannot be stored is left out: the
+    trials are complete.
     """
     baseline = experiment.variants[0]
     load = experiment.load_for(baseline)
@@ -56,7 +59,8 @@ def measure_ceilings(run: Run, experiment: Experiment, engine: Engine) -> None:
         known[title] = ceiling
         added = True
     if added:
-        write_ceilings(run, known)
+        with suppress(StoreProblem):
+            write_ceilings(run, known)
 
 
 def _has_ceiling(workload: Workload) -> bool:
