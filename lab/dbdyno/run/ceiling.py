@@ -22,8 +22,8 @@ WARMUP_S, MEASURE_S_MAX = 0.1, 1.0
 def measure_ceilings(run: Run, experiment: Experiment, engine: Engine) -> None:
     """Measure the ceiling of each workload that has none, at its highest load, and store it.
 
-    Only closed loops whose transactions do not wait have one. A ceiling that cannot be stored is left out: the
-    trials are complete.
+    Only closed loops whose transactions do not wait have one. A ceiling that cannot be stored is left out,
+    because the trials are complete.
     """
     baseline = experiment.variants[0]
     load = experiment.load_for(baseline)

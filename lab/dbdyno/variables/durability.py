@@ -43,11 +43,11 @@ def durability(server: ServerRecord, session: Mapping[str, Setting]) -> dict[str
     """
     own = {variable_name(name): as_text(value) for name, value in session.items()}
     values = {**server.get("variables", {}), **own}
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name in NAMES:
         if name in values:
-            found.setdefault(OLD_NAMES.get(name, name), values[name])
-    return found
+            by_name.setdefault(OLD_NAMES.get(name, name), values[name])
+    return by_name
 
 
 def is_weaker(name: str, values: Mapping[str, str], product: str) -> bool:
