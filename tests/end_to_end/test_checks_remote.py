@@ -113,7 +113,7 @@ def test_all_checks_of_a_remote_server_take_seconds_and_change_nothing(
             )
             checks.run(Moment.DESIGN, Context(of))
             findings = checks.run(Moment.READY, context)
-            round_trips = measure_round_trips(server, "tcp")
+            round_trips = measure_round_trips(server)
             took_s = time.monotonic() - began
         after = mariadb.status()
         assert took_s < 10.0
@@ -127,9 +127,9 @@ def test_all_checks_of_a_remote_server_take_seconds_and_change_nothing(
 
 
 def test_a_server_that_dbdyno_starts_has_no_round_trips_to_measure(mariadb: LocalServer) -> None:
-    assert measure_round_trips(mariadb, "tcp") == []
+    assert measure_round_trips(mariadb) == []
     with closing(open_remote(url(mariadb, 1), "wrong")) as unreachable:
-        assert measure_round_trips(unreachable, "tcp") == []
+        assert measure_round_trips(unreachable) == []
 
 
 class _Delay:

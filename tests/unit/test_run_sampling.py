@@ -19,6 +19,8 @@ DESCRIPTION = Description("mysql", "9", {}, {}, {}, {})
 class Asked:
     """A server whose processes can be seen as often as `seen` says, and then no more."""
 
+    private = True
+
     def __init__(self, seen: int) -> None:
         self.seen = seen
 

@@ -14,14 +14,14 @@ STATEMENTS, SECONDS_MAX = 200, 1.0
 _STATEMENTS_MIN = 10
 
 
-def measure_round_trips(server: Server, transport: str) -> Sequence[RoundTripsRecord]:
-    """One measurement, by a connection like those of the load; none of a server that dbdyno starts, whose
-    round trips do not depend on a network, and none if the server refuses the connection.
+def measure_round_trips(server: Server) -> Sequence[RoundTripsRecord]:
+    """One measurement, with the load's account; none of a server that dbdyno starts, whose round trips do not
+    depend on a network, and none if the server refuses the connection.
     """
     if server.private:
         return []
     try:
-        with open_load_connection(server.address(), transport) as admin:
+        with open_load_connection(server.address()) as admin:
             seconds = admin.round_trips(STATEMENTS, SECONDS_MAX)
     except ServerProblem:
         return []

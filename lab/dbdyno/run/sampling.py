@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.run.engine import Record
 from dbdyno.run.foreign import ForeignMeter
-from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord
+from dbdyno.run.round_trips import measure_round_trips
+from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord, RoundTripsRecord
 from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.server import Description, Server, ServerProblem
 
@@ -49,6 +50,8 @@ class Counters:
     status: Mapping[str, str] = field(default_factory=dict)
     process: Mapping[str, float] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)
+    # Times of SELECT 1, if they were measured too.
+    round_trips: Sequence[RoundTripsRecord] = ()
     # Waits of performance_schema: name -> [count, seconds].
     waits: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
@@ -121,10 +124,12 @@ class Edges:
         self._own: dict[str, float] = {}
 
     def read_before(self, before: Counters) -> None:
-        """Read `before`, while every connection is open and idle, and measure the cost of one reading.
+        """Read `before`, while every connection is open and idle, and measure round trips and the cost
+        of one reading.
 
         Raises ServerProblem when the server does not answer.
         """
+        before.round_trips = measure_round_trips(self._server)
         before.read(self._server)
         again = self._server.status()
         increases = {

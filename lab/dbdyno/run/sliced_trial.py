@@ -30,7 +30,7 @@ from dbdyno.run.trial import (
     server_record,
     unreachable_reason,
 )
-from dbdyno.server_record import ForeignRecord, RoundTripsRecord, WorkRecord
+from dbdyno.server_record import ForeignRecord, WorkRecord
 from dbdyno.servers.server import Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run
 
@@ -113,7 +113,6 @@ class SlicedTrial:
         self._writer = run.begin(trial, self._plan)
         self._hooks = TrialHooks(experiment, trial, server, description, self._writer, measured_s=measured_s)
         self._before, self._after = Counters(), Counters()
-        self._round_trips: list[RoundTripsRecord] = []
         self._edges = Edges(server, description, 0, with_host=False)
         self.meter = _WorkMeter(server)
         self._warmup = warmup_rounds
@@ -155,7 +154,6 @@ class SlicedTrial:
         """Pre-warm, and start the engine, whose connections then wait for the first slice."""
         try:
             prewarm(self._experiment, self.trial, self._server)
-            self._round_trips += measure_round_trips(self._server, self._load.transport)
             self._engine = self._stack.enter_context(
                 SlicedRun(
                     self._plan,
@@ -208,7 +206,7 @@ class SlicedTrial:
             self._hooks.finish()
             if not self.is_frozen:
                 self._after.read(self._server)
-                self._round_trips += measure_round_trips(self._server, self._load.transport)
+                self._after.round_trips = measure_round_trips(self._server)
         except (EngineProblem, ServerProblem) as problem:
             # A full disk explains why the server ended.
             if not self.failure or isinstance(problem, MachineProblem):
@@ -222,7 +220,7 @@ class SlicedTrial:
         """Run the hook after_trial, and store the trial. Raises StoreProblem."""
         self._is_between_hooks = False
         self._hooks.after()
-        record = server_record(self._description, self._before, self._after, self._edges, self._round_trips)
+        record = server_record(self._description, self._before, self._after, self._edges)
         record["slices"] = {"own": self.meter.own.record(), "idle": self.meter.idle.record()}
         self._writer.write_server(record)
         stored = self._writer.finish(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import slice_plan, trial_plan
 from dbdyno.run.round_trips import measure_round_trips
 from dbdyno.run.sampling import Counters, Edges
-from dbdyno.server_record import RoundTripsRecord, ServerRecord
+from dbdyno.server_record import ServerRecord
 from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.server import Address, Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
@@ -94,8 +94,6 @@ def run_trial(
     foreign = create_meter(experiment, experiment.variant(trial.variant), description)
     edges = Edges(server, description, round(length_s * 1e6), foreign)
     started_unix_us = time.time_ns() // 1000
-    transport = experiment.load_for(experiment.variant(trial.variant)).transport
-    round_trips: list[RoundTripsRecord] = []
     result: EngineResult | None = None
     with run.begin(trial, plan) as writer:
         hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=length_s)
@@ -103,7 +101,6 @@ def run_trial(
             if reason := hooks.before():
                 raise HookProblem(reason)
             prewarm(experiment, trial, server)
-            round_trips += measure_round_trips(server, transport)
             try:
                 result = run_loads(
                     experiment,
@@ -122,14 +119,13 @@ def run_trial(
             failure = describe_failure(result, server)
             hooks.finish()
             _read_after(after, server, failure)
-            round_trips += [] if failure else measure_round_trips(server, transport)
         except (EngineProblem, ServerProblem) as problem:
             failure = describe_problem(problem, result, server)
         except BaseException:
             hooks.abort()
             raise
         hooks.after()
-        writer.write_server(server_record(description, before, after, edges, round_trips))
+        writer.write_server(server_record(description, before, after, edges))
         stored = writer.finish(
             "failed" if failure else "done",
             **failure,
@@ -146,6 +142,7 @@ def _read_after(after: Counters, server: Server, failure: Mapping[str, str]) -> 
     """
     if not failure:
         after.read(server)
+        after.round_trips = measure_round_trips(server)
 
 
 def plan_of(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
@@ -251,11 +248,7 @@ def unreachable_reason(server: Server) -> str:
 
 
 def server_record(
-    description: Description,
-    before: Counters,
-    after: Counters,
-    edges: Edges | None = None,
-    round_trips: Sequence[RoundTripsRecord] = (),
+    description: Description, before: Counters, after: Counters, edges: Edges | None = None
 ) -> ServerRecord:
     """The content of server.json."""
     return ServerRecord(
@@ -265,5 +258,5 @@ def server_record(
         process={"before": before.process, "after": after.process},
         edges=edges.as_json() if edges else None,
         edges_unread=edges.unread_reason if edges else "",
-        round_trips=list(round_trips),
+        round_trips=[*before.round_trips, *after.round_trips],
     )
