@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.end_to_end.comparing import Comparing, environment
+from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
@@ -33,7 +36,7 @@ CHANGES = (
 )
 
 
-def url(server: Server, port: int | None = None) -> str:
+def url(server: Server | MySQLServer, port: int | None = None) -> str:
     scheme = "postgresql" if server.address().protocol == "postgresql" else "mysql"
     return f"{scheme}://dbdyno@127.0.0.1:{port or server.address().port}/dbdyno"
 
@@ -50,7 +53,14 @@ def experiment(server: Server) -> Experiment:
 
 def find(code: str, server: Server, base: Description, own: Description) -> list[Finding]:
     of = experiment(server)
-    context = Context(of, variant=of.variants[1], server=server, description=own, peers={"base": base})
+    context = Context(
+        of,
+        variant=of.variants[1],
+        server=server,
+        description=own,
+        peers={"base": base},
+        workload=of.workloads[0],
+    )
     return checks.run(Moment.READY, context, [code])
 
 
@@ -85,6 +95,21 @@ def test_the_same_with_postgresql(started: Callable[..., LocalServer]) -> None:
         time.sleep(0.02)
     (warning,) = find("P05", server, base, server.describe())
     assert warning.evidence["variables"] == {"random_page_cost": {"base": "4", "own": "1.5"}}
+    # A second of load is shorter than any period.
+    (note,) = find("P18", server, base, base)
+    assert note.evidence["periods_s"] == {"checkpoint_timeout": 300.0, "autovacuum_naptime": 60.0}
+
+
+def test_the_cpus_of_a_remote_mysql_are_known(mysql: MySQLServer) -> None:
+    with closing(open_remote(url(mysql), mysql.address().password)) as server:
+        server.start()
+        description = server.describe()
+    assert description.host["cpus"] == len(os.sched_getaffinity(0))
+    assert find("P10", server, description, description) == []
+    fewer = replace(description, host={**description.host, "cpus": 64})
+    (warning,) = find("P10", server, description, fewer)
+    assert warning.evidence["CPUs"]["own"] == "64"
+    assert find("P18", server, description, description) == []
 
 
 def test_all_checks_of_a_remote_server_take_seconds_and_change_nothing(
