@@ -27,6 +27,7 @@ from dbdyno.run.round_trips import STATEMENTS, measure_round_trips
 from dbdyno.servers import open_remote
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Description, Server
+from dbdyno.servers.workspace import Workspace
 
 DELAY_S = 0.003
 # What a check must not execute.
@@ -83,8 +84,14 @@ def test_a_variable_that_somebody_sets_is_found_and_equal_servers_are_silent(mar
     assert "innodb_flush_log_at_trx_commit (1 and 0)" in texts[1]
 
 
-def test_the_same_with_postgresql(started: Callable[..., LocalServer]) -> None:
-    server = started("postgresql", product="postgresql")
+def test_the_same_with_postgresql(workspace: Workspace) -> None:
+    spec = ServerSpec(product="postgresql", variables={"shared_buffers": "32MB"})
+    with closing(LocalServer(Variant(name="postgresql", server=spec), workspace, None)) as server:
+        server.start()
+        _check_postgresql(server)
+
+
+def _check_postgresql(server: LocalServer) -> None:
     base = server.describe()
     assert find("P05", server, base, server.describe()) == []
     server.query("ALTER SYSTEM SET random_page_cost = 1.5")
@@ -101,9 +108,13 @@ def test_the_same_with_postgresql(started: Callable[..., LocalServer]) -> None:
 
 
 def test_the_cpus_of_a_remote_mysql_are_known(mysql: MySQLServer) -> None:
-    with closing(open_remote(url(mysql), mysql.address().password)) as server:
-        server.start()
-        description = server.describe()
+    mysql.sql("GRANT RESOURCE_GROUP_USER ON *.* TO dbdyno@'%'")
+    try:
+        with closing(open_remote(url(mysql), mysql.address().password)) as server:
+            server.start()
+            description = server.describe()
+    finally:
+        mysql.sql("REVOKE RESOURCE_GROUP_USER ON *.* FROM dbdyno@'%'")
     assert description.host["cpus"] == len(os.sched_getaffinity(0))
     assert find("P10", server, description, description) == []
     fewer = replace(description, host={**description.host, "cpus": 64})

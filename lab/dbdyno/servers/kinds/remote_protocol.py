@@ -213,7 +213,7 @@ class RemoteMySQL(RemoteProtocol):
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
         """Server variables about the machine, and the number of CPUs of MySQL's resource groups."""
         facts: dict[str, Any] = {name: variables[name] for name in _MYSQL_HOST if name in variables}
-        # MariaDB and old versions of MySQL have no resource groups.
+        # MariaDB and old versions of MySQL have no resource groups, and an account may not see them.
         with suppress(ServerProblem, ValueError):
             ((cpus,),) = admin.query(_CPUS)
             facts["cpus"] = len(parse_cpus(cpus.decode() if isinstance(cpus, bytes) else str(cpus)))
