@@ -119,9 +119,9 @@ class _Releases(Versions):
             between = [one.strip() for one in ends.candidates.split(",") if one.strip()]
             names = [ends.good, *between, ends.bad]
         else:
-            found = versions_between(product, ends.good, ends.bad)
-            names = [one.version for one in found]
-            self._sources = {one.version: one.source for one in found}
+            releases = versions_between(product, ends.good, ends.bad)
+            names = [one.version for one in releases]
+            self._sources = {one.version: one.source for one in releases}
         if len(names) < 2:
             raise Problem(
                 f"--good {ends.good} and --bad {ends.bad} are both {names[0]}", "Name two different ones"

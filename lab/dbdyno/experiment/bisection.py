@@ -105,19 +105,19 @@ def comparison_document(
     """The file of another comparison with the load of this file: these variants on one workload, by the first
     metric. `suffix` ends its name, and `blocks` are the keys of [design] that say how many there are.
     """
-    made = copy.deepcopy(document)
-    made["experiment"]["name"] = f"{made['experiment'].get('name', '')}{suffix}"
-    others = {workload_title(one) for one in made["workload"]} - {workload}
-    made["workload"] = [one for one in made["workload"] if workload_title(one) == workload]
-    design = made.get("design", {})
+    changed = copy.deepcopy(document)
+    changed["experiment"]["name"] = f"{changed['experiment'].get('name', '')}{suffix}"
+    others = {workload_title(one) for one in changed["workload"]} - {workload}
+    changed["workload"] = [one for one in changed["workload"] if workload_title(one) == workload]
+    design = changed.get("design", {})
     metrics = design.get("metrics")
-    made["design"] = {
+    changed["design"] = {
         **{key: value for key, value in design.items() if key not in JUDGING_KEYS},
         **({"metrics": metrics[:1]} if isinstance(metrics, list) else {}),
         **blocks,
     }
-    made["variant"] = [_on_workload(one, others) for one in variants]
-    return made
+    changed["variant"] = [_on_workload(one, others) for one in variants]
+    return changed
 
 
 def with_unequal_software(document: Document) -> Document:

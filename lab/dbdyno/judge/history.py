@@ -127,7 +127,7 @@ def find_changes(values: Sequence[float], answers: Sequence[Answer]) -> list[Cha
 
 def _is_about(answer: Answer, point: ChangePoint, points: Sequence[ChangePoint]) -> bool:
     """Whether an answer is about a change point. Of several changes in its direction between the compared
-    values, it is about the one whose possible places are closest to theirs, or the larger of two such.
+    values, it is about the one whose possible places are closest to them, or the larger of two such.
     """
 
     def distance(one: ChangePoint) -> tuple[int, float]:

@@ -90,9 +90,9 @@ def confirming_document(experiment: Experiment, before: Run, after: Run) -> Docu
         changes = {key: str(value) for key, value in _server_changes(run, pair[0]).items()}
         tables.append({**with_server(table, **changes), "name": one.name})
     blocks, workload = {"blocks": experiment.design.blocks}, experiment.workloads[0].title
-    made = comparison_document(documents[1], SUFFIX, tables, workload, blocks)
-    made["experiment"]["question"] = experiment.question
-    return made
+    document = comparison_document(documents[1], SUFFIX, tables, workload, blocks)
+    document["experiment"]["question"] = experiment.question
+    return document
 
 
 def _design(experiment: Experiment) -> dict[str, Any]:
