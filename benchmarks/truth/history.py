@@ -67,7 +67,8 @@ class Nights:
         """
         before, after = change.before + begin, change.after + begin
         has_step = before < self.step_at <= after
-        blocks = confirming_blocks(change.point.step, change.point.least, self.blocks[-RECENT:])
+        least = min(change.point.interval, key=abs)
+        blocks = confirming_blocks(change.point.step, least, self.blocks[-RECENT:])
         of = self.of.model_copy(update={"design": self.of.design.model_copy(update={"blocks": blocks})})
         world = World(sd=TRIAL_SD, effects={"b": [self.step if has_step else 0.0]})
         (one,) = compare_all(simulate(of, world, self.random), of, [])

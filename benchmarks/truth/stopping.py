@@ -13,7 +13,7 @@ from dbdyno.experiment.model import Design, Experiment, Stop
 from dbdyno.judge import gate
 from dbdyno.judge.comparison import comparison_entry
 from dbdyno.judge.decision import compare_all
-from dbdyno.judge.stopping import WORDS
+from dbdyno.stats.verdict_rule import ANSWERS
 
 from .simulation import Random, Result, World, experiment, judge, simulate
 
@@ -109,7 +109,7 @@ def _against_fixed(
     trials = simulate(fixed, world, random)
     for used in range(FIRST_BLOCKS, MAX_BLOCKS + 1):
         result = judge(stopped, world, [one for one in trials if one.block < used])
-        if result.word in WORDS:
+        if result.word in ANSWERS:
             break
     lost = _is_right(judge(fixed, world, trials), effect) - _is_right(result, effect)
     return 1.0 - used / MAX_BLOCKS, lost, result.covers

@@ -19,7 +19,7 @@ from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import finite
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, ratio_bounds
 from dbdyno.stats.signed_rank import percent
-from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.stats.verdict_rule import RESULTS, Verdict
 from dbdyno.store import verdict
 from dbdyno.store.document import Metric, PointDict
 from dbdyno.store.measured import BlockEffects, ComparisonBlockEffects, MeasuredTrial, PointBlockEffects
@@ -151,13 +151,7 @@ class Comparison:
     @property
     def verdict(self) -> Verdict | None:
         """The verdict; None if the factors have the verdicts."""
-        return (
-            None if self.is_factorial and self.judged.verdict not in _WITHOUT_RESULT else self.judged.verdict
-        )
-
-
-# Verdicts about the data, not about a difference. A comparison of a factorial run keeps them.
-_WITHOUT_RESULT = (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
+        return None if self.is_factorial and self.judged.verdict in RESULTS else self.judged.verdict
 
 
 def comparison_entry(
@@ -223,7 +217,7 @@ def _rate_point(pairs: Pairs, comparison: Comparison) -> verdict.Point:
 def _point(comparison: Comparison, index: int) -> verdict.Point:
     """One entry of `points` in verdict.json."""
     word = comparison.judged.load_verdicts[index]
-    shown = None if comparison.is_factorial and word not in _WITHOUT_RESULT else word
+    shown = None if comparison.is_factorial and word in RESULTS else word
     load_effect = comparison.judged.load_effects[index]
     floors = comparison.load_floors
     point = _entry(comparison, comparison.scale, comparison.pairs[index], load_effect, shown)

@@ -20,7 +20,7 @@ from dbdyno.stats.family import (
 )
 from dbdyno.stats.paired import Effect, Ratios, effect, joint_effects, mean_ratios
 from dbdyno.stats.repeated import Looks
-from dbdyno.stats.verdict_rule import Circumstances, Verdict, choose, is_mixed
+from dbdyno.stats.verdict_rule import DIRECTIONS, RESULTS, Circumstances, Verdict, choose, is_mixed
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,7 @@ class Judged:
     @property
     def significant_loads(self) -> list[int]:
         """The indices of the loads at which the effect has a direction."""
-        directions = (Verdict.FASTER, Verdict.SLOWER)
-        return [index for index, verdict in enumerate(self.load_verdicts) if verdict in directions]
+        return [index for index, verdict in enumerate(self.load_verdicts) if verdict in DIRECTIONS]
 
 
 def overall_looks(stopping: Stopping, loads: int, share: float) -> Looks:
@@ -276,11 +275,7 @@ def _judge(
         floor_percent=conditions.floor_percent,
         circumstances=circumstances,
     )
-    if has_mixed_signs and verdict not in (
-        Verdict.NOT_COMPARABLE,
-        Verdict.UNFINISHED,
-        Verdict.TOO_FEW_BLOCKS,
-    ):
+    if has_mixed_signs and verdict in RESULTS:
         verdict = Verdict.MIXED
     overall = _effect_to_show(assessment.overall, circumstances, is_significant=overall_is_significant)
     if len(assessment.load_effects) == 1:

@@ -40,7 +40,7 @@ from dbdyno.judge.effects import Conditions, Judged, assess, judge_family
 from dbdyno.judge.factorial_sentence import contrast_title, sentence
 from dbdyno.judge.outlook import outlook_text
 from dbdyno.stats.paired import ALPHA
-from dbdyno.stats.verdict_rule import Circumstances, Verdict
+from dbdyno.stats.verdict_rule import RESULTS, Circumstances, Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import FactorEffect
 from dbdyno.text import join
@@ -137,8 +137,7 @@ def _entry(
 
 def _verdict(one: AssessedContrast, judged: Judged, pairs: Contrasts) -> Verdict:
     """The verdict of one contrast; a main effect that depends on another factor is mixed."""
-    has_result = judged.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
-    return Verdict.MIXED if has_result and _interacting_factors(one, pairs) else judged.verdict
+    return Verdict.MIXED if judged.verdict in RESULTS and _interacting_factors(one, pairs) else judged.verdict
 
 
 def _interacting_factors(one: AssessedContrast, pairs: Contrasts) -> list[str]:

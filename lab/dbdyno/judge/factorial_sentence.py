@@ -30,7 +30,7 @@ from dbdyno.judge.wording import (
     times_interval,
 )
 from dbdyno.stats.paired import Bound, Effect, effect, mean_ratios
-from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.stats.verdict_rule import DIRECTIONS, Verdict
 from dbdyno.text import Text, compose, join
 
 
@@ -71,7 +71,7 @@ def sentence(
         text = _main_effect(one, judged, verdict, experiment, where)
     if verdict == Verdict.UNDECIDED:
         text = join("; ", [text, *excluded(overall)])
-    is_unsure = verdict in (Verdict.FASTER, Verdict.SLOWER) and not overall.is_significant
+    is_unsure = verdict in DIRECTIONS and not overall.is_significant
     return join("; ", [text, blocks, *([SIZE_UNSURE] if is_unsure else [])])
 
 

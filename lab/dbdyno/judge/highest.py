@@ -13,11 +13,11 @@ from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparison import Comparison, change, log_ratios
 from dbdyno.judge.decision import stopping
-from dbdyno.judge.second_lines import WITH_RESULT
 from dbdyno.judge.wording import connections_count, effect_text, size_text
 from dbdyno.stats.highest import highest_effect
 from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.repeated import Looks
+from dbdyno.stats.verdict_rule import RESULTS
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import HighestMedian, HighestThroughput
 from dbdyno.text import compose
@@ -31,7 +31,7 @@ def highest_throughput(comparison: Comparison, experiment: Experiment) -> Highes
     if a server failed in most trials of every load.
     """
     loads = comparison.pairs
-    has_result = comparison.judged.verdict in WITH_RESULT and not comparison.is_factorial
+    has_result = comparison.judged.verdict in RESULTS and not comparison.is_factorial
     if not has_result or experiment.load.has_set_rate or len(loads) < 2:
         return None
     medians = [[_median(of_load) for of_load in (one.baseline, one.variant)] for one in loads]

@@ -21,12 +21,12 @@ from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparable import Side, differences, has_same_points
 from dbdyno.judge.decision import is_disturbed, relevant_to
-from dbdyno.judge.second_lines import WITH_RESULT
 from dbdyno.judge.wording import decimals_for, signed
 from dbdyno.problem import Problem
 from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off
+from dbdyno.stats.verdict_rule import DIRECTIONS, RESULTS
 from dbdyno.store.history import (
     ChangeState,
     Confirmation,
@@ -52,7 +52,6 @@ SIZE, PART = 0.025, 0.7
 BLOCKS_MIN, BLOCKS_MAX = 8, 100
 # Without blocks from which it is known: the standard deviation of a block's log ratio.
 SCATTER = 0.05
-DIRECTIONS = ("faster", "slower")
 # Verdicts of runs without a value -> the reason.
 _WITHOUT_VALUE = {"not-comparable": compose("is not comparable"), "unfinished": compose("is unfinished")}
 
@@ -320,7 +319,7 @@ def _has_answer(night: Night, entry: Comparison) -> bool:
     """
     verdict, word = night.side.verdict, entry.curve.verdict
     findings = relevant_to((verdict.baseline, entry.variant, entry.workload), verdict.checks)
-    return word in WITH_RESULT and not (word == "undecided" and is_disturbed(findings))
+    return word in RESULTS and not (word == "undecided" and is_disturbed(findings))
 
 
 def variant_name(variant: str, number: int) -> str:

@@ -25,6 +25,7 @@ from dbdyno.judge.wording import effect_text, finite, interval, join_words, load
 from dbdyno.stats.difference import Estimate, difference
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.signed_rank import percent
+from dbdyno.stats.verdict_rule import DIRECTIONS
 from dbdyno.store import verdict
 from dbdyno.store.replication import (
     RepeatedComparison,
@@ -45,7 +46,6 @@ TITLES: dict[Word, str] = {
     NOT_REPLICATED: compose("Does not replicate"),
     CANNOT_TELL: compose("Cannot tell"),
 }
-_DIRECTIONS = ("faster", "slower")
 # Verdicts about the data.
 _WITHOUT_RESULT = {
     "not-comparable": compose("is not comparable"),
@@ -175,7 +175,7 @@ def _curve(
     repeated = compare_effects(first, second, names)
     if first.verdict != "mixed" or second.verdict in _WITHOUT_RESULT:
         return repeated
-    sure = [point for point in points if point.first.verdict in _DIRECTIONS]
+    sure = [point for point in points if point.first.verdict in DIRECTIONS]
     words = {point.word for point in sure}
     word = NOT_REPLICATED if NOT_REPLICATED in words else REPLICATES if words == {REPLICATES} else CANNOT_TELL
     which = [point for point in sure if point.word == word] or sure
@@ -217,12 +217,12 @@ class _Pair:
                 return CANNOT_TELL, join(" ", (name, _WITHOUT_RESULT[word]))
         if self.word == "equivalent":
             return self._of_equivalence()
-        if self.word not in _DIRECTIONS:
+        if self.word not in DIRECTIONS:
             text = compose("depends on the load") if self.word == "mixed" else compose("is undecided")
             return CANNOT_TELL, compose(
                 "{first} {text}, so it has no effect to replicate", first=self.names.first, text=text
             )
-        if self.other_word in _DIRECTIONS and self.other_word != self.word:
+        if self.other_word in DIRECTIONS and self.other_word != self.word:
             return NOT_REPLICATED, compose(
                 "the direction is the opposite in {second}", second=self.names.second
             )

@@ -30,7 +30,7 @@ from dbdyno.judge.wording import confidence, decimals_for, interval, loads, time
 from dbdyno.stats.family import is_within, line_levels
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects
 from dbdyno.stats.repeated import Looks
-from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.stats.verdict_rule import DIRECTIONS, RESULTS, Verdict
 from dbdyno.store.document import PointDict, SecondMetric
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import SecondLine
@@ -55,8 +55,6 @@ NAMES: Mapping[SecondMetric, str] = {
     "errors_per_1000": compose("the number of errors per 1,000 transactions"),
     "variation_percent": compose("the variation of throughput between seconds"),
 }
-# Verdicts that have second lines.
-WITH_RESULT = (Verdict.MIXED, Verdict.EQUIVALENT, Verdict.FASTER, Verdict.SLOWER, Verdict.UNDECIDED)
 
 # Baseline's and variant's trials of each block, which all have figures.
 _Blocks = Sequence[tuple[MeasuredTrial, MeasuredTrial]]
@@ -139,7 +137,7 @@ def _with_direction(
 
 def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str]) -> list[Line]:
     """The second lines of one comparison, without their directions and without the `declared` metrics."""
-    if comparison.is_factorial or comparison.judged.verdict not in WITH_RESULT:
+    if comparison.is_factorial or comparison.judged.verdict not in RESULTS:
         return []
     rows: list[tuple[int, SecondMetric, Ratios, float, float]] = []
     for load, pairs in enumerate(comparison.pairs):
@@ -228,7 +226,7 @@ def contradictions(comparison: Comparison, lines: Sequence[Line]) -> list[Line]:
             continue
         # The capacity has one verdict for all rates.
         verdict = comparison.judged.load_verdicts[0 if comparison.capacities else line.load]
-        if verdict not in (Verdict.FASTER, Verdict.SLOWER):
+        if verdict not in DIRECTIONS:
             verdict = comparison.judged.verdict
         same = {Verdict.FASTER: "better", Verdict.SLOWER: "worse"}.get(verdict)
         if line.direction not in (None, same):

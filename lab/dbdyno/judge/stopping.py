@@ -34,15 +34,13 @@ from dbdyno.judge.reached_limit import reached_limit
 from dbdyno.judge.slice_rounds import few_rounds
 from dbdyno.judge.wording import is_unknown
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
-from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.stats.verdict_rule import ANSWERS, Verdict
 from dbdyno.store import Run, verdict
 from dbdyno.store.endings import Ending
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import GateResult, StoppingRule
 from dbdyno.text import compose
 
-# Verdicts that answer the question of a comparison.
-WORDS = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verdict.MIXED)
 # Results of a gate that answer its question.
 GATE_ANSWERS = ("not-inferior", "worse")
 # The trials of a run are read once, because reading takes a tenth of a second per trial.
@@ -142,7 +140,7 @@ def _of_contrasts(contrasts: Contrasts, experiment: Experiment) -> Progress:
             workload,
             judged,
             experiment,
-            is_answered=verdict in WORDS,
+            is_answered=verdict in ANSWERS,
             is_blocked=verdict == Verdict.NOT_COMPARABLE,
         )
         for contrast, workload, judged, verdict in verdicts(contrasts)
@@ -208,7 +206,7 @@ def _answers(
     """
     max_loss_percent = experiment.design.max_loss_percent
     if max_loss_percent is None:
-        return [one.judged.verdict in WORDS for one in different]
+        return [one.judged.verdict in ANSWERS for one in different]
     own: list[GateResult] = []
     of_all: list[GateResult] = []
     for one in different:

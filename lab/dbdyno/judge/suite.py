@@ -22,7 +22,7 @@ from dbdyno.judge.wording import change as change_text
 from dbdyno.judge.wording import interval
 from dbdyno.stats.paired import ALPHA, Effect, joint_effects
 from dbdyno.stats.repeated import Looks
-from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.stats.verdict_rule import DIRECTIONS, Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import CostKey, Suite, SuiteCell, SuiteCost, caveats_text
 from dbdyno.text import Text, compose, compose_count, join
@@ -151,7 +151,7 @@ def _count(word: Verdict, tests: Sequence[Comparison]) -> Text:
     if word is Verdict.EQUIVALENT:
         delta = tests[0].scale.delta_percent
         return compose("{count} within {delta:g} % (declared)", count=text, delta=delta)
-    if word not in (Verdict.FASTER, Verdict.SLOWER):
+    if word not in DIRECTIONS:
         return text
     largest = max(tests, key=lambda one: abs(one.judged.overall.effect_percent) if one.judged.overall else 0)
     effect = largest.judged.overall

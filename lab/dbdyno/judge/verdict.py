@@ -61,18 +61,16 @@ from dbdyno.judge.suite import suites
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.wording import join_words
 from dbdyno.stats.paired import ALPHA, mean_ratios
+from dbdyno.stats.verdict_rule import ANSWERS
 from dbdyno.store import EXPLAINED, JUDGED, MEASURED, VERDICT, Run
 from dbdyno.store.ceiling import read_ceilings
 from dbdyno.store.endings import read_endings, read_resumptions
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.texts import write_texts
 from dbdyno.store.verdict import Comparison as ComparisonEntry
-from dbdyno.store.verdict import Family, VerdictCode, VerdictFile
+from dbdyno.store.verdict import Family, VerdictFile
 from dbdyno.store.warmup_trial import is_warm_state_checked
 from dbdyno.text import compose, join
-
-# Verdicts that may be wrong; the others say nothing about the difference.
-_RESULTS: frozenset[VerdictCode] = frozenset({"faster", "slower", "equivalent", "mixed"})
 
 
 def judge(run: Run) -> VerdictFile:
@@ -116,7 +114,7 @@ def judge(run: Run) -> VerdictFile:
         experiment=experiment.name,
         baseline=experiment.variants[0].name,
         order_seed=experiment.design.order_seed,
-        family=_family(experiment, has_result=not verdicts.isdisjoint(_RESULTS)),
+        family=_family(experiment, has_result=not verdicts.isdisjoint(ANSWERS)),
         comparisons=entries,
         stopping=stopping.rule(evidence.trials, experiment, read_endings(run), state),
         suites=suites(comparisons, evidence.trials, evidence.costs, experiment, all_findings) or None,

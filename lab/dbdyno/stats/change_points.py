@@ -39,11 +39,6 @@ class ChangePoint:
     step: float
     interval: tuple[float, float]
 
-    @property
-    def least(self) -> float:
-        """The end of the interval that is closer to zero."""
-        return min(self.interval, key=abs)
-
 
 def find_change_points(values: Sequence[float], settled: Collection[int] = ()) -> list[ChangePoint]:
     """The change points of a series, in order. `settled` are places at which the level surely changes: the

@@ -30,6 +30,13 @@ class Verdict(StrEnum):
     UNDECIDED = "undecided"
 
 
+# Those with a direction, those that answer the question of a comparison, and those about a difference. The
+# others are about the data. Codes of verdict.json can be looked up in them.
+DIRECTIONS = frozenset({Verdict.FASTER, Verdict.SLOWER})
+ANSWERS = DIRECTIONS | {Verdict.EQUIVALENT, Verdict.MIXED}
+RESULTS = ANSWERS | {Verdict.UNDECIDED}
+
+
 @dataclass(frozen=True)
 class Circumstances:
     """What a verdict depends on besides the effect."""
