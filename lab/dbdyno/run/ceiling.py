@@ -41,9 +41,11 @@ def measure_ceilings(run: Run, experiment: Experiment, engine: Engine) -> None:
             continue
         of_workload = [one for one in run.schedule() if (one.variant, one.workload) == (baseline.name, title)]
         trial = max(of_workload, key=lambda one: one.point.connections)
-        plan = trial_plan(
-            experiment, trial, stored.plan["target"], warmup_s=WARMUP_S, workers=chosen_workers(run)
-        )
+        # The protocol of the target decides the form of the statements.
+        target = stored.plan.get("target")
+        if target is None:
+            continue
+        plan = trial_plan(experiment, trial, target, warmup_s=WARMUP_S, workers=chosen_workers(run))
         plan["target"] = {"protocol": "null", "answer_us": 0}
         measure_us = round(min(MEASURE_S_MAX, load.duration_s / 2) * US)
         plan["phases"]["measure_us"] = measure_us
