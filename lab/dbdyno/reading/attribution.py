@@ -1,9 +1,9 @@
 """Which results belong to one variant: the same server under several loads, or several times.
 
 A table names its variants itself. Otherwise results follow each other in the document, and a variant ends
-where a
-load comes again under another heading. Its name is the setting that differs, if the document shows one for
-every variant, because headings are typed and settings are printed; else the heading above its first result.
+where a load comes again under another heading. Its name is the setting that differs, if the document shows
+one for every variant, because headings are typed and settings are printed; else the heading above its first
+result.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Series:
 
     label: str
     results: list[Result] = field(default_factory=list)
+    # Its numbers of connections.
+    loads: set[int | None] = field(default_factory=set)
     # The settings shown before its first result: value and index of the line by name.
     settings: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     # The heading above its first result.
@@ -62,10 +64,11 @@ def attribute(
         if known is None:
             known = Series(result.label, settings=shown, heading=heading, workload=result.workload)
             all_series.append(known)
-        loads = {one.connections for one in known.results}
         # A table below an output, of its repetitions.
-        is_repetition = result.connections is None and len(loads) == 1
-        known.results.append(replace(result, connections=loads.pop()) if is_repetition else result)
+        is_repetition = result.connections is None and len(known.loads) == 1
+        added = replace(result, connections=next(iter(known.loads))) if is_repetition else result
+        known.results.append(added)
+        known.loads.add(added.connections)
         previous = max(previous, result.last)
     _name(all_series)
     return all_series
@@ -94,7 +97,7 @@ def _series_of(
         return last
     if result.connections is None and heading.section and heading.section == last.heading.section:
         return last
-    again = any(one.connections == result.connections for one in last.results)
+    again = result.connections in last.loads
     if again and {name: value for name, (value, _) in shown.items()} != {
         name: value for name, (value, _) in last.settings.items()
     }:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -85,7 +86,8 @@ class Headings:
 
     def between(self, start: int, end: int) -> Heading:
         """The last heading in lines start to end - 1; one within code if there is no other."""
-        candidates = [one for one in self._candidates if start <= one.index < end]
+        first, last = (bisect_left(self._candidates, at, key=lambda one: one.index) for at in (start, end))
+        candidates = self._candidates[first:last]
         outside = [one for one in candidates if not one.is_code]
         return (outside or candidates or [NO_HEADING])[-1]
 

@@ -16,7 +16,9 @@ _STATUS = re.compile(
     r"\bset -[a-z]*e|pipefail|\$\?|PIPESTATUS|\|\|\s*(?:exit|continue|return|\{)|\bif\s+!?\s*sysbench"
 )
 _LOOP = re.compile(r"\b(?:for\s+\w+\s+in\b|while\b.*;?\s*do\b)")
-_DONE = re.compile(r"^\s*done\b")
+_DONE = re.compile(r"done\b")
+# How far from a call the begin and the end of its loop may be.
+_SCRIPT_LINES = 300
 # A variable that takes a word of an output.
 _TAKEN = re.compile(r"(\w+)=(?:\$\(|`).*(?:cut|awk|sed|grep)")
 
@@ -34,10 +36,10 @@ def find(reading: Reading) -> Iterator[Finding]:
     yield from _missing(reading)
     texts = reading.document.texts
     for call in reading.calls:
-        begin = next((index for index in range(call.first, -1, -1) if _LOOP.search(texts[index])), None)
-        end = next(
-            (index for index in range(call.last, len(texts)) if re.match(r"done\b", texts[index])), None
-        )
+        above = range(call.first, max(-1, call.first - _SCRIPT_LINES), -1)
+        below = range(call.last, min(len(texts), call.last + _SCRIPT_LINES))
+        begin = next((index for index in above if _LOOP.search(texts[index])), None)
+        end = next((index for index in below if _DONE.match(texts[index])), None)
         if begin is None or end is None or call.phase != "run":
             continue
         inside = texts[begin : end + 1]
@@ -50,8 +52,7 @@ def find(reading: Reading) -> Iterator[Finding]:
                 "warn",
                 compose(
                     "the loop takes numbers from the output without looking at the exit status: after a run "
-                    "that failed it prints those of "
-                    "the run before"
+                    "that failed it prints those of the run before"
                 ),
                 (call.first, taken[0]),
                 fix=compose("Empty the variables before each run, and stop at an exit status that is not 0"),

@@ -13,6 +13,8 @@ from dbdyno.reading.result import Result
 
 _MODULES = ("sysbench", "pgbench", "mysqlslap", "hammerdb", "table")
 
+# Each result is compared with each; an archive of more outputs has no summary of them in its text.
+_COMPARED_MAX = 1000
 # Tables round what outputs have.
 _ROUNDED = 5e-5
 
@@ -29,6 +31,8 @@ def find_results(document: Document) -> Sequence[Result]:
                 results.append(result)
         used.update(index for result in results for index in range(result.first, result.last + 1))
     results.sort(key=lambda result: (result.first, result.label))
+    if len(results) > _COMPARED_MAX:
+        return results
     return [one for one in results if not any(_repeats(one, other) for other in results)]
 
 
