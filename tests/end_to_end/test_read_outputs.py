@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.reading.checks.registry import examine
 from dbdyno.reading.document import parse
 from dbdyno.reading.reading import Reading, read
 from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.workspace import Workspace
 
 PGBENCH = sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"))[-1]
 
@@ -30,8 +34,16 @@ def output_of(program: str | Path, *arguments: str, **environment: str) -> Readi
     return read(parse(f"$ {command}\n{answer.stdout}{answer.stderr}".encode(), "output"))
 
 
-def test_pgbench(started: Callable[..., LocalServer]) -> None:
-    server = started(product="postgresql", variables={"shared_buffers": "32MB"})
+@pytest.fixture
+def postgresql(workspace: Workspace) -> Iterator[LocalServer]:
+    spec = ServerSpec(product="postgresql", variables={"shared_buffers": "32MB"})
+    with closing(LocalServer(Variant(name="pgbench", server=spec), workspace, None)) as server:
+        server.start()
+        yield server
+
+
+def test_pgbench(postgresql: LocalServer) -> None:
+    server = postgresql
     address = server.address()
     where = ("-h", "127.0.0.1", "-p", str(address.port), "-U", address.user, address.database)
     secret = {"PGPASSWORD": address.password}
@@ -47,19 +59,33 @@ def test_pgbench(started: Callable[..., LocalServer]) -> None:
     assert (call.tool, call.phase, call.connections) == ("pgbench", "run", 3)
 
 
-def test_mariadb_slap(mariadb: LocalServer) -> None:
-    address = mariadb.address()
-    before = int(mariadb.status()["Com_select"])
-    reading = output_of(
+def slap(server: LocalServer, schema: str) -> Reading:
+    address = server.address()
+    return output_of(
         "mariadb-slap",
         *("--host=127.0.0.1", f"--port={address.port}", f"--user={address.user}"),
         *("--concurrency=2", "--iterations=3", "--number-of-queries=60", "--query=SELECT 1"),
+        f"--create-schema={schema}",
         MYSQL_PWD=address.password,
     )
+
+
+def test_mariadb_slap(mariadb: LocalServer) -> None:
+    before = int(mariadb.status()["Com_select"])
+    reading = slap(mariadb, mariadb.address().database)
     (result,) = reading.results
-    queries = result.value("queries")
-    assert (result.connections, queries) == (2, 60)
+    assert (result.connections, result.value("queries")) == (2, 60)
     assert int(mariadb.status()["Com_select"]) - before == pytest.approx(3 * 60, abs=10)
     seconds = [result.value(name) for name in ("min_s", "mean_s", "max_s")]
     assert None not in seconds
     assert seconds == sorted(seconds, key=lambda one: one or 0.0)
+    assert "D03" not in {one.code for one in examine(reading)}
+
+
+def test_mariadb_slap_that_could_not_connect(mariadb: LocalServer) -> None:
+    """It prints the time of a benchmark, and ends with 0."""
+    before = int(mariadb.status()["Com_select"])
+    reading = slap(mariadb, "not_allowed")
+    assert len(reading.results) == 1
+    assert int(mariadb.status()["Com_select"]) == before
+    assert "D03" in {one.code for one in examine(reading)}

@@ -13,6 +13,7 @@ from dbdyno.text import compose
 _PER_1000_MAX = 1.0
 # What sysbench, pgbench and HammerDB print of failed transactions, and the rate of errors in an interval.
 _ERROR_LINES = re.compile(
+    r"^\s*(?:\S*/)?(?:mysqlslap|mariadb-slap|pgbench|sysbench): .*(?:[Ee]rror|FATAL|fatal)|"
     r"^\s*(?:FATAL|ALERT|ERROR|Error)\b.*|\berr/s:? [1-9]|could not serialize access|Deadlock found"
 )
 
