@@ -72,7 +72,7 @@ def test_retries_count_towards_the_limit(running: Running, tmp_path: Path) -> No
     answer = running.run(str(file), *limited)
     running.drop("sbtest1")
     (row,) = rows(answer.stdout)
-    assert row["errs"] > 10, answer.stderr
+    assert row["errors"] > 10, answer.stderr
     (trial,) = running.newest().trials()
     end = next(one["data"] for one in trial.records() if one["type"] == "end")
     counts = end["phases"]["measure"]
