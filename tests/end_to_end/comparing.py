@@ -54,6 +54,25 @@ blocks = 2
 seed = 1
 """
 EXPERIMENT += VARIANTS
+# Without variants: half a second of two connections, two blocks.
+TWO_CONNECTIONS = """
+[experiment]
+name = "reached"
+[[workload]]
+name = "oltp_read_write"
+tables = 2
+table_size = 500
+[load]
+connections = [2]
+duration = "500ms"
+warmup = "200ms"
+[client]
+workers = 1
+[design]
+repeat_disturbed = false
+blocks = 2
+state = "reset"
+"""
 # Far above what any of these comparisons takes, on a busy machine too.
 TIME_LIMIT_S = 300.0
 # What the servers' programs are called; a loader of their own may stand before them.

@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import Self
 
 PERIOD_S, STALL_S = 1.0, 0.2
 _CAPABILITIES = 0x0000_8000 | 0x0008_0000 | 0x0000_0200 | 0x0000_2000 | 0x0000_0008 | 0x0000_0001
@@ -19,16 +20,16 @@ _EOF = b"\xfe\x00\x00\x02\x00"
 _QUIT, _PREPARE, _EXECUTE = 0x01, 0x16, 0x17
 
 
-@dataclass
-class StallingServer:
-    """Answers every statement `answer_s` after it came, but nothing in the last fifth of every second."""
+class ThreadServer:
+    """A TCP server with an event loop and a thread of its own, on a port the system chooses."""
 
-    answer_s: float
-    # Wall time of arrival and of answer, in seconds, in order of arrival.
-    log: list[list[float]] = field(default_factory=list)
     port: int = 0
 
-    def __enter__(self) -> StallingServer:
+    async def listen(self) -> asyncio.Server:
+        """Starts to listen; called in the event loop."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
         started = threading.Event()
         self._thread = threading.Thread(target=self._serve, args=(started,))
@@ -43,13 +44,26 @@ class StallingServer:
 
     def _serve(self, started: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(
-            self._loop.create_server(lambda: _Session(self), "127.0.0.1", 0)
-        )
+        server = self._loop.run_until_complete(self.listen())
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         self._loop.run_forever()
         server.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0.1))
+
+
+@dataclass
+class StallingServer(ThreadServer):
+    """Answers every statement `answer_s` after it came, but nothing in the last fifth of every second."""
+
+    answer_s: float
+    # Wall time of arrival and of answer, in seconds, in order of arrival.
+    log: list[list[float]] = field(default_factory=list)
+
+    async def listen(self) -> asyncio.Server:
+        return await asyncio.get_running_loop().create_server(lambda: _Session(self), "127.0.0.1", 0)
 
     def answer_at(self, came: float) -> float:
         """When a statement that came then is answered."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -14,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.comparing import Comparing, environment
+from tests.end_to_end.comparing import TWO_CONNECTIONS, Comparing, environment
 from tests.end_to_end.mysql_server import MySQLServer
+from tests.end_to_end.stalling import ThreadServer
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
@@ -52,9 +52,9 @@ def experiment(server: Server) -> Experiment:
     )
 
 
-def find(code: str, server: Server, base: Description, own: Description) -> list[Finding]:
-    of = experiment(server)
-    context = Context(
+def context(of: Experiment, server: Server, base: Description, own: Description) -> Context:
+    """The second variant, with the first as its only peer."""
+    return Context(
         of,
         variant=of.variants[1],
         server=server,
@@ -62,10 +62,13 @@ def find(code: str, server: Server, base: Description, own: Description) -> list
         peers={"base": base},
         workload=of.workloads[0],
     )
-    return checks.run(Moment.READY, context, [code])
 
 
-def test_a_variable_that_somebody_sets_is_found_and_equal_servers_are_silent(mariadb: LocalServer) -> None:
+def find(code: str, server: Server, base: Description, own: Description) -> list[Finding]:
+    return checks.run(Moment.READY, context(experiment(server), server, base, own), [code])
+
+
+def test_a_changed_variable_is_found_and_equal_servers_are_silent(mariadb: LocalServer) -> None:
     base = mariadb.describe()
     assert find("P05", mariadb, base, mariadb.describe()) == []
     assert [one.level for one in find("P06", mariadb, base, mariadb.describe())] == ["note"]
@@ -139,16 +142,8 @@ def test_all_checks_of_a_remote_server_take_seconds_and_change_nothing(
             server.start()
             began = time.monotonic()
             description = server.describe()
-            context = Context(
-                of,
-                variant=of.variants[1],
-                server=server,
-                description=description,
-                peers={"base": description},
-                workload=of.workloads[0],
-            )
             checks.run(Moment.DESIGN, Context(of))
-            findings = checks.run(Moment.READY, context)
+            findings = checks.run(Moment.READY, context(of, server, description, description))
             round_trips = measure_round_trips(server)
             took_s = time.monotonic() - began
         after = mariadb.status()
@@ -168,36 +163,14 @@ def test_a_server_that_dbdyno_starts_has_no_round_trips_to_measure(mariadb: Loca
         assert measure_round_trips(unreachable) == []
 
 
-class _Delay:
+class _Delay(ThreadServer):
     """A TCP proxy whose server's answers arrive later, as from a distant machine."""
 
     def __init__(self, port: int) -> None:
         self._target = port
-        self.port = 0
 
-    def __enter__(self) -> _Delay:
-        self._loop = asyncio.new_event_loop()
-        started = threading.Event()
-        self._thread = threading.Thread(target=self._serve, args=(started,))
-        self._thread.start()
-        assert started.wait(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _serve(self, started: threading.Event) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._accept, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
-        started.set()
-        self._loop.run_forever()
-        server.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0.1))
+    async def listen(self) -> asyncio.Server:
+        return await asyncio.start_server(self._accept, "127.0.0.1", 0)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
@@ -214,24 +187,6 @@ class _Delay:
         to.close()
 
 
-EXPERIMENT = """
-[experiment]
-name = "distant"
-[[workload]]
-name = "oltp_point_select"
-tables = 1
-table_size = 500
-[load]
-connections = [2]
-duration = "500ms"
-warmup = "200ms"
-[client]
-workers = 1
-[design]
-repeat_disturbed = false
-blocks = 2
-state = "reset"
-"""
 VARIANT = """
 [[variant]]
 name = "{name}"
@@ -249,7 +204,9 @@ def test_the_network_between_is_found(
         files[name].write_text(server.address().password)
         files[name].chmod(0o644 if name == "far" else 0o600)
     with _Delay(far.address().port) as proxy:
-        text = EXPERIMENT + VARIANT.format(name="near", url=url(near), file=files["near"])
+        text = TWO_CONNECTIONS.replace("oltp_read_write", "oltp_point_select") + VARIANT.format(
+            name="near", url=url(near), file=files["near"]
+        )
         text += VARIANT.format(name="far", url=url(far, proxy.port), file=files["far"])
         comparing = Comparing(results, text)
         answer = comparing.run()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import variant
-from tests.end_to_end.comparing import Comparing, refused
+from tests.end_to_end.comparing import TWO_CONNECTIONS, Comparing, refused
 from tests.end_to_end.mysql_server import MySQLServer
 from tests.end_to_end.own_server import Own
 
@@ -24,24 +24,6 @@ from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 
-HEAD = """
-[experiment]
-name = "reached"
-[[workload]]
-name = "oltp_read_write"
-tables = 2
-table_size = 500
-[load]
-connections = [2]
-duration = "500ms"
-warmup = "200ms"
-[client]
-workers = 1
-[design]
-repeat_disturbed = false
-blocks = 2
-state = "reset"
-"""
 VARIANT = """
 [[variant]]
 name = "{name}"
@@ -85,7 +67,7 @@ class Given:
         return VARIANT.format(name=name, kind=kind, url=url(server, user), file=secret, more=more)
 
     def comparing(self, *tables: str) -> Comparing:
-        return Comparing(self.results, HEAD + "".join(tables))
+        return Comparing(self.results, TWO_CONNECTIONS + "".join(tables))
 
 
 @pytest.fixture
@@ -213,7 +195,7 @@ def test_variants_that_connect_differently_share_one_database(
     refused(given.comparing(one + after, other + after).run(*preserve), 2, "exist already")
     assert tables_of(pair[0]) == {"sbtest2"}
     pair[0].query("DROP TABLE dbdyno.sbtest2")
-    head = HEAD.replace('name = "oltp_read_write"\ntables = 2\ntable_size = 500\n', OWN_SQL)
+    head = TWO_CONNECTIONS.replace('name = "oltp_read_write"\ntables = 2\ntable_size = 500\n', OWN_SQL)
     assert OWN_SQL in head
     # P04 sends the workload's own session first.
     sql = 'sql = ["SET SESSION max_sort_length = @length"]\n'

@@ -50,7 +50,7 @@ def kinds(base: Description, own: Description) -> dict[str, str]:
     return {one.name: one.kind for one in differences({"A": base.record(), "B": own.record()}, "AB")}
 
 
-def test_a_value_that_somebody_has_set_on_one_server_is_a_warning() -> None:
+def test_a_value_that_one_server_has_been_given_is_a_warning() -> None:
     base, own = ({"sort_buffer_size": size} for size in ("2097152", "262144"))
     set_by = {"sort_buffer_size": "config"}
     (warning,) = found("P05", server(MARIADB, base, {"port": "config"}), server(MARIADB, own, set_by))
@@ -107,8 +107,8 @@ def test_only_one_version_has_a_variable() -> None:
     base, own = server(OLD, {"old_variable": "1"}), server(NEW, {"new_variable": "2"})
     assert kinds(base, own) == {"new_variable": "default", "old_variable": "default"}
     assert kinds(base, server(NEW, {}, {"port": "command_line"})) == {"old_variable": "default"}
-    somebody = server(NEW, {"new_variable": "2"}, {"new_variable": "command_line"})
-    assert kinds(server(OLD, {}), somebody) == {"new_variable": "other"}
+    changed = server(NEW, {"new_variable": "2"}, {"new_variable": "command_line"})
+    assert kinds(server(OLD, {}), changed) == {"new_variable": "other"}
 
 
 def test_a_renamed_variable_is_compared_under_both_names() -> None:

@@ -42,11 +42,6 @@ class Series:
     heading: Heading = NO_HEADING
     workload: str = ""
 
-    @property
-    def is_named(self) -> bool:
-        """Whether the document names the variant."""
-        return bool(self.label)
-
 
 def attribute(
     document: Document, results: Sequence[Result], occupied: frozenset[int], settings: Sequence[Settings]

@@ -123,7 +123,7 @@ def _interval(baseline: Series, variant: Series, figure: str) -> tuple[float, fl
 
 
 def verdict(series: Sequence[Series], changes: Sequence[Contrast]) -> Text:
-    """What can be said of the variants of a document."""
+    """Says what the results of a document show of its variants."""
     if not series:
         return compose("No result was found.")
     if len(series) == 1:

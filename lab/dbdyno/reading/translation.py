@@ -46,7 +46,6 @@ _OUTPUT = (
 _ADDRESS = ("host", "port", "socket", "user", "password", "db")
 # sysbench's tests of the machine.
 _BUILTIN = ("cpu", "memory", "threads", "mutex", "fileio")
-_COMMANDS = ("prepare", "run", "cleanup", "prewarm", "warmup", "help", "bench")
 _BOOLEANS = {
     "on": True,
     "true": True,

@@ -7,17 +7,9 @@ from collections.abc import Iterator
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.reading import Reading
+from dbdyno.reading.setting import Settings
 from dbdyno.text import compose, join
-
-# Values with which a crash loses committed transactions, or which leave out what protects pages.
-_WEAK = {
-    "innodb_flush_log_at_trx_commit": ("0", "2"),
-    "sync_binlog": ("0", "100", "1000"),
-    "innodb_doublewrite": ("0", "off"),
-    "fsync": ("off", "0", "false"),
-    "synchronous_commit": ("off", "0", "false"),
-    "full_page_writes": ("off", "0", "false"),
-}
+from dbdyno.variables.durability import is_weaker
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -27,10 +19,10 @@ def find(reading: Reading) -> Iterator[Finding]:
     is compared.
     """
     weak = {
-        name: (value, index)
+        name: entry
         for block in reading.settings
-        for name, (value, index) in block.values.items()
-        if value.strip("'\"").lower() in _WEAK.get(name, ())
+        for name, entry in block.values.items()
+        if name != "transaction_isolation" and is_weaker(name, _values(block), "mysql")
     }
     if weak:
         yield finding(
@@ -44,6 +36,12 @@ def find(reading: Reading) -> Iterator[Finding]:
             (index for _, index in weak.values()),
             fix=compose("Say so with every result"),
         )
+
+
+def _values(block: Settings) -> dict[str, str]:
+    """The values of a file, with a binary log, as MySQL 8.0 has one, unless the file says otherwise."""
+    own = {name: value.strip("'\"") for name, (value, _) in block.values.items()}
+    return {"log_bin": "ON", **own}
 
 
 CHECK = DocumentCheck("P06", find)

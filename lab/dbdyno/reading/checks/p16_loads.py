@@ -12,8 +12,6 @@ from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import THROUGHPUTS, Result
 from dbdyno.text import compose
 
-# Throughput that rises by more than this to the last load has not reached its highest value.
-_RISE = 1.1
 _LOADS_MIN = 3
 
 
