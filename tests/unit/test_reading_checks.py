@@ -212,3 +212,19 @@ def test_the_size_of_a_sentence(percent: str, level: str | None) -> None:
         one for one in findings_of(f"{TWO}\nThe throughput after is {percent} higher.\n") if one.code == "Q02"
     ]
     assert [one.level for one in found] == ([level] if level else [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_weak"),
+    [
+        ("sync_binlog = 500", True),
+        ("sync_binlog = 1", False),
+        ("sync_binlog = 500\nlog_bin = OFF", False),
+        ("innodb_flush_method = NOSYNC", True),
+        ("innodb_flush_method = O_DIRECT", False),
+        ("innodb_doublewrite = 0", True),
+        ("transaction_isolation = READ-COMMITTED", False),
+    ],
+)
+def test_settings_that_lose_transactions(settings: str, *, is_weak: bool) -> None:
+    assert ("P06" in codes_of(f"[mysqld]\n{settings}\n")) is is_weak
