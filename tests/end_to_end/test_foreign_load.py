@@ -132,7 +132,8 @@ def test_a_disturbed_block_is_repeated_and_the_process_is_named(results: Path, c
     assert [trial.variant for trial in planned[8:]] == [trial.variant for trial in planned[2:4]]
     # The repeat is not complete: the original counts, and exceeds the limit.
     assert foreign_load(interrupted.trials(), planned, range(4)).replaced == {}
-    assert 1 in foreign_load(interrupted.trials(), planned, range(4)).remaining
+    (remaining,) = foreign_load(interrupted.trials(), planned, range(4)).remaining.values()
+    assert 1 in remaining
 
     answer = comparing.run("--resume", "--no-report")
     assert answer.returncode == 0, answer.stderr

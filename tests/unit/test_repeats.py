@@ -10,6 +10,7 @@ import pytest
 from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed, schedule
+from dbdyno.judge.decision import is_disturbed, relevant_to
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load, unchecked
 from dbdyno.run.repeating import Repeats, plan_repeats
 from dbdyno.server_record import EdgesRecord, ForeignProcess, ForeignRecord
@@ -109,8 +110,50 @@ def test_a_quiet_run_repeats_nothing(tmp_path: Path) -> None:
     assert plan_repeats(given, run) is None
     assert len(run.schedule()) == 32
     found = judged(run, 8)
-    assert (found.replaced, found.remaining, found.findings) == ({}, (), [])
+    assert (found.replaced, found.remaining, found.findings) == ({}, {}, [])
     assert len(found.shares) == 32
+
+
+def unattributed(share: float) -> ForeignRecord:
+    """A load of which no process is visible."""
+    return {**load(share), "unattributed": share}
+
+
+def test_time_of_no_process_is_that_of_the_load_where_all_its_trials_have_it(tmp_path: Path) -> None:
+    """Trials of b at 8 connections use 9 to 12 % on an idle machine, which is above the limit."""
+    given = experiment()
+    own = {block: unattributed(0.09 + block / 200) for block in range(8)}
+    quiet = finished(tmp_path / "quiet", given, own)
+    assert plan_repeats(given, quiet) is None
+    assert judged(quiet, 8).findings == []
+    assert max(judged(quiet, 8).shares.values()) == pytest.approx(0.035)
+
+    one = finished(tmp_path / "one", given, {**own, 3: unattributed(0.2)})
+    assert planned(given, one).text == (
+        "other processes used more than 10 % of the CPUs of server and client in 1 of 8 blocks "
+        "(invisible processes 11 %), which is repeated"
+    )
+    assert judged(one, 8).remaining == {"oltp_read_only": (3,)}
+
+
+def test_much_time_of_no_process_is_foreign_where_all_trials_have_it(tmp_path: Path) -> None:
+    """Processes outside of a container are not visible in it."""
+    given = experiment()
+    run = finished(tmp_path, given, {block: unattributed(0.3) for block in range(8)})
+    assert judged(run, 8).remaining == {"oltp_read_only": tuple(range(8))}
+
+
+def test_a_test_of_a_suite_is_disturbed_by_what_its_own_trials_met(tmp_path: Path) -> None:
+    workloads = (OltpWorkload(name="oltp_read_only"), OltpWorkload(name="oltp_point_select"))
+    given = experiment(repeat_disturbed=False).model_copy(update={"workloads": workloads})
+    run = Run.create(tmp_path, given, b"")
+    for trial in schedule(given):
+        busy = trial.block == 4 and trial.workload == "oltp_point_select" and trial.variant == "a"
+        store(run, trial, load(0.4, rustc=0.4) if busy else load(0.01))
+    found = judged(run, 8)
+    assert found.remaining == {"oltp_point_select": (4,)}
+    for workload, disturbed in (("oltp_point_select", True), ("oltp_read_only", False)):
+        assert is_disturbed(relevant_to(("a", "b", workload), found.findings)) is disturbed
 
 
 def planned(given: Experiment, run: Run) -> Repeats:
@@ -150,7 +193,7 @@ def test_the_experiment_may_switch_repeats_off(tmp_path: Path) -> None:
     run = finished(tmp_path, given, {2: load(0.37, cc1plus=0.35)})
     assert plan_repeats(given, run) is None
     found = judged(run, 8)
-    assert (found.replaced, found.remaining) == ({}, (2,))
+    assert (found.replaced, found.remaining) == ({}, {"oltp_read_only": (2,)})
     (finding,) = found.findings
     assert (finding.code, finding.level, finding.evidence["remaining"]) == ("D06", "warn", 1)
     assert "in 1 of the 8 blocks that count (cc1plus 35 %)" in finding.text
@@ -165,7 +208,7 @@ def test_a_repeat_replaces_its_block_whatever_it_met(tmp_path: Path, again: Fore
         store(run, trial, again)
     found = judged(run, 8)
     assert found.replaced == {2: 8}
-    assert found.remaining == ((2,) if again["share"] else ())
+    assert found.remaining == ({"oltp_read_only": (2,)} if again["share"] else {})
     (finding,) = found.findings
     if again["share"]:
         assert finding.level == "warn"
@@ -199,7 +242,7 @@ def test_a_repeat_that_was_cut_short_replaces_nothing(tmp_path: Path, failed_by:
         store(run, last, None, failed_by)
     found = judged(run, 8)
     assert found.replaced == ({2: 8} if failed_by == "server" else {})
-    assert found.remaining == (() if failed_by == "server" else (2,))
+    assert found.remaining == ({} if failed_by == "server" else {"oltp_read_only": (2,)})
 
 
 def test_steal_and_what_cannot_be_seen_have_names() -> None:

@@ -106,6 +106,7 @@ def test_busy_time_that_is_not_ours_is_foreign(proc: Proc) -> None:
     assert found == {
         "share": 0.15,
         "steal": 0.0,
+        "unattributed": 0.02,
         "cpus": "0-1",
         "processes": [{"name": "cc1plus (x) y", "share": 0.13}],
     }
@@ -135,7 +136,7 @@ def test_other_cpus_do_not_count_and_noise_is_never_negative(proc: Proc) -> None
         proc.process(10, "mariadbd", 5.01)
 
     found = measured(ForeignMeter(frozenset({0}), {10}), proc, change)
-    assert found == {"share": 0.0, "steal": 0.0, "cpus": "0", "processes": []}
+    assert found == {"share": 0.0, "steal": 0.0, "unattributed": 0.0, "cpus": "0", "processes": []}
 
 
 def test_time_that_the_hypervisor_took_is_foreign_and_named(proc: Proc) -> None:

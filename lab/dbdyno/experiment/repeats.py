@@ -1,6 +1,6 @@
 """Decides which blocks are repeated because other processes used the CPUs of server or client.
 
-A block in which any trial met a foreign share above `FOREIGN_LIMIT` runs once more, after the last planned
+A block in which foreign load above `FOREIGN_LIMIT` disturbed any trial runs once more, after the last planned
 block: all its trials, in the same order. The choice does not depend on results, and the repeat always
 replaces the original block, so repeating cannot favour a variant. At most a quarter of the blocks, those with
 the largest foreign share, are repeated.
@@ -16,6 +16,10 @@ from dbdyno.server_record import ForeignProcess, ForeignRecord, ServerRecord
 
 # CPU time of other processes, as a share of the CPUs of server and client; more than this disturbs a trial.
 FOREIGN_LIMIT = 0.10
+# Maximum share of CPU time of no visible process that counts as the load's own (see `subtract_interrupts`).
+INTERRUPTS_MAX = 0.15
+# The name of that time in a list of processes, where it alone is above FOREIGN_LIMIT.
+INVISIBLE = "invisible processes"
 # At most one block in this number is repeated.
 REPEAT_ONE_IN = 4
 # Maximum number of process names in a message, and the share from which a second process is named.
@@ -26,6 +30,28 @@ SMALL_SHARE = 0.03
 def repeats_max(blocks: int) -> int:
     """Maximum number of repeated blocks: a quarter of `blocks`, but at least one if there are two or more."""
     return max(blocks // REPEAT_ONE_IN, 1) if blocks >= 2 else 0
+
+
+def subtract_interrupts(
+    loads: Mapping[int, ForeignRecord], trials: Iterable[Trial]
+) -> dict[int, ForeignRecord]:
+    """The foreign loads of trials, by index, without the interrupts that the trials' own load causes.
+
+    Interrupts belong to no process if they wake an idle CPU. Their share depends on the load: four
+    connections of a test with short transactions caused 7 to 12 % on a machine without other processes. So
+    the least CPU time of no visible process in all trials of the same variant and load is not foreign, up to
+    `INTERRUPTS_MAX`; more than that may come from processes that dbdyno cannot see, outside its container.
+    """
+    kind_of = {trial.index: (trial.variant, trial.workload, trial.point) for trial in trials}
+    least: dict[object, float] = {}
+    for index, load in loads.items():
+        least[kind_of[index]] = min(load.get("unattributed", 0.0), least.get(kind_of[index], INTERRUPTS_MAX))
+    rest: dict[int, ForeignRecord] = {}
+    for index, load in loads.items():
+        own = least[kind_of[index]]
+        share, unattributed = max(0.0, load["share"] - own), max(0.0, load.get("unattributed", 0.0) - own)
+        rest[index] = {**load, "share": round(share, 4), "unattributed": round(unattributed, 4)}
+    return rest
 
 
 def disturbed_blocks(shares: Mapping[int, float]) -> list[int]:
@@ -89,7 +115,12 @@ def largest_processes(loads: Iterable[ForeignRecord]) -> list[ForeignProcess]:
     """
     shares: dict[str, float] = {}
     for load in loads:
-        for part in (*load["processes"], ForeignProcess(name="steal", share=load["steal"])):
+        unattributed = load.get("unattributed", 0.0)
+        others = [
+            ForeignProcess(name="steal", share=load["steal"]),
+            ForeignProcess(name=INVISIBLE, share=unattributed if unattributed > FOREIGN_LIMIT else 0.0),
+        ]
+        for part in (*load["processes"], *others):
             if part["share"] > 0:
                 shares[part["name"]] = max(part["share"], shares.get(part["name"], 0.0))
     largest_first = sorted(shares.items(), key=lambda item: -item[1])

@@ -2,13 +2,15 @@
 
 The input is `edges.foreign` of every server.json, and schedule.json. The repeat of a disturbed block always
 replaces the block: if a result or the foreign load decided which of the two counts, the result would be
-biased.
+biased. What remains disturbed is judged for each workload by its own trials: in a suite of many tests almost
+every block contains some disturbed trial.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.repeats import (
@@ -18,10 +20,11 @@ from dbdyno.experiment.repeats import (
     largest_processes,
     largest_shares,
     read_foreign_load,
+    subtract_interrupts,
 )
 from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.finding import Finding
-from dbdyno.server_record import ForeignProcess, ForeignRecord
+from dbdyno.server_record import ForeignRecord
 from dbdyno.store import StoredTrial
 from dbdyno.text import compose, compose_count, join
 
@@ -36,11 +39,12 @@ class ForeignLoad:
 
     # Disturbed block -> the repeat that counts instead.
     replaced: Mapping[int, int]
-    # Planned blocks that have foreign load above the limit, or whose repeat has.
-    remaining: tuple[int, ...]
-    # Index of a trial -> share of CPU time that foreign load used, if it was measured.
+    # Workload -> planned blocks in which its trials, or those of the repeat, met more than the limit.
+    remaining: Mapping[str, tuple[int, ...]]
+    # Index of a trial -> share of CPU time by which foreign load disturbed it, if it was measured.
     shares: Mapping[int, float]
-    # At most one about disturbed blocks, and one about trials whose foreign load was not measured.
+    # One about the disturbed blocks of each workload, or one about the blocks that were repeated; and at most
+    # one about trials whose foreign load was not measured.
     findings: list[Finding]
 
 
@@ -63,23 +67,39 @@ def foreign_load(
             known[trial.index] = load
         if load is not None and trial.index in block_of:
             loads[trial.index] = load
+    loads = subtract_interrupts(loads, schedule)
     shares = {index: float(load["share"]) for index, load in loads.items()}
-    by_block = largest_shares((block_of[index], share) for index, share in shares.items())
-    counted_share = {block: by_block.get(replaced.get(block, block), 0.0) for block in blocks}
-    remaining = tuple(disturbed_blocks(counted_share))
-    reported = {replaced.get(block, block) for block in remaining} or replaced.keys()
-    processes = largest_processes(load for index, load in loads.items() if block_of[index] in reported)
-    share = max((by_block.get(block, 0.0) for block in reported), default=0.0)
+
+    def summarize(indices: Iterable[int]) -> dict[str, Any]:
+        of_trials = set(indices)
+        return {
+            "share": max((shares[index] for index in of_trials), default=0.0),
+            "processes": largest_processes(loads[index] for index in sorted(of_trials)),
+            "repeated": sorted(replaced),
+        }
+
+    findings: list[Finding] = []
+    remaining: dict[str, tuple[int, ...]] = {}
+    for workload in dict.fromkeys(trial.workload for trial in schedule):
+        own = {trial.index for trial in schedule if trial.workload == workload} & loads.keys()
+        by_block = largest_shares((block_of[index], shares[index]) for index in own)
+        counted_share = {block: by_block.get(replaced.get(block, block), 0.0) for block in blocks}
+        if disturbed := tuple(disturbed_blocks(counted_share)):
+            remaining[workload] = disturbed
+            counting = {replaced.get(block, block) for block in disturbed}
+            evidence = summarize(index for index in own if block_of[index] in counting)
+            findings.append(_remaining(workload, disturbed, len(blocks), evidence))
+    if replaced and not remaining:
+        evidence = summarize(index for index in loads if block_of[index] in replaced)
+        findings.append(_repeated(len(blocks), evidence))
     counted = {
         trial.index
         for trial in stored
         if trial.is_result and _counts(block_of.get(trial.index), replaced, blocks)
     }
-    findings = (
-        _disturbance(sorted(replaced), remaining, len(blocks), share, processes),
-        _unmeasured(counted, shares),
-    )
-    return ForeignLoad(replaced, remaining, shares, [one for one in findings if one is not None])
+    if unmeasured := _unmeasured(counted, shares):
+        findings.append(unmeasured)
+    return ForeignLoad(replaced, remaining, shares, findings)
 
 
 def _counts(block: int | None, replaced: Mapping[int, int], blocks: Collection[int]) -> bool:
@@ -142,56 +162,42 @@ def replacements(schedule: Sequence[Trial], results: set[int]) -> dict[int, int]
     return {original: block for original, (block, indices) in repeats.items() if indices <= results}
 
 
-def _disturbance(
-    replaced: Sequence[int],
-    remaining: Sequence[int],
-    blocks: int,
-    share: float,
-    processes: Sequence[ForeignProcess],
-) -> Finding | None:
-    if not replaced and not remaining:
-        return None
-    names = describe_processes(processes)
-    count = len(replaced)
-    repeated = compose_count(
-        count,
+def _remaining(workload: str, disturbed: Sequence[int], blocks: int, evidence: Mapping[str, Any]) -> Finding:
+    """A warning about the disturbed blocks of a workload that count; `evidence` is that of their trials."""
+    repeated = evidence["repeated"]
+    text = compose(
+        "other processes used more than {value:.0f} % of the CPUs of server and client in {number} of the "
+        "{blocks} blocks that count ({names}), which can look like an effect of a variant{more}",
+        value=100 * FOREIGN_LIMIT,
+        number=len(disturbed),
+        blocks=blocks,
+        names=describe_processes(evidence["processes"]),
+        more=join("; ", ("", _repeated_text(len(repeated), blocks))) if repeated else "",
+    )
+    fix = compose(
+        'Stop these processes while measuring, or write [override] {code} = "reason" to get a verdict '
+        "nevertheless",
+        code=CODE,
+    )
+    facts = {"blocks": sorted({*repeated, *disturbed}), "remaining": len(disturbed), "workload": workload}
+    return Finding(CODE, "warn", text, {**evidence, **facts}, fix=fix)
+
+
+def _repeated(blocks: int, evidence: Mapping[str, Any]) -> Finding:
+    """A note if all disturbed blocks were repeated; `evidence` is that of the trials that do not count."""
+    repeated = evidence["repeated"]
+    text = compose(
+        "{repeated} because other processes used the CPUs ({names}); the repeats count",
+        repeated=_repeated_text(len(repeated), blocks),
+        names=describe_processes(evidence["processes"]),
+    )
+    return Finding(CODE, "note", text, {**evidence, "blocks": repeated, "remaining": 0})
+
+
+def _repeated_text(number: int, blocks: int) -> str:
+    return compose_count(
+        number,
         "{number} of {blocks} blocks was repeated",
         "{number} of {blocks} blocks were repeated",
         blocks=blocks,
-    )
-    if remaining:
-        text: str = compose(
-            "other processes used more than {value:.0f} % of the CPUs of server and client in "
-            "{number} of the {blocks} blocks that count ({names}), which can look like an effect of "
-            "a variant{more}",
-            value=100 * FOREIGN_LIMIT,
-            number=len(remaining),
-            blocks=blocks,
-            names=names,
-            more=join("; ", ("", repeated)) if count else "",
-        )
-        fix: str = compose(
-            'Stop these processes while measuring, or write [override] {code} = "reason" to get a '
-            "verdict nevertheless",
-            code=CODE,
-        )
-    else:
-        text = compose(
-            "{repeated} because other processes used the CPUs ({names}); the repeats count",
-            repeated=repeated,
-            names=names,
-        )
-        fix = ""
-    return Finding(
-        CODE,
-        "warn" if remaining else "note",
-        text,
-        {
-            "blocks": sorted({*replaced, *remaining}),
-            "share": share,
-            "processes": list(processes),
-            "repeated": list(replaced),
-            "remaining": len(remaining),
-        },
-        fix=fix,
     )

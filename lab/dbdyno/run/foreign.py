@@ -13,8 +13,8 @@ receive, which is mostly the server. For the same reason interrupts are left out
 time separately (its irq counter increases); otherwise the kernel charges them to the interrupted process.
 
 Resolution: the kernel shows these counters in steps of 10 ms, and charges interrupts that wake an idle CPU to
-no process. Undisturbed trials of 1 to 3 s have a foreign share of 0 to 4 %. The highest values occur when a
-single connection makes two CPUs wake each other.
+no process. This part is `unattributed`: 0 to 12 % in undisturbed trials of 1 to 3 s, the most where few
+connections make the CPUs of server and client wake each other. `experiment.repeats` subtracts it.
 """
 
 from __future__ import annotations
@@ -171,11 +171,14 @@ class ForeignMeter:
                 busy_s -= max(0.0, last.interrupts - first.interrupts)
         used_by_pid = _used_cpu_time(begin, end)
         foreign_s = max(0.0, busy_s - self._own_cpu_s(used_by_pid, begin, end))
+        used_by_name = self._foreign_processes(used_by_pid, end, foreign_s)
+        unattributed_s = max(0.0, foreign_s - sum(used_by_name.values()))
         return {
             "share": round(min(1.0, (foreign_s + steal_s) / capacity_s), 4),
             "steal": round(min(1.0, steal_s / capacity_s), 4),
+            "unattributed": round(min(1.0, unattributed_s / capacity_s), 4),
             "cpus": format_cpus(self.cpus),
-            "processes": self._largest_processes(used_by_pid, end, capacity_s, foreign_s),
+            "processes": _largest_processes(used_by_name, capacity_s),
         }
 
     def _own_cpu_s(self, used_by_pid: Mapping[int, float], begin: Reading, end: Reading) -> float:
@@ -188,11 +191,11 @@ class ForeignMeter:
                 total_s += used_s
         return total_s
 
-    def _largest_processes(
-        self, used_by_pid: Mapping[int, float], end: Reading, capacity_s: float, foreign_s: float
-    ) -> list[ForeignProcess]:
-        """The processes with the most CPU time, by name. A process that can run only on the CPU set used all
-        its CPU time there; the others share the rest of `foreign_s`.
+    def _foreign_processes(
+        self, used_by_pid: Mapping[int, float], end: Reading, foreign_s: float
+    ) -> dict[str, float]:
+        """CPU time of the processes that are not dbdyno's own, by name. A process that can run only on the
+        CPU set used all its CPU time there; the others share the rest of `foreign_s`.
         """
         confined: dict[str, float] = {}
         others: dict[str, float] = {}
@@ -204,12 +207,10 @@ class ForeignMeter:
                 times[process.name] = times.get(process.name, 0.0) + used_s
         rest_s = max(0.0, foreign_s - sum(confined.values()))
         scale = min(1.0, rest_s / max(sum(others.values()), 1e-9))
-        times = {
-            name: confined.get(name, 0.0) + scale * others.get(name, 0.0) for name in {**confined, **others}
+        return {
+            name: min(foreign_s, confined.get(name, 0.0) + scale * others.get(name, 0.0))
+            for name in {**confined, **others}
         }
-        largest = sorted(times.items(), key=lambda item: -item[1])[:PROCESSES_MAX]
-        shares = ((name, min(foreign_s, used_s) / capacity_s) for name, used_s in largest)
-        return [{"name": name, "share": round(part, 4)} for name, part in shares if part >= PROCESS_SHARE_MIN]
 
 
 def create_meter(experiment: Experiment, variant: Variant, description: Description) -> ForeignMeter | None:
@@ -238,6 +239,13 @@ def combine(meters: Sequence[ForeignMeter | None]) -> ForeignMeter | None:
         frozenset().union(*(meter.roots for meter in known)),
         frozenset().union(*(meter.proxies for meter in known)),
     )
+
+
+def _largest_processes(used_by_name: Mapping[str, float], capacity_s: float) -> list[ForeignProcess]:
+    """The processes with the most CPU time, in descending order."""
+    largest = sorted(used_by_name.items(), key=lambda item: -item[1])[:PROCESSES_MAX]
+    shares = ((name, used_s / capacity_s) for name, used_s in largest)
+    return [{"name": name, "share": round(part, 4)} for name, part in shares if part >= PROCESS_SHARE_MIN]
 
 
 def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:

@@ -39,7 +39,7 @@ def plan_repeats(experiment: Experiment, run: Run) -> Repeats | None:
     if not may_repeat(experiment, planned):
         return None
     blocks = {trial.index: trial.block for trial in planned}
-    known = _foreign_loads(run)
+    known = repeats.subtract_interrupts(_foreign_loads(run), planned)
     shares = repeats.largest_shares((blocks[index], load["share"]) for index, load in known.items())
     total = experiment.design.blocks
     chosen = repeats.blocks_to_repeat(shares, total)
@@ -71,7 +71,8 @@ def plan_repeat(experiment: Experiment, run: Run, block: int) -> Repeats | None:
     if not experiment.design.repeat_disturbed or block in repeated or len(repeated) >= limit:
         return None
     of_block = {trial.index for trial in planned if trial.block == block}
-    loads = [load for index, load in _foreign_loads(run).items() if index in of_block]
+    known = repeats.subtract_interrupts(_foreign_loads(run), planned)
+    loads = [load for index, load in known.items() if index in of_block]
     if all(load["share"] <= repeats.FOREIGN_LIMIT for load in loads):
         return None
     trials = repeats.repeat_blocks(planned, [block])
