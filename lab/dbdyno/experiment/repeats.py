@@ -38,7 +38,7 @@ def subtract_interrupts(
     """The foreign loads of trials, by index, without the interrupts that the trials' own load causes.
 
     Interrupts belong to no process if they wake an idle CPU. Their share depends on the load: four
-    connections of a test with short transactions caused 7 to 12 % on a machine without other processes. So
+    connections of a test with one short statement caused 6 to 12 % on a machine without other processes. So
     the least CPU time of no visible process in all trials of the same variant and load is not foreign, up to
     `INTERRUPTS_MAX`; more than that may come from processes that dbdyno cannot see, outside its container.
     """
