@@ -6,6 +6,7 @@ import itertools
 import json
 from pathlib import Path
 
+import pytest
 from tests.end_to_end.comparing import Comparing, left_running
 
 EXPERIMENT = """
@@ -39,8 +40,10 @@ server.variables.innodb_flush_log_at_trx_commit = 0
 """
 
 
-def test_the_tests_on_equal_tables_share_a_start(results: Path) -> None:
-    comparing = Comparing(results, EXPERIMENT)
+@pytest.mark.parametrize("pairing", ["trials", "slices"])
+def test_the_tests_on_equal_tables_share_a_start(results: Path, pairing: str) -> None:
+    own = f'pairing = "{pairing}"' + ('\nslice = "100ms"' if pairing == "slices" else "")
+    comparing = Comparing(results, EXPERIMENT.replace("blocks = 2", f"blocks = 2\n{own}"))
     answer = comparing.run()
     assert answer.returncode == 0, answer.stderr
     run = comparing.newest()
@@ -53,6 +56,10 @@ def test_the_tests_on_equal_tables_share_a_start(results: Path) -> None:
     servers = [{trial.server["identity"]["start_unix_us"] for trial in group} for group in groups]
     assert all(len(one) == 1 for one in servers)
     assert len(set.union(*servers)) == len(groups)
+    times = [(trial.meta["started_unix_us"], trial.meta["ended_unix_us"]) for trial in trials]
+    overlap = sum(one[0] < other[1] and other[0] < one[1] for one, other in itertools.combinations(times, 2))
+    # In slices, both variants run at the same time, one workload after another.
+    assert overlap == (8 if pairing == "slices" else 0)
     verdict = json.loads((run.path / "verdict.json").read_text())
     (suite,) = verdict["suites"]
     assert len(suite["tests"]["too-few-blocks"]) == 4

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Point, Variant
-from dbdyno.experiment.schedule import Trial, engine_seed, schedule, workloads_by_start
+from dbdyno.experiment.schedule import Trial, engine_seed, schedule, split_by_start, workloads_by_start
 from dbdyno.experiment.server import ServerSpec, State
 
 
@@ -168,3 +168,16 @@ def test_workloads_on_the_same_tables_share_a_start() -> None:
     assert len({trial.slot for group in groups for trial in group if trial.variant == "a"}) > 1
     for group in groups:
         assert len({(trial.variant, trial.slot) for trial in group}) == 1
+
+
+def test_in_slices_all_servers_of_the_same_tables_run_together() -> None:
+    reads = [OltpWorkload(name=name) for name in ("oltp_read_only", "oltp_point_select")]
+    other = OltpWorkload(name="oltp_read_write", table_size=5)
+    for state_per, titles in (("block", 2), ("group", 1)):
+        one = experiment(state_per=state_per).model_copy(update={"workloads": (*reads, other)})
+        parts = split_by_start(one, schedule(one))
+        assert [trial for part in parts for trial in part] == list(schedule(one))
+        assert max(len({trial.workload for trial in part}) for part in parts) == titles
+        for part in parts:
+            assert {trial.variant for trial in part} == {variant.name for variant in one.variants}
+            assert len({trial.group for trial in part}) == len(one.variants)

@@ -16,6 +16,7 @@ Experiments, ch. 4; Jones & Kenward 2014, Design and Analysis of Cross-Over Tria
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -195,6 +196,17 @@ def workloads_by_start(experiment: Experiment) -> list[tuple[str, ...]]:
         data = [experiment.workload_for(variant, one.title).data() for variant in experiment.variants]
         sets.setdefault(json.dumps([type(one).__name__, data], sort_keys=True), []).append(one.title)
     return [tuple(titles) for titles in sets.values()]
+
+
+def split_by_start(experiment: Experiment, trials: Iterable[Trial]) -> list[list[Trial]]:
+    """The trials in running order, those together whose servers run at the same time in slices: those of a
+    block, and of the workloads that run on one start of a server.
+    """
+    start_of = {title: titles for titles in workloads_by_start(experiment) for title in titles}
+    return [
+        list(part)
+        for _, part in itertools.groupby(trials, lambda trial: (trial.block, start_of[trial.workload]))
+    ]
 
 
 def balanced_orders(names: Sequence[str], blocks: int, *label: int | str) -> list[list[str]]:

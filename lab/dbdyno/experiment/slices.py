@@ -123,7 +123,7 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
             yield InputError("load.connections", most, problem, f"{_FIX}, or set slice in [design]")
     if len(experiment.variants) < 2:
         yield InputError("design.pairing", "slices", "one variant has nothing to alternate with", _FIX)
-    if design.state_per != "group":
+    if design.state_per == "trial":
         problem = "in slices all servers run during all points of a workload in a block"
         yield InputError("design.state_per", design.state_per, problem, f"{_FIX}, or drop state_per")
     yield from _load_errors(experiment)

@@ -2,11 +2,11 @@
 
 ::
 
-    for each point:  before_trial of each variant
-                     pre-warm and connect one paused engine per variant
-                     rounds of the warm-up, then rounds that count:
-                         one slice of each variant, in random order
-                     finish every engine, then after_trial of each variant; store the trials
+    for each workload and point:  before_trial of each variant
+                                  pre-warm and connect one paused engine per variant
+                                  rounds of the warm-up, then rounds that count:
+                                      one slice of each variant, in random order
+                                  finish every engine, then after_trial of each variant; store the trials
 
 All servers run, and only one of them has load at any time. So the machine's speed, which drifts over seconds,
 is the same for all variants of a round.
@@ -58,8 +58,8 @@ def run_in_slices(
     started: Mapping[str, Context | StartFailure],
     server_of: Callable[[Trial], Server],
 ) -> dict[str, list[str]]:
-    """Run the trials of one block and workload, whose servers all run, then the AFTER_GROUP checks. Returns
-    the reasons of failed trials by variant.
+    """Run the trials of one block whose servers all run, then the AFTER_GROUP checks. Returns the reasons of
+    failed trials by variant.
 
     `started` are the contexts of the READY checks, by variant, or why a server did not get ready. If a server
     dies, its remaining trials are stored as failed, and those of the others run without it. Raises Stopped if
@@ -75,8 +75,8 @@ def run_in_slices(
                 reasons[trial.variant] += coordinator.fail_trials([trial], server_of(trial), unready)
             return reasons
     server_failures = {name: one.reason for name, one in failures.items()}
-    for point in dict.fromkeys(trial.point for trial in trials):
-        members = [trial for trial in trials if trial.point == point]
+    for load in dict.fromkeys((trial.workload, trial.point) for trial in trials):
+        members = [trial for trial in trials if (trial.workload, trial.point) == load]
         for trial in members:
             coordinator.listen(progress.TrialBegan(trial))
         outcomes = _run_point(

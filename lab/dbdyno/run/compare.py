@@ -17,11 +17,12 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.promise import found_rates, rate_text
-from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.schedule import Trial, split_by_start
 from dbdyno.experiment.slices import load_s
 from dbdyno.finding import Finding
 from dbdyno.run import pilot, progress, warmup
@@ -102,11 +103,6 @@ def _split_by_group(trials: Iterable[Trial]) -> list[list[Trial]]:
     return [list(group) for _, group in itertools.groupby(trials, key=lambda trial: trial.group)]
 
 
-def _split_by_workload(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """The trials of each block and workload."""
-    return [list(part) for _, part in itertools.groupby(trials, lambda trial: (trial.block, trial.workload))]
-
-
 class _Comparison:
     """One comparison in progress. Each variant has one server object per data set; groups start it."""
 
@@ -123,8 +119,8 @@ class _Comparison:
         self._may_repeat = (
             self._experiment.design.repeat_disturbed if stop else may_repeat(self._experiment, planned)
         )
-        # Splits trials into those that run together: a group or, in slices, the groups of a workload.
-        self._split = _split_by_workload if self._in_slices else _split_by_group
+        # Splits trials into those that run together: a group or, in slices, the groups of all variants.
+        self._split = partial(split_by_start, self._experiment) if self._in_slices else _split_by_group
         self._finished = len(finished)
         if self._stopping:
             self._todo = self._stopping.plan(finished)
@@ -383,16 +379,19 @@ class _Comparison:
     def _run_groups_in_slices(
         self, data: DataState, servers: GroupServers, waiting_groups: deque[list[Trial]]
     ) -> None:
-        """Like `_run_group`, for the groups of one block and workload, whose servers run together."""
+        """Like `_run_group`, for the groups of all variants, whose servers run together."""
         began = time.monotonic()
         trials = waiting_groups.popleft()
         groups = _split_by_group(trials)
         started: dict[str, Context | StartFailure] = {}
         with contextlib.ExitStack() as stack:
-            for first, *_ in groups:
+            for group in groups:
+                first = group[0]
                 self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
                 stack.enter_context(self._coordinator.stopping_on_failure(servers.of(first)))
-                started[first.variant] = servers.start(first)
+                started[first.variant] = context = servers.start(first)
+                if not isinstance(context, StartFailure):
+                    servers.check_workloads(group, context)
             with self._times.step("connecting"):
                 reasons = run_in_slices(self._coordinator, trials, started, servers.of)
             self._add_groups(trials, waiting_groups)

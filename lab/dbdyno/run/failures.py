@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbdyno.experiment.model import Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.trial import unreachable_reason
@@ -65,8 +66,8 @@ class Failures:
         if not failed:
             return [], ""
         indices = {one.index for one in failed}
-        points = {one.point for one in trials if one.index in indices} if self._in_slices else ()
-        chosen = [one for one in trials if one.index in indices or one.point in points]
+        loads = {_load(one) for one in trials if one.index in indices} if self._in_slices else ()
+        chosen = [one for one in trials if one.index in indices or _load(one) in loads]
         names = " and ".join(dict.fromkeys(str(one.meta["variant"]) for one in failed))
         which = "a trial" if len(failed) == 1 else f"{len(failed)} trials"
         text = f"{which} of {names} failed, but not because of the server ({failed[0].meta.get('reason')})"
@@ -79,8 +80,8 @@ class Failures:
         stored = {one.index for one in self._run.trials() if one.is_result}
         left = [one for one in trials if one.index not in stored]
         if self._in_slices:
-            points = {one.point for one in left}
-            left = [one for one in trials if one.point in points]
+            loads = {_load(one) for one in left}
+            left = [one for one in trials if _load(one) in loads]
         if not left or any(one.index in self._repeated for one in left):
             raise problem
         return self._repeat(left)
@@ -120,3 +121,8 @@ class Failures:
             f"{variant} cannot run this load ({reason}): all its trials {where} failed",
             f"Find the cause in {self._run.path}/trials and in the server's log",
         )
+
+
+def _load(trial: Trial) -> tuple[str, Point]:
+    """What the trials of a block that run together have in common."""
+    return trial.workload, trial.point

@@ -17,7 +17,7 @@ from typing import Any
 
 from dbdyno.experiment.metrics import CAPACITY, THROUGHPUT
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.experiment.schedule import Trial, schedule, split_by_start
 from dbdyno.experiment.slices import load_s
 from dbdyno.judge.decision import verdict_test
 from dbdyno.run import progress
@@ -341,14 +341,20 @@ def _estimate(experiment: Experiment, earlier: Sequence[Earlier]) -> Estimate:
 
 def _group_s(run: Run) -> float | None:
     """The median time between two groups of a run; None if it has no two groups."""
-    # In slices the groups of a block and workload run together.
+    # In slices the groups of all variants run together.
     experiment = run.experiment()
     in_slices = experiment.design.pairing == "slices"
-    keys, groups = (("block", "workload"), len(experiment.variants)) if in_slices else (("group",), 1)
+    groups = len(experiment.variants) if in_slices else 1
+    parts = split_by_start(experiment, run.schedule()) if in_slices else []
+    part_of = {trial.index: number for number, part in enumerate(parts) for trial in part}
     trials = sorted(
-        (meta["started_unix_us"], meta["ended_unix_us"], [meta[key] for key in keys])
-        for meta in (trial.meta for trial in run.trials())
-        if "started_unix_us" in meta
+        (
+            trial.meta["started_unix_us"],
+            trial.meta["ended_unix_us"],
+            part_of[trial.index] if in_slices else trial.meta["group"],
+        )
+        for trial in run.trials()
+        if "started_unix_us" in trial.meta
     )
     gaps = [
         (after[0] - before[1]) / 1e6 / groups
