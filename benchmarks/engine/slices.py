@@ -29,7 +29,7 @@ from layouts import shared
 from results import machine, write_section
 from sides import US, Dbdyno, Setting
 
-from dbdyno.experiment.slices import GUARD_SHARE, READ_SLICE_S, lengthened_s
+from dbdyno.experiment.slices import GUARD_SHARE, READ_SLICE_S, SLICE_ROUNDS, STATEMENT_S
 from dbdyno.run.engine import SlicedRun
 from dbdyno.servers.server import Address
 
@@ -151,7 +151,8 @@ def main() -> int:
         targets = {"null": {"protocol": "null", "answer_us": 100}, "MariaDB": laid.address.target()}
         for name, target in targets.items():
             for connections in options.connections:
-                slice_ms = options.slice_ms or lengthened_s(READ_SLICE_S, connections, 1) * 1000
+                slice_s = max(READ_SLICE_S, SLICE_ROUNDS * connections * STATEMENT_S)
+                slice_ms = options.slice_ms or slice_s * 1000
                 guard_ms = slice_ms * GUARD_SHARE
                 plan = plan_of(target, connections, options.workers, guard_ms)
                 turns = take_turns(plan, mariadb.environment(), options.slices, slice_ms)

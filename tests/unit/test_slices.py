@@ -88,11 +88,39 @@ def test_slices_of_many_connections_last_forty_rounds(
 
 
 def test_connections_that_need_too_long_slices_are_refused() -> None:
-    changes = {"workload": [{"name": "oltp_read_write"}], "load__connections": [4, 512]}
+    """A slice must have room for five rounds: 64 connections, 20 statements of 50 µs."""
+    changes = {"workload": [{"name": "oltp_read_write"}], "load__connections": [4, 2048]}
     found = errors(**changes, load__duration="30s")
-    assert found == {"load.connections": "so many need slices of 20.48 s; the maximum here is 10 s"}
-    assert "load.connections" in errors(workload=[{"name": "oltp_read_write"}], load__connections=[64])
-    assert slice_s(read(**changes, design__slice="2s"), "oltp_read_write", 512) == 2.0
+    assert found == {
+        "load.connections": "oltp_read_write with so many needs slices of 10.24 s; the maximum here is 10 s"
+    }
+    assert slice_s(read(**changes, design__slice="2s"), "oltp_read_write", 2048) == 2.0
+    fewer = read(workload=[{"name": "oltp_read_write"}], load__connections=[64])
+    assert slice_s(fewer, "oltp_read_write", 64) == 2.0
+    assert "load.connections" in errors(workload=[{"name": "oltp_read_write"}], load__duration="500ms")
+
+
+@pytest.mark.parametrize(
+    ("title", "rows", "length_s"),
+    [
+        ("micro/point-query", 200_000, 0.25),
+        ("micro/random-points-1000", 200_000, 0.25),
+        # 14 statements, of which two return 10,000 rows, with 4 connections.
+        ("micro/read-only-10000", 200_000, 2.0),
+        ("micro/scan", 50_000, 0.808),
+    ],
+)
+def test_slices_of_long_transactions_are_longer(title: str, rows: int, length_s: float) -> None:
+    experiment = read(workload=[{"name": title, "rows": rows}])
+    assert slice_s(experiment, title, 4) == pytest.approx(length_s)
+
+
+def test_a_scan_of_too_many_rows_is_refused_by_name() -> None:
+    names = ["micro/point-query", "micro/scan"]
+    found = errors(workload=[{"name": name, "rows": 10_000_000} for name in names], load__connections=[4])
+    assert found == {
+        "load.connections": "micro/scan with so many needs slices of 20.001 s; the maximum here is 2 s"
+    }
 
 
 def test_one_variant_that_writes_lengthens_the_slices_of_all() -> None:

@@ -13,14 +13,24 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.experiment.errors import InputError
-from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Workload
+from dbdyno.experiment.model import (
+    Experiment,
+    OltpWorkload,
+    ScriptWorkload,
+    SqlStatement,
+    SqlWorkload,
+    Workload,
+)
 from dbdyno.text import compose, join
 
 READ_SLICE_S, WRITE_SLICE_S = 0.25, 1.0
-# A slice is at least this many rounds long, if a statement takes this time when all connections are busy: a
-# server that executes 20,000 statements per second. The guard time, this share of a slice, is then 2.4 rounds
-# or more, so that with the pause at the end less than a tenth of the time is lost.
-SLICE_ROUNDS, STATEMENT_S, GUARD_SHARE = 40, 50e-6, 0.06
+# A slice is this many rounds long, if duration permits. The guard time, this share of a slice, is then 2.4
+# rounds, so that with the pause at the end less than a tenth of the time is lost. With fewer than the least
+# number, the figures of a slice may be wrong by a fifth (R14).
+SLICE_ROUNDS, SLICE_ROUNDS_MIN, GUARD_SHARE = 40, 5, 0.06
+# Estimated time of a statement when all connections are busy, of a server that executes 20,000 per second;
+# of each row that it returns or changes; and of each row that it reads without an index.
+STATEMENT_S, ROW_S, SCANNED_ROW_S = 50e-6, 1e-6, 1e-7
 # A range of more rows may take longer than a slice.
 SHORT_RANGE = 1_000
 # A pause takes some milliseconds. The machine's speed drifts within longer slices.
@@ -45,14 +55,25 @@ def slice_s(experiment: Experiment, title: str, connections: int) -> float:
     """Seconds of one slice of a workload at a point, the same for all variants, with the guard time."""
     if experiment.design.slice_s is not None:
         return experiment.design.slice_s
+    least_s, round_s = _lengths_s(experiment, title, connections)
+    return max(least_s, min(round(SLICE_ROUNDS * round_s, 3), _longest_s(experiment)))
+
+
+def _lengths_s(experiment: Experiment, title: str, connections: int) -> tuple[float, float]:
+    """Seconds of the shortest slice of a workload, and of a round."""
     workloads = [experiment.workload_for(variant, title) for variant in experiment.variants]
     least_s = READ_SLICE_S if all(map(only_reads, workloads)) else WRITE_SLICE_S
-    return lengthened_s(least_s, connections, max(map(_statements, workloads)))
+    return least_s, connections * max(map(_transaction_s, workloads))
 
 
-def lengthened_s(least_s: float, connections: int, statements: int) -> float:
-    """Seconds of a slice of transactions with so many statements."""
-    return max(least_s, round(SLICE_ROUNDS * connections * statements * STATEMENT_S, 3))
+def _has_all_rounds(experiment: Experiment) -> bool:
+    most = max(experiment.load.connections)
+    rounds_s = (_lengths_s(experiment, one.title, most)[1] for one in experiment.workloads)
+    return SLICE_ROUNDS * max(rounds_s) <= _longest_s(experiment)
+
+
+def _longest_s(experiment: Experiment) -> float:
+    return min(SLICE_S_MAX, experiment.load.duration_s)
 
 
 def describe_slices(experiment: Experiment) -> str:
@@ -83,12 +104,13 @@ def rounds(experiment: Experiment, title: str, connections: int, warmup_s: float
 
 def can_alternate(experiment: Experiment) -> bool:
     """Whether slices are the better choice: bundled workloads that only read and have short transactions, on
-    servers that dbdyno starts, without hooks.
+    servers that dbdyno starts, without hooks, and all rounds fit into a slice.
     """
     design = experiment.design.model_copy(update={"pairing": "slices"})
     servers = [variant.server for variant in experiment.variants]
     return (
         all(map(_reads_few_rows, experiment.distinct_workloads()))
+        and _has_all_rounds(experiment)
         and all(server.is_private and not server.has_commands for server in servers)
         and not any(find_errors(experiment.model_copy(update={"design": design})))
     )
@@ -115,12 +137,7 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
         problem = f"a slice is at least {SLICE_S_MIN * 1000:g}ms, and at most load.duration long"
         yield InputError("design.slice", f"{design.slice_s:g}s", problem)
     elif design.slice_s is None:
-        most, load = max(experiment.load.connections), experiment.load
-        longest_s = max(slice_s(experiment, workload.title, most) for workload in experiment.workloads)
-        if longest_s > min(SLICE_S_MAX, load.duration_s):
-            limit = length_text(min(SLICE_S_MAX, load.duration_s))
-            problem = f"so many need slices of {length_text(longest_s)}; the maximum here is {limit}"
-            yield InputError("load.connections", most, problem, f"{_FIX}, or set slice in [design]")
+        yield from _length_errors(experiment)
     if len(experiment.variants) < 2:
         yield InputError("design.pairing", "slices", "one variant has nothing to alternate with", _FIX)
     if design.state_per == "trial":
@@ -128,6 +145,20 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
         yield InputError("design.state_per", design.state_per, problem, f"{_FIX}, or drop state_per")
     yield from _load_errors(experiment)
     yield from _server_errors(experiment)
+
+
+def _length_errors(experiment: Experiment) -> Iterator[InputError]:
+    """At most one error: of the workload that needs the longest slices."""
+    most, limit_s = max(experiment.load.connections), _longest_s(experiment)
+    lengths_s = {one.title: _lengths_s(experiment, one.title, most) for one in experiment.workloads}
+    needed_s = {
+        title: max(least_s, SLICE_ROUNDS_MIN * one_s) for title, (least_s, one_s) in lengths_s.items()
+    }
+    title = max(needed_s, key=lambda one: needed_s[one])
+    if needed_s[title] > limit_s:
+        needed, limit = length_text(round(needed_s[title], 3)), length_text(limit_s)
+        problem = f"{title} with so many needs slices of {needed}; the maximum here is {limit}"
+        yield InputError("load.connections", most, problem, f"{_FIX}, or set slice in [design]")
 
 
 def _load_errors(experiment: Experiment) -> Iterator[InputError]:
@@ -218,12 +249,26 @@ def only_reads(workload: Workload) -> bool:
     )
 
 
-def _statements(workload: Workload) -> int:
-    """Number of statements of the longest transaction; 1 if that is unknown."""
+def _transaction_s(workload: Workload) -> float:
+    """Estimated seconds of the longest transaction."""
     if isinstance(workload, SqlWorkload):
-        return max((len(transaction.statements) for transaction in workload.transactions), default=1)
-    parts = _STATEMENTS.get(workload.name) if isinstance(workload, OltpWorkload) else None
-    if not isinstance(workload, OltpWorkload) or parts is None:
+        sums_s = (
+            sum(_statement_s(statement, workload.rows) for statement in transaction.statements)
+            for transaction in workload.transactions
+        )
+        return max(sums_s, default=STATEMENT_S)
+    return STATEMENT_S * (_statements(workload) if isinstance(workload, OltpWorkload) else 1)
+
+
+def _statement_s(statement: SqlStatement, table_rows: int) -> float:
+    scanned = table_rows if statement.access == "scan" else 0
+    return statement.repeat * (STATEMENT_S + ROW_S * (statement.rows or 0) + SCANNED_ROW_S * scanned)
+
+
+def _statements(workload: OltpWorkload) -> int:
+    """Number of statements of a transaction."""
+    parts = _STATEMENTS.get(workload.name)
+    if parts is None:
         return 1
     reads = workload.point_selects + workload.range_selects * sum(
         (workload.simple_ranges, workload.sum_ranges, workload.order_ranges, workload.distinct_ranges)

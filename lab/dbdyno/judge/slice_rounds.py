@@ -13,13 +13,13 @@ from itertools import product
 from statistics import median
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.slices import SLICE_S_MAX, length_text, slice_s
+from dbdyno.experiment.slices import SLICE_ROUNDS_MIN, SLICE_S_MAX, length_text, slice_s
 from dbdyno.finding import Finding
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose
 
 # Transactions of each connection in a slice: with fewer the error may be above 5 %, or above 20 %.
-ROUNDS_WARN, ROUNDS_STOP = 20.0, 5.0
+ROUNDS_WARN, ROUNDS_STOP = 20.0, float(SLICE_ROUNDS_MIN)
 
 
 def few_rounds(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
