@@ -28,6 +28,7 @@ PERMANENT_FACTS = (
     "hostname",
     "aurora_server_id",
     "image",
+    "proxy",
 )
 # Facts that may be equal on two servers: defaults, and facts that a copy of the data keeps.
 _AMBIGUOUS_FACTS = (
@@ -38,6 +39,7 @@ _AMBIGUOUS_FACTS = (
     "server_uuid",
     "system_identifier",
     "image",
+    "proxy",
 )
 
 # Key of a slot (the data directory, socket and port that dbdyno assigned to a server) -> the variables in
@@ -273,7 +275,10 @@ def _identity_text(facts: FreeForm) -> str:
 
 
 def _facts(description: Description) -> FreeForm:
-    return {**description.identity, "product": description.product, "version": description.version}
+    facts = {**description.identity, "product": description.product, "version": description.version}
+    if proxy := description.identity.get("proxy"):
+        facts["proxy"] = f"{proxy['program']} {proxy['version']}"
+    return facts
 
 
 def _is_same_software(context: Context, name: str) -> bool:

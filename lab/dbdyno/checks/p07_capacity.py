@@ -15,6 +15,7 @@ from dbdyno.checks.capacities import (
 )
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
+from dbdyno.checks.p25_proxy import server_connections
 from dbdyno.experiment.model import Experiment, ScriptWorkload, Variant, Workload
 from dbdyno.experiment.sql_reading import protocol_of
 from dbdyno.finding import Finding
@@ -73,6 +74,8 @@ def _protocol(product: str) -> str:
 def _demand(experiment: Experiment, workload: Workload, protocol: str, variant: Variant | None) -> Demand:
     connections = max(point.connections for point in experiment.load.points())
     prepared = describe(experiment, workload, protocol, variant).prepared_per_connection
+    if variant is not None:
+        connections = server_connections(variant, connections)
     loads = () if isinstance(workload, ScriptWorkload) else workload.background
     return Demand(
         connections,

@@ -56,8 +56,8 @@ def _overlaps(context: Context) -> Iterator[Finding]:
     client_cpus = available if client is None else parse_cpus(client)
     sharing: dict[str, list[str]] = {}
     for variant in filter(is_local, context.experiment.variants):
-        server = variant.server.cpus
-        shared = client_cpus & (available if server is None else parse_cpus(server))
+        sets = (available if cpus is None else parse_cpus(cpus) for cpus in variant.cpu_sets)
+        shared = client_cpus & frozenset().union(*sets)
         if shared:
             sharing.setdefault(format_cpus(shared), []).append(variant.name)
     for cpus, names in sharing.items():

@@ -34,6 +34,7 @@ _MODULES = (
     "p22_thread_pool",
     "p23_builds",
     "p24_consistency",
+    "p25_proxy",
 )
 
 ALL: tuple[Check, ...] = tuple(import_module(f"dbdyno.checks.{name}").CHECK for name in _MODULES)

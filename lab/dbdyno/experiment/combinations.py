@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.experiment import background_reading, slices, sql_reading
+from dbdyno.experiment import background_reading, proxy, slices, sql_reading
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
@@ -167,6 +167,7 @@ def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputE
     place = f"variant[{variant.name}]"
     load, changes = experiment.load_for(variant), variant.load.changes()
     yield from _ineffective_keys(variant, load, place)
+    yield from proxy.find_errors(place, variant, sql_reading.protocol_of(variant.server), load.transport)
     if variant.data.after and _has_several_data(experiment, variant):
         problem = "the workloads have different tables, and these statements would run on those of each"
         yield InputError(f"{place}.data.after", None, problem, "Write one experiment file per workload")

@@ -7,6 +7,7 @@ from typing import Any
 
 from dbdyno.experiment.base import file_key
 from dbdyno.experiment.model import Experiment, SqlTransaction, SqlWorkload, Variant, Workload
+from dbdyno.experiment.proxy import TITLES, Proxy
 from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name
 from dbdyno.text import Text, compose
 
@@ -14,7 +15,7 @@ from dbdyno.text import Text, compose
 # one that check P03 only verifies, and the other keys name the source of a password.
 _NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
 # The beginnings of the keys of a variant that are not its server's.
-_BESIDES_SERVER = ("session.", "load.", "data.", "workload")
+_BESIDES_SERVER = ("session.", "load.", "data.", "proxy", "workload")
 # Maximum number of characters of a statement or value in a text.
 _LENGTH_MAX = 70
 
@@ -83,6 +84,7 @@ def _differences(experiment: Experiment, variant: Variant) -> dict[str, list[str
         before, value = (getattr(experiment.load_for(one), key) for one in (base, variant))
         if before != value:
             texts_by_key[f"load.{file_key(key)}"] = [_setting(key, value)]
+    texts_by_key |= _proxy(base.proxy, variant.proxy)
     if base.data.after != variant.data.after:
         texts_by_key["data.after"] = _statements(base.data.after, variant.data.after)
     for title in (workload.title for workload in experiment.workloads):
@@ -104,6 +106,21 @@ def _session(base: Variant, variant: Variant) -> dict[str, list[str]]:
     if one.sql != other.sql:
         texts_by_key["session.sql"] = _statements(one.sql, other.sql)
     return texts_by_key
+
+
+def _proxy(one: Proxy | None, other: Proxy | None) -> dict[str, list[str]]:
+    """A proxy that only one of the two has is one difference; two proxies are compared by key."""
+    if other is None:
+        return {} if one is None else {"proxy": [compose("without a proxy")]}
+    through = compose("through {title}", title=TITLES[other.program])
+    settings = _variables("proxy.settings", one.settings if one else {}, other.settings)
+    if one is None:
+        return {"proxy": [through, *(text for texts in settings.values() for text in texts)]}
+    texts_by_key = {"proxy.program": [through]} if one.program != other.program else {}
+    for key in ("cpus", "basedir"):
+        if getattr(one, key) != getattr(other, key):
+            texts_by_key[f"proxy.{key}"] = [_setting(f"proxy.{key}", getattr(other, key))]
+    return texts_by_key | settings
 
 
 def _variables(

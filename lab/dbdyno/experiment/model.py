@@ -227,6 +227,12 @@ class Variant(VariantSettings):
             raise ValueError("a name is printable text without blanks at its ends")
         return name
 
+    @property
+    def cpu_sets(self) -> tuple[str | None, ...]:
+        """The CPU sets of the server and of a proxy that has its own; None: any CPU."""
+        own = self.proxy.cpus if self.proxy is not None else None
+        return (self.server.cpus,) if own is None else (self.server.cpus, own)
+
 
 class Factor(Model):
     """One thing that varies; the variants are all combinations of the levels of all factors."""
@@ -406,7 +412,8 @@ class Experiment(Model):
         return not (self.load.has_set_rate or self.load.is_changing or has_pauses)
 
     def shares_cpus(self, variant: Variant) -> bool:
-        """Whether the load generator and that variant's server may run on the same CPU."""
-        if self.client.cpus is None or variant.server.cpus is None:
+        """Whether the load generator and that variant's server, or its proxy, may run on the same CPU."""
+        if self.client.cpus is None:
             return True
-        return bool(parse_cpus(self.client.cpus) & parse_cpus(variant.server.cpus))
+        own = parse_cpus(self.client.cpus)
+        return any(cpus is None or own & parse_cpus(cpus) for cpus in variant.cpu_sets)

@@ -327,6 +327,10 @@ def _resolve_variant(
         variant["session"] = variant_reading.resolve_files(
             session, variant_reading.CONNECTION_FILES, folder, f"{place}.session", errors
         )
+    if isinstance(proxy := variant.get("proxy"), dict):
+        variant["proxy"] = variant_reading.resolve_files(
+            proxy, ("basedir",), folder, f"{place}.proxy", errors
+        )
     return variant
 
 

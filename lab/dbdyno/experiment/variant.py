@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dbdyno.experiment.base import DURATION_S_MAX, Duration, Model, VariableValue
+from dbdyno.experiment.proxy import Proxy
 from dbdyno.experiment.quantities import Setting, as_text, number, variable_name
 from dbdyno.experiment.server import ConnectionSettings
 from dbdyno.experiment.sql_workload import Sql
@@ -115,6 +116,8 @@ class VariantSettings(Model):
     """Keys of `[load]` that differ in this variant."""
     data: VariantData = Field(default_factory=VariantData)
     """What the variant changes in the loaded data."""
+    proxy: Proxy | None = None
+    """A proxy that dbdyno starts in front of the variant's server, and that the load connects to."""
 
 
 def move_connection_settings(variant: dict[str, Any]) -> dict[str, Any]:

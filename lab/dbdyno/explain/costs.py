@@ -17,6 +17,7 @@ _SAMPLED: Mapping[str, tuple[tuple[str, ...], float]] = {
     "cpu_us": (("cpu_user_s", "cpu_system_s"), 1e6),
     "cpu_user_us": (("cpu_user_s",), 1e6),
     "cpu_system_us": (("cpu_system_s",), 1e6),
+    "proxy_cpu_us": (("proxy_cpu_s",), 1e6),
     "cpu_wait_us": (("cpu_wait_s",), 1e6),
     "context_switches": (("context_switches",), 1.0),
     "context_switches_voluntary": (("context_switches_voluntary",), 1.0),

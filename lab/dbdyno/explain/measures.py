@@ -84,6 +84,8 @@ RESOURCES: tuple[Measure, ...] = (
     ),
     Measure("cpu_user_us", compose("CPU time, user"), "part", CPU_TICK_US, unit="us"),
     Measure("cpu_system_us", compose("CPU time, system"), "part", CPU_TICK_US, unit="us"),
+    # The CPU time above has it too.
+    Measure("proxy_cpu_us", compose("CPU time, proxy"), "part", CPU_TICK_US, unit="us"),
     Measure("context_switches_voluntary", compose("context switches, voluntary"), "part"),
     Measure("context_switches_involuntary", compose("context switches, involuntary"), "part"),
 )

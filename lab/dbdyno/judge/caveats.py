@@ -204,6 +204,7 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "P22": compose("the sessions of the variants differ"),
     "P23": compose("the servers were built differently"),
     "P24": compose("the data are inconsistent after the load"),
+    "P25": compose("the proxy does not keep the settings of the sessions"),
     "R01": _warm_up,
     "R02": compose("the data changed during the run"),
     "R03": _contradictory,

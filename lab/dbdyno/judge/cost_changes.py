@@ -40,7 +40,7 @@ COUNTED_MIN = 5.0
 # The measures in the report's table of costs. Read and write calls are used only if the device has no
 # counters.
 TABLE_MEASURES = (
-    *("cpu_us", "context_switches", "cpu_wait_us"),
+    *("cpu_us", "proxy_cpu_us", "context_switches", "cpu_wait_us"),
     *("disk_reads", "read_calls", "read_kib", "disk_writes", "write_calls", "write_kib"),
 )
 
@@ -286,7 +286,7 @@ def _costs(
                         shown={
                             key: amount(measures[key], each[key])
                             for key in TABLE_MEASURES
-                            if key in each and measures[key].group == "resource"
+                            if key in each and (measures[key].group == "resource" or key == "proxy_cpu_us")
                         },
                     )
 

@@ -26,6 +26,7 @@ from dbdyno.variables.durability import NAMES, durability
 # The columns of the table of costs per transaction: key in explained.json, and title.
 COST_COLUMNS = (
     ("cpu_us", compose("CPU time")),
+    ("proxy_cpu_us", compose("of it the proxy")),
     ("context_switches", compose("context switches")),
     ("cpu_wait_us", compose("run-queue wait")),
     ("disk_reads", compose("disk reads")),

@@ -34,13 +34,14 @@ def assign_cpus(experiment: Experiment) -> Experiment:
     """The experiment with this machine's CPUs divided between load generator and servers.
 
     A load generator on the server's CPUs takes CPU time from the server, and more of it from a faster server.
-    So the load generator gets the last quarter of the CPUs (at least one), and each server gets all others.
-    The experiment is unchanged if it declares a CPU set, if it has a server that dbdyno does not start, if
-    there is only one CPU, or if a declared `cpu_limit` needs more CPUs than the servers would get. The same
-    machine always gives the same sets, so an interrupted run can be resumed.
+    So the load generator gets the last quarter of the CPUs (at least one), and each server, with its proxy,
+    gets all others. The experiment is unchanged if it declares a CPU set, if it has a server that dbdyno does
+    not start, if there is only one CPU, or if a declared `cpu_limit` needs more CPUs than the servers would
+    get. The same machine always gives the same sets, so an interrupted run can be resumed.
     """
     servers = [variant.server for variant in experiment.variants]
-    declared = experiment.client.cpus is not None or any(server.cpus is not None for server in servers)
+    proxies = [variant.proxy for variant in experiment.variants if variant.proxy is not None]
+    declared = experiment.client.cpus is not None or any(one.cpus is not None for one in (*servers, *proxies))
     allowed = sorted(os.sched_getaffinity(0))
     if declared or not all(server.is_private for server in servers) or len(allowed) < 2:
         return experiment
@@ -67,6 +68,11 @@ def require_cpus(experiment: Experiment) -> None:
     requested = {"client.cpus": experiment.client.cpus}
     requested |= {
         f"variant[{variant.name}].server.cpus": variant.server.cpus for variant in experiment.variants
+    }
+    requested |= {
+        f"variant[{variant.name}].proxy.cpus": variant.proxy.cpus
+        for variant in experiment.variants
+        if variant.proxy is not None
     }
     errors = [
         f'{key} = "{cpus}": dbdyno may not use CPU {format_cpus(parse_cpus(cpus) - allowed)}'

@@ -70,7 +70,7 @@ def run_loads(
     records of a background load, and `planned` and `earlier_trials` are those of `trial_plan`. Raises
     BackgroundEnded, EngineProblem, ServerProblem, and what the functions raise.
     """
-    environment, cpus = server.address().environment(), experiment.client.cpus
+    environment, cpus = server.load_address().environment(), experiment.client.cpus
     loads = experiment.backgrounds(experiment.variant(trial.variant), trial.workload)
     plans = {
         one.title: background_plan(experiment, trial, one, plan, planned, earlier_trials=earlier_trials)

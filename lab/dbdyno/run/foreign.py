@@ -223,7 +223,9 @@ def create_meter(experiment: Experiment, variant: Variant, description: Descript
         return None if is_local(variant) else ForeignMeter(client, {os.getpid()})
     docker = variant.server.kind == "docker"
     # A container without a CPU set may run on any CPU, also outside dbdyno's own set.
-    server = online_cpus() if docker and variant.server.cpus is None else server_cpus(variant.server.cpus)
+    anywhere = docker and variant.server.cpus is None
+    own = (online_cpus() if anywhere and cpus is None else server_cpus(cpus) for cpus in variant.cpu_sets)
+    server = frozenset[int]().union(*own)
     pid = description.identity.get("pid")
     roots = {os.getpid(), *([pid] if isinstance(pid, int) else [])}
     return ForeignMeter(client | server, roots, _PROXIES if docker else frozenset())

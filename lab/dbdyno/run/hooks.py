@@ -106,7 +106,7 @@ def _facts(
     experiment: Experiment, trial: Trial, server: Server, description: Description, measured_s: float
 ) -> dict[str, str]:
     """Facts about a trial for its hooks, as environment variables; they contain no password."""
-    address = server.address()
+    address = server.load_address()
     ((unit, level),) = trial.point.as_dict().items()
     values: FreeForm = {
         "EXPERIMENT": experiment.name,

@@ -222,7 +222,7 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
     """Run one step; `numbers` are those of the steps before: of other servers, and on the same data.
     `failure` is that of the hook before the steps; then no load runs.
     """
-    address = server.address()
+    address = server.load_address()
     target = address.target(experiment.load_for(experiment.variant(trial.variant)).transport)
     plan = trial_plan(
         experiment, trial, target, warmup_s=WARMUP_S, workers=workers, earlier_trials=numbers[1]

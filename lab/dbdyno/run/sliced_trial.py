@@ -109,7 +109,7 @@ class SlicedTrial:
         self.trial = trial
         self._experiment, self._server, self._description = experiment, server, description
         self._load = experiment.load_for(experiment.variant(trial.variant))
-        self._plan = plan_of(run, experiment, trial, server.address())
+        self._plan = plan_of(run, experiment, trial, server.load_address())
         self._writer = run.begin(trial, self._plan)
         self._hooks = TrialHooks(experiment, trial, server, description, self._writer, measured_s=measured_s)
         self._before, self._after = Counters(), Counters()
@@ -157,7 +157,7 @@ class SlicedTrial:
             self._engine = self._stack.enter_context(
                 SlicedRun(
                     self._plan,
-                    self._server.address().environment(),
+                    self._server.load_address().environment(),
                     self._experiment.client.cpus,
                     binary=binary,
                     on_line=self._writer.append_event,

@@ -89,7 +89,7 @@ def run_trial(
     begun, at both edges of the measurement, and after the end. Raises StoreProblem; trial.json records any
     other failure.
     """
-    plan = plan_of(run, experiment, trial, server.address())
+    plan = plan_of(run, experiment, trial, server.load_address())
     before, after, length_s = Counters(), Counters(), experiment.load.duration_s
     foreign = create_meter(experiment, experiment.variant(trial.variant), description)
     edges = Edges(server, description, round(length_s * 1e6), foreign)
@@ -231,7 +231,7 @@ def store_unrun_trial(
     failed_by: FailedBy = "server",
 ) -> StoredTrial:
     """Store a trial as failed without running it. Raises StoreProblem."""
-    plan = plan_of(run, experiment, trial, server.address())
+    plan = plan_of(run, experiment, trial, server.load_address())
     writer: TrialWriter
     with run.begin(trial, plan) as writer:
         return writer.finish("failed", reason=reason, failed_by=failed_by, exit_code=None)

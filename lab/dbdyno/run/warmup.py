@@ -100,7 +100,7 @@ def run_warmup_trial(
 
     If the trial fails, `failure` in its entry has the reason. Raises StoreProblem.
     """
-    address, load = server.address(), experiment.load_for(experiment.variant(trial.variant))
+    address, load = server.load_address(), experiment.load_for(experiment.variant(trial.variant))
     target, planned_s = address.target(load.transport), length_s(experiment)
     plan = trial_plan(experiment, trial, target, warmup_s=0.0, workers=chosen_workers(run))
     plan["phases"]["measure_us"] = round(planned_s * US)

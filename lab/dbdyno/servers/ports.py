@@ -6,6 +6,7 @@ import errno
 import socket
 import zlib
 from collections.abc import Collection
+from pathlib import Path
 
 from dbdyno.servers.server import MachineProblem, ServerProblem
 
@@ -42,6 +43,17 @@ def reserve_pair(name: str, requested: int | None, excluded: Collection[int] = (
             if len(pair) == 2:
                 return pair[0], pair[1]
     raise ServerProblem(f"no free port between {FIRST} and {LAST} on 127.0.0.1", exit_code=4)
+
+
+def proxy_name(directory: Path) -> str:
+    """The name that holds the ports of the proxy of a server's directory."""
+    return f"{directory}/proxy"
+
+
+def release_directory(directory: Path) -> None:
+    """Release the ports of a server's directory, and those of its proxy. Idempotent."""
+    release(str(directory))
+    release(proxy_name(directory))
 
 
 def release(name: str) -> None:

@@ -168,7 +168,11 @@ class Server(ABC):
 
     @abstractmethod
     def address(self) -> Address:
-        """Address and account that the load uses."""
+        """The server's own address, and the account that the load uses."""
+
+    def load_address(self) -> Address:
+        """The address that the load uses: that of the server's proxy, if it has one."""
+        return self.address()
 
     @abstractmethod
     def query(self, sql: str) -> list[tuple[Any, ...]]:

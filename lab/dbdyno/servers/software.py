@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from dbdyno.experiment.model import Variant
+from dbdyno.experiment.proxy import Proxy
 from dbdyno.servers.kinds.docker import describe_software
 from dbdyno.servers.kinds.remote import variant_target
 from dbdyno.servers.products.declaration import PRODUCTS
+from dbdyno.servers.proxies import PROGRAMS
 from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.servers.url import bracket_ipv6
 
@@ -31,4 +33,11 @@ def describe_server(variant: Variant) -> str:
         binaries = product.binaries(programs_folder(spec))
         text, place = product.version(binaries), str(binaries.server)
     version = _VERSION.search(text)
-    return f"{product.title} {version[0] if version else text} ({place})"
+    server = f"{product.title} {version[0] if version else text} ({place})"
+    return server if variant.proxy is None else f"{server} behind {_describe_proxy(variant.proxy)}"
+
+
+def _describe_proxy(proxy: Proxy) -> str:
+    program = PROGRAMS[proxy.program]
+    command = program.find(proxy.basedir)
+    return f"{program.title} {program.version(command)} ({command[-1]})"

@@ -27,6 +27,7 @@ from dbdyno.servers.machine import this_machine
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.products.diagnose import diagnose
 from dbdyno.servers.products.product import Binaries, ConfigOptions, Failure, Place
+from dbdyno.servers.proxies.running import RunningProxy
 from dbdyno.servers.server import Address, Description, MachineProblem, ServerProblem
 from dbdyno.servers.snapshots.copying import METHOD, copy_tree
 from dbdyno.servers.snapshots.slots import PrivateServer, Slot
@@ -87,6 +88,9 @@ class LocalServer(PrivateServer):
         sockets = socket_directory(directory, workspace.user)
         port, admin_port = ports.reserve_pair(str(directory), self._declared.port)
         self._place = self._make_place(directory, sockets, port, admin_port)
+        self._proxy = RunningProxy(variant, workspace.user) if variant.proxy is not None else None
+        if self._proxy is not None:
+            self._proxy.move(directory)
         # None if the server has its own directory, which `close` removes.
         self._slot: Slot | None = None
         _alive.add(self)
@@ -107,13 +111,15 @@ class LocalServer(PrivateServer):
         self._slot = slot
         port = self._declared.port or slot.port
         self._place = self._make_place(slot.directory, slot.sockets, port, slot.admin_port)
+        if self._proxy is not None:
+            self._proxy.move(slot.directory)
 
     def _remove_own_place(self) -> None:
         if self._slot is None:
             if self._place.socket.parent != self._place.directory:
                 shutil.rmtree(self._place.socket.parent, ignore_errors=True)
             self._workspace.discard(self._place.directory)
-            ports.release(str(self._place.directory))
+            ports.release_directory(self._place.directory)
 
     @property
     def is_running(self) -> bool:
@@ -211,6 +217,8 @@ class LocalServer(PrivateServer):
             self._product.create_accounts(self._admin, self.address())
             for statement in self._spec.init_sql:
                 self._run_init_sql(statement)
+            if self._proxy is not None:
+                self._proxy.start(self.address())
         except BaseException:
             self.stop(clean=False)
             raise
@@ -246,7 +254,7 @@ class LocalServer(PrivateServer):
             cpus=self._spec.cpus,
             directory=self._place.directory,
             output=self._place.log,
-            installs=installs,
+            has_children=installs,
         )
 
     def _wait_until_ready(self, admin: AdminConnection) -> None:
@@ -286,6 +294,8 @@ class LocalServer(PrivateServer):
 
     def stop(self, *, clean: bool) -> None:
         """See `Server`. Raises ServerProblem when a clean stop fails or takes too long."""
+        if self._proxy is not None:
+            self._proxy.stop()
         if self._admin is not None:
             self._admin.close()
             self._admin = None
@@ -326,6 +336,10 @@ class LocalServer(PrivateServer):
             protocol=self._product.protocol,
         )
 
+    def load_address(self) -> Address:
+        """See `Server`."""
+        return self._proxy.address(self.address()) if self._proxy is not None else self.address()
+
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """See `Server`. If the server died, the error quotes its log."""
         return self._running_admin().query(sql)
@@ -346,6 +360,8 @@ class LocalServer(PrivateServer):
         """The administrative connection; the server must be running."""
         if self._process is not None and (status := self._process.poll()) is not None:
             raise self._diagnose(status)
+        if self._proxy is not None:
+            self._proxy.require_running()
         if self._admin is None:
             raise ServerProblem(f"the server of {self.variant!r} is not running", exit_code=4)
         return self._admin
@@ -383,20 +399,25 @@ class LocalServer(PrivateServer):
             "binary": str(self._binaries.server),
             "snapshot": self._snapshot.key if self._snapshot else None,
             "restored_by": METHOD if self._snapshot else None,
+            **({"proxy": self._proxy.identity()} if self._proxy is not None else {}),
         }
 
     def process(self) -> Mapping[str, float]:
         """See `Server`."""
-        return self._usage.read() if self._usage is not None else {}
+        own = self._usage.read() if self._usage is not None else {}
+        return self._proxy.with_usage(own) if self._proxy is not None else own
 
     def spent(self) -> Mapping[str, float]:
         """See `Server`."""
-        return self._usage.spent() if self._usage is not None else {}
+        own = self._usage.spent() if self._usage is not None else {}
+        return self._proxy.with_spent(own) if self._proxy is not None else own
 
     def watch(self) -> None:
         """See `Server`."""
         if self._usage is not None:
             self._usage.watch()
+        if self._proxy is not None:
+            self._proxy.watch()
 
     def host(self) -> Mapping[str, float]:
         """See `Server`."""

@@ -55,8 +55,8 @@ _LOG = logging.getLogger(__name__)
 # `prctl` option from <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
 
-# Runs an installer, which starts other programs. The shell leads their process group; at SIGTERM, which the
-# kernel sends when dbdyno ends, it kills the group.
+# Runs an installer or a proxy, which starts other programs. The shell leads their process group; at SIGTERM,
+# which the kernel sends when dbdyno ends, it kills the group.
 _AS_GROUP = ("/bin/sh", "-c", 'trap "kill -KILL 0" TERM; "$@" & wait "$!"', "sh")
 
 # Loaded before any fork, because a child must not import or open anything between fork and exec.
@@ -139,13 +139,13 @@ def start(
     cpus: str | None,
     directory: Path,
     output: Path,
-    installs: bool = False,
+    has_children: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start a program as `user` on `cpus`, with its output in the file `output`.
 
     The kernel sends the child SIGKILL when the thread that called this function ends for any reason, so
-    call it from a thread that lives as long as the server should. If the program `installs`, all processes
-    that it has started are killed too. CPUs are set before exec, because servers derive settings from the
+    call it from a thread that lives as long as the server should. If the program `has_children` that do not
+    end with it, these are killed too. CPUs are set before exec, because servers derive settings from the
     number of CPUs. The child leads its own session: Ctrl-C reaches only dbdyno, which then stops the server.
 
     Raises ServerProblem when this machine lacks one of the CPUs.
@@ -158,9 +158,9 @@ def start(
             "choose CPUs of this machine",
         )
     program, text = arguments[0], shlex.join(arguments)
-    if installs:
+    if has_children:
         arguments = [*_AS_GROUP, *arguments]
-    prepare = _before_exec(os.getpid(), requested, signal.SIGTERM if installs else signal.SIGKILL)
+    prepare = _before_exec(os.getpid(), requested, signal.SIGTERM if has_children else signal.SIGKILL)
     try:
         with output.open("ab") as file:
             child = subprocess.Popen(

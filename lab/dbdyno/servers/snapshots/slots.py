@@ -99,4 +99,4 @@ class Slots:
             if slot.sockets != slot.directory:
                 shutil.rmtree(slot.sockets, ignore_errors=True)
             self._workspace.discard(slot.directory)
-            ports.release(str(slot.directory))
+            ports.release_directory(slot.directory)

@@ -1,0 +1,96 @@
+"""Pgpool-II, a proxy for PostgreSQL; settings: the chapter "Server Configuration" of its manual."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from dbdyno.servers.proxies.proxy import Pool, ProxyPlace, ProxyProgram, as_number
+from dbdyno.servers.server import Address
+
+_IGNORED = re.compile(r"unrecognized configuration parameter.*")
+
+
+class Pgpool(ProxyProgram):
+    """Pgpool-II 4.2 and later, in front of one server."""
+
+    name = "pgpool"
+    package = "pgpool2"
+    reserved: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("listen_addresses", "port", "socket_dir", "unix_socket_directories", "pcp_port"),
+            "dbdyno chooses where it listens",
+        ),
+        **dict.fromkeys(("pcp_listen_addresses", "pcp_socket_dir"), "dbdyno chooses where it listens"),
+        **dict.fromkeys(("enable_pool_hba", "pool_passwd"), "dbdyno makes the account"),
+        **dict.fromkeys(("backend_hostname0", "backend_port0"), "dbdyno writes what it forwards to"),
+        **dict.fromkeys(("pid_file_name", "logdir", "logging_collector"), "dbdyno starts the program"),
+    }
+
+    def own_settings(self, open_files: int) -> Mapping[str, str]:  # noqa: ARG002 — it forks for each client.
+        """One server, which needs no checks of its health or its replication."""
+        return {
+            "backend_clustering_mode": "raw",
+            "sr_check_period": "0",
+            "health_check_period": "0",
+        }
+
+    def files(self, place: ProxyPlace, server: Address, settings: Mapping[str, str]) -> Mapping[Path, str]:
+        """See `ProxyProgram`. The file of passwords is where SCRAM on both sides needs it."""
+        folder = str(place.directory)
+        own = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(place.port),
+            "pcp_listen_addresses": "127.0.0.1",
+            "pcp_port": str(place.control_port),
+            "pcp_socket_dir": folder,
+            "backend_hostname0": server.host,
+            "backend_port0": str(server.port),
+            "enable_pool_hba": "on",
+            "pool_passwd": str(_passwords(place)),
+            "pid_file_name": f"{folder}/pgpool.pid",
+            "logdir": folder,
+        }
+        lines = (f"{name} = {_quote(value)}" for name, value in {**own, **settings}.items())
+        return {
+            place.config: "".join(f"{line}\n" for line in lines),
+            _passwords(place): f"{server.user}:TEXT{server.password}\n",
+            _rules(place): f"host {server.database} {server.user} 127.0.0.1/32 scram-sha-256\n",
+            _control(place): "",
+        }
+
+    def arguments(self, place: ProxyPlace) -> Sequence[str]:
+        """In the foreground, without the state that an earlier process left."""
+        files = ("-f", str(place.config), "-a", str(_rules(place)), "-F", str(_control(place)))
+        return ("-n", "-D", *files)
+
+    def pool(self, settings: Mapping[str, str], version: str) -> Pool:  # noqa: ARG002 — the same in all.
+        """See `ProxyProgram`. Each client has a process, which keeps its connection to the server."""
+        return Pool("num_init_children", as_number(settings, "num_init_children", 32))
+
+    def format_value(self, value: str | int | float | bool) -> str:
+        """Booleans as on and off."""
+        return ("on" if value else "off") if isinstance(value, bool) else super().format_value(value)
+
+    def startup_error(self, log: str) -> str:
+        """Pgpool-II warns of settings that it does not know, and starts."""
+        found = _IGNORED.search(log)
+        return found[0].strip() if found else ""
+
+
+def _passwords(place: ProxyPlace) -> Path:
+    return place.directory / "pool_passwd"
+
+
+def _rules(place: ProxyPlace) -> Path:
+    return place.directory / "pool_hba.conf"
+
+
+def _control(place: ProxyPlace) -> Path:
+    return place.directory / "pcp.conf"
+
+
+def _quote(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
