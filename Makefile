@@ -22,7 +22,7 @@ CARGO_OUTPUT := --quiet
 PIP_OUTPUT := --quiet
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-browser mysql mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -51,7 +51,7 @@ check: build ## run all checks that need no database server: formats, linters, t
 	@scripts/audit
 	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 
-test: check packages-servers packages-peers packages-browser mysql mariadb-plugins docker ## run check, then the end-to-end tests on real servers
+test: check packages-servers packages-peers packages-proxies packages-browser mysql mariadb-plugins docker ## run check, then the end-to-end tests on real servers
 	$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
 	$(BIN)/pytest tests/end_to_end -m "alone and not long" --durations=15 --quiet
 
@@ -183,6 +183,10 @@ mariadb-plugins: packages-servers
 
 packages-peers:
 	@scripts/debian-packages peers
+
+# Installed packages would start services, and the stable release has no Odyssey.
+packages-proxies:
+	@scripts/debian-root proxies .servers/proxies usr/sbin/pgbouncer haproxy odyssey pgbouncer pgpool2
 
 packages-browser:
 	@scripts/debian-packages browser

@@ -12,6 +12,7 @@ from dbdyno.experiment import bundled, shapes
 from dbdyno.experiment import model as models
 from dbdyno.experiment.base import file_key, file_keys
 from dbdyno.experiment.errors import InputError, did_you_mean
+from dbdyno.experiment.proxy import Proxy
 
 # Sections whose name in the model differs from the name in the file.
 _SECTION = {"workloads": "workload", "variants": "variant"}
@@ -39,6 +40,7 @@ _MODEL: dict[str, type[BaseModel]] = {
     "variant.session": models.SessionSettings,
     "variant.load": models.VariantLoad,
     "variant.data": models.VariantData,
+    "variant.proxy": Proxy,
 }
 # Name of a field in the model -> key in the file.
 _KEY = {field: file_key(field) for model in _MODEL.values() for field in model.model_fields}

@@ -88,7 +88,7 @@ class LocalServer(PrivateServer):
         sockets = socket_directory(directory, workspace.user)
         port, admin_port = ports.reserve_pair(str(directory), self._declared.port)
         self._place = self._make_place(directory, sockets, port, admin_port)
-        self._proxy = RunningProxy(variant, workspace.user) if variant.proxy is not None else None
+        self._proxy = RunningProxy(variant, workspace) if variant.proxy is not None else None
         if self._proxy is not None:
             self._proxy.move(directory)
         # None if the server has its own directory, which `close` removes.

@@ -12,7 +12,6 @@ from typing import Any
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Variant
 from dbdyno.servers import ports
-from dbdyno.servers.account import ServerUser
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds import process
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
@@ -21,6 +20,7 @@ from dbdyno.servers.proxies.proxy import ProxyPlace
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.url import Target
 from dbdyno.servers.usage import Usage
+from dbdyno.servers.workspace import Workspace
 from dbdyno.waiting import waiting_for
 
 # Maximum seconds from the start of a proxy until a client reaches the server through it.
@@ -36,11 +36,11 @@ class RunningProxy:
     `move` gives it its ports, and `start` and `stop` belong to those of the server.
     """
 
-    def __init__(self, variant: Variant, user: ServerUser) -> None:
+    def __init__(self, variant: Variant, workspace: Workspace) -> None:
         assert variant.proxy is not None, "a variant with a proxy"
-        self._variant, self._spec, self._user = variant.name, variant.proxy, user
+        self._variant, self._spec, self._user = variant.name, variant.proxy, workspace.user
         self._program = PROGRAMS[self._spec.program]
-        self._command = self._program.find(self._spec.basedir)
+        self._command = self._program.find(workspace.reachable(self._spec.basedir))
         self._version = self._program.version(self._command)
         declared = self._program.declared(self._spec, variant.name)
         own = self._program.own_settings(process.open_files_max())

@@ -1,0 +1,192 @@
+"""Every proxy in front of a real server: `make packages-proxies` unpacks the programs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+from tests.conftest import SMALL
+from tests.end_to_end.comparing import Comparing, environment, left_running, wait_until
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.experiment.proxy import Proxy
+from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.proxies import PROGRAMS
+from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.workspace import Workspace
+
+ROOT = Path(__file__).parents[2] / ".servers" / "proxies"
+Start = Callable[..., LocalServer]
+
+COMPARISON = f"""
+[experiment]
+name = "hop"
+[[workload]]
+name = "oltp_point_select"
+table_size = 1_000
+[load]
+connections = [4]
+duration = "1s"
+warmup = "500ms"
+[design]
+repeat_disturbed = false
+pairing = "PAIRING"
+blocks = 2
+metrics = ["throughput", "cpu_per_transaction"]
+[[variant]]
+name = "direct"
+server = {{ product = "postgresql", variables = {{ shared_buffers = "32MB" }} }}
+[[variant]]
+name = "proxied"
+server = {{ product = "postgresql", variables = {{ shared_buffers = "32MB" }} }}
+proxy = {{ program = "PROGRAM", basedir = "{ROOT}" }}
+"""
+
+
+@pytest.fixture
+def start(workspace: Workspace) -> Iterator[Start]:
+    """Start servers behind a proxy; all are closed at the end of the test."""
+    servers: list[LocalServer] = []
+
+    def start(program: Any, product: Any = "postgresql", **settings: Any) -> LocalServer:
+        variables = {"shared_buffers": "32MB"} if product == "postgresql" else dict(SMALL)
+        spec = ServerSpec(product=product, variables=variables)
+        proxy = Proxy(program=program, basedir=ROOT, settings=settings)
+        servers.append(LocalServer(Variant(name=program, server=spec, proxy=proxy), workspace, None))
+        servers[-1].start()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def ask(server: LocalServer, sql: str) -> Any:
+    """The answer that a client of the proxy gets."""
+    address = server.load_address()
+    account = {"user": address.user, "password": address.password, "dbname": address.database}
+    with psycopg.connect(host=address.host, port=address.port, **account) as connection:
+        return connection.execute(sql).fetchall()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_load_reaches_the_server_through_the_proxy(start: Start, program: str) -> None:
+    server = start(program)
+    address, own = server.load_address(), server.address()
+    assert (address.host, address.unix_socket) == ("127.0.0.1", None)
+    assert address.port != own.port
+    # The proxy is the server's client.
+    assert ask(server, "SELECT inet_server_port()") == [(own.port,)]
+    facts = server.describe().identity["proxy"]
+    assert (facts["program"], facts["port"]) == (program, address.port)
+    assert facts["version"][0].isdecimal()
+    listening = {
+        connection.laddr.ip
+        for process in [psutil.Process(facts["pid"]), *psutil.Process(facts["pid"]).children(recursive=True)]
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
+    assert all(one.uids().real != 0 for one in psutil.Process(facts["pid"]).children(recursive=True))
+
+
+def test_the_time_of_the_proxy_is_counted_with_that_of_the_server(start: Start) -> None:
+    server = start("pgbouncer")
+    before = server.process()
+    for _ in range(300):
+        ask(server, "SELECT 1")
+    after = server.process()
+    own = after["proxy_cpu_s"] - before["proxy_cpu_s"]
+    together = sum(after[name] - before[name] for name in ("cpu_user_s", "cpu_system_s"))
+    assert 0 < own < together
+    pid = server.describe().identity["proxy"]["pid"]
+    tree = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    assert after["proxy_cpu_s"] == pytest.approx(sum(sum(one.cpu_times()[:2]) for one in tree), abs=0.05)
+
+
+def test_haproxy_forwards_mariadb(start: Start) -> None:
+    server = start("haproxy", "mariadb", nbthread=1)
+    assert server.load_address().port != server.address().port
+    assert server.describe().identity["proxy"]["settings"]["nbthread"] == "1"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_setting_that_the_program_does_not_know_is_an_error(start: Start, program: str) -> None:
+    with pytest.raises(ServerProblem, match="no_such_setting") as caught:
+        start(program, no_such_setting="1")
+    assert "[variant.proxy.settings]" in caught.value.fix
+
+
+def test_a_proxy_that_ends_is_named(start: Start) -> None:
+    server = start("pgbouncer")
+    proxy = psutil.Process(server.describe().identity["proxy"]["pid"])
+    for process in [*proxy.children(recursive=True), proxy]:
+        process.kill()
+    wait_until(lambda: not proxy.is_running() or proxy.status() == psutil.STATUS_ZOMBIE, "it has ended")
+    with pytest.raises(ServerProblem, match=r"PgBouncer [\d.]+ of 'pgbouncer' ended"):
+        server.query("SELECT 1")
+    server.stop(clean=True)
+    server.start()
+    assert ask(server, "SELECT 1") == [(1,)]
+
+
+def test_a_program_that_is_not_there_is_an_error(workspace: Workspace, tmp_path: Path) -> None:
+    spec, proxy = ServerSpec(product="postgresql"), Proxy(program="odyssey", basedir=tmp_path)
+    with pytest.raises(ServerProblem, match="is not in proxy.basedir"):
+        LocalServer(Variant(name="a", server=spec, proxy=proxy), workspace, None)
+
+
+@pytest.mark.parametrize(("program", "pairing"), [("pgpool", "trials"), ("pgbouncer", "slices")])
+def test_the_hop_has_its_costs_with_an_interval(tmp_path: Path, program: str, pairing: str) -> None:
+    text = COMPARISON.replace("PROGRAM", program).replace("PAIRING", pairing)
+    tmp_path.chmod(0o711)
+    comparing = Comparing(tmp_path, text)
+    answer = comparing.run()
+    assert answer.returncode in (0, 1, 4, 5), answer.stderr
+    run = comparing.newest()
+    trials = run.trials()
+    assert all(trial.is_done for trial in trials), [trial.meta for trial in trials]
+    for trial in trials:
+        server, plan = trial.server(), trial.plan()
+        port = plan["target"]["endpoints"][0]["tcp"]["port"]
+        proxy = server["identity"].get("proxy")
+        assert (proxy is None) == (trial.variant == "direct")
+        assert port == (proxy or server["identity"])["port"]
+        has_own = "proxy_cpu_s" in server["edges"]["end"]["process"]
+        assert has_own == (trial.variant == "proxied")
+    assert left_running(tmp_path) == []
+
+
+def test_nothing_outlives_a_killed_command(tmp_path: Path) -> None:
+    """Pgpool-II forks for its clients, and none of these stays."""
+    tmp_path.chmod(0o711)
+    text = COMPARISON.replace("PROGRAM", "pgpool").replace("PAIRING", "trials").replace('"1s"', '"60s"')
+    comparing = Comparing(tmp_path, text.replace('name = "direct"', 'name = "first"'))
+    process = subprocess.Popen(
+        [*comparing.command()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
+    )
+
+    def children() -> list[psutil.Process]:
+        return [
+            one for one in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(one.info["cmdline"] or [])
+            and "pgpool" in " ".join(one.info["cmdline"] or [])
+        ]  # fmt: skip
+
+    wait_until(lambda: bool(children()), "Pgpool-II runs")
+    started = children()
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    began = time.monotonic()
+    while any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in started):
+        assert time.monotonic() - began < 10, started
+        time.sleep(0.05)
+    assert sys.platform == "linux"
