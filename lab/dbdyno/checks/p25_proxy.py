@@ -115,8 +115,8 @@ def _mode(context: Context, title: str, pool: Pool, workload: Workload) -> Itera
             context,
             "warn",
             compose(
-                "{title} gives a client another connection to the server for each transaction: {statement} of "
-                "the session holds only in some of them",
+                "{title} gives a client another connection to the server for each transaction: {statement} "
+                "of the session holds only in some of them",
                 title=title,
                 statement=repr(statements[0]),
             ),
