@@ -87,6 +87,8 @@ class ServerRecord(TypedDict, total=False):
     origins: Mapping[str, str]
     build: Mapping[str, str]
     data_bytes: int | None
+    # What the server does not report, and its answer.
+    unreported: Mapping[str, str]
     host: FreeForm
     status_before: Mapping[str, str]
     status_after: Mapping[str, str]

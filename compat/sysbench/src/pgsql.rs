@@ -42,6 +42,7 @@ pub(super) fn target(registry: &Registry) -> Result<Target, OptionError> {
         database,
         connect_timeout_us: connect_timeout_us(registry)?,
         tls: Tls { mode: mode(registry)?, ..Tls::default() },
+        allow_clear_text_password: false,
     })
 }
 

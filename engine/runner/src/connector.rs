@@ -34,9 +34,10 @@ pub fn connector(spec @ RunSpec { plan, options, .. }: &RunSpec) -> AnyConnector
             server_public_key: spec.secrets.server_public_key.clone(),
             allow_public_key_retrieval: *allow_public_key_retrieval,
         }),
-        Target::Postgresql { user, database, connect_timeout_us, .. } => {
+        Target::Postgresql { user, database, connect_timeout_us, allow_clear_text_password, .. } => {
             let options = session_options(spec, user, database, *connect_timeout_us);
-            AnyConnector::Postgres(PostgresConnector { options })
+            let allow_clear_text_password = *allow_clear_text_password;
+            AnyConnector::Postgres(PostgresConnector { options, allow_clear_text_password })
         }
         Target::Null { answer_us } => AnyConnector::Null(NullConnector {
             answer: Duration::from_micros(*answer_us),

@@ -11,7 +11,8 @@ from importlib import import_module
 
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.finding import LEVELS, Finding
-from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.server import ServerProblem, StatementRefused
+from dbdyno.text import compose
 
 _MODULES = (
     "p02_data",
@@ -35,6 +36,7 @@ _MODULES = (
     "p23_builds",
     "p24_consistency",
     "p25_proxy",
+    "p26_unreported",
 )
 
 ALL: tuple[Check, ...] = tuple(import_module(f"dbdyno.checks.{name}").CHECK for name in _MODULES)
@@ -47,8 +49,8 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
     """Run the checks of this moment and return their findings, the most severe first.
 
     `codes` selects some of the checks. A stop with an override in the experiment gets the reason of
-    the override. Raises `servers.server.ServerProblem` if the server no longer answers and no check yields a
-    stop.
+    the override. A check whose statement a server refuses that dbdyno has not started yields a note. Raises
+    `servers.server.ServerProblem` if the server no longer answers and no check yields a stop.
     """
     selected = None if codes is None else frozenset(codes)
     findings: list[Finding] = []
@@ -57,6 +59,13 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
         if moment in check.moments and (selected is None or check.code in selected):
             try:
                 findings += [_apply_override(finding, context) for finding in check.find(moment, context)]
+            except StatementRefused as refusal:
+                if context.server is None or context.server.private:
+                    first_problem = first_problem or refusal
+                else:
+                    # A server that speaks the protocol may be another product.
+                    text = compose("not checked, because {refusal}", refusal=refusal.text)
+                    findings.append(Finding(check.code, "note", text, {}, context.subject))
             except ServerProblem as problem:
                 first_problem = first_problem or problem
     # A stop explains more than the error of another check.

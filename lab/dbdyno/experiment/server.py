@@ -62,6 +62,8 @@ class ConnectionSettings(Model):
     """File with the server's RSA key, which encrypts the password on unencrypted connections."""
     allow_public_key_retrieval: bool = False
     """Request the server's RSA key from a server on another machine."""
+    allow_clear_text_password: bool = False
+    """PostgreSQL: send the password in clear text over any connection, if the server asks for it."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> ConnectionSettings:
@@ -91,6 +93,8 @@ class ConnectionSettings(Model):
             target["server_public_key"] = str(self.server_public_key)
         if self.allow_public_key_retrieval:
             target["allow_public_key_retrieval"] = True
+        if self.allow_clear_text_password:
+            target["allow_clear_text_password"] = True
         return target
 
 

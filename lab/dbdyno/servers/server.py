@@ -29,6 +29,10 @@ class ServerProblem(Problem):
     """A problem with a server that the user can fix."""
 
 
+class StatementRefused(ServerProblem):
+    """A statement that a server that answers did not accept."""
+
+
 class MachineProblem(ServerProblem):
     """A problem around a server for which the server is not responsible: the disk, a port in use, or a
     command of the user.
@@ -114,6 +118,8 @@ class Description:
     data_bytes: int | None = None
     # Facts about the machine on which the server runs.
     host: FreeForm = field(default_factory=dict)
+    # What the server does not report, by the names of `unreported`, and its answer to dbdyno's question.
+    unreported: Mapping[str, str] = field(default_factory=dict)
 
     def record(self) -> ServerRecord:
         """The part of server.json that describes the server, without its counters."""
@@ -128,6 +134,7 @@ class Description:
             build=self.build,
             data_bytes=self.data_bytes,
             host=self.host,
+            unreported=self.unreported,
         )
 
 

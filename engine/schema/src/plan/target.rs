@@ -60,6 +60,11 @@ pub enum Target {
         /// Encryption of the connections.
         #[serde(default)]
         tls: Tls,
+        /// Whether the client sends the password in clear text if the server asks for it, over any connection. Everybody
+        /// who can read the connection, and an impostor who answers instead of the server, then has the password. Some
+        /// servers of this protocol have no other method.
+        #[serde(default)]
+        allow_clear_text_password: bool,
     },
     /// No server: the engine simulates replies with the row counts that the OLTP workloads expect. For calibrating the
     /// load generator and for tests.
@@ -115,7 +120,7 @@ pub struct Tls {
 /// Whether connections are encrypted, with MySQL's names and meanings.
 ///
 /// The default is `disabled`: encryption costs CPU time on both sides, and a measurement should include it only on
-/// request. The password is still safe: the client never sends it in clear text.
+/// request. The password is still safe: the client sends it in clear text only with `allow_clear_text_password`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsMode {

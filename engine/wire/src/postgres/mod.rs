@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use dbdyno_schema::record::Session;
 
-use self::login::Login;
+use self::login::{Login, log_in};
 pub use self::login::NO_PASSWORD;
 use self::skim::{Answer, ExpectedAnswer, Skimmer};
 use self::statement::Statement;
@@ -32,6 +32,8 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 pub struct PostgresConnector {
     /// Options common to all protocols.
     pub options: SessionOptions,
+    /// Whether the client sends the password in clear text, if the server asks for it, over any connection.
+    pub allow_clear_text_password: bool,
 }
 
 impl Connector for PostgresConnector {
@@ -55,7 +57,7 @@ impl PostgresConnector {
     }
 
     async fn log_in(&self, socket: Socket, address: &Address) -> Result<PostgresConnection, WireError> {
-        let Login { socket, session, unsolicited } = login::log_in(socket, &self.options, address).await?;
+        let Login { socket, session, unsolicited } = log_in(socket, &self.options, address, self.allow_clear_text_password).await?;
         let mut skim = Skimmer::new();
         skim.feed(&unsolicited)?;
         Ok(PostgresConnection {

@@ -67,7 +67,8 @@ fn feed(mut skim: Skimmer, bytes: &[u8], size: usize) -> End {
 pub fn session(input: &[u8]) {
     let [switches, bytes @ ..] = input else { return };
     let is_remote = switches & 1 != 0;
-    let connector = PostgresConnector { options: server::options(server::PASSWORD) };
+    let options = server::options(server::PASSWORD);
+    let connector = PostgresConnector { options, allow_clear_text_password: false };
     let (received, message) = server::run(async {
         let (client, server) = server::send_input(bytes);
         let message = match connector.connect_over(client, &server::address(is_remote)).await {

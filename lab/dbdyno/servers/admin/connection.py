@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from dbdyno.servers.admin.silence import LOGIN_TIMEOUTS_S, SilenceWatch, is_silent
-from dbdyno.servers.server import Server, ServerProblem
+from dbdyno.servers.server import Server, ServerProblem, StatementRefused
 from dbdyno.waiting import waiting_for
 
 # Maximum seconds for a login; and after a login or a statement without an answer in time, so that the end of
@@ -137,7 +137,7 @@ class AdminConnection(ABC):
                     ) from error
                 is_late = waited_s > CONNECT_TIMEOUT_S
                 if is_last_attempt or not is_lost or is_late:
-                    raise ServerProblem(
+                    raise (ServerProblem if is_lost else StatementRefused)(
                         f"the server refused {shorten_statement(sql)!r}: {text} (error {code})", exit_code=4
                     ) from error
             else:
@@ -224,6 +224,10 @@ class AdminConnection(ABC):
 
         Raises the driver's errors; one for which `is_lost` is true if the answer takes longer than the limit.
         """
+
+    @abstractmethod
+    def server_version(self) -> str:
+        """The version that the server names in a login; empty while there is no connection."""
 
     @abstractmethod
     def _socket(self) -> int:

@@ -33,6 +33,10 @@ class MySQLAdmin(AdminConnection):
             cursor.execute(sql)
             return list(cursor.fetchall())
 
+    def server_version(self) -> str:
+        """See `AdminConnection`."""
+        return str(self._connection.get_server_info()) if self._connection is not None else ""
+
     def _socket(self) -> int:
         # PyMySQL has no method for it.
         return int(self._connection._sock.fileno())

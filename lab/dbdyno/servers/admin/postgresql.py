@@ -19,8 +19,8 @@ STARTING_UP = (
     "server closed the connection unexpectedly",
 )
 
-# Methods that do not reveal the password. All others are allowed only over verified TLS and unix sockets
-# (docs/connections.md).
+# Methods that do not reveal the password. All others are allowed only over verified TLS and unix sockets, or
+# if the user allows them (docs/connections.md).
 _METHODS_WITHOUT_CLEAR_TEXT = "scram-sha-256,md5,none"
 
 # Seconds between two looks for a signal or the end of the time limit.
@@ -64,6 +64,11 @@ class PostgreSQLAdmin(AdminConnection):
             cursor.execute(sql)
             return list(cursor.fetchall()) if cursor.description is not None else []
 
+    def server_version(self) -> str:
+        """See `AdminConnection`."""
+        connection = self._connection
+        return (connection.info.parameter_status("server_version") or "") if connection is not None else ""
+
     def _socket(self) -> int:
         return int(self._connection.fileno())
 
@@ -105,7 +110,8 @@ def connector(settings: ConnectionSettings, **options: Any) -> Callable[[str, in
             if path is not None:
                 parameters[name] = str(path)
         is_local = str(options.get("host", "")).startswith("/")
-        if not is_local and not settings.tls.startswith("verify-"):
+        may_send = settings.tls.startswith("verify-") or settings.allow_clear_text_password
+        if not is_local and not may_send:
             parameters["require_auth"] = _METHODS_WITHOUT_CLEAR_TEXT
         return _Connection.connect(**{**parameters, **options, "dbname": database}, autocommit=True)
 

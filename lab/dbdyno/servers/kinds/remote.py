@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.finding import FreeForm
-from dbdyno.servers.admin.connection import ConnectFailure
+from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.products.configuration import normalize_name
 from dbdyno.servers.products.product import Product
-from dbdyno.servers.server import PASSWORD_FIX, Address, Description, Server, ServerProblem, combine_problems
+from dbdyno.servers.server import (
+    PASSWORD_FIX,
+    Address,
+    Description,
+    Server,
+    ServerProblem,
+    StatementRefused,
+    combine_problems,
+)
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.url import Target, parse_url
 from dbdyno.servers.workspace import Workspace
+
+_Fact = TypeVar("_Fact")
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,8 @@ class RemoteServer(Server):
         self._admin = self._protocol.admin(target, password.text)
         # The variables that dbdyno has changed, with their former values.
         self._changed: dict[str, str] = {}
+        # See `Description.unreported`.
+        self._unreported: dict[str, str] = {}
 
     @classmethod
     def from_variant(cls, variant: Variant, _workspace: Workspace, _snapshot: Snapshot | None) -> Self:
@@ -205,37 +216,57 @@ class RemoteServer(Server):
         return self._protocol.product(variables)
 
     def variables(self) -> Mapping[str, str]:
-        """See `Server`."""
-        return self._product({}).variables(self._admin)
+        """See `Server`; empty if the server reports none."""
+        return self._ask("settings", self._product({}).variables, {})
 
     def status(self) -> Mapping[str, str]:
-        """See `Server`."""
-        return self._product({}).status(self._admin)
+        """See `Server`; empty if the server reports none."""
+        return self._ask("counters", self._product({}).status, {})
+
+    def _ask(self, name: str, read: Callable[[AdminConnection], _Fact], nothing: _Fact) -> _Fact:
+        """What the server reports, or `nothing` if it knows only a part of its product's statements.
+
+        Servers that speak a protocol and are another product lack catalogues, views and functions. A question
+        that such a server has refused is not asked again.
+        """
+        if name in self._unreported:
+            return nothing
+        try:
+            return read(self._admin)
+        except StatementRefused as refusal:
+            self._unreported[name] = refusal.text
+        except (TypeError, ValueError) as error:
+            # An answer in another form: fewer columns, or none.
+            self._unreported[name] = f"the server answers in another form ({error})"
+        return nothing
 
     def describe(self) -> Description:
         """See `Server`. A proxy may report another product and version than the server behind it."""
         variables = self.variables()
         product = self._product(variables)
-        origins: Mapping[str, str] = {}
-        build: Mapping[str, str] = {}
         # Some accounts may not read where settings come from, or how the server was built.
-        with suppress(ServerProblem):
-            origins = product.origins(self._admin)
-        with suppress(ServerProblem):
-            build = product.build(self._admin, variables)
+        optional = {"origins": product.origins, "build": lambda admin: product.build(admin, variables)}
+        read = {name: self._ask(name, function, {}) for name, function in optional.items()}
+        identity = self._protocol.identity(self._admin, variables)
+        units = self._ask("units", product.units, {})
+        size = self._ask("size", lambda admin: product.data_bytes(admin, self._target.database), None)
+        host = self._host(variables)
+        # P26 tells what is needed; the counters are read first in a trial.
+        self.status()
         return Description(
             product=product.name,
-            version=product.server_version(variables),
-            identity={**self._protocol.identity(self._admin, variables), "url": str(self._target)},
+            version=product.server_version(variables) or self._admin.server_version(),
+            identity={**identity, "url": str(self._target)},
             declared={normalize_name(name): str(value) for name, value in self._spec.variables.items()},
             set_by_dbdyno={},
             variables=variables,
-            units=product.units(self._admin),
-            origins=origins,
-            build=build,
-            data_bytes=product.data_bytes(self._admin, self._target.database),
-            host=self._host(variables),
+            units=units,
+            origins=read["origins"],
+            build=read["build"],
+            data_bytes=size,
+            host=host,
+            unreported={name: why for name, why in self._unreported.items() if name not in optional},
         )
 
     def _host(self, variables: Mapping[str, str]) -> FreeForm:
-        return self._protocol.host(self._admin, variables)
+        return self._ask("host", lambda admin: self._protocol.host(admin, variables), {})

@@ -204,7 +204,8 @@ class RemoteMySQL(RemoteProtocol):
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
         """Server variables, and the start time, which is now minus the uptime."""
         identity: dict[str, Any] = {name: variables[name] for name in _MYSQL_IDENTITY if variables.get(name)}
-        with suppress(ServerProblem):
+        # Another product of this protocol may have no such counter.
+        with suppress(ServerProblem, KeyError, ValueError):
             ((now,),) = admin.query("SELECT UNIX_TIMESTAMP()")
             uptime = admin.pairs("SHOW GLOBAL STATUS LIKE 'Uptime'")
             identity["started_unix_s"] = int(now) - int(uptime["Uptime"])
@@ -299,7 +300,7 @@ class RemotePostgreSQL(RemoteProtocol):
             "started_unix_s": "SELECT extract(epoch FROM pg_postmaster_start_time())::bigint",
         }
         for name, sql in queries.items():
-            with suppress(ServerProblem):
+            with suppress(ServerProblem, ValueError):
                 ((value,),) = admin.query(sql)
                 if value is not None:
                     identity[name] = value

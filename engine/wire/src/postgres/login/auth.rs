@@ -1,7 +1,7 @@
 //! Authentication, without I/O.
 //!
-//! [`Authenticator`] turns requests of the server into replies. It sends a clear-text password only through a private
-//! [`Channel`]: TLS with a verified certificate, or a unix socket.
+//! [`Authenticator`] turns requests of the server into replies. It sends a clear-text password only through a [`Channel`]
+//! that may: TLS with a verified certificate, a unix socket, or any if the user allows it.
 
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -22,8 +22,9 @@ const SCRAM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 pub(super) struct Channel<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,
-    /// Whether the channel is confidential and the server's identity is verified: verified TLS or a unix socket.
-    pub(super) is_private: bool,
+    /// Whether the channel is confidential and the server's identity is verified (verified TLS or a unix socket), or the
+    /// user allows it nevertheless.
+    pub(super) may_send_clear_text: bool,
     pub(super) is_encrypted: bool,
     /// Hash of the server's certificate, for channel binding.
     pub(super) binding: Option<Vec<u8>>,
@@ -95,7 +96,7 @@ impl Authenticator {
 
     fn send_clear_text(&mut self, channel: &Channel<'_>, out: &mut BytesMut) -> Result<(), WireError> {
         let password = require_password(channel)?;
-        if channel.is_private {
+        if channel.may_send_clear_text {
             self.method = "password";
             return frontend::password_message(password.as_bytes(), out).map_err(unwritable_error);
         }
@@ -107,7 +108,7 @@ impl Authenticator {
         Err(refused_error(
             format!("the server asks for the password itself {over}"),
             "use tls mode verify-ca or verify-identity with a ca, or a unix socket; or give the account scram-sha-256 in \
-             pg_hba.conf",
+             pg_hba.conf; or allow_clear_text_password, where nobody can read the connection",
         ))
     }
 

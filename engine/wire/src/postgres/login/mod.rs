@@ -34,11 +34,12 @@ pub(super) struct Login {
     pub(super) unsolicited: BytesMut,
 }
 
-/// Logs in on a socket that is connected to `address`.
+/// Logs in on a socket that is connected to `address`. `allow_clear_text_password`: over any connection.
 pub(super) async fn log_in(
     socket: Socket,
     options: &SessionOptions,
     address: &Address,
+    allow_clear_text_password: bool,
 ) -> Result<Login, WireError> {
     let mut stream = MessageStream(LoginSocket::new(socket, MESSAGES_MAX));
     let mut session = Session::default();
@@ -59,7 +60,9 @@ pub(super) async fn log_in(
     let channel = Channel {
         user: &options.user,
         password: &options.password,
-        is_private: is_verified || matches!(address, Address::Unix(_)),
+        may_send_clear_text: is_verified
+            || matches!(address, Address::Unix(_))
+            || allow_clear_text_password,
         is_encrypted: session.tls.is_some(),
         binding,
     };

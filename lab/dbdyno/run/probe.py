@@ -1,0 +1,130 @@
+"""Finds out what a server that speaks one of the protocols can do for a benchmark: `dbdyno probe`.
+
+The load generator itself tries its logins, protocols and ways to load; a connection of dbdyno tries
+statements.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.experiment.model import Experiment, Load, Loading, OltpWorkload, Variant
+from dbdyno.run.engine import Engine, EngineResult
+from dbdyno.run.plan import plan
+from dbdyno.run.probe_statements import Answer, ask_statements
+from dbdyno.servers.server import Description, Server
+
+# Rows of the tables that the load generator loads, and how long each of its loads runs.
+ROWS, LOAD_S = 200, 0.5
+
+
+@dataclass(frozen=True)
+class Section:
+    """Answers about one subject."""
+
+    title: str
+    answers: tuple[Answer, ...]
+
+
+def probe(server: Server, engine: Engine) -> Iterator[Section]:
+    """Ask a started server everything, one section after another. Its tables are dropped at the end.
+
+    Raises ServerProblem if the server no longer answers, or has tables of the same names.
+    """
+    yield Section("What it reports", tuple(_reports(server.describe(), server.status())))
+    probing = _EngineProbe(server, engine)
+    yield Section("The load generator", tuple(probing.answers()))
+    address = server.address()
+    yield Section("Statements and errors", tuple(ask_statements(address, probing.error_classes())))
+
+
+def _reports(description: Description, status: Mapping[str, str]) -> Iterator[Answer]:
+    """The facts of a description, with the answers of the server to those that it does not report."""
+    missing = description.unreported
+    yield Answer("version", bool(description.version), f"{description.product} {description.version}")
+    permanent = {key: str(value) for key, value in description.identity.items() if key != "url"}
+    listed = ", ".join(f"{key} {value}" for key, value in permanent.items())
+    yield Answer("what identifies it", bool(permanent), listed)
+    counts = {"settings": len(description.variables), "counters": len(status)}
+    for name, count in counts.items():
+        yield Answer(name, count > 0, missing.get(name, f"{count}"))
+    size = description.data_bytes
+    yield Answer(
+        "size of the data", size is not None, missing.get("size", "" if size is None else f"{size} bytes")
+    )
+    built = "; ".join(str(value) for value in (description.host or description.build).values())
+    yield Answer("what it says about itself", bool(built), missing.get("host", built))
+
+
+class _EngineProbe:
+    """Short runs of the load generator."""
+
+    def __init__(self, server: Server, engine: Engine) -> None:
+        self._engine, self._address = engine, server.address()
+        self._target = self._address.target()
+
+    def answers(self) -> Iterator[Answer]:
+        """Whether it can load tables, and run reads and writes in both protocols."""
+        loaded = ""
+        for method in ("load-data", "insert"):
+            result = self._run("prepare", self._experiment(method=method))
+            name = "COPY" if self._address.protocol == "postgresql" else "LOAD DATA LOCAL"
+            yield self._answer(f"loading by {name if method == 'load-data' else 'INSERT'}", result)
+            if result.done:
+                loaded = method
+                break
+        if not loaded:
+            return
+        for mode in ("prepared", "text"):
+            for name in ("oltp_point_select", "oltp_read_write"):
+                result = self._run("run", self._experiment(name, mode))
+                yield self._answer(f"{name}, {mode} statements", result)
+        yield self._answer("dropping its tables", self._run("cleanup", self._experiment()))
+
+    def error_classes(self) -> Mapping[str, str]:
+        """The engine's classes of error codes."""
+        document = json.dumps(self._plan(self._experiment()))
+        answer = subprocess.run(
+            [str(self._engine.binary), "describe"], input=document, capture_output=True, text=True, check=True
+        )
+        classes: Mapping[str, str] = json.loads(answer.stdout)["error_classes"]
+        return classes
+
+    def _experiment(
+        self, name: Any = "oltp_read_write", statements: Any = "prepared", method: Any = "auto"
+    ) -> Experiment:
+        workload = OltpWorkload(name=name, tables=1, table_size=ROWS, statements=statements)
+        return Experiment(
+            name="probe",
+            workloads=(workload,),
+            load=Load(connections=(2,), duration_s=LOAD_S, warmup_s=0.0, give_up_s=1.0),
+            loading=Loading(method=method, streams=1),
+            variants=(Variant(name="probe"),),
+        )
+
+    def _plan(self, experiment: Experiment) -> dict[str, Any]:
+        return plan(experiment, experiment.workloads[0], self._target)
+
+    def _run(self, command: Any, experiment: Experiment) -> EngineResult:
+        document = self._plan(experiment)
+        if command == "run":
+            document = plan(
+                experiment, experiment.workloads[0], self._target, point=experiment.load.points()[0]
+            )
+        if self._address.protocol == "postgresql" and document["loading"]["method"] == "load-data":
+            document["loading"]["method"] = "copy"
+        return self._engine.run(command, document, self._address.environment())
+
+    @staticmethod
+    def _answer(question: str, result: EngineResult) -> Answer:
+        measured = (result.end or {}).get("phases", {}).get("measure") if result.done else None
+        events = (
+            ""
+            if measured is None
+            else f"{measured['events']} transactions, {measured.get('errors', 0)} errors"
+        )
+        return Answer(question, result.done, events or result.failure())
