@@ -1,42 +1,60 @@
-"""`dbdyno probe --target URL`: what a server that speaks one of the protocols can do, as a page."""
+"""`dbdyno probe`: what a server that speaks one of the protocols can do, as a page in Markdown."""
 
 from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
 from dbdyno import __version__
+from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.sharing import only_measurement
+from dbdyno.experiment.model import Experiment
 from dbdyno.run.engine import Engine
-from dbdyno.run.probe import Section, probe
+from dbdyno.run.probe import probe
+from dbdyno.servers import open_server
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
+from dbdyno.servers.server import Server
+from dbdyno.servers.software import describe_server
 from dbdyno.servers.url import parse_url
+from dbdyno.servers.workspace import Workspace
 
-_WIDTH_MAX = 160
+# Characters of an answer.
+_LENGTH_MAX = 160
 
 
 def probe_target(target: str, password_file: Path | None, *, share: bool) -> None:
-    """Print the page. Raises Problem."""
+    """Print the page of a server that runs. Raises Problem."""
     where = parse_url(target)
     prompt = f"Password of {where.user} on {where.host}: "
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with only_measurement("probe", share=share), closing(RemoteServer(where, secret)) as server:
         server.start()
-        print(
-            f"Made by `dbdyno probe` of dbdyno {__version__}, over the protocol of {where.protocol}.\n",
-            flush=True,
-        )
-        _print(probe(server, Engine()))
+        print(f"# {where.protocol} on {where.host}:{where.port}\n")
+        _print_page(server)
 
 
-def _print(sections: Iterable[Section]) -> None:
-    for section in sections:
+def probe_variants(experiment: Experiment, results: Path, *, share: bool) -> None:
+    """Start the server of each variant with empty data, and its proxy, and print a page. Raises Problem."""
+    with (
+        only_measurement("probe", share=share),
+        interruptible("stopping the servers"),
+        closing(Workspace.open(results)) as workspace,
+    ):
+        for variant in experiment.variants:
+            with closing(open_server(variant, workspace, None, experiment.secrets())) as server:
+                server.start()
+                print(f"# {variant.name}: {describe_server(variant)}\n")
+                _print_page(server)
+
+
+def _print_page(server: Server) -> None:
+    print(f"Made by `dbdyno probe` of dbdyno {__version__}.\n", flush=True)
+    for section in probe(server, Engine()):
         print(f"## {section.title}\n\n| what | works | answer |\n|---|---|---|")
         for answer in section.answers:
-            detail = " ".join(answer.detail.split()).replace("|", "\\|")
-            short = detail if len(detail) <= _WIDTH_MAX else f"{detail[: _WIDTH_MAX - 1]}…"
+            text = " ".join(answer.detail.split()).replace("|", "\\|")
+            short = text if len(text) <= _LENGTH_MAX else f"{text[: _LENGTH_MAX - 1]}…"
             print(f"| {answer.question} | {'yes' if answer.works else 'no'} | {short} |")
         print(flush=True)

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.checks.p03_identity import PERMANENT_FACTS, STARTED
 from dbdyno.experiment.model import Experiment, Load, Loading, OltpWorkload, Variant
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.plan import plan
 from dbdyno.run.probe_statements import Answer, ask_statements
-from dbdyno.servers.server import Description, Server
+from dbdyno.servers.server import Address, Description, Server
 
 # Rows of the tables that the load generator loads, and how long each of its loads runs.
 ROWS, LOAD_S = 200, 0.5
@@ -36,9 +37,10 @@ def probe(server: Server, engine: Engine) -> Iterator[Section]:
     Raises ServerProblem if the server no longer answers, or has tables of the same names.
     """
     yield Section("What it reports", tuple(_reports(server.describe(), server.status())))
-    probing = _EngineProbe(server, engine)
+    # A proxy answers for the server.
+    address = server.load_address()
+    probing = _EngineProbe(address, engine)
     yield Section("The load generator", tuple(probing.answers()))
-    address = server.address()
     yield Section("Statements and errors", tuple(ask_statements(address, probing.error_classes())))
 
 
@@ -46,8 +48,8 @@ def _reports(description: Description, status: Mapping[str, str]) -> Iterator[An
     """The facts of a description, with the answers of the server to those that it does not report."""
     missing = description.unreported
     yield Answer("version", bool(description.version), f"{description.product} {description.version}")
-    permanent = {key: str(value) for key, value in description.identity.items() if key != "url"}
-    listed = ", ".join(f"{key} {value}" for key, value in permanent.items())
+    permanent = [key for key in (*PERMANENT_FACTS, STARTED) if key in description.identity]
+    listed = ", ".join(f"{key} {description.identity[key]}" for key in permanent if key != "proxy")
     yield Answer("what identifies it", bool(permanent), listed)
     counts = {"settings": len(description.variables), "counters": len(status)}
     for name, count in counts.items():
@@ -63,9 +65,8 @@ def _reports(description: Description, status: Mapping[str, str]) -> Iterator[An
 class _EngineProbe:
     """Short runs of the load generator."""
 
-    def __init__(self, server: Server, engine: Engine) -> None:
-        self._engine, self._address = engine, server.address()
-        self._target = self._address.target()
+    def __init__(self, address: Address, engine: Engine) -> None:
+        self._engine, self._address, self._target = engine, address, address.target()
 
     def answers(self) -> Iterator[Answer]:
         """Whether it can load tables, and run reads and writes in both protocols."""

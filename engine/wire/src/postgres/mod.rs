@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use dbdyno_schema::record::Session;
 
-use self::login::{Login, log_in};
 pub use self::login::NO_PASSWORD;
+use self::login::{Login, log_in};
 use self::skim::{Answer, ExpectedAnswer, Skimmer};
 use self::statement::Statement;
 use crate::scripted::Type;
@@ -57,7 +57,8 @@ impl PostgresConnector {
     }
 
     async fn log_in(&self, socket: Socket, address: &Address) -> Result<PostgresConnection, WireError> {
-        let Login { socket, session, unsolicited } = log_in(socket, &self.options, address, self.allow_clear_text_password).await?;
+        let Login { socket, session, unsolicited } =
+            log_in(socket, &self.options, address, self.allow_clear_text_password).await?;
         let mut skim = Skimmer::new();
         skim.feed(&unsolicited)?;
         Ok(PostgresConnection {

@@ -80,5 +80,5 @@ class PgBouncer(ProxyProgram):
 
     def startup_error(self, log: str) -> str:
         """PgBouncer warns of settings that it does not know, and starts."""
-        found = _IGNORED.search(log)
-        return found[0].strip() if found else ""
+        match = _IGNORED.search(log)
+        return match[0].strip() if match else ""

@@ -76,8 +76,8 @@ class Pgpool(ProxyProgram):
 
     def startup_error(self, log: str) -> str:
         """Pgpool-II warns of settings that it does not know, and starts."""
-        found = _IGNORED.search(log)
-        return found[0].strip() if found else ""
+        match = _IGNORED.search(log)
+        return match[0].strip() if match else ""
 
 
 def _passwords(place: ProxyPlace) -> Path:

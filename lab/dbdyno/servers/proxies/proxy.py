@@ -92,13 +92,13 @@ class ProxyProgram(ABC):
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ServerProblem(f"{command[-1]} cannot be run: {error}", "check proxy.basedir") from error
-        found = _VERSION.search(answer.stdout + answer.stderr)
-        if found is None:
+        match = _VERSION.search(answer.stdout + answer.stderr)
+        if match is None:
             raise ServerProblem(
                 f"{command[-1]} {' '.join(self.version_arguments)} prints no version",
                 f"set proxy.basedir to a folder that contains {self.title}",
             )
-        return found[0]
+        return match[0]
 
     def declared(self, proxy: Proxy, variant: str) -> dict[str, str]:
         """The settings of a variant in the program's syntax. Raises ServerProblem with all errors."""

@@ -60,9 +60,7 @@ pub(super) async fn log_in(
     let channel = Channel {
         user: &options.user,
         password: &options.password,
-        may_send_clear_text: is_verified
-            || matches!(address, Address::Unix(_))
-            || allow_clear_text_password,
+        may_send_clear_text: is_verified || matches!(address, Address::Unix(_)) || allow_clear_text_password,
         is_encrypted: session.tls.is_some(),
         binding,
     };
