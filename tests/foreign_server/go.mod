@@ -1,0 +1,5 @@
+module dbdyno.test/foreign
+
+go 1.23
+
+require github.com/dolthub/go-mysql-server v0.20.0
