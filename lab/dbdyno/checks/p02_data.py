@@ -19,7 +19,7 @@ from dbdyno.checks.tables import (
 from dbdyno.experiment.model import OltpWorkload, SqlWorkload
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
-from dbdyno.servers.server import Address, Server
+from dbdyno.servers.server import Address, Server, StatementRefused
 from dbdyno.text import compose, join
 
 # Maximum share of rows and ids that the trials of a group may change; otherwise late trials use other data
@@ -83,8 +83,22 @@ _READERS: Mapping[str, _Readers] = {
 
 def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
     """The shapes of the named tables, as far as they exist in the load's database."""
-    address = server.address()
-    return _READERS[address.protocol].read_shapes(server.query, address.database, names)
+    address, names = server.address(), list(names)
+    try:
+        return _READERS[address.protocol].read_shapes(server.query, address.database, names)
+    except StatementRefused:
+        if server.private:
+            raise
+        return {name: Shape(is_known=False) for name in names if _can_read(server, name)}
+
+
+def _can_read(server: Server, name: str) -> bool:
+    """Whether a server without a catalogue has a table."""
+    try:
+        server.query(f"SELECT COUNT(*) FROM {name} WHERE 1 = 0")
+    except StatementRefused:
+        return False
+    return True
 
 
 def find_differences(
@@ -118,8 +132,12 @@ def find_differences(
     differences = {
         name: differences
         for name, shape in existing.items()
-        if (differences := list(shape_differences(shape, tables)))
+        if shape.is_known and (differences := list(shape_differences(shape, tables)))
     }
+    if any(not shape.is_known for shape in existing.values()):
+        text = compose("the columns and indexes of the tables in {database} are not checked: the server has no "
+                       "catalogue that dbdyno can read", database=database)  # fmt: skip
+        yield _finding("note", text, {}, subject, "")
     if differences and changed_by_variant:
         details = join("; ", (join(": ", (name, join(", ", differences[name]))) for name in differences))
         text = compose(

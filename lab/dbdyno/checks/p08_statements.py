@@ -130,6 +130,15 @@ def _check_plans(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     assert context.description is not None, "a server is described when it has started"
     dialect = DIALECTS[context.server.address().protocol]
     plans = list(_read_plans(context, workload, dialect))
+    if plans and not (context.server.private or any(planned.plan for planned in plans)):
+        # A server of another product, which is said once.
+        text = compose(
+            "the statements of {title} are not explained, so that full table scans would not be found: {reason}",
+            title=workload.title,
+            reason=plans[0].reason,
+        )
+        yield samples.make_finding("P08", context, workload, "note", text)
+        return
     for planned in plans:
         if planned.plan is not None:
             yield from _plan_findings(context, workload, planned, dialect)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -19,7 +20,7 @@ from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Statement
 from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.server import ServerProblem, StatementRefused
 from dbdyno.text import compose, join
 
 # Only statements that read are executed, so that the data do not change.
@@ -91,7 +92,9 @@ def _check_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding
     assert context.description is not None, "a server is described when it has started"
     executions: dict[str, _Executions] = {}
     with samples.open_load_session(context.server, workload, context.variant) as admin:
-        admin.query(_SET_TIME_LIMIT.get(context.description.product, "SELECT 1"))
+        # A server of another product may have no such limit; that of `AdminConnection` remains.
+        with suppress(StatementRefused):
+            admin.query(_SET_TIME_LIMIT.get(context.description.product, "SELECT 1"))
         protocol = context.server.address().protocol
         # The statements of all transactions, one transaction after another.
         statements = samples.statements(context, workload, protocol)
@@ -200,6 +203,8 @@ class _StatementRunner:
             for name, generator in generators.items()
             if isinstance(generator, StatementResult)
         }
+        # Whether the server explains an execution as PostgreSQL does.
+        self._can_analyze = True
         # Each reading of the counters increases them by this number.
         self._overhead = -self._read_handler_count() + self._read_handler_count() if dialect == "mysql" else 0
 
@@ -261,13 +266,27 @@ class _StatementRunner:
                 sample[parameter] = int(float(value))
 
     def _read_handler_count(self) -> int:
-        """Number of rows that the session has read so far, from any index or table."""
-        return sum(
-            int(count) for count in self._admin.pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").values()
-        )
+        """Number of rows that the session has read so far, from any index or table; 0 if the server does not
+        count them.
+        """
+        with suppress(StatementRefused, ValueError):
+            counts = self._admin.pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").values()
+            return sum(int(count) for count in counts)
+        return 0
 
     def _analyze(self, sql: str) -> tuple[int, int]:
-        """Number of rows that the statement returns, and number of rows that its scans examine."""
+        """Number of rows that the statement returns, and number of rows that its scans examine; 0 if the
+        server does not say it.
+        """
+        if self._can_analyze:
+            # A server of another product may explain in another form, or not at all.
+            with suppress(StatementRefused, ValueError, TypeError, LookupError):
+                return self._explain_execution(sql)
+        rows = len(self._admin.query(sql))
+        self._can_analyze = False
+        return rows, 0
+
+    def _explain_execution(self, sql: str) -> tuple[int, int]:
         ((answer,),) = self._admin.query(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")
         root = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
         examined = 0.0

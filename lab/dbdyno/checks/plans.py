@@ -69,8 +69,13 @@ class Plan:
 
 
 def read_plan(admin: AdminConnection, sql: str, product: str) -> Plan:
-    """The plan of a statement without parameters. Raises ServerProblem if the server rejects it."""
-    return _postgresql(admin, sql) if product == "postgresql" else _mysql(admin, sql, product)
+    """The plan of a statement without parameters. Raises ServerProblem if the server rejects it, or explains
+    it in another form than the product whose protocol it speaks.
+    """
+    try:
+        return _postgresql(admin, sql) if product == "postgresql" else _mysql(admin, sql, product)
+    except (ValueError, TypeError, LookupError) as error:
+        raise ServerProblem(f"the server's plan has another form than that of {product}") from error
 
 
 def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:

@@ -34,6 +34,8 @@ class Shape:
     columns: list[Column] = field(default_factory=list)
     # index name -> its columns in order.
     indexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # False if the server has no such catalogue, so that only the table's existence is known.
+    is_known: bool = True
 
 
 @dataclass(frozen=True)

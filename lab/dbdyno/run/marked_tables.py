@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from dbdyno.servers.server import Server, ServerProblem
+from dbdyno.servers.server import Server, ServerProblem, StatementRefused
 from dbdyno.servers.url import Target
 
 # The mark of tables that the user's setup, or the `prepare` of a Lua script, has created.
@@ -86,7 +86,11 @@ def drop(server: Server, names: Iterable[str]) -> Iterator[tuple[str, str]]:
 def mark(server: Server, names: Iterable[str]) -> None:
     """Mark tables that a setup has just created, unless they have a mark."""
     created = set(names)
-    for table in _tables(server):
+    tables: list[Table] = []
+    # A server of another product may have no comments. Its tables are those that the user must drop.
+    with suppress(StatementRefused):
+        tables = _tables(server)
+    for table in tables:
         if table.name not in created or table.mark:
             continue
         text = f"{table.comment} {_SETUP}".strip().replace("'", "''")
